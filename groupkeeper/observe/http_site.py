@@ -254,7 +254,7 @@ class _Handler(RequestHandler):
         self.set_status(status)
         self.clear_header("Content-Type")
         self.set_header("Content-Type", content_type)
-        self.finish(body)
+        self.finish(body or None)  # 304 has none
 
     async def send_pieces(self, status: int, content_type: str, pieces: Sequence[bytes]) -> None:
         """A body that is long: the next piece is copied when the last one is taken."""

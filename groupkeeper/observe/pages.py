@@ -1,11 +1,10 @@
-"""The pages of the HTTP port: health, readiness, metrics, and an index that links them."""
+"""The pages of the HTTP port: health, readiness and metrics."""
 
 import asyncio
 import json
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from groupkeeper import __version__
 from groupkeeper.observe.http_limits import Page, Pages
 from groupkeeper.observe.metrics import Metrics
 from groupkeeper.turns import Turns
@@ -15,25 +14,10 @@ if TYPE_CHECKING:
 
 _JSON = "application/json"
 
-_INDEX = f"""\
-<!doctype html>
-<title>Groupkeeper</title>
-<h1>Groupkeeper {__version__}</h1>
-<ul>
-<li><a href="/metrics">/metrics</a> for Prometheus
-<li><a href="/healthz">/healthz</a>: the process answers
-<li><a href="/readyz">/readyz</a>: every partition is active
-<li><a href="/status">/status</a>: what <code>groupkeeper status</code> shows
-<li><a href="/api/v1/groups">/api/v1/groups</a>: groups, and why they rebalanced, as JSON
-<li><a href="/api/v1/openapi.json">/api/v1/openapi.json</a>: what else the API has
-</ul>
-"""
-
 
 def pages(metrics: Metrics, turns: Turns | None = None) -> Pages:
     """The pages for `http_server.HttpServer`, by path."""
     return {
-        "/": lambda: (200, "text/html; charset=utf-8", _INDEX.encode()),
         "/healthz": lambda: (200, _JSON, _dump({"alive": True})),
         "/readyz": lambda: _readyz(metrics),
         "/metrics": _Scrape(metrics, turns or Turns()).page,

@@ -1,4 +1,6 @@
-"""The JSON API of a server: imported in a thread with its first request, and nothing before."""
+"""The JSON API and the page of a server: imported in a thread with the first request of each, and
+nothing before.
+"""
 
 import asyncio
 from importlib import import_module
@@ -9,7 +11,9 @@ from groupkeeper.server.server import Server
 
 if TYPE_CHECKING:
     from groupkeeper.web.api import Api
+    from groupkeeper.web.page_files import PageFiles
 
+PAGE_PREFIX: Final = "/"
 API_PREFIX: Final = "/api/v1/"
 
 
@@ -38,3 +42,22 @@ class LateApi:
         """The server stops."""
         if self._api is not None:
             self._api.close()
+
+
+class LatePage:
+    """Answers requests under `PAGE_PREFIX` that nothing else answers."""
+
+    def __init__(self) -> None:
+        self._files: PageFiles | None = None
+
+    async def answer(self, request: HttpRequest) -> HttpAnswer:
+        """See `web.page_files.PageFiles.answer`."""
+        if self._files is None:
+            self._files = await asyncio.to_thread(_page_files)
+        return self._files.answer(request)
+
+
+def _page_files() -> "PageFiles":
+    from groupkeeper.web.page_files import PageFiles
+
+    return PageFiles()

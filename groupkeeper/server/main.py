@@ -12,7 +12,7 @@ from functools import partial
 from groupkeeper.observe import logs
 from groupkeeper.observe.http_server import HttpServer
 from groupkeeper.observe.pages import pages
-from groupkeeper.server.api import API_PREFIX, LateApi
+from groupkeeper.server.api import API_PREFIX, PAGE_PREFIX, LateApi, LatePage
 from groupkeeper.server.collector import keep_collections_short
 from groupkeeper.server.descriptors import raise_limit
 from groupkeeper.server.loop import count_failed_accepts, watched_loop
@@ -64,7 +64,8 @@ async def _serve(server: Server, options: ServeOptions) -> int:
         turns = Turns()  # its own: health checks do not queue behind Kafka clients
         counts = server.metrics.counts
         found = {**pages(server.metrics, turns), "/status": StatusPage(server).page}
-        http = HttpServer(found, turns, apis={API_PREFIX: api.answer}, counts=counts)
+        apis = {API_PREFIX: api.answer, PAGE_PREFIX: LatePage().answer}  # the first that fits
+        http = HttpServer(found, turns, apis=apis, counts=counts)
         try:
             http_at = format_address(await http.start(options.http))
         except OSError:

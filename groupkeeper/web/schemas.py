@@ -141,6 +141,7 @@ def _round() -> Schema:
     return record(
         kind={"const": "round"},
         **properties,
+        cause_text=told(TEXT, "What triggered it, in a sentence."),
         text=told(TEXT, "The paragraph that `groupkeeper why` prints."),
         advice=told(or_null(TEXT), "What to change; null while it is under way."),
     )
@@ -263,7 +264,13 @@ def _of_events() -> dict[str, Schema]:
             more=told(FLAG, "There are more now; ask at once."),
         ),
         "Event": event,
-        "Rounds": answer(group=TEXT, rounds=array(ref("Round")), next=before, unknown=_UNKNOWN),
+        "Rounds": answer(
+            group=TEXT,
+            rounds=array(ref("Round")),
+            events_enabled=told(FLAG, "Whether events are stored: `group.events.enabled`."),
+            next=before,
+            unknown=_UNKNOWN,
+        ),
         "Round": _round(),
         "Why": answer(group=TEXT, entries=array(entry), next=before, unknown=_UNKNOWN),
         "EventEntry": _with(event, kind={"const": "event"}, text=TEXT),

@@ -88,6 +88,7 @@ async def rounds(parts: Parts, call: Call) -> Object:
     return {
         "group": call.names["group"],
         "rounds": await parts.turns.run(_as_json(only)),
+        "events_enabled": parts.options.settings.group_events_enabled,
         "next": told.earlier,
         "unknown": dict(told.unknown),
     }

@@ -7,7 +7,7 @@ from groupkeeper.protocol.group_events import ENVELOPE, Event
 from groupkeeper.why.advice import advice
 from groupkeeper.why.lines import line
 from groupkeeper.why.rounds import UNDER_WAY, Entry, Round
-from groupkeeper.why.words import paragraph
+from groupkeeper.why.words import paragraph, trigger
 
 
 # Any: JSON.
@@ -17,7 +17,14 @@ def entry_json(entry: Entry) -> dict[str, Any]:
         envelope = {name: getattr(entry, name) for name in ENVELOPE}
         return {"kind": "event", **envelope, **entry.fields, "text": line(entry)}
     told = advice(entry) if entry.outcome != UNDER_WAY else None
-    return {"kind": "round", **entry.as_json(), "text": paragraph(entry), "advice": told}
+    told_cause = {"cause_text": trigger(entry)}
+    return {
+        "kind": "round",
+        **entry.as_json(),
+        **told_cause,
+        "text": paragraph(entry),
+        "advice": told,
+    }
 
 
 def last_rounds(entries: Iterable[Entry], rounds: int | None) -> list[Entry]:

@@ -61,12 +61,6 @@ async def test_metrics_are_in_prometheus_text_format() -> None:
     assert b"\ngroupkeeper_connections 3.0\n" in b"".join((await page())[2])
 
 
-def test_the_first_page_links_the_others() -> None:
-    table = pages(Metrics())
-    index = table["/"]()[2].decode()
-    assert all(f'href="{path}"' in index for path in table if path != "/")
-
-
 def test_the_pages_do_not_import_prometheus_client_before_a_scrape() -> None:
     code = (
         "import sys; from groupkeeper.observe.pages import pages, Metrics; pages(Metrics());"

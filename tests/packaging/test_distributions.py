@@ -25,7 +25,7 @@ def contents(wheel: Path) -> dict[str, bytes]:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def test_the_wheel_has_every_module_of_the_checkout_once(wheel: Path) -> None:
+def test_the_wheel_has_every_module_of_the_checkout_once_and_the_page(wheel: Path) -> None:
     folders = {ROOT / "groupkeeper": "groupkeeper"}
     folders |= {ROOT / folder: f"groupkeeper/{folder}" for folder in FOLDERS}
     modules = {
@@ -33,6 +33,8 @@ def test_the_wheel_has_every_module_of_the_checkout_once(wheel: Path) -> None:
         for folder, name in folders.items()
         for path in folder.rglob("*.py")
     }
+    page = ROOT / "groupkeeper/web/page"
+    modules |= {f"groupkeeper/web/page/{path.name}": path.read_bytes() for path in page.iterdir()}
     found = {name: data for name, data in contents(wheel).items() if ".dist-info/" not in name}
     assert found == modules | {"groupkeeper/py.typed": b""}
 

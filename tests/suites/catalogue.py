@@ -1,5 +1,6 @@
 """All suites, in the order in which they are run and shown."""
 
+from tests.suites.browser import Browser
 from tests.suites.franz_go import FranzGo
 from tests.suites.groups_cli import GroupsCli
 from tests.suites.java import Java
@@ -25,6 +26,7 @@ SUITES: dict[str, Suite] = {
             GroupsCli(),
             KafkaMoves(),
             Prometheus(),
+            Browser(),
         ),
     )
 }

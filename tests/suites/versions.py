@@ -26,3 +26,10 @@ KAFKA_PYTHON_PACKAGES = (
     "python-snappy==0.7.3",
     "zstandard==0.25.0",
 )
+
+# What the page is looked at with; axe-core, which checks accessibility, is in the second one.
+BROWSER_PACKAGES = (
+    "playwright==1.65.2",
+    "axe-playwright-python==0.1.8",
+    "greenlet==3.5.6",
+)

@@ -197,7 +197,7 @@ class Server:
         return self.process is not None and self.process.is_alive
 
     def start(self) -> None:
-        """Start, on the port of the time before if there was one, and wait until it is ready."""
+        """Start, on the ports of the time before if there was one, and wait until it is ready."""
         self.launch()
         assert self.process is not None
         ready = self.process.ready()
@@ -206,7 +206,7 @@ class Server:
     def launch(self) -> None:
         """Start, and do not wait."""
         self.process = Process(
-            *("--listen", self.bootstrap, "--http", "127.0.0.1:0"),
+            *("--listen", self.bootstrap, "--http", self.http),
             *("--data-dir", str(self.data_dir), *assigned(self.settings), *self._more),
             log=self.log,
             cwd=self.checkout,

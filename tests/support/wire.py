@@ -86,10 +86,15 @@ class Exchange:
 class Client:
     """A connected socket, which blocks until the answer is there: TimeoutError if none comes."""
 
-    def __init__(self, connected: socket.socket, timeout: float = ANSWER_S) -> None:
+    def __init__(
+        self,
+        connected: socket.socket,
+        timeout: float = ANSWER_S,
+        client_id: str | None = CLIENT_ID,
+    ) -> None:
         connected.settimeout(timeout)
         self.socket = connected
-        self._exchange = Exchange()
+        self._exchange = Exchange(client_id)
 
     def __enter__(self) -> Self:
         return self
@@ -139,6 +144,8 @@ class Client:
         return bytes(data)
 
 
-def connect(address: Address, timeout: float = ANSWER_S) -> Client:
+def connect(
+    address: Address, timeout: float = ANSWER_S, client_id: str | None = CLIENT_ID
+) -> Client:
     """A client on a new connection."""
-    return Client(socket.create_connection(address, timeout=timeout), timeout)
+    return Client(socket.create_connection(address, timeout=timeout), timeout, client_id)

@@ -54,6 +54,7 @@ def test_rounds_as_the_command_prints_them(served: Served, web: Web) -> None:
     told = [entry_json(each) for each in entries]
     assert found == [each for each in json.loads(json.dumps(told)) if each["kind"] == "round"]
     assert "joined the empty group" in found[0]["text"]
+    assert found[0]["text"].startswith(found[0]["cause_text"] + " ")
 
 
 def test_why_has_what_happened_between_them_and_the_present(served: Served, web: Web) -> None:
@@ -204,6 +205,14 @@ def test_a_log_of_events_that_is_closed_is_told(served: Served, path: str) -> No
     status, found = Web(served).get("groups", "g", path)
     assert status == 503
     assert found["error"] == "the events cannot be read now: their log is closed"
+
+
+@pytest.mark.parametrize("setting", [True, False])
+def test_rounds_say_whether_events_are_stored(serve: Callable[..., Served], setting: bool) -> None:
+    served = serve(f"group.events.enabled={str(setting).lower()}")
+    rounds(served, served.client(), 1)
+    settle(served.client(), "g")
+    assert Web(served).found("groups", "g", "rounds")["events_enabled"] is setting
 
 
 def test_events_of_a_later_version_are_counted(

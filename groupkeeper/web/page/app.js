@@ -1,0 +1,82 @@
+// The page: shows the view that the address names, and says when the server does not answer.
+
+import { h, show } from "./dom.js";
+import { left, time } from "./format.js";
+import { GroupView } from "./group.js";
+import { GroupsView } from "./groups.js";
+import { link } from "./server.js";
+
+const GROUP = "/groups/";
+const content = document.getElementById("content");
+const live = document.getElementById("live");
+const trouble = document.getElementById("trouble");
+
+let view = null;
+let listAddress = "#/";
+let lastGroup = null;
+
+function route() {
+  const [path, query] = (location.hash.slice(1) || "/").split("?", 2);
+  const isFirst = view === null;
+  if (view instanceof GroupsView) listAddress = view.address;
+  view?.close();
+  content.replaceChildren();
+  if (path.startsWith(GROUP)) {
+    lastGroup = decoded(path.slice(GROUP.length));
+    document.title = `${lastGroup} · Groupkeeper`;
+    view = new GroupView(content, lastGroup, listAddress, sayLive);
+  } else {
+    listAddress = location.hash || "#/";
+    document.title = "Groupkeeper";
+    view = new GroupsView(content, new URLSearchParams(query), lastGroup, sayLive);
+  }
+  if (!isFirst) content.focus({ preventScroll: true });
+  scrollTo(0, 0);
+}
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** What the corner says of the data: how they come, and of when they are. */
+function sayLive(isStream, atMs) {
+  if (atMs === null) return;
+  show(live, isStream ? "Live, " : "Asked now and then, ", "as of ", time(atMs));
+}
+
+function sayTrouble() {
+  if (!link.isLost) {
+    show(trouble);
+    return;
+  }
+  const wait = link.nextAt === null ? "Trying now." : `Trying again ${left(link.nextAt - Date.now())}.`;
+  show(
+    trouble,
+    h("p", {}, "The server does not answer since ", time(link.lostAt), "; what is shown is from before. "),
+    // counted down without being read out each second
+    h("p", { "aria-live": "off" }, `${wait} `, h("button", { type: "button", onclick: () => link.tryNow() }, "Try now")),
+  );
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const isTyping = event.target.matches("input, select");
+  if (event.key === "Escape" && view instanceof GroupView) location.hash = listAddress;
+  else if (event.key === "/" && !isTyping && view instanceof GroupsView) {
+    event.preventDefault();
+    view.focusSearch();
+  }
+});
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault(); // the address is the view's
+  content.focus();
+});
+addEventListener("hashchange", route);
+link.addEventListener("change", sayTrouble);
+link.addEventListener("back", sayTrouble);
+setInterval(() => link.isLost && sayTrouble(), 1_000);
+route();

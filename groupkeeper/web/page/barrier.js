@@ -1,0 +1,109 @@
+// The join barrier: who is in, who is missing, which timer fires next; counts down between two looks.
+
+import { h, s, show } from "./dom.js";
+import { count, left, nameOf, shortId, span, whereOf } from "./format.js";
+
+const NAMES_MOST = 50;
+const TIMERS = {
+  join: () => "the join phase ends; dynamic members that have not rejoined are removed",
+  initial_delay: () => "the wait for more members of the empty group ends",
+  sync: () => "the sync phase ends; members that have not sent SyncGroup are removed",
+  session: (who) => `the session timeout of ${who} passes; it is removed unless it is heard of`,
+  new_member: (who) => `the time of the new member ${who} to rejoin passes`,
+  pending_member: (who) => `the member id ${who} is given up unless it joins`,
+};
+
+export class Barrier {
+  #group = null;
+  #tookAt = 0;
+  place = h("div", { class: "barrier" }, "Asking the server…");
+
+  /** What the API says of the group; null if it is not known. */
+  take(group) {
+    this.#group = group;
+    this.#tookAt = performance.now();
+  }
+
+  show() {
+    const live = this.#group?.live;
+    if (!live) {
+      if (this.#tookAt) show(this.place, h("p", {}, "Not known."));
+      return;
+    }
+    const passed = performance.now() - this.#tookAt;
+    this.place.classList.toggle("busy", live.rebalance !== null);
+    if (live.rebalance === null) show(this.place, quiet(live, passed));
+    else show(this.place, busy(live, this.#group.last_cause, passed));
+  }
+}
+
+function quiet(live, passed) {
+  const what = live.members.length ? "No rebalance is under way." : "The group has no members.";
+  return h("p", {}, what, live.next_timer && ` Next: ${timerText(live.next_timer, live, passed)}.`);
+}
+
+function busy(live, cause, passed) {
+  const isJoin = live.rebalance.phase === "join";
+  const [inside, missing] = sides(live, isJoin);
+  const known = live.members.length;
+  const timer = live.phase_timer ?? live.next_timer;
+  const request = isJoin ? "JoinGroup" : "SyncGroup";
+  return [
+    h("p", {}, h("strong", {}, isJoin ? "Join phase" : "Sync phase"),
+      `: the rebalance is ${span(live.rebalance.since_ms + passed)} old. `, cause?.text ?? ""),
+    h("p", { class: "ring" }, ring(inside.length, known),
+      h("span", {}, `${count(inside.length)} of ${count(known, "member")} sent ${request}.`,
+        !isJoin && live.waiting_for.length > 0 && ` The leader ${nameIn(live, live.waiting_for[0])} assigns.`)),
+    timer && h("p", {}, "Next: ", timerText(timer, live, passed), "."),
+    h("div", { class: "sides" },
+      side("In", "✓", inside, passed),
+      side("Missing", "…", missing, passed, isJoin ? live.pending : [])),
+  ];
+}
+
+function sides(live, isJoin) {
+  const isIn = (member) => (isJoin ? member.joined : member.synced);
+  return [live.members.filter(isIn), live.members.filter((member) => !isIn(member))];
+}
+
+/** How many are in, as a ring that closes. */
+function ring(inside, all) {
+  const length = 2 * Math.PI * 15;
+  const part = all ? inside / all : 0;
+  return s("svg", { viewBox: "0 0 40 40", width: "40", height: "40", "aria-hidden": "true" },
+    s("circle", { class: "track", cx: "20", cy: "20", r: "15" }),
+    s("circle", { class: "done", cx: "20", cy: "20", r: "15", transform: "rotate(-90 20 20)",
+      "stroke-dasharray": `${part * length} ${length}` }));
+}
+
+function side(title, sign, members, passed, pending = []) {
+  const shown = members.slice(0, NAMES_MOST);
+  const rest = members.length - shown.length;
+  return h("div", {},
+    h("h3", {}, `${title} (${count(members.length + pending.length)})`),
+    h("ul", { class: "plain" },
+      shown.map((each) => h("li", { "data-key": each.member }, h("span", { "aria-hidden": "true" }, `${sign} `),
+        h("bdi", {}, nameOf(each)), " ", h("span", { class: "quiet" }, detail(each, passed)))),
+      pending.map((each) => h("li", { "data-key": `p ${each.member}` }, h("span", { "aria-hidden": "true" }, `${sign} `),
+        h("bdi", {}, shortId(each.member)), " ",
+        h("span", { class: "quiet" }, "has a member id, and did not join yet"))),
+      rest > 0 && h("li", {}, `and ${count(rest)} more`),
+      members.length + pending.length === 0 && h("li", {}, "none")));
+}
+
+function detail(member, passed) {
+  const heard = member.heard ? `heard of ${span(member.heard_ms_ago + passed)} ago` : "not heard of since the load";
+  const link = member.connection === "closed" ? "connection closed" : null;
+  return [whereOf(member), member.joined ? null : heard, link].filter(Boolean).join(", ");
+}
+
+function timerText(timer, live, passed) {
+  const who = timer.member === null ? "" : nameIn(live, timer.member);
+  const tell = TIMERS[timer.name] ?? (() => `the timer ${timer.name} fires`);
+  return `${left(timer.in_ms - passed)} ${tell(who)}`;
+}
+
+function nameIn(live, id) {
+  const member = live.members.find((each) => each.member === id);
+  return member ? nameOf(member) : shortId(id);
+}

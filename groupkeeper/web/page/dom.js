@@ -1,0 +1,80 @@
+// Makes and updates nodes. What clients call themselves becomes text here, never HTML.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** An HTML element. Attributes that are null, undefined or false are left out; `on...` are listeners. */
+export function h(tag, attributes, ...children) {
+  return fill(document.createElement(tag), attributes, children);
+}
+
+/** An SVG element. */
+export function s(tag, attributes, ...children) {
+  return fill(document.createElementNS(SVG, tag), attributes, children);
+}
+
+function fill(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes ?? {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else node.setAttribute(name, value === true ? "" : value);
+  }
+  const shown = children.flat(Infinity).filter((each) => each !== null && each !== undefined && each !== false);
+  node.append(...shown);
+  return node;
+}
+
+/** Make the children of `parent` like `children`: nodes that stay keep focus, scroll and what is open. */
+export function show(parent, ...children) {
+  const wanted = parent.cloneNode(false);
+  fill(wanted, {}, children);
+  updateChildren(parent, wanted);
+}
+
+function update(from, to) {
+  if (from.nodeName !== to.nodeName) {
+    from.replaceWith(to);
+    return;
+  }
+  if (from.nodeType !== Node.ELEMENT_NODE) {
+    if (from.data !== to.data) from.data = to.data;
+    return;
+  }
+  for (const { name } of [...from.attributes]) {
+    if (name !== "open" && !to.hasAttribute(name)) from.removeAttribute(name);
+  }
+  for (const { name, value } of to.attributes) {
+    if (name !== "open" && from.getAttribute(name) !== value) from.setAttribute(name, value);
+  }
+  updateChildren(from, to);
+}
+
+/** Children with `data-key` are recognized by it, others by their place. */
+function updateChildren(from, to) {
+  const wanted = [...to.childNodes];
+  const keys = new Set(wanted.map(keyOf));
+  const known = new Map([...from.childNodes].map((each) => [keyOf(each), each]));
+  let at = from.firstChild;
+  for (const next of wanted) {
+    while (at !== null && keyOf(at) !== undefined && !keys.has(keyOf(at))) at = removed(at);
+    const key = keyOf(next);
+    const old = key === undefined ? at : known.get(key);
+    if (!old || keyOf(old) !== key) {
+      from.insertBefore(next, at);
+      continue;
+    }
+    if (old === at) at = at.nextSibling;
+    else from.insertBefore(old, at);
+    update(old, next);
+  }
+  while (at !== null) at = removed(at);
+}
+
+function keyOf(node) {
+  return node.dataset?.key;
+}
+
+function removed(node) {
+  const next = node.nextSibling;
+  node.remove();
+  return next;
+}

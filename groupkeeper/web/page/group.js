@@ -1,0 +1,169 @@
+// One group: what it does now, its rebalances, who owned what, lag, members, offsets.
+
+import { Barrier } from "./barrier.js";
+import { h, show } from "./dom.js";
+import { ago, count, nameOf, shortId, span, time, whereOf } from "./format.js";
+import { lagTexts, stateOf } from "./groups.js";
+import { lagPicture, offsetsTable } from "./lag.js";
+import { ownershipPicture } from "./ownership.js";
+import { Follow, Refused, Watch, get } from "./server.js";
+import { Timeline } from "./timeline.js";
+
+const QUIET_MS = 5_000; // between two looks at a group while nothing happens
+const BUSY_MS = 1_000; // during a rebalance, and at least between two looks
+const MEMBERS_MS = 15_000;
+const MEMBERS_LEAST_MS = 2_000;
+const LAG_MS = 10_000;
+const ROWS_MOST = 200;
+
+export class GroupView {
+  #name;
+  #sayLive;
+  #group = null;
+  #members = null;
+  #lag = null;
+  #error = null;
+  #atMs = null;
+
+  constructor(content, name, back, sayLive) {
+    this.#name = name;
+    this.#sayLive = sayLive;
+    this.head = h("div", { class: "facts" });
+    this.note = h("div", { role: "status" });
+    this.places = Object.fromEntries(["ownership", "lag", "members", "offsets"].map((each) => [each, h("div", {})]));
+    this.barrier = new Barrier();
+    this.timeline = new Timeline(name, () => this.#showOwnership());
+    content.append(
+      h("p", { class: "back" }, h("a", { href: back }, "← All groups")),
+      h("h1", {}, h("bdi", {}, name || "(empty id)")),
+      this.head, this.note,
+      section("Now", this.barrier.place),
+      h("div", { class: "columns" },
+        h("div", {},
+          section("Rebalances", this.timeline.place),
+          section("Members", this.places.members)),
+        h("div", {},
+          section("Ownership of partitions", this.places.ownership),
+          section("Lag in the last hour", this.places.lag),
+          section("Offsets", this.places.offsets))));
+    this.watches = {
+      now: new Watch(() => this.#loadNow(), () => (this.#group?.live?.rebalance || !this.follow?.isOpen ? BUSY_MS : QUIET_MS), BUSY_MS),
+      rounds: this.timeline.watch,
+      members: new Watch(() => this.#loadMembers(), () => MEMBERS_MS, MEMBERS_LEAST_MS),
+      lag: new Watch(() => this.#loadLag(), () => LAG_MS, MEMBERS_LEAST_MS),
+    };
+    const look = () => {
+      ["now", "rounds", "members"].forEach((each) => this.watches[each].soon());
+      this.#showNow();
+    };
+    this.follow = new Follow(name, look, look);
+    this.clock = setInterval(() => this.#showNow(), 1_000);
+  }
+
+  close() {
+    Object.values(this.watches).forEach((each) => each.stop());
+    this.follow.stop();
+    clearInterval(this.clock);
+  }
+
+  async #loadNow() {
+    try {
+      this.#group = await get(["groups", this.#name]);
+      this.#error = null;
+    } catch (problem) {
+      if (!(problem instanceof Refused)) throw problem;
+      this.#error = problem;
+      if (problem.status === 404) this.#group = this.#members = this.#lag = null;
+    }
+    this.#atMs = Date.now();
+    this.barrier.take(this.#group);
+    this.#showNow();
+    this.#showTables();
+    if (this.#error) throw this.#error;
+  }
+
+  async #loadMembers() {
+    this.#members = await get(["groups", this.#name, "members"]);
+    this.#showTables();
+  }
+
+  async #loadLag() {
+    this.#lag = await get(["groups", this.#name, "lag"]);
+    this.#showTables();
+  }
+
+  #showNow() {
+    this.#sayLive(this.follow?.isOpen ?? false, this.#atMs);
+    const { status, message } = this.#error ?? {};
+    show(this.note, this.#error && h("p", { class: "problem" },
+      `The server says: ${message}.`, status === 404 ? " It is shown as soon as it exists." : " The page keeps asking."));
+    show(this.head, this.#group && headOf(this.#group));
+    this.barrier.show();
+  }
+
+  #showOwnership() {
+    const { ownership } = this.places;
+    const isFirst = ownership.firstElementChild === null;
+    show(ownership, ownershipPicture(this.timeline.rounds));
+    const scrolled = ownership.querySelector(".scroll");
+    if (isFirst && scrolled) scrolled.scrollLeft = scrolled.scrollWidth; // to the newest
+  }
+
+  #showTables() {
+    show(this.places.members, this.#members ? membersTable(this.#members.members) : h("p", {}, "None known."));
+    show(this.places.lag, this.#lag ? lagPicture(this.#lag) : h("p", {}, "Not known."));
+    show(this.places.offsets, this.#lag ? offsetsTable(this.#lag.partitions) : h("p", {}, "None known."));
+  }
+}
+
+function section(title, place) {
+  const id = `s-${title.toLowerCase().replaceAll(" ", "-")}`;
+  return h("section", { "aria-labelledby": id }, h("h2", { id }, title), place);
+}
+
+function headOf(group) {
+  const [records, behind] = lagTexts(group.lag);
+  const facts = {
+    State: stateOf(group.state),
+    "In state for": ago(group.in_state_since_ms),
+    Members: count(group.members),
+    Generation: count(group.generation),
+    Lag: behind ? `${records}, ${behind}` : records,
+    "Protocol type": group.protocol_type || "none",
+    Protocol: group.protocol ?? "none",
+    Leader: group.leader === null ? "none" : shortId(group.leader),
+  };
+  return h("dl", {}, Object.entries(facts).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
+}
+
+function membersTable(members) {
+  if (members.length === 0) return h("p", {}, "The group has no members.");
+  const shown = members.slice(0, ROWS_MOST);
+  return [
+    h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Members" },
+      h("table", {},
+        h("thead", {}, h("tr", {}, ["Member", "Host, client", "Last heard", "Session timeout", "Assignment"].map((name) => h("th", { scope: "col" }, name)))),
+        h("tbody", {}, shown.map(memberRow)))),
+    members.length > shown.length && h("p", {}, `The first ${ROWS_MOST} of ${count(members.length)}.`),
+  ];
+}
+
+function memberRow(member) {
+  const heard = member.last_heard_ms === null ? "not since the load" : `${ago(member.last_heard_ms)} ago`;
+  const kind = member.instance_id === null ? "dynamic" : "static";
+  return h("tr", { "data-key": member.member_id },
+    h("th", { scope: "row", title: member.member_id }, h("bdi", {}, nameOf(member)), " ", h("span", { class: "quiet" }, kind)),
+    h("td", {}, whereOf(member) || "unknown", member.connection === "closed" ? ", connection closed" : ""),
+    h("td", {}, heard),
+    h("td", { class: "number" }, span(member.session_timeout_ms)),
+    h("td", {}, assignmentText(member.assignment)));
+}
+
+function assignmentText(assignment) {
+  if (assignment === null) return "not that of a consumer";
+  const texts = assignment.map(({ topic, partitions }) => {
+    const some = partitions.slice(0, 20).join(" ");
+    return `${topic}: ${some}${partitions.length > 20 ? ` and ${partitions.length - 20} more` : ""}`;
+  });
+  return texts.join("; ") || "none";
+}

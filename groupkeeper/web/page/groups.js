@@ -1,0 +1,219 @@
+// The list of groups: search, state, pages; kept up to date while it is seen.
+
+import { h, show } from "./dom.js";
+import { ago, count, span, time } from "./format.js";
+import { Follow, Refused, Watch, get } from "./server.js";
+
+const ROWS = 50;
+const LEAST_MS = 3_000; // between two requests for the list, whatever happens
+const EVERY_MS = 15_000; // lag changes without events
+const UNFOLLOWED_MS = 5_000;
+const TYPED_MS = 250;
+export const STATES = {
+  Stable: "●",
+  PreparingRebalance: "◐",
+  CompletingRebalance: "◑",
+  Empty: "○",
+  Dead: "✕",
+};
+const pageBefore = new Map(); // cursor -> the page that led to it
+const COLUMNS = ["Group", "State", "In state for", "Members", "Lag", "Behind by", "Last cause"];
+
+/** A state with a sign and a colour. */
+export function stateOf(state) {
+  return h("span", { class: `state ${state}` }, h("span", { "aria-hidden": "true" }, `${STATES[state] ?? "?"} `), state);
+}
+
+/** Lag in records and in time; null without committed offsets. */
+export function lagTexts(lag) {
+  if (lag === null) return ["no offsets", ""];
+  const behind = lag.seconds === null ? "unknown" : lag.records ? span(lag.seconds * 1_000) : "";
+  return [count(lag.records), behind];
+}
+
+/** The address of a group's view. */
+export function addressOf(group) {
+  return `#/groups/${encodeURIComponent(group)}`;
+}
+
+export class GroupsView {
+  #sayLive;
+  #query;
+  #before; // how many groups are on earlier pages; null if the address does not say
+  #lastGroup;
+  #page = null;
+  #error = null;
+  #atMs = null;
+  #typed = null;
+
+  constructor(content, query, lastGroup, sayLive) {
+    this.#sayLive = sayLive;
+    this.#lastGroup = lastGroup;
+    this.#query = { search: query.get("search") ?? "", state: query.get("state") ?? "", after: query.get("after") };
+    this.#before = this.#query.after === null ? 0 : Number(query.get("before")) || null;
+    this.search = h("input", {
+      id: "search", type: "search", autocomplete: "off", spellcheck: "false", maxlength: "249",
+      oninput: () => this.#wait(),
+    });
+    this.search.value = this.#query.search;
+    this.state = h("select", { id: "state", onchange: () => this.#change() },
+      h("option", { value: "" }, "all states"),
+      Object.entries(STATES).map(([state, sign]) => h("option", { value: state }, `${sign} ${state}`)));
+    this.state.value = this.#query.state;
+    this.found = h("p", { class: "found", role: "status" }, "Asking the server…");
+    this.note = h("div", {});
+    this.list = h("div", {});
+    this.pager = h("nav", { class: "pager", "aria-label": "Pages of groups" });
+    content.append(
+      h("h1", {}, "Consumer groups"),
+      h("form", { class: "filters", role: "search", onsubmit: (event) => this.#submit(event) },
+        h("label", { for: "search" }, "Group id contains"), this.search,
+        h("label", { for: "state" }, "State"), this.state),
+      this.found, this.note, this.list, this.pager);
+    this.watch = new Watch(() => this.#load(), () => (this.follow?.isOpen ? EVERY_MS : UNFOLLOWED_MS), LEAST_MS);
+    this.follow = new Follow(null, () => this.watch.soon(), () => this.watch.soon());
+    this.clock = setInterval(() => this.#show(), 1_000);
+  }
+
+  close() {
+    this.watch.stop();
+    this.follow.stop();
+    clearInterval(this.clock);
+    clearTimeout(this.#typed);
+  }
+
+  /** Where this list is. */
+  get address() {
+    return this.#address({ before: this.#before });
+  }
+
+  focusSearch() {
+    this.search.focus();
+    this.search.select();
+  }
+
+  #submit(event) {
+    event.preventDefault();
+    this.#change();
+  }
+
+  #wait() {
+    clearTimeout(this.#typed);
+    this.#typed = setTimeout(() => this.#change(), TYPED_MS);
+  }
+
+  #change() {
+    clearTimeout(this.#typed);
+    const query = { search: this.search.value, state: this.state.value, after: null };
+    if (query.search === this.#query.search && query.state === this.#query.state) return;
+    this.#query = query;
+    this.#before = 0;
+    history.replaceState(null, "", this.#address({}));
+    this.watch.now();
+  }
+
+  /** The address of this list, or of another page of it. */
+  #address(more) {
+    const given = Object.entries({ ...this.#query, ...more }).filter(([, value]) => value);
+    return given.length ? `#/?${new URLSearchParams(given)}` : "#/";
+  }
+
+  async #load() {
+    const asked = this.#query;
+    let page = null;
+    let error = null;
+    try {
+      page = await get(["groups"], { ...asked, limit: ROWS });
+    } catch (problem) {
+      if (!(problem instanceof Refused)) throw problem;
+      error = problem;
+    }
+    if (asked !== this.#query) {
+      this.watch.soon(); // the filter has changed meanwhile
+      return;
+    }
+    this.#page = page ?? this.#page;
+    this.#error = error;
+    this.#atMs = Date.now();
+    this.#show();
+    this.#focusLast();
+    if (error) throw error;
+  }
+
+  #focusLast() {
+    if (this.#lastGroup === null) return;
+    const row = this.list.querySelector(`[data-key="${CSS.escape(this.#lastGroup)}"] a`);
+    this.#lastGroup = null;
+    if (document.activeElement === document.getElementById("content")) row?.focus();
+  }
+
+  #show() {
+    this.#sayLive(this.follow?.isOpen ?? false, this.#atMs);
+    const away = this.#page?.not_active ?? [];
+    show(this.note,
+      this.#error && h("p", { class: "problem" }, `The server says: ${this.#error.message}`),
+      away.length > 0 && h("p", { class: "problem" },
+        `Not all groups are known now: ${awayText(away)}.`));
+    if (this.#page === null) return;
+    const { groups, total } = this.#page;
+    const text = this.#foundText(groups.length, total);
+    if (this.found.textContent !== text) this.found.textContent = text;
+    show(this.list, groups.length > 0 && this.#table(groups));
+    this.#showPager(groups);
+  }
+
+  #foundText(shown, total) {
+    const isFiltered = this.#query.search || this.#query.state;
+    if (total === 0) return isFiltered ? "No group fits." : "There are no groups: one exists from the first join or commit on.";
+    const what = `${count(total, "group")}${isFiltered ? (total === 1 ? " fits" : " fit") : ""}`;
+    if (shown === total || shown === 0) return `${what}.`;
+    if (this.#before === null) return `${what}; ${shown} after “${this.#query.after}”.`;
+    return `${what}; ${count(this.#before + 1)} to ${count(this.#before + shown)} are shown.`;
+  }
+
+  #table(groups) {
+    return h("table", { class: "groups", role: "table", "aria-label": "Groups" },
+      h("thead", { role: "rowgroup" }, h("tr", { role: "row" },
+        COLUMNS.map((name) => h("th", { scope: "col", role: "columnheader" }, name)))),
+      h("tbody", { role: "rowgroup" }, groups.map(rowOf)));
+  }
+
+  #showPager(groups) {
+    const { next } = this.#page;
+    const { after } = this.#query;
+    const isLater = after !== null;
+    if (next !== null) pageBefore.set(next, { after, before: this.#before });
+    const before = this.#before === null ? null : this.#before + groups.length;
+    show(this.pager,
+      isLater && h("a", { href: this.#address({ after: null, before: null }) }, "First page"),
+      pageBefore.has(after) && h("a", { href: this.#address(pageBefore.get(after)), rel: "prev" }, `Previous ${ROWS}`),
+      next !== null && h("a", { href: this.#address({ after: next, before }), rel: "next" }, `Next ${ROWS}`));
+  }
+}
+
+function awayText(partitions) {
+  const byState = Map.groupBy(partitions, (each) => each.state);
+  const texts = [...byState].map(([state, some]) => `${count(some.length, "partition")} ${state}`);
+  return texts.join(", ");
+}
+
+function rowOf(row) {
+  const [records, behind] = lagTexts(row.lag);
+  const cause = row.last_cause;
+  const cells = [
+    h("a", { href: addressOf(row.group) }, h("bdi", {}, row.group || "(empty id)")),
+    stateOf(row.state),
+    ago(row.in_state_since_ms),
+    count(row.members),
+    records,
+    behind,
+    cause && [cause.text, " ", h("span", { class: "quiet" }, time(cause.at_ms))],
+  ];
+  return h("tr", { role: "row", "data-key": row.group },
+    cells.map((cell, number) => h(number ? "td" : "th", {
+      role: number ? "cell" : "rowheader",
+      scope: number ? null : "row",
+      "data-name": COLUMNS[number],
+      class: ["name", null, "number", "number", "number", "number", "cause"][number],
+    }, cell)));
+}

@@ -1,0 +1,233 @@
+// Asks the server: requests that fail are tried again with a pause that grows, and nothing is asked
+// while the page is hidden.
+
+const API = "api/v1/";
+const ANSWER_MS = 10_000;
+const LONGEST_PAUSE_MS = 30_000;
+
+/** The server answered with an error; `message` has its words. */
+export class Refused extends Error {
+  constructor(status, text) {
+    super(text);
+    this.status = status;
+  }
+}
+
+/** The server did not answer. */
+export class Gone extends Error {}
+
+/** GET an object of the API. Raises Refused or Gone. */
+export async function get(segments, query = {}) {
+  const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  return answerOf(address(segments), new URLSearchParams(given));
+}
+
+function address(segments) {
+  if (segments.includes(".") || segments.includes("..")) {
+    throw new Refused(404, "A browser cannot ask for this name: use the command groupkeeper why.");
+  }
+  return API + segments.map(encodeURIComponent).join("/");
+}
+
+async function answerOf(path, query) {
+  let answer;
+  let body;
+  try {
+    const signal = AbortSignal.timeout(ANSWER_MS);
+    answer = await fetch(query.size ? `${path}?${query}` : path, { signal, cache: "no-store" });
+    body = await answer.text();
+  } catch (error) {
+    link.lost();
+    throw new Gone(error.message);
+  }
+  link.found();
+  if (answer.ok) return JSON.parse(body);
+  let text = body.trim();
+  try {
+    text = JSON.parse(body).error;
+  } catch {
+    // not from the API: the port itself refuses in plain text
+  }
+  throw new Refused(answer.status, text);
+}
+
+function pauseMs(failures) {
+  return Math.min(LONGEST_PAUSE_MS, 1_000 * 2 ** (failures - 1));
+}
+
+// -- whether the server is there -----------------------------------------------------------------
+
+/** One loop asks whether the server is back, for all parts of the page. */
+class Link extends EventTarget {
+  lostAt = null;
+  tries = 0;
+  nextAt = null;
+  #timer = null;
+
+  get isLost() {
+    return this.lostAt !== null;
+  }
+
+  lost() {
+    if (this.isLost) return;
+    this.lostAt = Date.now();
+    this.#plan();
+  }
+
+  found() {
+    if (!this.isLost) return;
+    clearTimeout(this.#timer);
+    this.lostAt = this.nextAt = null;
+    this.tries = 0;
+    this.dispatchEvent(new Event("back"));
+  }
+
+  async tryNow() {
+    clearTimeout(this.#timer);
+    this.nextAt = null;
+    this.dispatchEvent(new Event("change"));
+    try {
+      await fetch("healthz", { signal: AbortSignal.timeout(ANSWER_MS), cache: "no-store" });
+      this.found();
+    } catch {
+      this.#plan();
+    }
+  }
+
+  #plan() {
+    this.tries += 1;
+    const pause = pauseMs(this.tries);
+    this.nextAt = Date.now() + pause;
+    this.#timer = setTimeout(() => this.tryNow(), pause);
+    this.dispatchEvent(new Event("change"));
+  }
+}
+
+export const link = new Link();
+
+// -- asking again and again ----------------------------------------------------------------------
+
+/**
+ * Run `load` now, every `every()` ms, and after `soon()`, but at most every `least` ms. A `load`
+ * that fails is tried again after a pause that grows.
+ */
+export class Watch {
+  #load;
+  #every;
+  #least;
+  #timer = null;
+  #dueAt = Infinity;
+  #endedAt = -Infinity;
+  #failures = 0;
+  #isRunning = false;
+  #isWanted = false;
+  #isStopped = false;
+  #now = () => this.now();
+
+  constructor(load, every, least) {
+    this.#load = load;
+    this.#every = every;
+    this.#least = least;
+    document.addEventListener("visibilitychange", this.#now);
+    link.addEventListener("back", this.#now);
+    this.now();
+  }
+
+  stop() {
+    this.#isStopped = true;
+    clearTimeout(this.#timer);
+    document.removeEventListener("visibilitychange", this.#now);
+    link.removeEventListener("back", this.#now);
+  }
+
+  /** Something has happened: load, if it is not too early. */
+  soon() {
+    if (this.#isRunning) this.#isWanted = true;
+    else if (!this.#failures) this.#plan(Math.max(0, this.#endedAt + this.#least - performance.now()));
+  }
+
+  async now() {
+    clearTimeout(this.#timer);
+    this.#dueAt = Infinity;
+    if (this.#isStopped || this.#isRunning || document.hidden || link.isLost) return;
+    this.#isRunning = true;
+    this.#isWanted = false;
+    try {
+      await this.#load();
+      this.#failures = 0;
+    } catch (error) {
+      this.#failures += 1;
+      if (!(error instanceof Gone || error instanceof Refused)) console.error(error);
+    }
+    this.#isRunning = false;
+    this.#endedAt = performance.now();
+    const usual = this.#isWanted ? this.#least : this.#every();
+    this.#plan(this.#failures ? pauseMs(this.#failures) : usual);
+  }
+
+  #plan(pause) {
+    const dueAt = performance.now() + pause;
+    if (this.#isStopped || dueAt > this.#dueAt) return;
+    clearTimeout(this.#timer);
+    this.#dueAt = dueAt;
+    this.#timer = setTimeout(this.#now, pause);
+  }
+}
+
+/** Server-sent events of one group, or of all, while the page is seen. */
+export class Follow {
+  #group;
+  #take;
+  #changed;
+  #source = null;
+  #timer = null;
+  #failures = 0;
+  #isStopped = false;
+  #check = () => this.#open();
+
+  /** `take` gets each event; `changed` is called when the stream begins or ends. */
+  constructor(group, take, changed) {
+    this.#group = group;
+    this.#take = take;
+    this.#changed = changed;
+    document.addEventListener("visibilitychange", this.#check);
+    link.addEventListener("back", this.#check);
+    this.#open();
+  }
+
+  get isOpen() {
+    return this.#source?.readyState === EventSource.OPEN;
+  }
+
+  stop() {
+    this.#isStopped = true;
+    this.#close();
+    document.removeEventListener("visibilitychange", this.#check);
+    link.removeEventListener("back", this.#check);
+  }
+
+  #close() {
+    clearTimeout(this.#timer);
+    this.#source?.close();
+    this.#source = null;
+  }
+
+  #open() {
+    this.#close();
+    if (this.#isStopped || document.hidden || link.isLost) return;
+    const query = this.#group === null ? "" : `?${new URLSearchParams({ group: this.#group })}`;
+    const source = new EventSource(`${API}follow${query}`);
+    this.#source = source;
+    source.addEventListener("open", () => {
+      this.#failures = 0;
+      this.#changed();
+    });
+    source.addEventListener("message", (message) => this.#take(JSON.parse(message.data)));
+    source.addEventListener("error", () => {
+      this.#close();
+      this.#failures += 1;
+      this.#timer = setTimeout(this.#check, pauseMs(this.#failures + 1));
+      this.#changed();
+    });
+  }
+}

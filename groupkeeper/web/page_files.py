@@ -1,0 +1,70 @@
+"""The page: files of the folder `page`, as they are, from memory after their first use.
+
+What a browser may do with them is said in `HEADERS`: it loads nothing from elsewhere, runs nothing
+that is not in these files, and makes no HTML out of text.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest
+
+FOLDER: Final = Path(__file__).parent / "page"
+INDEX: Final = "index.html"
+"""What the path `/` shows."""
+TYPES: Final[Mapping[str, str]] = {
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+HEADERS: Final[Mapping[str, str]] = {
+    "Cache-Control": "no-cache",  # kept, and asked for with If-None-Match
+    "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'; object-src 'none'; require-trusted-types-for 'script'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+_TEXT: Final = "text/plain; charset=utf-8"
+
+
+@dataclass(slots=True, frozen=True)
+class _File:
+    body: bytes
+    content_type: str
+    tag: str
+    """Its ETag."""
+
+
+class PageFiles:
+    """All files of the page. Reads them at once: make it in a thread."""
+
+    def __init__(self) -> None:
+        self._files = {
+            each.name: _read(each) for each in sorted(FOLDER.iterdir()) if each.suffix in TYPES
+        }
+
+    def answer(self, request: HttpRequest) -> HttpAnswer:
+        """A file by its path under `page/`, or the index; 304 if the browser has it."""
+        if request.method not in ("GET", "HEAD"):
+            return _plain(405, "405 Method Not Allowed\n", {"Allow": "GET, HEAD"})
+        name = INDEX if not request.path else request.path.removeprefix("page/")
+        found = self._files.get(name) if request.path in ("", f"page/{name}") else None
+        if found is None:
+            return _plain(404, "404 Not Found\n")
+        headers = {**HEADERS, "ETag": found.tag}
+        if found.tag in request.headers.get("If-None-Match", ""):
+            return HttpAnswer(304, b"", found.content_type, headers)
+        return HttpAnswer(200, found.body, found.content_type, headers)
+
+
+def _read(path: Path) -> _File:
+    body = path.read_bytes()
+    return _File(body, TYPES[path.suffix], f'"{sha256(body).hexdigest()[:16]}"')
+
+
+def _plain(status: int, text: str, headers: Mapping[str, str] | None = None) -> HttpAnswer:
+    return HttpAnswer(status, text.encode(), _TEXT, headers or {})

@@ -1,0 +1,72 @@
+"""The page in a real browser: what people do with it, on a desktop and on a phone, by Playwright in
+Debian's Chromium; axe-core looks for what keeps people out. The journeys are in `browsing/`.
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from tests.suites import events, versions
+from tests.suites.process import Lines, call
+from tests.suites.suite import Outcome, Result, Results, Suite, SuiteError, Target
+from tests.support.process import ROOT
+
+PROGRAM = "chromium"
+MEASURED = "measured: "
+"""Begins a line for the summary."""
+
+
+class Browser(Suite):
+    """Starts a server of its own, which it stops and starts again; the one given is not used."""
+
+    name = "browser"
+    about = "the page in Chromium: journeys on desktop and phone, accessibility, screenshots"
+    versions: ClassVar = {"playwright": versions.BROWSER_PACKAGES[0].partition("==")[2]}
+    limit_s = 420.0
+
+    def __init__(self) -> None:
+        self._measured: list[str] = []
+
+    def prepare(self, folder: Path) -> None:
+        if shutil.which(PROGRAM) is None:
+            if shutil.which("apt-get") is None or os.geteuid() != 0:
+                raise SuiteError(f"needs {PROGRAM}, not found on the PATH: install it")
+            install = ["apt-get", "install", "-y", "--no-install-recommends"]
+            call([*install, PROGRAM, "fonts-dejavu-core"], folder)
+        done, wanted = folder / "done", "\n".join(versions.BROWSER_PACKAGES)
+        if done.exists() and done.read_text(encoding="utf-8") == wanted:
+            return
+        shutil.rmtree(folder / "python", ignore_errors=True)
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+        call(
+            [*pip, "install", "--no-deps", "--target", "python", *versions.BROWSER_PACKAGES], folder
+        )
+        done.write_text(wanted, encoding="utf-8")
+
+    def run(self, target: Target, folder: Path) -> Results:
+        self._measured.clear()
+        place = folder / "shown"
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir()
+        command = [sys.executable, "-m", "tests.suites.browsing", str(place)]
+        env = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(folder / "python")])}
+        told = False
+        with Lines(command, folder, limit_s=self.limit_s, env=env) as lines:
+            for result in events.results(self._noted(lines)):
+                told = True
+                yield result
+        if lines.returncode or not told:
+            why = f"exit code {lines.returncode}: see run.log"
+            yield Result("all journeys were made", Outcome.FAILED, detail=why)
+
+    def _noted(self, lines: Iterable[str]) -> Iterator[str]:
+        for line in lines:
+            if line.startswith(MEASURED):
+                self._measured.append(line.removeprefix(MEASURED))
+            yield line
+
+    def summary(self) -> Sequence[str]:
+        return self._measured

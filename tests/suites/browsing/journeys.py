@@ -1,0 +1,259 @@
+"""What people do with the page. A journey raises AssertionError where it does not get on."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from tests.suites.browsing.scene import (
+    GROUP,
+    GROUPS,
+    HOSTILE,
+    PARTITIONS,
+    TOPIC,
+    Scene,
+    finish,
+    rebalance,
+)
+from tests.suites.browsing.window import Window
+
+ADDRESS: Final = f"/groups/{GROUP}"
+IMAGES: Final = Path(__file__).parents[3] / "docs" / "images"
+Journey = Callable[[Window, Scene], None]
+
+
+def find_a_group(window: Window, scene: Scene) -> None:
+    """Among ten thousand, by a part of its id; and by pages."""
+    window.open("/")
+    all_groups = f"{GROUPS + 3:,} groups"
+    window.wait_text(window.find(".found"), all_groups, "1 to 50")
+    window.find("a[rel=next]").click()
+    window.wait_text(window.find(".found"), "51 to 100")
+    window.find("a[rel=prev]").click()
+    window.wait_text(window.find(".found"), "1 to 50")
+    window.check()
+    if window.size == "desktop":
+        window.save(IMAGES / "groups.png", 480)
+    window.find("#state").select_option("Stable")
+    window.wait_text(window.find(".found"), "2 groups fit.")
+    window.find("#search").fill("ILLIN")
+    window.wait_text(window.find(".found"), "1 group fits.")
+    window.named("link", GROUP).click()
+    window.wait_text(window.find("h1"), GROUP)
+    window.wait_text(window.find(".facts"), "Stable", "consumer", "range")
+
+
+def read_why(window: Window, scene: Scene) -> None:
+    """The paragraph is the server's, word for word."""
+    window.open(ADDRESS)
+    first = window.find(".rounds li").first
+    window.wait_text(first, "joined as a new member.")
+    first.locator("summary").click()
+    paragraph = window.get(f"groups/{GROUP}/rounds?last=1")["rounds"][0]["text"]
+    window.wait_text(first.locator(".paragraph"), " ".join(paragraph.split()))
+    window.check()
+    if window.size == "desktop":
+        window.wait_text(window.section("Ownership of partitions"), "The picture as a table")
+        window.save(IMAGES / "group.png", 410, window.find(".columns"))
+
+
+def follow_a_round(window: Window, scene: Scene) -> None:
+    """Without touching the page: a member joins, the others follow, it is over; it leaves."""
+    window.open(ADDRESS)
+    now, rounds = window.find(".barrier"), window.find(".rounds li")
+    window.wait_text(now, "No rebalance is under way.")
+    window.wait_text(rounds, "completed")
+    before = rounds.count()
+    new = scene.member("billing-new")
+    new.ask()
+    window.wait_text(now, "Join phase", "billing-new", "1 of 4 members sent JoinGroup")
+    window.wait_text(rounds, "under way")
+    rebalance([*scene.consumers, new])
+    window.wait_text(now, "No rebalance is under way.")
+    window.wait_text(rounds, "billing-new", "completed")
+    new.leave()
+    rebalance(scene.consumers)
+    window.wait_text(rounds, "billing-new", "left", "completed")
+    assert rounds.count() > before
+
+
+def see_who_is_missing(window: Window, scene: Scene) -> None:
+    """And what happens when: it is counted down."""
+    window.open(ADDRESS)
+    now = window.find(".barrier")
+    window.wait_text(now, "No rebalance is under way.")
+    new = scene.member("billing-late")
+    new.ask()
+    first, *others = scene.consumers
+    first.ask_when_told()
+    try:
+        _look_at_the_barrier(window, [each.name for each in others])
+    finally:
+        for each in others:
+            each.ask_when_told()
+        finish([*scene.consumers, new])
+        window.wait_text(now, "No rebalance is under way.")
+        new.leave()
+        rebalance(scene.consumers)
+
+
+def _look_at_the_barrier(window: Window, late: list[str]) -> None:
+    now = window.find(".barrier")
+    window.wait_text(now, "2 of 4 members sent JoinGroup", "In (2)", "Missing (2)")
+    missing = window.wait_text(now.locator(".sides > div").nth(1), "Missing (2)")
+    assert all(each in missing for each in late), missing
+    left = _seconds(window.wait_text(now, "the join phase ends"))
+    assert window.until(lambda: 0 < _seconds(now.inner_text()) < left), "nothing counts down"
+    window.find(".rounds summary").nth(1).click()
+    window.check()
+    if window.size == "desktop":
+        window.save(IMAGES / "barrier.png", 460)
+
+
+def _seconds(text: str) -> int:
+    found = re.search(r"in (\d+) s the join phase ends", text)
+    return int(found[1]) if found else 0
+
+
+def see_the_owners(window: Window, scene: Scene) -> None:
+    """The picture, the table beside it, and what the API says are the same."""
+    window.open(ADDRESS)
+    place = window.section("Ownership of partitions")
+    window.wait_text(place, "The picture as a table")
+    picture = place.locator("svg.ownership")
+    assert picture.get_attribute("role") == "img"
+    columns = picture.locator("text.head:not(.small)").count()
+    assert picture.locator("text.letter").count() == columns * PARTITIONS
+    place.locator("summary").click()
+    [last] = window.get(f"groups/{GROUP}/rounds?last=1")["rounds"]
+    for each in last["assignment"]:
+        for number in each["partitions"][TOPIC]:
+            row = place.locator("tbody tr", has_text=f"{TOPIC}-{number}")
+            cell = row.locator("td").last.inner_text()
+            assert each["member"].startswith(cell), (cell, each)
+    window.check()
+
+
+def see_the_lag(window: Window, scene: Scene) -> None:
+    """In records and time, over time, and by partition."""
+    window.open(ADDRESS)
+    lag = window.get(f"groups/{GROUP}/lag")
+    place = window.section("Lag in the last hour")
+    window.wait_text(place, f"{lag['records']:,} records", "behind now.")
+    label = place.locator("svg.lag").get_attribute("aria-label") or ""
+    assert f"{lag['records']:,} records" in label, label
+    place.locator("summary").click()
+    window.wait_text(place.locator("tbody"), f"{lag['records']:,}")
+    rows = window.section("Offsets").first.locator("tbody tr")
+    assert rows.count() == PARTITIONS
+    window.wait_text(rows.last, "5 200 240 40")
+    window.check()
+
+
+def use_the_keyboard_only(window: Window, scene: Scene) -> None:
+    """Search, open, read, and go back to where one was."""
+    window.open("/")
+    window.wait_text(window.find(".found"), "groups")
+    keys = window.page.keyboard
+    keys.press("/")
+    keys.type(GROUP)
+    window.wait_text(window.find(".found"), "1 group fits.")
+    _tab_to(window, f"a[href='#{ADDRESS}']")
+    keys.press("Enter")
+    window.wait_text(window.find(".rounds li"), "completed")
+    _tab_to(window, ".rounds summary")
+    keys.press("Enter")
+    assert window.find(".rounds details[open]").count() == 1
+    keys.press("Escape")
+    window.wait_text(window.find(".found"), "1 group fits.")
+    focused = window.find(f"a[href='#{ADDRESS}']:focus")
+    assert window.until(lambda: focused.count() == 1), "the focus is lost"
+    assert window.find("#search").input_value() == GROUP
+
+
+def _tab_to(window: Window, what: str) -> None:
+    for _ in range(40):
+        window.page.keyboard.press("Tab")
+        if window.find(f"{what}:focus").count():
+            outline = window.page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+            assert outline == "solid", "the focus cannot be seen"
+            return
+    raise AssertionError(f"{what} is not reached with Tab")
+
+
+def read_in_the_dark(window: Window, scene: Scene) -> None:
+    """This window prefers dark colours; the contrast is among what is checked."""
+    window.open("/")
+    window.wait_text(window.find(".found"), "groups")
+    ground = window.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert max(map(int, re.findall(r"\d+", ground))) < 64, ground
+    window.check()
+    window.open(ADDRESS)
+    window.wait_text(window.section("Ownership of partitions"), "The picture as a table")
+    window.wait_text(window.section("Lag in the last hour"), "records")
+    window.check()
+    if window.size == "phone":
+        window.save(IMAGES / "phone.png", 740)
+
+
+def see_names_as_text(window: Window, scene: Scene) -> None:
+    """A group, and a client in it, whose names are HTML."""
+    window.open("/")
+    window.named("link", HOSTILE).click()
+    window.wait_text(window.find("h1"), HOSTILE)
+    window.wait_text(window.find(".rounds li"), HOSTILE)
+    window.wait_text(window.section("Members"), "<img src=x")
+    assert window.find("img").count() == 0
+    assert window.page.title().startswith(HOSTILE)
+    window.check()
+
+
+def ask_for_a_group_that_is_not_there(window: Window, scene: Scene) -> None:
+    """The page says so, and has no other words than the server's."""
+    window.open("/groups/no%20such%2Fgroup")
+    window.wait_text(window.find("main [role=status]"), "group 'no such/group' does not exist")
+    window.wait_text(window.section("Rebalances"), "No rebalance of this group is stored.")
+    window.check()
+
+
+def read_a_group_without_rounds(window: Window, scene: Scene) -> None:
+    """It has offsets only."""
+    window.open("/groups/group-00042")
+    window.wait_text(window.section("Rebalances"), "No rebalance of this group is stored.")
+    window.wait_text(window.section("Members"), "The group has no members.")
+    window.wait_text(window.section("Ownership of partitions"), "No assignment")
+    window.wait_text(window.section("Offsets").first, "orders")
+    window.check()
+
+
+def lose_the_server(window: Window, scene: Scene) -> None:
+    """It stops and comes back: the page says since when, keeps what it has, and goes on."""
+    window.open(ADDRESS)
+    window.wait_text(window.find(".rounds li"), "completed")
+    window.wait_text(window.find("#live"), "Live")
+    scene.server.stop()
+    trouble = window.find("#trouble")
+    window.wait_text(trouble, "The server does not answer since", "Trying again in")
+    window.wait_text(window.find(".rounds li"), "completed")
+    window.check()
+    scene.server.start()
+    window.named("button", "Try now").click()
+    assert window.until(lambda: not trouble.inner_text()), "it is not noticed"
+    window.wait_text(window.find("#live"), "Live")
+    window.wait_text(window.find(".facts"), "billing-a")
+
+
+JOURNEYS: Final[tuple[Journey, ...]] = (
+    find_a_group,
+    read_why,
+    follow_a_round,
+    see_who_is_missing,
+    see_the_owners,
+    see_the_lag,
+    use_the_keyboard_only,
+    read_in_the_dark,
+    see_names_as_text,
+    ask_for_a_group_that_is_not_there,
+    read_a_group_without_rounds,
+    lose_the_server,  # the last one: members lose their connections
+)

@@ -1,0 +1,177 @@
+"""The page without a browser: how its files are served, what they weigh, and what they ask for."""
+
+import http.client
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest
+from groupkeeper.web.page_files import FOLDER, INDEX, TYPES, PageFiles
+from tests.support.process import Process, Ready
+from tests.support.web import Web
+
+MOST_BYTES = 150 * 1024
+FILES = sorted(each.name for each in FOLDER.iterdir())
+MODULES = [each for each in FILES if each.endswith(".js")]
+
+
+def text_of(name: str) -> str:
+    return (FOLDER / name).read_text(encoding="utf-8")
+
+
+def ask(path: str, method: str = "GET") -> HttpAnswer:
+    return PageFiles().answer(HttpRequest(method, path))
+
+
+# -- how files are served --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_files_are_served_as_they_are_with_their_types(name: str) -> None:
+    answer = ask(f"page/{name}")
+    assert (answer.status, answer.body) == (200, (FOLDER / name).read_bytes())
+    assert answer.content_type == TYPES[Path(name).suffix]
+
+
+def test_the_first_page_is_the_index() -> None:
+    assert ask("").body == ask(f"page/{INDEX}").body == (FOLDER / INDEX).read_bytes()
+
+
+@pytest.mark.parametrize(
+    "path", ["nothing", "page", "page/", "page/page/app.js", "page/../page_files.py", INDEX]
+)
+def test_other_paths_do_not_exist(path: str) -> None:
+    answer = ask(path)
+    assert (answer.status, answer.body) == (404, b"404 Not Found\n")
+    assert answer.content_type.startswith("text/plain")
+
+
+def test_files_are_only_read() -> None:
+    answer = ask("", "POST")
+    assert (answer.status, answer.headers["Allow"]) == (405, "GET, HEAD")
+
+
+def test_the_tag_is_that_of_the_contents() -> None:
+    tags = {ask(f"page/{name}").headers["ETag"] for name in FILES}
+    assert len(tags) == len(FILES)
+    assert ask("").headers["ETag"] == ask(f"page/{INDEX}").headers["ETag"]
+
+
+@pytest.fixture(scope="module")
+def ready() -> Iterator[Ready]:
+    with Process("--dev", "--memory", "--http", "127.0.0.1:0") as process:
+        yield process.ready()
+
+
+def fetch(
+    ready: Ready, path: str, method: str = "GET", **headers: str
+) -> tuple[http.client.HTTPResponse, bytes]:
+    connection = http.client.HTTPConnection(ready.http, timeout=30)
+    try:
+        connection.request(
+            method, path, headers={k.replace("_", "-"): v for k, v in headers.items()}
+        )
+        answer = connection.getresponse()
+        return answer, answer.read()
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("path", ["/", "/page/app.js"])
+def test_a_browser_may_load_nothing_from_elsewhere(ready: Ready, path: str) -> None:
+    answer, body = fetch(ready, path)
+    assert (answer.status, len(body)) == (200, int(answer.headers["Content-Length"]))
+    policy = answer.headers["Content-Security-Policy"].split("; ")
+    assert {"default-src 'self'", "frame-ancestors 'none'"} <= set(policy)
+    assert not any("unsafe" in each for each in policy)
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert answer.headers["Referrer-Policy"] == "no-referrer"
+
+
+def test_what_a_browser_has_is_not_sent_again(ready: Ready) -> None:
+    answer, _ = fetch(ready, "/page/app.js")
+    assert answer.headers["Cache-Control"] == "no-cache"
+    again, body = fetch(ready, "/page/app.js", If_None_Match=answer.headers["ETag"])
+    assert (again.status, body) == (304, b"")
+    other, _ = fetch(ready, "/page/page.css", If_None_Match=answer.headers["ETag"])
+    assert other.status == 200
+
+
+def test_paths_of_the_port_that_do_not_exist(ready: Ready) -> None:
+    answer, body = fetch(ready, "/nothing")
+    assert (answer.status, body) == (404, b"404 Not Found\n")
+    assert fetch(ready, "/page/app.js", "HEAD")[1] == b""
+
+
+def test_the_page_is_loaded_with_its_first_request() -> None:
+    code = "import sys, groupkeeper.server.main; print('groupkeeper.web.page_files' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "False"
+
+
+# -- what is in the files --------------------------------------------------------------------------
+
+
+def test_weight() -> None:
+    weight = sum(len((FOLDER / name).read_bytes()) for name in FILES)
+    print(f"the page weighs {weight} bytes in {len(FILES)} files")
+    assert weight < MOST_BYTES
+
+
+def test_everything_that_is_named_is_there() -> None:
+    named = set(re.findall(r'(?:src|href)="page/([^"]+)"', text_of(INDEX)))
+    for name in MODULES:
+        named |= set(re.findall(r' from "\./([^"]+)"', text_of(name)))
+    assert named | {INDEX} == set(FILES)
+
+
+def test_the_first_page_links_the_others(ready: Ready) -> None:
+    links = re.findall(r'href="([^"#]+)"', text_of(INDEX))
+    assert {"metrics", "readyz", "healthz", "api/v1/openapi.json"} <= set(links)
+    assert {fetch(ready, f"/{each}")[0].status for each in links} == {200}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_nothing_is_inline_and_no_text_becomes_html(name: str) -> None:
+    text = text_of(name)
+    if name == INDEX:
+        assert not re.search(r"<style|style=|<script>|<script [^>]*>[^<]| on\w+=", text)
+    else:
+        assert not re.search(r"(inner|outer)HTML|AdjacentHTML|document\.write", text)
+        assert not re.search(r"\beval\(|new Function|\"style\"", text)
+    without_names = text.replace("http://www.w3.org/2000/svg", "")
+    assert not re.search(r"https?:|//[a-z0-9-]+\.[a-z]", without_names), "an outside resource"
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node")
+@pytest.mark.parametrize("name", MODULES)
+def test_modules_have_no_errors_of_syntax(name: str) -> None:
+    command = ["node", "--input-type=module", "--check", "-"]
+    ran = subprocess.run(command, input=text_of(name), capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+
+
+_FIELD = re.compile(r"(?:\.|[{,] |\b)([a-z]+(?:_[a-z]+)+)\b")
+"""A name with underscores: JavaScript's own have none."""
+_STRING = re.compile(r'"[^"]*"')
+
+
+def test_fields_that_the_page_reads_are_in_the_openapi_document(web: Web) -> None:
+    known = set(re.findall(r"[a-z]+(?:_[a-z]+)+", json.dumps(web.document)))
+    timers = {"initial_delay", "new_member", "pending_member", "under_way"}
+    for name in MODULES:
+        text = re.sub(r"//.*", "", text_of(name))
+        found = set(_FIELD.findall(_STRING.sub("", text)))
+        assert found <= known | timers, name
+
+
+def test_states_and_timers_that_the_page_shows_are_the_servers(web: Web) -> None:
+    states = web.document["components"]["schemas"]["GroupRow"]["properties"]["state"]["enum"]
+    table = text_of("groups.js").partition("export const STATES = {")[2].partition("}")[0]
+    assert sorted(re.findall(r"(\w+):", table)) == sorted(states)
