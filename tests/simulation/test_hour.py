@@ -12,7 +12,7 @@ from tests.simulation.hour import EVERY_HOUR, Hour
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("seed", [1, 2, 8, 9])
+@pytest.mark.parametrize("seed", [1, 2, 5, 9])
 def test_an_hour_of_crashes_breaks_no_promise(seed: int) -> None:
     hour = Hour(seed)
     hour.run()
