@@ -40,7 +40,6 @@ LATE_MS = 1_000
 """An alarm that rings later than this waits until the sockets have been read."""
 READ_FIRST_S = 1.0
 """The longest that it waits for that."""
-"""Groups and their topics; half a millisecond. A group is counted as a whole."""
 
 _log = Logger("partition")
 

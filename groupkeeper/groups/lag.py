@@ -7,10 +7,10 @@ Kafka cluster.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from struct import Struct
 from typing import Final, NamedTuple, TypeAlias
 
 from groupkeeper.coordinator.group import Group
+from groupkeeper.coordinator.records import offset_in
 from groupkeeper.groups.group_partitions import GroupPartitions
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.topics.catalog import Topic
@@ -22,9 +22,6 @@ from groupkeeper.turns import Slices, Turns
 TIMES_MOST: Final = 2_000
 """Most records whose time is read for one question: each takes a reading of a file or two, about a
 tenth of a millisecond of the worker's thread. The time lag of other partitions is unknown."""
-
-# Every version of OffsetCommitValue begins with its version and the offset.
-_offset_of = Struct(">hq").unpack_from
 
 Extents: TypeAlias = Mapping[Place, Extent]
 
@@ -68,13 +65,24 @@ def lags_of(group: Group, extents: Extents, pace: Pace) -> Slices[list[Partition
     for topic, partitions in [*group.offsets.items()]:
         for partition, value in [*partitions.items()]:
             extent = extents.get((topic, partition))
-            committed = _offset_of(value)[1]
+            committed = offset_in(value)
             if extent is not None and committed >= 0:
                 start, end, _ = extent
                 found.append(PartitionLag(topic, partition, committed, start, end))
             if pace.spent():
                 yield
     return found
+
+
+def add_behind(
+    wanted: dict[Position, None], lags: Iterable[PartitionLag], pace: Pace
+) -> Slices[None]:
+    """Add the positions of the next records, where there are any."""
+    for each in lags:
+        if each.lag:
+            wanted[each.position] = None
+        if pace.spent():
+            yield
 
 
 def lag_ms(lag: PartitionLag, times: Mapping[Position, int], now_ms: int) -> int | None:
@@ -195,11 +203,7 @@ def _behind(found: Mapping[str, Sequence[PartitionLag]]) -> Slices[list[Position
     """The positions of the next records, where there are any."""
     wanted, pace = dict[Position, None](), Pace()
     for lags in found.values():
-        for each in lags:
-            if each.lag:
-                wanted[each.position] = None
-            if pace.spent():
-                yield
+        yield from add_behind(wanted, lags, pace)
     return list(wanted)
 
 

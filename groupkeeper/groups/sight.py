@@ -11,7 +11,7 @@ from itertools import chain
 from groupkeeper.clock import Clock
 from groupkeeper.coordinator.group import Group
 from groupkeeper.groups.group_partitions import GroupPartitions
-from groupkeeper.groups.lag import Extents, GroupLags, PartitionLag, lag_ms, lags_of
+from groupkeeper.groups.lag import Extents, GroupLags, PartitionLag, add_behind, lag_ms, lags_of
 from groupkeeper.observe.group_rows import GroupRow, LagRow, Sight, TopicRow
 from groupkeeper.topics.log_positions import Position
 from groupkeeper.topics.names import RESERVED
@@ -56,11 +56,7 @@ class ScrapeLook:
         for group_id in groups:
             group = self.lags.group(group_id)
             lags = [] if group is None else (yield from lags_of(group, extents, pace))
-            for each in lags:
-                if each.lag:
-                    wanted[each.position] = None
-                if pace.spent():
-                    yield
+            yield from add_behind(wanted, lags, pace)
             if pace.spent():
                 yield
         return list(wanted)

@@ -33,9 +33,9 @@ from groupkeeper.coordinator.facts import (
     RebalanceStarted,
     RequestRefused,
 )
+from groupkeeper.coordinator.records import offset_in
 from groupkeeper.observe.assigned import assigned_of, moves
 from groupkeeper.protocol.group_events import SHORTENED, Encoded, Event, text_json
-from groupkeeper.protocol.records.consumer_offsets import decode_offset_value
 
 REASON_BYTES: Final = 1024
 """The most bytes of a client's reason in an event."""
@@ -211,11 +211,8 @@ def _offsets_reset(fact: OffsetsReset) -> Fields:
         "who": who_of(fact.who),
         "topic": fact.topic,
         "partitions": [partition for partition, _, _ in fact.offsets],
-        "from": [
-            None if before is None else decode_offset_value(before).offset
-            for _, before, _ in fact.offsets
-        ],
-        "to": [decode_offset_value(now).offset for _, _, now in fact.offsets],
+        "from": [None if before is None else offset_in(before) for _, before, _ in fact.offsets],
+        "to": [offset_in(now) for _, _, now in fact.offsets],
     }
     if fact.count > len(fact.offsets):
         fields[SHORTENED] = dict.fromkeys(("partitions", "from", "to"), fact.count)
