@@ -245,12 +245,10 @@ class Server:
 
     def web_parts(self) -> "Parts":
         """What the JSON API stands on."""
-        from groupkeeper.groups.lag import GroupLags
         from groupkeeper.web.lag_history import LagHistory
         from groupkeeper.web.parts import Parts
 
         turns = PacedTurns()
-        lags = GroupLags(self.group_partitions, self.topics, turns)
         return Parts(
             options=self._options,
             groups=self.group_partitions,
@@ -261,8 +259,8 @@ class Server:
             turns=turns,
             personal=self.personal,
             about=self.about,
-            lags=lags,
-            history=LagHistory(lags, turns, self._clock),
+            lags=self.lags,
+            history=LagHistory(self.lags, turns, self._clock),
         )
 
     def _event_services(self, clock: Clock) -> EventServices:

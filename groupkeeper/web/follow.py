@@ -21,13 +21,12 @@ from groupkeeper.observe.events import event_of
 from groupkeeper.observe.fact_readers import Origin
 from groupkeeper.observe.http_exchange import HttpAnswer
 from groupkeeper.observe.logs import Logger
-from groupkeeper.topics.names import EVENT_TOPIC
 from groupkeeper.topics.partition import TopicPartition
 from groupkeeper.web.call import Call
 from groupkeeper.web.group_view import partition_of_group
 from groupkeeper.web.parameters import Place, place_text, read_place
 from groupkeeper.web.parts import SOON, Parts, Refused
-from groupkeeper.web.stored_events import EventReader, Stored
+from groupkeeper.web.stored_events import EventReader, Stored, event_partition
 
 FOLLOWERS: Final = 32
 """Streams at a time: less than the port answers (`ANSWERS`), so that pages can still be read."""
@@ -132,7 +131,7 @@ class _Stored:
     def __init__(self, parts: Parts, group: str | None, numbers: Sequence[int]) -> None:
         self._parts = parts
         self._group = group
-        self._partitions = {each: _partition(parts, each) for each in numbers}
+        self._partitions = {each: event_partition(parts.topics, each) for each in numbers}
         self._offsets: dict[int, int | None] = {
             number: None if each.log is None else each.log.next_offset
             for number, each in self._partitions.items()
@@ -209,17 +208,11 @@ class _Stored:
 
     def _end(self, number: int) -> int:
         """Where the log ends; its owner may have closed and opened it."""
-        log = _partition(self._parts, number).log
+        log = event_partition(self._parts.topics, number).log
         return 0 if log is None else log.next_offset
 
     def _reader(self, number: int) -> EventReader:
         return EventReader(self._parts.topics, self._parts.turns, number, self._group)
-
-
-def _partition(parts: Parts, number: int) -> TopicPartition:
-    found = parts.topics.partitions.find(EVENT_TOPIC, number)
-    assert found is not None, "it has as many partitions as the group topic"
-    return found
 
 
 def _frames(events: Iterable[Stored]) -> Iterator[bytes]:

@@ -68,6 +68,13 @@ class Piece:
     """Offset to go on from."""
 
 
+def event_partition(topics: Topics, number: int) -> TopicPartition:
+    """A partition of the event topic."""
+    found = topics.partitions.find(EVENT_TOPIC, number)
+    assert found is not None, "it has as many partitions as the group topic"
+    return found
+
+
 class EventReader:
     """Reads one partition of the event topic, for one request. Raises Refused where it cannot be
     read now.
@@ -88,14 +95,14 @@ class EventReader:
 
     async def bounds(self) -> tuple[int, int]:
         """Offsets of the first event and after the last one; equal without events."""
-        log = self._found.log
+        log = event_partition(self._topics, self._partition).log
         if log is None and self._topics.settings.group_events_enabled:
             raise Refused(503, "the events cannot be read now: their log is closed", SOON)
         return (0, 0) if log is None else (log.start_offset, log.next_offset)
 
     async def since(self, time_ms: int) -> int:
         """The offset of the first event from a time on; the end if all are older."""
-        log = self._found.log
+        log = event_partition(self._topics, self._partition).log
         try:
             found = None if log is None else await self._topics.lookup.first(log, time_ms)
         except (StorageError, OSError, CorruptBatch, OverLimitError) as problem:
@@ -238,12 +245,6 @@ class EventReader:
         if self._key is None:
             return True
         return data.find(self._key, start, end) >= 0 or data.find(_NO_GROUP, start, end) >= 0
-
-    @property
-    def _found(self) -> TopicPartition:
-        found = self._topics.partitions.find(EVENT_TOPIC, self._partition)
-        assert found is not None, "it has as many partitions as the group topic"
-        return found
 
 
 def _read(offset: int, key: bytes | None, value: bytes) -> list[Stored]:

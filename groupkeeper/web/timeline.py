@@ -143,10 +143,11 @@ async def _tell(parts: Parts, call: Call) -> _Told:
     folding = Folding(
         SessionLimits(settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms)
     )
-    entries = await parts.turns.run(_folded(folding, read))
+    entries, began = await parts.turns.run(_folded(folding, read))
     shown = last_rounds(entries, wanted)
     is_more = begin > start or len(shown) < len(entries)
-    earlier = await parts.turns.run(_first_place(shown, read)) if is_more else None
+    first = next((each for each in shown if isinstance(each, Round)), None) if is_more else None
+    earlier = None if first is None else began.get((first.epoch, first.round))
     if is_more and earlier is None:  # nothing of the group was in what was read
         earlier = await reader.place_at(begin)
     text = None if earlier is None else place_text(earlier)
@@ -162,33 +163,24 @@ def _count_started(piece: Sequence[Stored]) -> Slices[int]:
     return number
 
 
-def _first_place(shown: Sequence[Entry], read: Sequence[Stored]) -> Slices[Place | None]:
-    """The first event of the first round that is shown; None without rounds."""
-    first = next((each for each in shown if isinstance(each, Round)), None)
-    pace = Pace()
-    for each in read if first is not None else ():
-        event = _decoded(each)
-        if event and first and (event.epoch, event.round) == (first.epoch, first.round):
-            return each.place
-        if pace.spent(_cost(each)):
-            yield
-    return None
-
-
-def _folded(folding: Folding, read: Sequence[Stored]) -> Slices[list[Entry]]:
-    entries, pace = list[Entry](), Pace()
+def _folded(
+    folding: Folding, read: Sequence[Stored]
+) -> Slices[tuple[list[Entry], dict[tuple[int, int], Place]]]:
+    """The entries; and by epoch and round, the place of the first event of a round."""
+    entries, began, pace = list[Entry](), dict[tuple[int, int], Place](), Pace()
     for each in read:
         event = _decoded(each)
         if event is None:
             folding.unknown[UNREADABLE] += 1
         else:
             entries += folding.add(event)
+            began.setdefault((event.epoch, event.round), each.place)
         if pace.spent(_cost(each)):
             yield
     entries += folding.rest()
     find_returns(entries)
     entries.sort(key=time_of)
-    return entries
+    return entries, began
 
 
 def _decoded(stored: Stored) -> Event | None:
