@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from groupkeeper.observe.http_limits import Page, Pages
 from groupkeeper.observe.metrics import Metrics
+from groupkeeper.observe.status import is_ready, not_active
 from groupkeeper.turns import Turns
 
 if TYPE_CHECKING:
@@ -46,12 +47,7 @@ class _Scrape:
 
 def _readyz(metrics: Metrics) -> Page:
     snapshots = [*metrics.snapshots()]
-    waiting = [
-        {"partition": snapshot.partition, "state": snapshot.state, "reason": snapshot.reason}
-        for snapshot in snapshots
-        if snapshot.state != "active"
-    ]
-    ready = bool(snapshots) and not waiting
+    ready, waiting = is_ready(snapshots), not_active(snapshots)
     body = {"ready": ready, "partitions": len(snapshots), "not_active": waiting}
     return 200 if ready else 503, _JSON, _dump(body)
 

@@ -3,6 +3,7 @@ compaction, events, connections. `groupkeeper status` shows it.
 """
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -36,13 +37,13 @@ class DiskUse:
 def status_of(metrics: Metrics, about: dict[str, Any], disk: DiskUse) -> dict[str, Any]:
     """The page. `about` comes first in it."""
     snapshots = [*metrics.snapshots()]
-    other = [each for each in snapshots if each.state != "active"]
+    waiting = not_active(snapshots)
     return {
         **about,
         "version": __version__,
-        "ready": bool(snapshots) and not other,
+        "ready": is_ready(snapshots),
         "partitions": dict(Counter(each.state for each in snapshots)),
-        "not_active": [_not_active(each) for each in other[:NAMED]],
+        "not_active": waiting[:NAMED],
         "disk": {
             "total_bytes": disk.total,
             "free_bytes": disk.free,
@@ -80,12 +81,18 @@ def status_of(metrics: Metrics, about: dict[str, Any], disk: DiskUse) -> dict[st
     }
 
 
-def _not_active(snapshot: PartitionSnapshot) -> dict[str, Any]:
-    return {
-        "partition": snapshot.partition,
-        "state": snapshot.state,
-        "reason": snapshot.reason,
-    }
+def is_ready(snapshots: Sequence[PartitionSnapshot]) -> bool:
+    """Whether there are partitions, and all are active."""
+    return bool(snapshots) and not not_active(snapshots)
+
+
+def not_active(snapshots: Iterable[PartitionSnapshot]) -> list[dict[str, Any]]:
+    """The partitions that are not served now, and why."""
+    return [
+        {"partition": each.partition, "state": each.state, "reason": each.reason}
+        for each in snapshots
+        if each.state != "active"
+    ]
 
 
 def _loop(iterations: Histogram) -> dict[str, Any]:
