@@ -1,6 +1,5 @@
 """`groupkeeper status`: whether a server is ready, and what deserves a look, in one screen."""
 
-import http.client
 import json
 import sys
 from collections.abc import Iterator
@@ -8,6 +7,7 @@ from typing import Any, Final
 
 import click
 
+from groupkeeper.cli.http_port import PROBLEMS, get_json
 from groupkeeper.settings.options import Address, format_address, parse_address
 
 NOT_READY: Final = 1
@@ -97,18 +97,13 @@ def status(address: Address, as_json: bool) -> int:
 # Any: JSON.
 def _ask(address: Address) -> dict[str, Any]:
     where = format_address(address)
-    connection = http.client.HTTPConnection(*address, timeout=TIMEOUT_S)
     try:
-        connection.request("GET", "/status")
-        answer = connection.getresponse()
-        found = json.loads(answer.read(MOST_BYTES))
-    except (OSError, http.client.HTTPException, ValueError) as problem:
+        _, found = get_json(address, "/status", TIMEOUT_S, MOST_BYTES)
+    except PROBLEMS as problem:
         raise Unreachable(
             f"no Groupkeeper answers at {where} ({problem!r}): start it, "
             "or name its HTTP port with --http"
         ) from None
-    finally:
-        connection.close()
     if not isinstance(found, dict) or "ready" not in found:
         raise Unreachable(f"{where} is not the HTTP port of this version of Groupkeeper")
     return found

@@ -1,12 +1,12 @@
 """The present of a group, for `groupkeeper why`: from the HTTP port, or from DescribeGroups."""
 
 import asyncio
-import http.client
-import json
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
+from groupkeeper.cli.http_port import PROBLEMS, get_json
 from groupkeeper.settings.options import Address, format_address
 
 if TYPE_CHECKING:
@@ -41,30 +41,25 @@ class LiveViews:
         where = format_address(self._address)
         try:
             status, found = await asyncio.to_thread(self._get)
-        except (OSError, http.client.HTTPException, ValueError) as problem:
+        except PROBLEMS as problem:
             raise NoLiveView(
                 f"no HTTP port of Groupkeeper answers at {where} ({problem})"
             ) from None
         if found.get("cluster") != self._cluster_id:
             raise NoLiveView(f"the HTTP port at {where} is that of another cluster")
-        if status == http.client.NOT_FOUND:
+        if status == HTTPStatus.NOT_FOUND:
             return None
-        if status != http.client.OK:
+        if status != HTTPStatus.OK:
             raise NoLiveView(f"{where}: {found.get('error') or status}")
         live: dict[str, Any] | None = found.get("live")
         return live
 
     def _get(self) -> tuple[int, dict[str, Any]]:
-        connection = http.client.HTTPConnection(*self._address, timeout=TIMEOUT_S)
-        try:
-            connection.request("GET", f"/api/v1/groups/{quote(self._group, safe='')}")
-            answer = connection.getresponse()
-            found = json.loads(answer.read(MOST_BYTES))
-        finally:
-            connection.close()
+        path = f"/api/v1/groups/{quote(self._group, safe='')}"
+        status, found = get_json(self._address, path, TIMEOUT_S, MOST_BYTES)
         if not isinstance(found, dict):
             raise ValueError("no JSON object")
-        return answer.status, found
+        return status, found
 
 
 async def find_views(client: "Client", group: str, given: Address | None) -> LiveViews:
