@@ -27,7 +27,7 @@ View = dict[str, Any]
 def live_view(
     group: Group, deadlines: Deadlines, now: int, wall: int
 ) -> Generator[None, None, View]:
-    """The group as a JSON object, in slices; `docs/operations.md` has its fields. Members that
+    """The group as a JSON object, in slices; `docs/http.md` has its fields. Members that
     join or leave between two slices may be missing in it.
     """
     view = _head(group, now, wall)
