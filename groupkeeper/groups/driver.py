@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 
+from groupkeeper.clock import Alarm
 from groupkeeper.coordinator.apis import GroupRequest, refuse
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.commit import PreparedCommit
@@ -62,7 +63,7 @@ class PartitionDriver:
         """The partition whose records are in the current round; it may have been closed since."""
         self._origin = Origin(index, -1)
         """Passed to the readers of facts; with the epoch of the last claim."""
-        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm: Alarm | None = None
         self._alarm_at = 0
         self._loading: asyncio.Task[None] | None = None
         self._round_over = asyncio.Event()
@@ -186,7 +187,7 @@ class PartitionDriver:
         if self._alarm is not None:
             self._alarm.cancel()
         self._alarm_at = due
-        self._alarm = self._loop.call_at(due / 1000, self._ring)
+        self._alarm = self._services.clock.call_at(due, self._ring)
 
     def _ring(self) -> None:
         """A deadline has come. If it is noticed late, the process stood still (stopped, migrated,
@@ -312,6 +313,11 @@ class PartitionDriver:
                 self._partition = self._new_partition()
             else:
                 return
+
+    @property
+    def loading(self) -> "asyncio.Task[None] | None":
+        """The load under way, or the last one; None if it was loaded at once."""
+        return self._loading
 
     async def _release(self) -> None:
         for log in (self._events, self._log):

@@ -1,5 +1,6 @@
 """All partitions of `__consumer_offsets` in this process, and which of them each group is in."""
 
+import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 
 from groupkeeper.coordinator.placement import partition_of
@@ -59,6 +60,12 @@ class GroupPartitions:
         # Not before: they append to their logs.
         for driver in waiting:
             driver.start_loading()
+
+    async def loaded(self, seconds: float) -> None:
+        """Wait until no partition is being loaded any more, but no longer than that."""
+        loads = [driver.loading for driver in self._drivers if driver.loading is not None]
+        if loads:
+            await asyncio.wait(loads, timeout=seconds)
 
     def stop(self) -> None:
         """Refuse new requests from now on: the process ends."""

@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextvars import ContextVar
 from logging.handlers import QueueHandler
 from queue import SimpleQueue
 from traceback import TracebackException
@@ -245,6 +246,19 @@ def write_text(text: str) -> None:
     _lines.add_item(text)
 
 
+Keep = Callable[[Line], None]
+"""Takes a line instead of the process's stream."""
+
+_keep: ContextVar[Keep | None] = ContextVar("groupkeeper.logs", default=None)
+
+
+def keep_lines(keep: Keep) -> None:
+    """Give the lines of this context, a thread and what it calls, to `keep`, unlimited: of a server
+    that is only a part of its process. Lines of every level.
+    """
+    _keep.set(keep)
+
+
 def _after_fork() -> None:
     """In the child: the thread and its queued lines belong to the parent."""
     _lines.begin()
@@ -285,5 +299,9 @@ class Logger:
         self._write("error", event, {"exc_info": True, **fields})
 
     def _write(self, level: str, event: str, fields: dict[str, object]) -> None:
-        if LEVELS[level] >= _lines.threshold:
+        keep = _keep.get()
+        if keep is not None:
+            error = _trace(fields.pop("exc_info", None))
+            keep(Line(time.time(), level, event, {"logger": self._name, **fields}, error))
+        elif LEVELS[level] >= _lines.threshold:
             _lines.add(level, event, {"logger": self._name, **fields})

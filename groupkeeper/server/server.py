@@ -6,7 +6,7 @@ runs the same server in memory, under virtual time.
 
 import asyncio
 import uuid
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -23,6 +23,7 @@ from groupkeeper.connections.steady import Driver
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.coordinator.member_bytes import Total
+from groupkeeper.exchange import Handler
 from groupkeeper.groups.driver_services import DriverServices
 from groupkeeper.groups.embedded_log import EmbeddedLogs, LogServices
 from groupkeeper.groups.event_limits import Personal
@@ -50,7 +51,7 @@ from groupkeeper.storage.files import Files
 from groupkeeper.topics.limits import OverLimitError
 from groupkeeper.topics.names import EVENT_TOPIC, GROUP_TOPIC
 from groupkeeper.topics.partitions import InternalLogs
-from groupkeeper.topics.topics import Topics, TopicsWorld
+from groupkeeper.topics.topics import Topics, TopicsWorld, wall_ms
 from groupkeeper.turns import PacedTurns, Turns
 
 if TYPE_CHECKING:
@@ -64,6 +65,10 @@ MAX_GROUPS: Final = 1_000_000
 offsets."""
 
 _log = Logger("server")
+
+
+Around = Callable[[Mapping[int, Handler]], Mapping[int, Handler]]
+"""From the handlers of APIs, by key, to others that are called instead."""
 
 
 def _uuid_member_id(prefix: str) -> str:
@@ -87,6 +92,12 @@ class World:
     topics: TopicsWorld | None = None
     compact: Compact | None = None
     """Runs a compaction. None: a process of its own does."""
+    wall_ms: Callable[[], int] = wall_ms
+    """Unix time of topics; that of groups is the clock's."""
+    cluster_id: str = ""
+    """Of new data; empty: a random one."""
+    around: Around | None = None
+    """Puts something around the handlers of all APIs. Heartbeats then take no short cut."""
 
 
 def _topics_failed(where: str, error: BaseException) -> None:
@@ -129,6 +140,8 @@ class Server:
             retention=RetentionLines(),
             folders=self.store.folders,
             open_files_most=self._descriptors.topic_logs,
+            wall_ms=self._world.wall_ms,
+            cluster_id=self._world.cluster_id,
         )
         self._node = Node(options.node_id, self.address)
         self.topics = Topics(self.store, settings, topics, self.turns)
@@ -306,7 +319,9 @@ class Server:
             most_per_host=settings.max_connections_per_ip,
             max_idle_s=idle_ms / 1000 if idle_ms >= 0 else inf,
         )
-        routes = handlers(parts)
+        routes: Mapping[int, Handler] = handlers(parts)
+        if self._world.around is not None:
+            routes = self._world.around(routes)
         for key in routes:
             self.metrics.requests[key]  # its series exist from the start
         services = ConnectionServices(
@@ -344,6 +359,8 @@ class Server:
     # -- callbacks of the parts ----------------------------------------------------------------
 
     def _steady_beat(self, request: HeartbeatRequest) -> tuple[Driver, Beat] | None:
+        if self._world.around is not None:
+            return None
         driver = self.group_partitions.of(request.group_id)
         beat = driver.steady_beat(request)
         return None if beat is None else (driver, beat)

@@ -38,6 +38,11 @@ from groupkeeper.topics.worker import ResponseTasks, WorkerThread
 from groupkeeper.turns import Turns
 
 
+def wall_ms() -> int:
+    """Unix milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
 @dataclass(slots=True)
 class Snapshot:
     """Gauges and counters of one moment."""
@@ -61,8 +66,10 @@ class TopicsWorld:
 
     files: Files = field(default_factory=Files)
     worker: WorkerThread = field(default_factory=WorkerThread)
-    wall_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    wall_ms: Callable[[], int] = wall_ms
     random_bytes: Callable[[int], bytes] = os.urandom
+    cluster_id: str = ""
+    """Of new data; empty: a random one."""
     failed: Failed = lambda where, error: None
     """Called with every failure of the disk and every limit reached, for the log."""
     repaired: Callable[[str], None] = lambda what: None
@@ -73,6 +80,10 @@ class TopicsWorld:
     """Which partition folders must exist."""
     open_files_most: int = OPEN_FILES_MOST
     """Descriptors for topic logs; beyond, the least recently used are closed."""
+
+    def new_cluster_id(self) -> str:
+        """That of new data."""
+        return self.cluster_id or new_cluster_id(self.random_bytes)
 
 
 class Topics:
@@ -130,7 +141,7 @@ class Topics:
         self.waiting_fetches: dict[Any, None] = {}
         self.before_close: list[Callable[[], Awaitable[None]]] = []
         """Awaited before the files are closed."""
-        self.catalog.load(world.wall_ms(), lambda: new_cluster_id(world.random_bytes))
+        self.catalog.load(world.wall_ms(), world.new_cluster_id)
 
     def _catalog_of(self, store: Store, world: TopicsWorld, turns: Turns) -> Catalog:
         limits = Limits(segment_bytes=SEGMENT_BYTES)

@@ -1,0 +1,170 @@
+"""One life of a test broker's server: a thread with an event loop, from its start until it ends in
+good order, or is killed.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from groupkeeper.observe.logs import Keep, Logger, keep_lines
+from groupkeeper.server.server import Around, Server, World
+from groupkeeper.settings.options import ServeOptions
+from groupkeeper.storage.compaction import compact
+from groupkeeper.storage.files import Files
+from groupkeeper.testing.clock import MovableClock, Time
+from groupkeeper.testing.files import KillableFiles
+
+T = TypeVar("T")
+
+END_S: Final = 5.0
+"""How long tasks may take to end when the server is killed."""
+
+LOAD_S: Final = 10.0
+"""How long a start waits for the groups in the log; if it is damaged, they never come."""
+
+_log = Logger("testing")
+
+
+@dataclass(slots=True)
+class Surroundings:
+    """What a life of the server takes from its broker, and leaves to the next one."""
+
+    files: Files
+    time: Time
+    cluster_id: str
+    keep: Keep
+    """Takes log lines."""
+    around: Around
+    """See `World.around`."""
+    created: Callable[[Server], None]
+    """Told about the server before it starts, on its thread."""
+
+
+class RunningServer:
+    """A server on a thread of its own."""
+
+    def __init__(self, options: ServeOptions, of: Surroundings) -> None:
+        """Returns when it serves. Raises what the server raises."""
+        self._options = options
+        self._of = of
+        self.files = KillableFiles(of.files)
+        self._executors: list[ThreadPoolExecutor] = []
+        self._is_over = False
+        ready: Future[None] = Future()
+        self._thread = threading.Thread(
+            target=self._run, args=(ready,), name="groupkeeper", daemon=True
+        )
+        self._thread.start()
+        ready.result()
+
+    # -- on the thread -------------------------------------------------------------------------
+
+    def _run(self, ready: "Future[None]") -> None:
+        keep_lines(self._of.keep)
+        self.loop = loop = asyncio.SelectorEventLoop()
+        loop.set_exception_handler(self._failed)
+        asyncio.set_event_loop(loop)
+        try:
+            self.server = self._make()
+            self._of.created(self.server)
+            loop.run_until_complete(self._start())
+        except BaseException as error:  # noqa: BLE001  # to be raised where it was started
+            self._end()
+            ready.set_exception(error)
+            return
+        ready.set_result(None)
+        loop.run_forever()
+        self._end()
+
+    async def _start(self) -> None:
+        await self.server.start()
+        await self.server.group_partitions.loaded(LOAD_S)
+
+    def _make(self) -> Server:
+        of, files = self._of, self.files
+        world = World(
+            files=files,
+            clock=partial(MovableClock, source=of.time),
+            executor=self._executor,
+            compact=partial(compact, files),
+            wall_ms=of.time.wall,
+            cluster_id=of.cluster_id,
+            around=of.around,
+        )
+        return Server(self._options, world)
+
+    def _executor(self, name: str) -> Executor:
+        made = ThreadPoolExecutor(1, name, initializer=keep_lines, initargs=(self._of.keep,))
+        self._executors.append(made)
+        return made
+
+    # Any: asyncio's.
+    def _failed(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """A callback has raised, or a task was not awaited."""
+        if not self._is_over:
+            error = context.get("exception")
+            _log.error(context.get("message", "callback failed"), exc_info=error)
+
+    def _end(self) -> None:
+        """End what is left on the loop: after a kill that is nearly everything."""
+        self._is_over = True
+        loop = self.loop
+        tasks = asyncio.all_tasks(loop)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            loop.run_until_complete(asyncio.wait(tasks, timeout=END_S))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        for executor in self._executors:
+            executor.shutdown(cancel_futures=True)
+        if hasattr(self, "server"):  # else it could not be made
+            self.server.topics.worker.close()
+        self.files.kill()
+        asyncio.set_event_loop(None)
+        loop.close()
+
+    # -- for other threads ---------------------------------------------------------------------
+
+    def later(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
+        """Run a coroutine on the loop."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop)
+
+    def call(self, function: Callable[[], T]) -> T:
+        """Call a function on the loop, and wait for what it returns or raises."""
+        done: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                done.set_result(function())
+            except BaseException as error:  # noqa: BLE001  # raised by the caller
+                done.set_exception(error)
+
+        self.loop.call_soon_threadsafe(run)
+        return done.result()
+
+    def stop(self) -> None:
+        """End in good order: what was acknowledged, and what is under way, is written."""
+        self.later(self.server.stop()).result()
+        self._join()
+
+    def kill(self) -> None:
+        """End at once: nothing more is written or answered, and connections break."""
+        self.files.kill()
+        self.loop.call_soon_threadsafe(self._break)
+        self._thread.join()
+
+    def _break(self) -> None:
+        listener = self.server.listener
+        listener.stop()
+        for connection in [*listener.connections.opened, *listener.connections.orphans]:
+            connection.abort()
+        # The sockets are closed in the next iteration.
+        self.loop.call_soon(self.loop.stop)
+
+    def _join(self) -> None:
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()

@@ -1,0 +1,130 @@
+"""Where requests pass before they are handled, and answers before they are sent.
+
+Around the handlers of all APIs lie layers (faults, the other nodes of a cluster, the transcript).
+Each is given every exchange on its way in, and may change the request, answer it itself, wait, or
+ask for the answer on its way out.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from types import GeneratorType
+from typing import Any, Final, Protocol
+
+from groupkeeper.coordinator.caller import Caller, Peer
+from groupkeeper.exchange import NO_REPLY, Handler, ReplyTo, Response
+from groupkeeper.protocol.message import Message
+from groupkeeper.turns import Slices
+
+INSIDE: Final = "groupkeeper.testing"
+"""Client id of requests that the test makes itself."""
+
+Answer = Any
+"""A response, or NO_REPLY. Any: each API has its own."""
+Change = Callable[[Answer], Answer | None]
+"""From an answer to another one; None keeps it back, and whoever does that sends one later, or
+closes the connection."""
+
+
+class Exchange:
+    """One request on its way to its handler, and its answer on the way back."""
+
+    __slots__ = ("_changes", "caller", "key", "reply_to", "request")
+
+    def __init__(self, key: int, request: Any, caller: Caller, reply_to: ReplyTo) -> None:
+        self.key = key
+        """The API's."""
+        self.request = request
+        """May be replaced. Any: each API has its own."""
+        self.caller = caller
+        self.reply_to = reply_to
+        """The connection's; the last one that an answer gets to."""
+        self._changes: list[Change] = []
+
+    def on_answer(self, change: Change) -> None:
+        """Look at the answer, or change it, before those that asked earlier."""
+        self._changes.append(change)
+
+    def answer(self, response: Answer) -> None:
+        """Send an answer through all that have asked for it."""
+        changes = self._changes
+        while changes:
+            response = changes.pop()(response)
+            if response is None:
+                return
+        self.reply_to.answer(response)
+
+
+class Layer(Protocol):
+    """Something that lies around the handlers."""
+
+    def take(self, exchange: Exchange, proceed: Callable[[], None]) -> None:
+        """Call `proceed` now or later to pass the request on, or answer the exchange."""
+
+
+class Tap:
+    """The handlers of a server with layers around them. On the thread of its loop."""
+
+    def __init__(self, *layers: Layer) -> None:
+        """The first layer is the outermost."""
+        self._layers = layers
+        self._handlers: Mapping[int, Handler] = {}
+
+    def around(self, handlers: Mapping[int, Handler]) -> Mapping[int, Handler]:
+        """See `World.around`."""
+        self._handlers = handlers
+        return {key: self._tapped(key, handler) for key, handler in handlers.items()}
+
+    def _tapped(self, key: int, handler: Handler) -> Handler:
+        def handle(request: Any, caller: Caller, reply_to: ReplyTo) -> Slices[None] | None:
+            exchange = Exchange(key, request, caller, reply_to)
+            work: list[Slices[Any]] = []
+            self._pass(exchange, handler, 0, work)
+            return _finish(work.pop(), exchange) if work else None
+
+        return handle
+
+    def _pass(self, exchange: Exchange, handler: Handler, depth: int, work: list[Any]) -> None:
+        if depth < len(self._layers):
+            self._layers[depth].take(
+                exchange, lambda: self._pass(exchange, handler, depth + 1, work)
+            )
+            return
+        result = handler(exchange.request, exchange.caller, exchange)
+        if isinstance(result, GeneratorType):
+            work.append(result)
+        elif result is not None:
+            exchange.answer(result)
+
+    async def ask(self, key: int, version: int, request: Message) -> Answer:
+        """What the server answers the test itself; no layer sees it."""
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        caller = Caller(version, Peer(client_id=INSIDE, host="/127.0.0.1"))
+        result = self._handlers[key](request, caller, _Awaited(answer))
+        if isinstance(result, GeneratorType):
+            try:
+                while True:
+                    next(result)
+                    await asyncio.sleep(0)
+            except StopIteration as end:
+                result = end.value
+        return await answer if result is None else result
+
+
+class _Awaited:
+    """Where the answer to the test itself goes."""
+
+    def __init__(self, answer: "asyncio.Future[Answer]") -> None:
+        self._answer = answer
+
+    def answer(self, response: Message) -> None:
+        if not self._answer.done():
+            self._answer.set_result(response)
+
+
+def _finish(work: Slices[Any], exchange: Exchange) -> Slices[None]:
+    response: Response | None = yield from work
+    if response is not None:
+        exchange.answer(response)
+
+
+__all__ = ["NO_REPLY", "Answer", "Exchange", "Layer", "Tap"]

@@ -1,0 +1,147 @@
+"""The life of a test broker: start, reset, crash, restart, stop."""
+
+import asyncio
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
+from groupkeeper.settings.table import SettingsError
+from groupkeeper.storage.errors import StorageError
+from groupkeeper.testing import Broker, BrokerDown, RequestFailed
+from tests.support.requests import commit_request, flat_fetch_request
+from tests.support.wire import Gone, connect
+
+
+def _address(broker: Broker) -> tuple[str, int]:
+    host, port = broker.bootstrap_servers.split(":")
+    return host, int(port)
+
+
+def _commit(broker: Broker, offset: int) -> int:
+    with connect(_address(broker)) as client:
+        answer = client.call(8, commit_request({("orders", 0): offset}, "g"))
+        return int(answer.topics[0].partitions[0].error_code)
+
+
+def _committed(broker: Broker) -> int:
+    with connect(_address(broker)) as client:
+        answer = client.call(5, flat_fetch_request("g", {"orders": [0]}))
+        return int(answer.topics[0].partitions[0].committed_offset)
+
+
+def test_the_topics_of_the_start_are_there() -> None:
+    with Broker(topics={"orders": 1}) as broker:
+        assert _commit(broker, 7) == 0
+
+
+@pytest.mark.parametrize("data", [None, "disk"])
+def test_what_was_acknowledged_survives_a_crash(data: str | None, tmp_path: Path) -> None:
+    with Broker(topics={"orders": 1}, data=data and tmp_path / data) as broker:
+        before = broker.bootstrap_servers, broker.cluster_id
+        assert _commit(broker, 7) == 0
+        with connect(_address(broker)) as client:
+            client.call(4, ListGroupsRequest())
+            broker.crash()
+            with pytest.raises((Gone, ConnectionError)):
+                client.call(4, ListGroupsRequest())
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(_address(broker), 1).close()
+        broker.restart()
+        assert (broker.bootstrap_servers, broker.cluster_id) == before
+        assert _committed(broker) == 7
+
+
+def test_data_on_a_disk_is_there_for_the_next_broker(tmp_path: Path) -> None:
+    for offset in (-1, 7):
+        with Broker(topics={"orders": 1}, data=tmp_path) as broker:
+            assert _committed(broker) == offset
+            assert _commit(broker, 7) == 0
+
+
+def test_reset_forgets_all_but_the_topics_port_and_cluster_id() -> None:
+    with Broker(topics={"orders": 1}) as broker:
+        before = broker.bootstrap_servers, broker.cluster_id
+        assert _commit(broker, 7) == 0
+        with connect(_address(broker)) as client:
+            client.call(4, ListGroupsRequest())
+            broker.reset()
+            with pytest.raises((Gone, ConnectionError)):
+                client.call(4, ListGroupsRequest())
+        assert (broker.bootstrap_servers, broker.cluster_id) == before
+        assert _committed(broker) == -1
+        assert _commit(broker, 0) == 0
+
+
+def test_a_directory_is_not_emptied(tmp_path: Path) -> None:
+    with Broker(data=tmp_path) as broker, pytest.raises(RequestFailed, match="data="):
+        broker.reset()
+
+
+@pytest.mark.parametrize("call", [Broker.crash, Broker.reset])
+def test_a_broker_that_does_not_run_says_so(call: Callable[[Broker], None]) -> None:
+    broker = Broker()
+    with pytest.raises(BrokerDown, match="start"):
+        call(broker)
+    with pytest.raises(BrokerDown, match="first start"):
+        _ = broker.bootstrap_servers
+
+
+def test_wrong_arguments_are_told_before_anything_runs() -> None:
+    with pytest.raises(SettingsError, match=r"did you mean group\.max\.size"):
+        Broker(settings={"group.max.sise": 3})
+    with (
+        pytest.raises(RequestFailed, match=r"'a b' was not created: .*is invalid"),
+        Broker(topics={"a b": 1}),
+    ):
+        pass
+
+
+def test_settings_have_the_values_of_python() -> None:
+    settings = {"auto.create.topics.enable": False, "group.max.size": 1}
+    with Broker(settings=settings) as broker:
+        assert _commit(broker, 7) == 3
+
+
+async def test_in_a_coroutine() -> None:
+    async with Broker(topics={"orders": 1}) as broker:
+        host, port = broker.bootstrap_servers.split(":")
+        _, writer = await asyncio.open_connection(host, int(port))
+        writer.close()
+
+
+def test_any_number_run_at_once_and_leave_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    before = threading.active_count()
+    brokers = [Broker(topics={"orders": 1}) for _ in range(10)]
+    for number, broker in enumerate(brokers):
+        broker.start()
+        assert _commit(broker, number) == 0
+    for number, broker in enumerate(brokers):
+        assert _committed(broker) == number
+        broker.stop()
+        broker.stop()
+    assert threading.active_count() == before
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_start_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    before = threading.active_count()
+    with Broker(data=tmp_path):
+        second = Broker(data=tmp_path)
+        with pytest.raises(StorageError, match="already running"):
+            second.start()
+        with pytest.raises(BrokerDown):
+            second.crash()
+    assert threading.active_count() == before
+
+
+def test_python_s_switch_interval_stays() -> None:
+    before = sys.getswitchinterval()
+    with Broker(topics={"orders": 1}) as broker:
+        broker.restart()
+        broker.restart()
+    assert sys.getswitchinterval() == before
