@@ -7,14 +7,10 @@ import base64
 import secrets
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from groupkeeper.observe.log_writer import Line
-from groupkeeper.protocol.api_keys import ApiKey
-from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.server.server import Server
 from groupkeeper.settings.options import MEMORY, ServeOptions, format_address
 from groupkeeper.settings.table import load
@@ -25,6 +21,7 @@ from groupkeeper.testing.cluster import Cluster
 from groupkeeper.testing.cluster_layer import ClusterLayer
 from groupkeeper.testing.errors import BrokerDown, RequestFailed
 from groupkeeper.testing.running import RunningServer, Surroundings
+from groupkeeper.testing.seeding import Seeding
 from groupkeeper.testing.tap import Tap
 
 T = TypeVar("T")
@@ -33,8 +30,6 @@ LINES: Final = 2_000
 """Log lines that are kept."""
 OFFSETS_PARTITIONS: Final = "offsets.topic.num.partitions={}"
 """One for each node, so that a start is short; the setting can be given."""
-_CREATE_S: Final = 10
-_CREATE_VERSION: Final = 7
 
 
 class Bench:
@@ -59,6 +54,7 @@ class Bench:
         self.cluster_id = base64.urlsafe_b64encode(b"\0" + secrets.token_bytes(15)).decode()[:22]
         self._files: Files = self._new_files()
         self._running: RunningServer | None = None
+        self.seeding = Seeding(self)
 
     def _new_files(self) -> Files:
         return MemoryFiles(self.time.wall) if self._data is None else Files()
@@ -76,6 +72,12 @@ class Bench:
     def is_up(self) -> bool:
         """Whether it runs."""
         return self._running is not None
+
+    def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run a coroutine on the server's loop, and wait for it. Raises BrokerDown, also if the
+        broker ends before. Any: asyncio's.
+        """
+        return self.running.result(work())
 
     @property
     def server(self) -> Server:
@@ -105,7 +107,7 @@ class Bench:
         self.cluster_id = running.server.topics.cluster_id
         if self._topics:
             try:
-                running.later(self.create_topics(self._topics)).result()
+                running.result(self.seeding.create_topics(self._topics, {}, or_keep=True))
             except RequestFailed:
                 self.stop()
                 raise
@@ -134,6 +136,7 @@ class Bench:
         self._files = self._new_files()
         self.lines.clear()
         self.cluster.forget()
+        self.seeding.clear()
         self.start()
 
     @property
@@ -144,34 +147,6 @@ class Bench:
         if not all(port for _, port in addresses):
             raise BrokerDown("the broker has no port before its first start")
         return ",".join(map(format_address, addresses))
-
-    # Any: whatever the work returns.
-    def later(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
-        """Run a coroutine on the server's loop. Raises BrokerDown."""
-        try:
-            running = self.running
-        except BrokerDown:
-            work.close()
-            raise
-        return running.later(work)
-
-    def call(self, function: Callable[[], T]) -> T:
-        """Call a function on the server's loop. Raises BrokerDown, and what it raises."""
-        return self.running.call(function)
-
-    # -- topics --------------------------------------------------------------------------------
-
-    async def create_topics(self, topics: Mapping[str, int]) -> None:
-        """Create topics with so many partitions, unless they exist. Raises RequestFailed."""
-        rows = [
-            CreatableTopic(name=name, num_partitions=count, replication_factor=1)
-            for name, count in topics.items()
-        ]
-        request = CreateTopicsRequest(topics=rows, timeout_ms=_CREATE_S * 1000)
-        answer = await self.tap.ask(ApiKey.CREATE_TOPICS, _CREATE_VERSION, request)
-        for each in answer.topics:
-            if each.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-                raise RequestFailed(f"topic '{each.name}' was not created: {each.error_message}")
 
 
 def _text(value: Any) -> str:

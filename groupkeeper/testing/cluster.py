@@ -11,7 +11,8 @@ of leaders. Each move raises the leader epoch by one.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
+from weakref import WeakSet
 
 from groupkeeper.coordinator.placement import partition_of
 from groupkeeper.groups.loader import Moved
@@ -37,6 +38,13 @@ class Leader(NamedTuple):
     moves: int
 
 
+class Waiting(Protocol):
+    """A request that is under way."""
+
+    def stop_waiting(self) -> None:
+        """Be answered soon, as a leader has changed."""
+
+
 class Cluster:
     """The nodes, by id from 0; their ports and what was moved survive restarts of the server."""
 
@@ -53,6 +61,8 @@ class Cluster:
         self._up = [True] * size
         self._moved: dict[tuple[bytes, int], Leader] = {}
         """By topic id and partition: those that are not led as they were at first."""
+        self.waiting: WeakSet[Waiting] = WeakSet()
+        """Requests that may be answered long after they came."""
 
     # -- its life --------------------------------------------------------------------------------
 
@@ -191,6 +201,8 @@ class Cluster:
             self._moved[topic.topic_id, index] = Leader(to, moves + 1)
             if topic.name == GROUP_TOPIC:
                 drivers[index].lost(Moved(f"the partition moves from node {node} to node {to}"))
+        for asked in list(self.waiting):
+            asked.stop_waiting()  # or not begin to
         for waiting in list(server.topics.waiting_fetches):
             waiting.changed()
 

@@ -106,6 +106,7 @@ def ask_leader(
     if not asked.refused:
         exchange.request = rest
         if form.waits:
+            asked.wait_with(rest)
             exchange.on_answer(asked.add)
         proceed()
     elif getattr(rest, "acks", None) == 0:
@@ -138,6 +139,15 @@ class _Asked:
         self._node = cluster.node_of(exchange.caller.peer.listener)
         self.refused: list[tuple[Row, Row]] = []
         """The row of a topic in the request, and that of a partition in the answer."""
+
+    def wait_with(self, rest: Row) -> None:
+        """The server may let the rest wait."""
+        self._rest = rest
+        self._cluster.waiting.add(self)
+
+    def stop_waiting(self) -> None:
+        """See `Waiting`. The server looks at the field when it begins to wait."""
+        self._rest.max_wait_ms = 0
 
     def rest(self) -> Row:
         """The request without the partitions that are refused; epochs are those of the server."""

@@ -220,9 +220,18 @@ def test_a_fetch_that_waits_hears_of_the_new_leader(broker: Broker) -> None:
         assert _errors(client.take().responses, "partitions") == {0: NOT_LEADER}
 
 
+@pytest.fixture
+def patient() -> Iterator[Broker]:
+    """A broker in which the first JoinGroup waits."""
+    settings = {"group.initial.rebalance.delay.ms": 60_000}
+    with Broker(TOPICS, brokers=3, settings=settings) as broker:
+        yield broker
+
+
 def test_a_coordinator_that_moves_refuses_who_waits_and_keeps_what_was_written(
-    broker: Broker,
+    patient: Broker, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    broker = patient
     at, other = _other(broker, "g")
     _ask(broker, at, 8, commit_request({("orders", 0): 7}, "g"))
     with _to(broker, at) as client:
@@ -236,6 +245,8 @@ def test_a_coordinator_that_moves_refuses_who_waits_and_keeps_what_was_written(
             answer = second.call(8, fetch_request("g", topics={"orders": [0]}))
             assert answer.groups[0].topics[0].partitions[0].committed_offset == 7
     assert broker.coordinator("g") == other
+    assert any(f"moves from node {at} to node {other}" in line for line in broker.logs)
+    assert capfd.readouterr() == ("", "")
     broker.move_coordinator("g", to=other)
     broker.restart()
     assert broker.coordinator("g") == other
