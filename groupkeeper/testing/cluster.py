@@ -56,7 +56,7 @@ class Cluster:
         if not 1 <= size <= MOST:
             raise RequestFailed(f"brokers={size}: a test broker has 1 to {MOST} nodes")
         self.size = size
-        self._names = [PLAINTEXT] if size == 1 else [f"NODE-{node}" for node in range(size)]
+        self._names = [PLAINTEXT, *(f"NODE-{node}" for node in range(1, size))]
         self._ports = [0] * size
         self._up = [True] * size
         self._moved: dict[tuple[bytes, int], Leader] = {}

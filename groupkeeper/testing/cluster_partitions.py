@@ -66,7 +66,7 @@ FORMS: Final[Mapping[int, Form]] = {
         ("responses", "partitions", "partition_index"),
         fetch.FetchResponse,
         fetch.FetchableTopicResponse,
-        lambda **row: fetch.PartitionData(high_watermark=-1, **row),
+        lambda **row: fetch.PartitionData(high_watermark=-1, records=b"", **row),
         (16, fetch.LeaderIdAndEpoch, fetch.NodeEndpoint),
         waits=True,
     ),
