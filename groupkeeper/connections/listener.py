@@ -40,13 +40,14 @@ class Listener:
         bound = server.sockets[0].getsockname()
         return bound[0], bound[1]
 
-    def pause(self) -> None:
-        """Accept nothing more, before `stop`. What is being accepted is a connection two iterations
-        of the loop later; asyncio leaves its socket open if the server is closed meanwhile.
+    def pause(self, name: str | None = None) -> None:
+        """Accept nothing more, of any listener or of one, before `stop` or `leave`. What is being
+        accepted is a connection two iterations of the loop later; asyncio leaves its socket open if
+        the server is closed meanwhile.
         """
         loop = asyncio.get_running_loop()
-        for server in self._servers:
-            for listening in server.sockets:
+        for each, server in self._servers.items():
+            for listening in server.sockets if name in (None, each) else ():
                 loop.remove_reader(listening.fileno())
 
     def stop(self) -> None:

@@ -10,6 +10,7 @@ comes back leads nothing until something is moved to it, as in Kafka without aut
 of leaders. Each move raises the leader epoch by one.
 """
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, Protocol
 from weakref import WeakSet
@@ -109,6 +110,9 @@ class Cluster:
         self._up[node] = False
         self._hand_over(led, before, self._heir(node))
         await self._loaded()
+        self.server.listener.pause(self._names[node])
+        for _ in range(2):
+            await asyncio.sleep(0)
         self.server.listener.leave(self._names[node])
 
     async def start(self, node: int) -> None:
