@@ -6,6 +6,7 @@ the test. See docs/testing-your-consumers.md.
 
 from groupkeeper.testing.broker import AsyncBroker, Broker
 from groupkeeper.testing.errors import BrokerDown, RequestFailed
+from groupkeeper.testing.nodes import AsyncNode, Node
 from groupkeeper.testing.seeding import Record
 
-__all__ = ["AsyncBroker", "Broker", "BrokerDown", "Record", "RequestFailed"]
+__all__ = ["AsyncBroker", "AsyncNode", "Broker", "BrokerDown", "Node", "Record", "RequestFailed"]

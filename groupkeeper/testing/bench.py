@@ -12,11 +12,13 @@ from typing import Any, Final, TypeVar
 
 from groupkeeper.observe.log_writer import Line
 from groupkeeper.server.server import Server
-from groupkeeper.settings.options import MEMORY, PLAINTEXT, Listen, ServeOptions
+from groupkeeper.settings.options import MEMORY, ServeOptions, format_address
 from groupkeeper.settings.table import load
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.memory_files import MemoryFiles
 from groupkeeper.testing.clock import Time
+from groupkeeper.testing.cluster import Cluster
+from groupkeeper.testing.cluster_layer import ClusterLayer
 from groupkeeper.testing.errors import BrokerDown, RequestFailed
 from groupkeeper.testing.running import RunningServer, Surroundings
 from groupkeeper.testing.seeding import Seeding
@@ -24,11 +26,10 @@ from groupkeeper.testing.tap import Tap
 
 T = TypeVar("T")
 
-HOST: Final = "127.0.0.1"
 LINES: Final = 2_000
 """Log lines that are kept."""
-OFFSETS_PARTITIONS: Final = "offsets.topic.num.partitions=1"
-"""So that a start is short; the setting can be given."""
+OFFSETS_PARTITIONS: Final = "offsets.topic.num.partitions={}"
+"""One for each node, so that a start is short; the setting can be given."""
 
 
 class Bench:
@@ -39,18 +40,19 @@ class Bench:
         topics: Mapping[str, int] | None = None,
         settings: Mapping[str, Any] | None = None,
         data: Path | None = None,
+        brokers: int = 1,
     ) -> None:
-        """Raises SettingsError. Nothing runs yet."""
+        """Raises SettingsError and RequestFailed. Nothing runs yet."""
+        self.cluster = Cluster(brokers)
         given = (f"{key}={_text(value)}" for key, value in (settings or {}).items())
-        self._settings, _ = load(None, {}, (OFFSETS_PARTITIONS, *given), dev=True)
+        self._settings, _ = load(None, {}, (OFFSETS_PARTITIONS.format(brokers), *given), dev=True)
         self._topics = dict(topics or {})
         self._data = data
         self.time = Time()
         self.lines: deque[Line] = deque(maxlen=LINES)
-        self.tap = Tap()
+        self.tap = Tap(*([ClusterLayer(self.cluster)] if brokers > 1 else []))
         self.cluster_id = base64.urlsafe_b64encode(b"\0" + secrets.token_bytes(15)).decode()[:22]
         self._files: Files = self._new_files()
-        self._port = 0
         self._running: RunningServer | None = None
         self.seeding = Seeding(self)
 
@@ -86,7 +88,7 @@ class Bench:
         """Start, on the files that are there. Raises StorageError and OSError."""
         options = ServeOptions(
             self._data or MEMORY,
-            listeners=(Listen(bind=(HOST, self._port)),),
+            listeners=self.cluster.listeners,
             http=None,
             dev=True,
             memory=self._data is None,
@@ -101,7 +103,7 @@ class Bench:
             self._created,
         )
         self._running = running = RunningServer(options, of)
-        _, self._port = running.server.address(PLAINTEXT)
+        self.cluster.started()
         self.cluster_id = running.server.topics.cluster_id
         if self._topics:
             try:
@@ -112,6 +114,7 @@ class Bench:
 
     def _created(self, server: Server) -> None:
         """Told about every server before it starts."""
+        self.cluster.server = server
 
     def stop(self) -> None:
         """End; no error if it does not run. Files on a disk are complete, memory is forgotten."""
@@ -132,15 +135,18 @@ class Bench:
         self.crash()
         self._files = self._new_files()
         self.lines.clear()
+        self.cluster.forget()
         self.seeding.clear()
         self.start()
 
     @property
-    def address(self) -> tuple[str, int]:
-        """Host and port; they stay the same from the first start on. Raises BrokerDown."""
-        if not self._port:
+    def bootstrap_servers(self) -> str:
+        """The nodes that run. Raises BrokerDown before the first start."""
+        cluster = self.cluster
+        addresses = [cluster.address(node) for node in cluster.up]
+        if not all(port for _, port in addresses):
             raise BrokerDown("the broker has no port before its first start")
-        return HOST, self._port
+        return ",".join(map(format_address, addresses))
 
 
 def _text(value: Any) -> str:

@@ -9,8 +9,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from groupkeeper.observe.log_writer import readable
-from groupkeeper.settings.options import format_address
 from groupkeeper.testing.bench import Bench
+from groupkeeper.testing.nodes import AsyncNode, Node
 from groupkeeper.testing.seeding import Data, Headers, Record, timed, timed_ones
 
 
@@ -30,13 +30,15 @@ class Broker:
         *,
         settings: Mapping[str, Any] | None = None,
         data: str | PathLike[str] | None = None,
+        brokers: int = 1,
     ) -> None:
         """`topics`: names and numbers of partitions. `settings`: as of `groupkeeper serve --dev`,
-        under Kafka's names. `data`: a data directory; None keeps everything in memory.
+        under Kafka's names. `data`: a data directory; None keeps everything in memory. `brokers`:
+        as many nodes, with ids from 0, and a port each; see `node`.
 
-        Raises SettingsError. Any: the values of settings.
+        Raises SettingsError and RequestFailed. Any: the values of settings.
         """
-        self._bench = Bench(topics, settings, None if data is None else Path(data))
+        self._bench = Bench(topics, settings, None if data is None else Path(data), brokers)
         self.aio = AsyncBroker(self)
 
     def __enter__(self) -> Self:
@@ -157,8 +159,11 @@ class Broker:
 
     @property
     def bootstrap_servers(self) -> str:
-        """`HOST:PORT`, as clients take it. Raises BrokerDown before the first start."""
-        return format_address(self._bench.address)
+        """`HOST:PORT` of each node that runs, as clients take it.
+
+        Raises BrokerDown before the first start.
+        """
+        return self._bench.bootstrap_servers
 
     @property
     def cluster_id(self) -> str:
@@ -169,6 +174,33 @@ class Broker:
     def logs(self) -> list[str]:
         """The last lines of the broker's log, as `groupkeeper serve` prints them."""
         return [*map(readable(), self._bench.lines.copy())]
+
+    # -- nodes ---------------------------------------------------------------------------------
+
+    def node(self, node_id: int) -> Node:
+        """One of `brokers=`, by its id from 0. Raises RequestFailed if there is none."""
+        return Node(self._bench, node_id)
+
+    def coordinator(self, group: str) -> int:
+        """The id of the node that coordinates a group. Raises BrokerDown."""
+        return self._bench.running.call(lambda: self._bench.cluster.coordinator(group))
+
+    def leader(self, topic: str, partition: int) -> int:
+        """The id of the node that leads a partition. Raises BrokerDown, RequestFailed."""
+        return self._bench.running.call(lambda: self._bench.cluster.leader_of(topic, partition))
+
+    def move_coordinator(self, group: str, *, to: int) -> None:
+        """Let another node coordinate a group, and all others in its partition of
+        `__consumer_offsets`, as in a failover: requests that wait get NOT_COORDINATOR, and the
+        groups are loaded from the log, with their members. Returns when they are.
+
+        Raises BrokerDown, and RequestFailed if that node does not run.
+        """
+        self._bench.run(lambda: self._bench.cluster.move_coordinator(group, to))
+
+    def move_leader(self, topic: str, partition: int, *, to: int) -> None:
+        """Let another node lead a partition, in a new leader epoch. Raises as above."""
+        self._bench.run(lambda: self._bench.cluster.move_leader(topic, partition, to))
 
 
 class AsyncBroker:
@@ -181,6 +213,20 @@ class AsyncBroker:
     def bootstrap_servers(self) -> str:
         """See `Broker.bootstrap_servers`."""
         return self._broker.bootstrap_servers
+
+    # -- nodes ---------------------------------------------------------------------------------
+
+    def node(self, node_id: int) -> AsyncNode:
+        """See `Broker.node`."""
+        return AsyncNode(self._broker.node(node_id))
+
+    async def move_coordinator(self, group: str, *, to: int) -> None:
+        """See `Broker.move_coordinator`."""
+        await to_thread(self._broker.move_coordinator, group, to=to)
+
+    async def move_leader(self, topic: str, partition: int, *, to: int) -> None:
+        """See `Broker.move_leader`."""
+        await to_thread(self._broker.move_leader, topic, partition, to=to)
 
     # -- topics, records, offsets: as of `Broker`, on a thread --------------------------------
 
