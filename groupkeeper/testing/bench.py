@@ -6,7 +6,8 @@
 import base64
 import secrets
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,8 +22,10 @@ from groupkeeper.storage.files import Files
 from groupkeeper.storage.memory_files import MemoryFiles
 from groupkeeper.testing.clock import Time
 from groupkeeper.testing.errors import BrokerDown, RequestFailed
+from groupkeeper.testing.presence import Presence
 from groupkeeper.testing.running import RunningServer, Surroundings
 from groupkeeper.testing.tap import Tap
+from groupkeeper.testing.time_control import TimeControl, milliseconds
 
 HOST: Final = "127.0.0.1"
 LINES: Final = 2_000
@@ -49,7 +52,8 @@ class Bench:
         self._data = data
         self.time = Time()
         self.lines: deque[Line] = deque(maxlen=LINES)
-        self.tap = Tap()
+        self.presence = Presence()
+        self.tap = Tap(self.presence)
         self.cluster_id = base64.urlsafe_b64encode(b"\0" + secrets.token_bytes(15)).decode()[:22]
         self._files: Files = self._new_files()
         self._port = 0
@@ -107,6 +111,7 @@ class Bench:
 
     def _created(self, server: Server) -> None:
         """Told about every server before it starts."""
+        self.time_control = TimeControl(self.time, self.presence, server)
 
     def stop(self) -> None:
         """End; no error if it does not run. Files on a disk are complete, memory is forgotten."""
@@ -136,6 +141,35 @@ class Bench:
             raise BrokerDown("the broker has no port before its first start")
         return HOST, self._port
 
+    # -- time ----------------------------------------------------------------------------------
+
+    def advance(
+        self, seconds: float, silent: Collection[str], everyone: bool, timeout: float
+    ) -> "Future[None]":
+        """See `Broker.advance`."""
+        ms = milliseconds(seconds)
+        if self.is_up:
+            work = self.time_control.advance(ms, silent, everyone, timeout)
+            return self.running.later(work)
+        if silent or everyone:
+            raise BrokerDown("silent= and all= are about members, and the broker does not run")
+        self.time.move_to(self.time.now() + ms)
+        return _done()
+
+    def freeze(self) -> "Future[None]":
+        """See `Broker.freeze`."""
+        if self.is_up:
+            return self.running.later(self.time_control.freeze())
+        self.time.freeze()
+        return _done()
+
+    def resume(self) -> "Future[None]":
+        """See `Broker.resume`."""
+        if self.is_up:
+            return self.running.later(self.time_control.resume())
+        self.time.resume()
+        return _done()
+
     # -- topics --------------------------------------------------------------------------------
 
     async def create_topics(self, topics: Mapping[str, int]) -> None:
@@ -149,6 +183,12 @@ class Bench:
         for each in answer.topics:
             if each.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
                 raise RequestFailed(f"topic '{each.name}' was not created: {each.error_message}")
+
+
+def _done() -> "Future[None]":
+    done: Future[None] = Future()
+    done.set_result(None)
+    return done
 
 
 def _text(value: Any) -> str:
