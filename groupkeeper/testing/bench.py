@@ -18,9 +18,13 @@ from groupkeeper.storage.files import Files
 from groupkeeper.storage.memory_files import MemoryFiles
 from groupkeeper.testing.clock import Time
 from groupkeeper.testing.errors import BrokerDown, RequestFailed
+from groupkeeper.testing.history import History
 from groupkeeper.testing.running import RunningServer, Surroundings
 from groupkeeper.testing.seeding import Seeding
 from groupkeeper.testing.tap import Tap
+from groupkeeper.testing.views import Round, look, rounds_of, timeline, timeline_now
+from groupkeeper.testing.waiting import LogEnds, Waits
+from groupkeeper.why.rounds import SessionLimits
 
 T = TypeVar("T")
 
@@ -47,7 +51,13 @@ class Bench:
         self._data = data
         self.time = Time()
         self.lines: deque[Line] = deque(maxlen=LINES)
-        self.tap = Tap()
+        self.waits = Waits(self)
+        limits = (
+            self._settings.group_min_session_timeout_ms,
+            self._settings.group_max_session_timeout_ms,
+        )
+        self.history = History(self.waits.wake, SessionLimits(*limits))
+        self.tap = Tap(LogEnds(self.waits.wake_for_lag))
         self.cluster_id = base64.urlsafe_b64encode(b"\0" + secrets.token_bytes(15)).decode()[:22]
         self._files: Files = self._new_files()
         self._port = 0
@@ -76,6 +86,11 @@ class Bench:
         broker ends before. Any: asyncio's.
         """
         return self.running.result(work())
+
+    def soon(self, callback: Callable[[], None]) -> None:
+        """Call it on the server's loop soon, unless none runs."""
+        if self._running is not None:
+            self._running.soon(callback)
 
     @property
     def server(self) -> Server:
@@ -110,8 +125,12 @@ class Bench:
                 self.stop()
                 raise
 
+        self.soon(lambda: self.waits.wake(None))
+
     def _created(self, server: Server) -> None:
         """Told about every server before it starts."""
+        self.history.begin_life()
+        server.readers.subscribe("testing", self.history.read)
 
     def stop(self) -> None:
         """End; no error if it does not run. Files on a disk are complete, memory is forgotten."""
@@ -133,6 +152,7 @@ class Bench:
         self._files = self._new_files()
         self.lines.clear()
         self.seeding.clear()
+        self.history.clear()
         self.start()
 
     @property
@@ -141,6 +161,27 @@ class Bench:
         if not self._port:
             raise BrokerDown("the broker has no port before its first start")
         return HOST, self._port
+
+    # -- groups --------------------------------------------------------------------------------
+
+    def group_ids(self) -> list[str]:
+        """The groups that exist now, sorted. Raises BrokerDown."""
+        drivers = self.server.group_partitions
+        return self.running.call(
+            lambda: sorted(id_ for each in drivers for id_ in each.group_ids())
+        )
+
+    def rounds_of(self, group: str) -> tuple[tuple[Round, ...], int]:
+        """Those that are kept, and how many have begun; also while no server runs."""
+        if self._running is not None:
+            now = self.run(lambda: look(self, group))
+            return now.rounds, now.began
+        return rounds_of(self.history, group)
+
+    def timeline(self, group: str) -> str:
+        """See `Broker.timeline`."""
+        past = timeline(self.history, group) if self._running is None else ""
+        return past or self.run(lambda: timeline_now(self, group))
 
 
 def _text(value: Any) -> str:
