@@ -20,6 +20,9 @@ Slices = Generator[None, None, T]
 TURN_S: Final = 0.005
 """The longest turn, in seconds."""
 
+PACED_TURN_S: Final = 0.002
+"""The longest turn of `PacedTurns`, in seconds."""
+
 ITERATION_S: Final = 0.012
 """How long after the start of an iteration of the loop new work is begun in it, in seconds. With a
 turn that begins just before, an iteration stays under 20 ms."""
@@ -56,6 +59,9 @@ class Work(Generic[T]):
 
 class Turns:
     """The work that waits for a turn on one event loop."""
+
+    turn_s: float = TURN_S
+    """The longest turn of a coroutine's work, in seconds."""
 
     def __init__(self) -> None:
         self.until: float = inf
@@ -138,7 +144,7 @@ class Turns:
         loop = asyncio.get_running_loop()
         work = Work(slices)
         try:
-            while not work.run(loop.time, loop.time() + TURN_S):
+            while not work.run(loop.time, loop.time() + self.turn_s):
                 await self.wait()
         finally:
             work.drop()
@@ -146,9 +152,12 @@ class Turns:
 
 
 class PacedTurns(Turns):
-    """Each piece of work has a turn of its own: an answer is made of several, and together they
-    would be one long callback.
+    """For what people and monitoring ask. Each piece of work has a turn of its own: an answer is
+    made of several, and together they would be one long callback. Turns are short: nobody waits for
+    such an answer as a client does for its heartbeat.
     """
+
+    turn_s = PACED_TURN_S
 
     async def run(self, slices: Slices[T]) -> T:
         await self.wait()

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from groupkeeper.turns import TURN_S, Slices, Turns, Work
+from groupkeeper.turns import PACED_TURN_S, TURN_S, PacedTurns, Slices, Turns, Work
 
 
 class Stopwatch:
@@ -166,3 +166,26 @@ async def test_one_that_raises_takes_nobody_elses_turn() -> None:
         await asyncio.sleep(0)
     assert log == ["served", "served"]
     assert len(told) == 2
+
+
+async def test_paced_turns_are_short() -> None:
+    """Each is over when it has taken `PACED_TURN_S`, and other work comes in between."""
+    loop = asyncio.get_running_loop()
+    between = 0
+    ends: list[float] = []
+
+    def count() -> None:
+        nonlocal between
+        between += 1
+        if not ends:
+            loop.call_soon(count)
+
+    def slices() -> Slices[None]:
+        until = loop.time() + 5 * PACED_TURN_S
+        while loop.time() < until:
+            yield
+
+    loop.call_soon(count)
+    await PacedTurns().run(slices())
+    ends.append(loop.time())
+    assert between >= 5

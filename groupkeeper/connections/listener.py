@@ -38,6 +38,15 @@ class Listener:
         bound = server.sockets[0].getsockname()
         return bound[0], bound[1]
 
+    def pause(self) -> None:
+        """Accept nothing more, before `stop`. What is being accepted is a connection two iterations
+        of the loop later; asyncio leaves its socket open if the server is closed meanwhile.
+        """
+        loop = asyncio.get_running_loop()
+        for server in self._servers:
+            for listening in server.sockets:
+                loop.remove_reader(listening.fileno())
+
     def stop(self) -> None:
         """Accept no more connections."""
         for server in self._servers:

@@ -20,7 +20,7 @@ from groupkeeper.server.server import Server, World
 from groupkeeper.server.status_page import StatusPage
 from groupkeeper.settings.options import ServeOptions, format_address
 from groupkeeper.storage.errors import StorageError
-from groupkeeper.turns import Turns
+from groupkeeper.turns import PacedTurns
 
 _log = logs.Logger("server")
 
@@ -61,7 +61,7 @@ async def _serve(server: Server, options: ServeOptions) -> int:
     http: HttpServer | None = None
     http_at = "off"
     if options.http is not None:
-        turns = Turns()  # its own: health checks do not queue behind Kafka clients
+        turns = PacedTurns()  # its own: health checks do not queue behind Kafka clients
         counts = server.metrics.counts
         found = {**pages(server.metrics, turns), "/status": StatusPage(server).page}
         apis = {API_PREFIX: api.answer, PAGE_PREFIX: LatePage().answer}  # the first that fits

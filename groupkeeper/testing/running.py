@@ -24,6 +24,8 @@ T = TypeVar("T")
 END_S: Final = 5.0
 """How long tasks may take to end when the server is killed."""
 
+ITERATIONS: Final = 4
+"""Of the loop at its end: a socket is accepted, made a connection, lost and closed in one each."""
 LOAD_S: Final = 10.0
 """How long a start waits for the groups in the log; if it is damaged, they never come."""
 
@@ -118,11 +120,16 @@ class RunningServer:
         """End what is left on the loop: after a kill that is nearly everything."""
         self._is_over = True
         loop = self.loop
+        self._iterate()  # what is being accepted is a connection now
+        if hasattr(self, "server") and hasattr(self.server, "listener"):
+            self.server.listener.stop()
+            self._abort_connections()
         tasks = asyncio.all_tasks(loop)
         for task in tasks:
             task.cancel()
         if tasks:
             loop.run_until_complete(asyncio.wait(tasks, timeout=END_S))
+        self._iterate()
         loop.run_until_complete(loop.shutdown_asyncgens())
         for executor in self._executors:
             executor.shutdown(cancel_futures=True)
@@ -134,6 +141,10 @@ class RunningServer:
             loop.close()
         for asked in list(self._asked):
             asked.cancel()
+
+    def _iterate(self) -> None:
+        for _ in range(ITERATIONS):
+            self.loop.run_until_complete(asyncio.sleep(0))
 
     # -- for other threads ---------------------------------------------------------------------
 
@@ -184,12 +195,15 @@ class RunningServer:
 
     def _break(self) -> None:
         self.server.readers.flush()  # of what was answered
-        listener = self.server.listener
-        listener.stop()
-        for connection in [*listener.connections.opened, *listener.connections.orphans]:
-            connection.abort()
+        self.server.listener.pause()
+        self._abort_connections()
         # The sockets are closed in the next iteration.
         self.loop.call_soon(self.loop.stop)
+
+    def _abort_connections(self) -> None:
+        connections = self.server.listener.connections
+        for connection in [*connections.opened, *connections.orphans]:
+            connection.abort()
 
     def _join(self) -> None:
         self.loop.call_soon_threadsafe(self.loop.stop)
