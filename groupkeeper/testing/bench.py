@@ -6,7 +6,7 @@
 import base64
 import secrets
 from collections import deque
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -21,11 +21,16 @@ from groupkeeper.testing.clock import Time
 from groupkeeper.testing.cluster import Cluster
 from groupkeeper.testing.cluster_layer import ClusterLayer
 from groupkeeper.testing.errors import BrokerDown, RequestFailed
+from groupkeeper.testing.history import History
+from groupkeeper.testing.lives import Lives
 from groupkeeper.testing.presence import Presence
 from groupkeeper.testing.running import RunningServer, Surroundings
 from groupkeeper.testing.seeding import Seeding
 from groupkeeper.testing.tap import Tap
 from groupkeeper.testing.time_control import TimeControl, milliseconds
+from groupkeeper.testing.views import Sights
+from groupkeeper.testing.waiting import LogEnds, Waits
+from groupkeeper.why.rounds import SessionLimits
 
 T = TypeVar("T")
 
@@ -35,7 +40,7 @@ OFFSETS_PARTITIONS: Final = "offsets.topic.num.partitions={}"
 """One for each node, so that a start is short; the setting can be given."""
 
 
-class Bench:
+class Bench(Lives):
     """One test broker."""
 
     def __init__(
@@ -46,6 +51,7 @@ class Bench:
         brokers: int = 1,
     ) -> None:
         """Raises SettingsError and RequestFailed. Nothing runs yet."""
+        super().__init__()
         self.cluster = Cluster(brokers)
         given = (f"{key}={_text(value)}" for key, value in (settings or {}).items())
         self._settings, _ = load(None, {}, (OFFSETS_PARTITIONS.format(brokers), *given), dev=True)
@@ -55,39 +61,23 @@ class Bench:
         self.lines: deque[Line] = deque(maxlen=LINES)
         self.presence = Presence()
         nodes = [ClusterLayer(self.cluster)] if brokers > 1 else []
-        self.tap = Tap(*nodes, self.presence)
+        self.waits = Waits(self)
+        limits = (
+            self._settings.group_min_session_timeout_ms,
+            self._settings.group_max_session_timeout_ms,
+        )
+        self.history = History(self.waits.wake, SessionLimits(*limits))
+        ends = LogEnds(self.waits.wake_for_lag)
+        self.tap = Tap(ends, *nodes, self.presence)
         self.cluster_id = base64.urlsafe_b64encode(b"\0" + secrets.token_bytes(15)).decode()[:22]
         self._files: Files = self._new_files()
-        self._running: RunningServer | None = None
-        self.seeding = Seeding(self)
+        self.seeding = Seeding(self, self.waits.wake_for_lag)
+        self.sights = Sights(self, self.history, self.seeding)
 
     def _new_files(self) -> Files:
         return MemoryFiles(self.time.wall) if self._data is None else Files()
 
     # -- its life ------------------------------------------------------------------------------
-
-    @property
-    def running(self) -> RunningServer:
-        """The server's present life. Raises BrokerDown."""
-        if self._running is None:
-            raise BrokerDown("the broker does not run: start() or restart() starts it")
-        return self._running
-
-    @property
-    def is_up(self) -> bool:
-        """Whether it runs."""
-        return self._running is not None
-
-    def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run a coroutine on the server's loop, and wait for it. Raises BrokerDown, also if the
-        broker ends before. Any: asyncio's.
-        """
-        return self.running.result(work())
-
-    @property
-    def server(self) -> Server:
-        """To be used on its loop. Raises BrokerDown."""
-        return self.running.server
 
     def start(self) -> None:
         """Start, on the files that are there. Raises StorageError and OSError."""
@@ -117,10 +107,14 @@ class Bench:
                 self.stop()
                 raise
 
+        self.soon(lambda: self.waits.wake(None))
+
     def _created(self, server: Server) -> None:
         """Told about every server before it starts."""
         self.cluster.server = server
         self.time_control = TimeControl(self.time, self.presence, server)
+        self.history.begin_life()
+        server.readers.subscribe("testing", self.history.read)
 
     def stop(self) -> None:
         """End; no error if it does not run. Files on a disk are complete, memory is forgotten."""
@@ -143,6 +137,7 @@ class Bench:
         self.lines.clear()
         self.cluster.forget()
         self.seeding.clear()
+        self.history.clear()
         self.start()
 
     @property
