@@ -6,14 +6,11 @@
 import base64
 import secrets
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from groupkeeper.observe.log_writer import Line
-from groupkeeper.protocol.api_keys import ApiKey
-from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.server.server import Server
 from groupkeeper.settings.options import MEMORY, PLAINTEXT, Listen, ServeOptions
 from groupkeeper.settings.table import load
@@ -22,15 +19,16 @@ from groupkeeper.storage.memory_files import MemoryFiles
 from groupkeeper.testing.clock import Time
 from groupkeeper.testing.errors import BrokerDown, RequestFailed
 from groupkeeper.testing.running import RunningServer, Surroundings
+from groupkeeper.testing.seeding import Seeding
 from groupkeeper.testing.tap import Tap
+
+T = TypeVar("T")
 
 HOST: Final = "127.0.0.1"
 LINES: Final = 2_000
 """Log lines that are kept."""
 OFFSETS_PARTITIONS: Final = "offsets.topic.num.partitions=1"
 """So that a start is short; the setting can be given."""
-_CREATE_S: Final = 10
-_CREATE_VERSION: Final = 7
 
 
 class Bench:
@@ -54,6 +52,7 @@ class Bench:
         self._files: Files = self._new_files()
         self._port = 0
         self._running: RunningServer | None = None
+        self.seeding = Seeding(self)
 
     def _new_files(self) -> Files:
         return MemoryFiles(self.time.wall) if self._data is None else Files()
@@ -71,6 +70,12 @@ class Bench:
     def is_up(self) -> bool:
         """Whether it runs."""
         return self._running is not None
+
+    def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run a coroutine on the server's loop, and wait for it. Raises BrokerDown, also if the
+        broker ends before. Any: asyncio's.
+        """
+        return self.running.result(work())
 
     @property
     def server(self) -> Server:
@@ -100,7 +105,7 @@ class Bench:
         self.cluster_id = running.server.topics.cluster_id
         if self._topics:
             try:
-                running.later(self.create_topics(self._topics)).result()
+                running.result(self.seeding.create_topics(self._topics, {}, or_keep=True))
             except RequestFailed:
                 self.stop()
                 raise
@@ -127,6 +132,7 @@ class Bench:
         self.crash()
         self._files = self._new_files()
         self.lines.clear()
+        self.seeding.clear()
         self.start()
 
     @property
@@ -135,20 +141,6 @@ class Bench:
         if not self._port:
             raise BrokerDown("the broker has no port before its first start")
         return HOST, self._port
-
-    # -- topics --------------------------------------------------------------------------------
-
-    async def create_topics(self, topics: Mapping[str, int]) -> None:
-        """Create topics with so many partitions, unless they exist. Raises RequestFailed."""
-        rows = [
-            CreatableTopic(name=name, num_partitions=count, replication_factor=1)
-            for name, count in topics.items()
-        ]
-        request = CreateTopicsRequest(topics=rows, timeout_ms=_CREATE_S * 1000)
-        answer = await self.tap.ask(ApiKey.CREATE_TOPICS, _CREATE_VERSION, request)
-        for each in answer.topics:
-            if each.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-                raise RequestFailed(f"topic '{each.name}' was not created: {each.error_message}")
 
 
 def _text(value: Any) -> str:
