@@ -6,7 +6,8 @@
 import base64
 import secrets
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -20,9 +21,11 @@ from groupkeeper.testing.clock import Time
 from groupkeeper.testing.cluster import Cluster
 from groupkeeper.testing.cluster_layer import ClusterLayer
 from groupkeeper.testing.errors import BrokerDown, RequestFailed
+from groupkeeper.testing.presence import Presence
 from groupkeeper.testing.running import RunningServer, Surroundings
 from groupkeeper.testing.seeding import Seeding
 from groupkeeper.testing.tap import Tap
+from groupkeeper.testing.time_control import TimeControl, milliseconds
 
 T = TypeVar("T")
 
@@ -50,7 +53,9 @@ class Bench:
         self._data = data
         self.time = Time()
         self.lines: deque[Line] = deque(maxlen=LINES)
-        self.tap = Tap(*([ClusterLayer(self.cluster)] if brokers > 1 else []))
+        self.presence = Presence()
+        nodes = [ClusterLayer(self.cluster)] if brokers > 1 else []
+        self.tap = Tap(self.presence, *nodes)
         self.cluster_id = base64.urlsafe_b64encode(b"\0" + secrets.token_bytes(15)).decode()[:22]
         self._files: Files = self._new_files()
         self._running: RunningServer | None = None
@@ -115,6 +120,7 @@ class Bench:
     def _created(self, server: Server) -> None:
         """Told about every server before it starts."""
         self.cluster.server = server
+        self.time_control = TimeControl(self.time, self.presence, server)
 
     def stop(self) -> None:
         """End; no error if it does not run. Files on a disk are complete, memory is forgotten."""
@@ -147,6 +153,41 @@ class Bench:
         if not all(port for _, port in addresses):
             raise BrokerDown("the broker has no port before its first start")
         return ",".join(map(format_address, addresses))
+
+    # -- time ----------------------------------------------------------------------------------
+
+    def advance(
+        self, seconds: float, silent: Collection[str], everyone: bool, timeout: float
+    ) -> "Future[None]":
+        """See `Broker.advance`."""
+        ms = milliseconds(seconds)
+        if self.is_up:
+            work = self.time_control.advance(ms, silent, everyone, timeout)
+            return self.running.later(work)
+        if silent or everyone:
+            raise BrokerDown("silent= and all= are about members, and the broker does not run")
+        self.time.move_to(self.time.now() + ms)
+        return _done()
+
+    def freeze(self) -> "Future[None]":
+        """See `Broker.freeze`."""
+        if self.is_up:
+            return self.running.later(self.time_control.freeze())
+        self.time.freeze()
+        return _done()
+
+    def resume(self) -> "Future[None]":
+        """See `Broker.resume`."""
+        if self.is_up:
+            return self.running.later(self.time_control.resume())
+        self.time.resume()
+        return _done()
+
+
+def _done() -> "Future[None]":
+    done: Future[None] = Future()
+    done.set_result(None)
+    return done
 
 
 def _text(value: Any) -> str:

@@ -1,7 +1,7 @@
 """A Kafka broker in the process of a test: `Broker` to call, `AsyncBroker` to await."""
 
 from asyncio import to_thread
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -12,6 +12,7 @@ from groupkeeper.observe.log_writer import readable
 from groupkeeper.testing.bench import Bench
 from groupkeeper.testing.nodes import AsyncNode, Node
 from groupkeeper.testing.seeding import Data, Headers, Record, timed, timed_ones
+from groupkeeper.testing.time_control import TIMEOUT_S
 
 
 class Broker:
@@ -155,6 +156,38 @@ class Broker:
         """
         self._bench.seeding.commit(group, offsets)
 
+    # -- time ----------------------------------------------------------------------------------
+
+    def advance(
+        self,
+        seconds: float,
+        *,
+        silent: Collection[str] = (),
+        all: bool = False,  # noqa: A002  # reads as a sentence
+        timeout: float = TIMEOUT_S,
+    ) -> None:
+        """Move the broker's time ahead, through all that is due until then, in order: sessions,
+        rebalance timeouts, expired offsets, retention.
+
+        Members whose connection is open and whose heartbeats came until now stay, as if they went
+        on, but for those that `silent` names (by member, instance or client id; `all`: all of
+        them). When a group waits for members that stay, time waits for them, each time for
+        `timeout` real seconds at most. Of a broker that does not run, only the time moves on.
+
+        Raises TypeError, ValueError, and RequestFailed if `silent` names no member.
+        """
+        self._bench.advance(seconds, silent, all, timeout).result()
+
+    def freeze(self) -> None:
+        """Let time stand still for groups, offsets and retention; no error if it does. Requests are
+        answered, and Fetch requests wait, as ever.
+        """
+        self._bench.freeze().result()
+
+    def resume(self) -> None:
+        """Let time run again, from where it stands; no error if it runs."""
+        self._bench.resume().result()
+
     # -- what it is ----------------------------------------------------------------------------
 
     @property
@@ -273,3 +306,24 @@ class AsyncBroker:
     async def commit(self, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
         """See `Broker.commit`."""
         await to_thread(self._broker.commit, group, offsets)
+
+    # -- time ----------------------------------------------------------------------------------
+
+    async def advance(
+        self,
+        seconds: float,
+        *,
+        silent: Collection[str] = (),
+        all: bool = False,  # noqa: A002  # as `Broker.advance`
+        timeout: float = TIMEOUT_S,  # noqa: ASYNC109  # bounds waits on the way, not the call
+    ) -> None:
+        """See `Broker.advance`."""
+        await to_thread(self._broker.advance, seconds, silent=silent, all=all, timeout=timeout)
+
+    async def freeze(self) -> None:
+        """See `Broker.freeze`."""
+        await to_thread(self._broker.freeze)
+
+    async def resume(self) -> None:
+        """See `Broker.resume`."""
+        await to_thread(self._broker.resume)
