@@ -6,19 +6,19 @@
 import base64
 import secrets
 from collections import deque
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from groupkeeper.observe.log_writer import Line
 from groupkeeper.server.server import Server
-from groupkeeper.settings.options import MEMORY, ServeOptions, format_address
-from groupkeeper.settings.table import load
+from groupkeeper.settings.options import MEMORY, Listen, ServeOptions, format_address
+from groupkeeper.settings.table import Settings, load
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.memory_files import MemoryFiles
 from groupkeeper.testing.clock import Time
-from groupkeeper.testing.cluster import Cluster
+from groupkeeper.testing.cluster import ANY_PORT, Cluster
 from groupkeeper.testing.cluster_layer import ClusterLayer
 from groupkeeper.testing.errors import BrokerDown, RequestFailed
 from groupkeeper.testing.presence import Presence
@@ -41,14 +41,14 @@ class Bench:
     def __init__(
         self,
         topics: Mapping[str, int] | None = None,
-        settings: Mapping[str, Any] | None = None,
+        settings: Mapping[str, Any] | Settings | None = None,
         data: Path | None = None,
         brokers: int = 1,
+        listeners: Sequence[Listen] = (ANY_PORT,),
     ) -> None:
-        """Raises SettingsError and RequestFailed. Nothing runs yet."""
-        self.cluster = Cluster(brokers)
-        given = (f"{key}={_text(value)}" for key, value in (settings or {}).items())
-        self._settings, _ = load(None, {}, (OFFSETS_PARTITIONS.format(brokers), *given), dev=True)
+        """`listeners`: see `Cluster`. Raises SettingsError and RequestFailed. Nothing runs yet."""
+        self.cluster = Cluster(brokers, listeners)
+        self._settings = settings if isinstance(settings, Settings) else _read(settings, brokers)
         self._topics = dict(topics or {})
         self._data = data
         self.time = Time()
@@ -91,23 +91,15 @@ class Bench:
 
     def start(self) -> None:
         """Start, on the files that are there. Raises StorageError and OSError."""
-        options = ServeOptions(
-            self._data or MEMORY,
-            listeners=self.cluster.listeners,
-            http=None,
-            dev=True,
-            memory=self._data is None,
-            settings=self._settings,
-        )
         of = Surroundings(
             self._files,
             self.time,
             self.cluster_id,
-            self.lines.append,
+            self._keep,
             self.tap.around,
             self._created,
         )
-        self._running = running = RunningServer(options, of)
+        self._running = running = RunningServer(self._options(), of)
         self.cluster.started()
         self.cluster_id = running.server.topics.cluster_id
         if self._topics:
@@ -116,6 +108,20 @@ class Bench:
             except RequestFailed:
                 self.stop()
                 raise
+
+    def _options(self) -> ServeOptions:
+        return ServeOptions(
+            self._data or MEMORY,
+            listeners=tuple(self.cluster.listeners),
+            http=None,
+            dev=True,
+            memory=self._data is None,
+            settings=self._settings,
+        )
+
+    def _keep(self, line: Line) -> None:
+        """Take a line of the log. Any thread may call."""
+        self.lines.append(line)
 
     def _created(self, server: Server) -> None:
         """Told about every server before it starts."""
@@ -188,6 +194,13 @@ def _done() -> "Future[None]":
     done: Future[None] = Future()
     done.set_result(None)
     return done
+
+
+def _read(settings: Mapping[str, Any] | None, brokers: int) -> Settings:
+    """Raises SettingsError. Any: values of settings."""
+    given = (f"{key}={_text(value)}" for key, value in (settings or {}).items())
+    found, _ = load(None, {}, (OFFSETS_PARTITIONS.format(brokers), *given), dev=True)
+    return found
 
 
 def _text(value: Any) -> str:
