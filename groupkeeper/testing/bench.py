@@ -21,11 +21,15 @@ from groupkeeper.testing.clock import Time
 from groupkeeper.testing.cluster import ANY_PORT, Cluster
 from groupkeeper.testing.cluster_layer import ClusterLayer
 from groupkeeper.testing.errors import BrokerDown, RequestFailed
+from groupkeeper.testing.history import History
 from groupkeeper.testing.presence import Presence
 from groupkeeper.testing.running import RunningServer, Surroundings
 from groupkeeper.testing.seeding import Seeding
 from groupkeeper.testing.tap import Tap
 from groupkeeper.testing.time_control import TimeControl, milliseconds
+from groupkeeper.testing.views import Round, look, timeline_now
+from groupkeeper.testing.waiting import LogEnds, Waits
+from groupkeeper.why.rounds import SessionLimits
 
 T = TypeVar("T")
 
@@ -53,9 +57,15 @@ class Bench:
         self._data = data
         self.time = Time()
         self.lines: deque[Line] = deque(maxlen=LINES)
+        self.waits = Waits(self)
+        limits = (
+            self._settings.group_min_session_timeout_ms,
+            self._settings.group_max_session_timeout_ms,
+        )
+        self.history = History(self.waits.wake, SessionLimits(*limits))
         self.presence = Presence()
         nodes = [ClusterLayer(self.cluster)] if brokers > 1 else []
-        self.tap = Tap(self.presence, *nodes)
+        self.tap = Tap(self.presence, LogEnds(self.waits.wake_for_lag), *nodes)
         self.cluster_id = base64.urlsafe_b64encode(b"\0" + secrets.token_bytes(15)).decode()[:22]
         self._files: Files = self._new_files()
         self._running: RunningServer | None = None
@@ -84,6 +94,11 @@ class Bench:
         """
         return self.running.result(work())
 
+    def soon(self, callback: Callable[[], None]) -> None:
+        """Call it on the server's loop soon, unless none runs."""
+        if self._running is not None:
+            self._running.soon(callback)
+
     @property
     def server(self) -> Server:
         """To be used on its loop. Raises BrokerDown."""
@@ -108,6 +123,7 @@ class Bench:
             except RequestFailed:
                 self.stop()
                 raise
+        self.soon(lambda: self.waits.wake(None))
 
     def _options(self) -> ServeOptions:
         return ServeOptions(
@@ -127,6 +143,8 @@ class Bench:
         """Told about every server before it starts."""
         self.cluster.server = server
         self.time_control = TimeControl(self.time, self.presence, server)
+        self.history.begin_life()
+        server.readers.subscribe("testing", self.history.read)
 
     def stop(self) -> None:
         """End; no error if it does not run. Files on a disk are complete, memory is forgotten."""
@@ -149,6 +167,7 @@ class Bench:
         self.lines.clear()
         self.cluster.forget()
         self.seeding.clear()
+        self.history.clear()
         self.start()
 
     @property
@@ -188,6 +207,27 @@ class Bench:
             return self.running.later(self.time_control.resume())
         self.time.resume()
         return _done()
+
+    # -- groups --------------------------------------------------------------------------------
+
+    def group_ids(self) -> list[str]:
+        """The groups that exist now, sorted. Raises BrokerDown."""
+        drivers = self.server.group_partitions
+        return self.running.call(
+            lambda: sorted(id_ for each in drivers for id_ in each.group_ids())
+        )
+
+    def rounds_of(self, group: str) -> tuple[tuple[Round, ...], int]:
+        """Those that are kept, and how many have begun; also while no server runs."""
+        if self._running is not None:
+            now = self.run(lambda: look(self, group))
+            return now.rounds, now.began
+        return rounds_of(self.history, group)
+
+    def timeline(self, group: str) -> str:
+        """See `Broker.timeline`."""
+        past = timeline(self.history, group) if self._running is None else ""
+        return past or self.run(lambda: timeline_now(self, group))
 
 
 def _done() -> "Future[None]":

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from groupkeeper.observe.log_writer import readable
 from groupkeeper.testing.bench import Bench
+from groupkeeper.testing.group import AsyncGroup, Group
 from groupkeeper.testing.nodes import AsyncNode, Node
 from groupkeeper.testing.seeding import Data, Headers, Record, timed, timed_ones
 from groupkeeper.testing.time_control import TIMEOUT_S
@@ -40,7 +41,7 @@ class Broker:
         Raises SettingsError and RequestFailed. Any: the values of settings.
         """
         self._bench = Bench(topics, settings, None if data is None else Path(data), brokers)
-        self.aio = AsyncBroker(self)
+        self.aio = AsyncBroker(self, self._bench)
 
     def __enter__(self) -> Self:
         self.start()
@@ -188,6 +189,22 @@ class Broker:
         """Let time run again, from where it stands; no error if it runs."""
         self._bench.resume().result()
 
+    # -- groups --------------------------------------------------------------------------------
+
+    def group(self, group_id: str) -> Group:
+        """A group, whether it exists or not: to look at, to wait for, to act on."""
+        return Group(self._bench, group_id)
+
+    def groups(self) -> list[str]:
+        """The ids of the groups that exist now, sorted. Raises BrokerDown."""
+        return self._bench.group_ids()
+
+    def timeline(self, group_id: str) -> str:
+        """What happened to a group since the broker's start or reset, and why, and what it does
+        now, as `groupkeeper why` prints it. Also when the broker has crashed or was stopped.
+        """
+        return self._bench.timeline(group_id)
+
     # -- what it is ----------------------------------------------------------------------------
 
     @property
@@ -239,8 +256,9 @@ class Broker:
 class AsyncBroker:
     """The same broker for coroutines: what takes time is awaited."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, bench: Bench) -> None:
         self._broker = broker
+        self._bench = bench
 
     @property
     def bootstrap_servers(self) -> str:
@@ -260,6 +278,20 @@ class AsyncBroker:
     async def move_leader(self, topic: str, partition: int, *, to: int) -> None:
         """See `Broker.move_leader`."""
         await to_thread(self._broker.move_leader, topic, partition, to=to)
+
+    # -- groups --------------------------------------------------------------------------------
+
+    def group(self, group_id: str) -> AsyncGroup:
+        """See `Broker.group`."""
+        return AsyncGroup(self._bench, group_id)
+
+    def groups(self) -> list[str]:
+        """See `Broker.groups`."""
+        return self._bench.group_ids()
+
+    def timeline(self, group_id: str) -> str:
+        """See `Broker.timeline`."""
+        return self._bench.timeline(group_id)
 
     # -- topics, records, offsets: as of `Broker`, on a thread --------------------------------
 

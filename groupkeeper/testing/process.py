@@ -126,4 +126,4 @@ class ServedBroker(Broker):
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
-        self.aio = AsyncBroker(self)
+        self.aio = AsyncBroker(self, bench)

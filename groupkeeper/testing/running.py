@@ -162,6 +162,12 @@ class RunningServer:
         asked.add_done_callback(lambda done: self._asked.pop(done, None))
         return asked
 
+    def soon(self, callback: Callable[[], None]) -> None:
+        """Call it on the loop soon; never if the server has ended."""
+        with self._asking:
+            if not self.loop.is_closed():
+                self.loop.call_soon_threadsafe(callback)
+
     def call(self, function: Callable[[], T]) -> T:
         """Call a function on the loop, and wait for what it returns or raises. Raises BrokerDown
         also if the server ends before.
@@ -191,6 +197,7 @@ class RunningServer:
         self._thread.join()
 
     def _break(self) -> None:
+        self.server.readers.flush()  # of what was answered
         self.server.listener.pause()
         self._abort_connections()
         # The sockets are closed in the next iteration.

@@ -179,6 +179,7 @@ class Seeding:
             topic_data=[TopicProduceData(name=topic, partition_data=[data])],
         )
         answer = await self._bench.tap.ask(ApiKey.PRODUCE, _PRODUCE_VERSION, request)
+        self._bench.waits.wake_for_lag()
         [told] = answer.responses[0].partition_responses
         if not told.error_code:
             return ErrorCode.NONE, str(told.base_offset)
@@ -251,9 +252,10 @@ class Seeding:
 
     def committed(self, group: str) -> dict[Place, int]:
         """The offsets that a group has committed. Raises RequestFailed."""
-        return self._bench.run(lambda: self._committed(group))
+        return self._bench.run(lambda: self.offsets_of(group))
 
-    async def _committed(self, group: str) -> dict[Place, int]:
+    async def offsets_of(self, group: str) -> dict[Place, int]:
+        """The same, on the server's loop."""
         request = OffsetFetchRequest(group_id=group, topics=None)
         answer = await self._bench.tap.ask(ApiKey.OFFSET_FETCH, _OFFSET_FETCH_VERSION, request)
         _check(answer.error_code, f"the offsets of group '{group}' cannot be read")
