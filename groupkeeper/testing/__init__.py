@@ -4,7 +4,18 @@ Groups, offsets and records are those of the server; time, faults and restarts a
 the test. See docs/testing-your-consumers.md.
 """
 
+from groupkeeper.testing import effects
 from groupkeeper.testing.broker import AsyncBroker, Broker
-from groupkeeper.testing.errors import BrokerDown, RequestFailed
+from groupkeeper.testing.errors import BrokerDown, RequestFailed, RuleNeverFired, WrongArgument
+from groupkeeper.testing.rules import Rule
 
-__all__ = ["AsyncBroker", "Broker", "BrokerDown", "RequestFailed"]
+__all__ = [
+    "AsyncBroker",
+    "Broker",
+    "BrokerDown",
+    "RequestFailed",
+    "Rule",
+    "RuleNeverFired",
+    "WrongArgument",
+    "effects",
+]

@@ -6,7 +6,7 @@
 import base64
 import secrets
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from groupkeeper.observe.log_writer import Line
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from groupkeeper.protocol.messages.metadata import MetadataRequest
 from groupkeeper.server.server import Server
 from groupkeeper.settings.options import MEMORY, PLAINTEXT, Listen, ServeOptions
 from groupkeeper.settings.table import load
@@ -21,6 +22,8 @@ from groupkeeper.storage.files import Files
 from groupkeeper.storage.memory_files import MemoryFiles
 from groupkeeper.testing.clock import Time
 from groupkeeper.testing.errors import BrokerDown, RequestFailed
+from groupkeeper.testing.faults import Faults
+from groupkeeper.testing.releases import AsRelease
 from groupkeeper.testing.running import RunningServer, Surroundings
 from groupkeeper.testing.tap import Tap
 
@@ -31,6 +34,7 @@ OFFSETS_PARTITIONS: Final = "offsets.topic.num.partitions=1"
 """So that a start is short; the setting can be given."""
 _CREATE_S: Final = 10
 _CREATE_VERSION: Final = 7
+_METADATA_VERSION: Final = 12
 
 
 class Bench:
@@ -41,15 +45,20 @@ class Bench:
         topics: Mapping[str, int] | None = None,
         settings: Mapping[str, Any] | None = None,
         data: Path | None = None,
+        as_version: str | None = None,
     ) -> None:
-        """Raises SettingsError. Nothing runs yet."""
+        """Raises SettingsError and WrongArgument. Nothing runs yet."""
         given = (f"{key}={_text(value)}" for key, value in (settings or {}).items())
         self._settings, _ = load(None, {}, (OFFSETS_PARTITIONS, *given), dev=True)
         self._topics = dict(topics or {})
         self._data = data
         self.time = Time()
         self.lines: deque[Line] = deque(maxlen=LINES)
-        self.tap = Tap()
+        self.faults = Faults(self)
+        self.disk_full: tuple[Callable[[], None], ...] = ()
+        """Told about calls that fail because the disk is full; empty: it is not."""
+        release = () if as_version is None else (AsRelease(as_version),)
+        self.tap = Tap(*release, self.faults)
         self.cluster_id = base64.urlsafe_b64encode(b"\0" + secrets.token_bytes(15)).decode()[:22]
         self._files: Files = self._new_files()
         self._port = 0
@@ -65,12 +74,14 @@ class Bench:
         """The server's present life. Raises BrokerDown."""
         if self._running is None:
             raise BrokerDown("the broker does not run: start() or restart() starts it")
+        if self._running.has_died:
+            raise BrokerDown("a fault rule has crashed the broker: restart() starts it again")
         return self._running
 
     @property
     def is_up(self) -> bool:
         """Whether it runs."""
-        return self._running is not None
+        return self._running is not None and not self._running.has_died
 
     @property
     def server(self) -> Server:
@@ -94,8 +105,15 @@ class Bench:
             self.lines.append,
             self.tap.around,
             self._created,
+            lambda: self.disk_full,
         )
+        self._bury()
         self._running = running = RunningServer(options, of)
+        try:
+            running.start()
+        except BaseException:
+            self._running = None
+            raise
         _, self._port = running.server.address(PLAINTEXT)
         self.cluster_id = running.server.topics.cluster_id
         if self._topics:
@@ -110,9 +128,21 @@ class Bench:
 
     def stop(self) -> None:
         """End; no error if it does not run. Files on a disk are complete, memory is forgotten."""
+        self._bury()
         running, self._running = self._running, None
         if running is not None:
             (running.kill if self._data is None else running.stop)()
+
+    def _bury(self) -> None:
+        """Wait until a server that a fault has crashed is gone."""
+        if self._running is not None and self._running.has_died:
+            self._running.kill()
+            self._running = None
+
+    def crash_here(self) -> None:
+        """As `crash`, on the server's loop, for a fault."""
+        assert self._running is not None, "it has called"
+        self._running.die()
 
     def crash(self) -> None:
         """End at once, as by `kill -9`: see `RunningServer.kill`. Raises BrokerDown."""
@@ -125,6 +155,7 @@ class Bench:
         if self._data is not None:
             raise RequestFailed("reset() empties brokers in memory, and this one has data=")
         self.crash()
+        self.faults.clear()
         self._files = self._new_files()
         self.lines.clear()
         self.start()
@@ -135,6 +166,24 @@ class Bench:
         if not self._port:
             raise BrokerDown("the broker has no port before its first start")
         return HOST, self._port
+
+    # -- for faults ----------------------------------------------------------------------------
+
+    @property
+    def topics_by_id(self) -> Mapping[bytes, Any]:
+        """Have names. Any: topics of the server."""
+        return self.server.topics.catalog.by_id
+
+    @property
+    def node_id(self) -> int:
+        """The server's."""
+        return int(self.server.about()["node"])
+
+    def described_topics(self) -> list[Any]:
+        """See `Ground.described_topics`."""
+        running = self.running
+        asked = self.tap.ask(ApiKey.METADATA, _METADATA_VERSION, MetadataRequest(topics=None))
+        return list(running.later(asked).result().topics)
 
     # -- topics --------------------------------------------------------------------------------
 

@@ -1,13 +1,16 @@
 """A Kafka broker in the process of a test: `Broker` to call, `AsyncBroker` to await."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Collection, Mapping
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from groupkeeper.settings.options import format_address
 from groupkeeper.testing.bench import Bench
+from groupkeeper.testing.effects import Effect
+from groupkeeper.testing.rules import Rule, When
 
 
 class Broker:
@@ -26,13 +29,16 @@ class Broker:
         *,
         settings: Mapping[str, Any] | None = None,
         data: str | PathLike[str] | None = None,
+        as_version: str | None = None,
     ) -> None:
         """`topics`: names and numbers of partitions. `settings`: as of `groupkeeper serve --dev`,
         under Kafka's names. `data`: a data directory; None keeps everything in memory.
+        `as_version`: serve the versions of APIs that this release of Kafka serves: 2.8, 3.9 or 4.1.
 
-        Raises SettingsError. Any: the values of settings.
+        Raises SettingsError and WrongArgument. Any: the values of settings.
         """
-        self._bench = Bench(topics, settings, None if data is None else Path(data))
+        where = None if data is None else Path(data)
+        self._bench = Bench(topics, settings, where, as_version)
         self.aio = AsyncBroker(self._bench)
 
     def __enter__(self) -> Self:
@@ -46,6 +52,8 @@ class Broker:
         trace: TracebackType | None,
     ) -> None:
         self.stop()
+        if kind is None:
+            self._bench.faults.check()
 
     async def __aenter__(self) -> "AsyncBroker":
         self.start()
@@ -57,7 +65,7 @@ class Broker:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.stop()
+        self.__exit__(kind, error, trace)
 
     # -- its life ------------------------------------------------------------------------------
 
@@ -88,6 +96,29 @@ class Broker:
         """
         self._bench.reset()
 
+    # -- faults --------------------------------------------------------------------------------
+
+    def fault(self, effect: Effect, **when: Unpack[When]) -> Rule:
+        """Let something happen to requests, from now on:
+
+            broker.fault(effects.error("NOT_COORDINATOR"), api="OffsetCommit", group="g", times=2)
+
+        What a rule does not name may be anything. Groups, topics, partitions and members are those
+        that the request contains, wherever it has them. A request goes to the first rule that it
+        matches. Rules outlive crashes. One that never fired fails the test when the broker's `with`
+        statement ends. Raises WrongArgument; see `effects` and docs/testing-faults.md.
+        """
+        return self._bench.faults.add(effect, when)
+
+    @property
+    def faults(self) -> Collection[Rule]:
+        """The rules, in order."""
+        return self._bench.faults
+
+    def check_faults(self) -> None:
+        """Raises RuleNeverFired if a rule never fired, and that was not allowed."""
+        self._bench.faults.check()
+
     # -- what it is ----------------------------------------------------------------------------
 
     @property
@@ -111,3 +142,14 @@ class AsyncBroker:
     def bootstrap_servers(self) -> str:
         """See `Broker.bootstrap_servers`."""
         return format_address(self._bench.address)
+
+    # -- faults --------------------------------------------------------------------------------
+
+    async def fault(self, effect: Effect, **when: Unpack[When]) -> Rule:
+        """See `Broker.fault`."""
+        return await asyncio.to_thread(self._bench.faults.add, effect, when)
+
+    @property
+    def faults(self) -> Collection[Rule]:
+        """See `Broker.faults`."""
+        return self._bench.faults

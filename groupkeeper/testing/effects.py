@@ -55,7 +55,7 @@ __all__ = [
     "wrong_coordinator",
 ]
 
-CODES: Final = {code.name: code for code in ErrorCode if code}
+CODES: Final = tuple(code.name for code in ErrorCode if code)
 
 
 # -- answers ---------------------------------------------------------------------------------------
@@ -71,7 +71,7 @@ def error(code: str) -> Effect:
     """
     if code not in CODES:
         raise WrongArgument(unknown("error", code, CODES))
-    return ErrorAnswer(CODES[code])
+    return ErrorAnswer(code)
 
 
 def throttle(ms: int) -> Effect:

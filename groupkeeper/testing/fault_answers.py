@@ -7,21 +7,17 @@ rule names, the matched entries have no effect, and the others are handled.
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.find_coordinator import KEY_TYPE_GROUP
 from groupkeeper.protocol.messages.heartbeat import HeartbeatResponse
-from groupkeeper.protocol.messages.metadata import MetadataRequest
 from groupkeeper.testing.entries import Make, Split, blank
 from groupkeeper.testing.errors import WrongArgument
 from groupkeeper.testing.levels import Level, Named
-from groupkeeper.testing.rules import Effect, Hit, Rule
+from groupkeeper.testing.rules import Effect, Ground, Hit, Rule
 from groupkeeper.testing.tap import Answer
-
-if TYPE_CHECKING:
-    from groupkeeper.testing.bench import Bench
 
 GROUP_APIS: Final = frozenset(
     {
@@ -51,21 +47,25 @@ _OF_THE_WHOLE: Final[Mapping[int, frozenset[ErrorCode]]] = {
 }
 """APIs with an error of the whole answer that is for these codes only: others are per row."""
 
-_METADATA_VERSION: Final = 12
 _MESSAGE: Final = "by a fault rule of the test"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ErrorAnswer(Effect):
     """An error for the request, or for the entries that the rule names."""
 
-    code: ErrorCode
+    name = "error"
+    code: str
+
+    @property
+    def error_code(self) -> ErrorCode:
+        return ErrorCode[self.code]
 
     def concerns(self, hit: Hit) -> bool:
-        return _split(hit, self.code).is_hit
+        return _split(hit, self.error_code).is_hit
 
     def apply(self, hit: Hit) -> None:
-        answer_with_error(hit, self.code)
+        answer_with_error(hit, self.error_code)
 
 
 def _split(hit: Hit, code: ErrorCode) -> Split:
@@ -113,15 +113,16 @@ def answer_with(hit: Hit, split: Split, make: Make) -> None:
     hit.proceed()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Loading(Effect):
     """The coordinator loads for so long, by the broker's clock."""
 
+    name = "loading"
     seconds: float
     until_ms: int = field(default=0, repr=False, compare=False)
     apis = GROUP_APIS
 
-    def arm(self, rule: Rule, bench: "Bench") -> Self:
+    def arm(self, rule: Rule, bench: Ground) -> Self:
         return replace(self, until_ms=bench.time.now() + int(self.seconds * 1000))
 
     def concerns(self, hit: Hit) -> bool:
@@ -134,13 +135,14 @@ class Loading(Effect):
             answer_with_error(hit, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class WrongCoordinator(Effect):
     """FindCoordinator names another node, and this one is not the coordinator."""
 
-    node_id: int | None
-    host: str | None
-    port: int | None
+    name = "wrong_coordinator"
+    node_id: int | None = None
+    host: str | None = None
+    port: int | None = None
     apis = GROUP_APIS | {ApiKey.FIND_COORDINATOR}
 
     def concerns(self, hit: Hit) -> bool:
@@ -152,7 +154,7 @@ class WrongCoordinator(Effect):
             answer_with_error(hit, code)
             return
         own_host, own_port = hit.bench.address
-        node_id = hit.bench.server.about()["node"] + 1 if self.node_id is None else self.node_id
+        node_id = hit.bench.node_id + 1 if self.node_id is None else self.node_id
 
         def make(level: Level, names: Named, source: Any) -> Any:
             row = blank(level, names, source)
@@ -164,22 +166,19 @@ class WrongCoordinator(Effect):
         answer_with(hit, _split(hit, code), make)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StaleMetadata(Effect):
     """Metadata of topics is as it was when the rule was made."""
 
+    name = "stale_metadata"
     then: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     """Rows of the topics that there were, by name."""
     apis = (ApiKey.METADATA,)
 
-    def arm(self, rule: Rule, bench: "Bench") -> Self:
+    def arm(self, rule: Rule, bench: Ground) -> Self:
         if rule.wanted.partition is not None:
             raise WrongArgument("stale_metadata() is about whole topics: leave out partition=")
-        asked = MetadataRequest(topics=None)
-        answer = bench.running.later(
-            bench.tap.ask(ApiKey.METADATA, _METADATA_VERSION, asked)
-        ).result()
-        return type(self)({topic.name: topic for topic in answer.topics})
+        return type(self)({topic.name: topic for topic in bench.described_topics()})
 
     def apply(self, hit: Hit) -> None:
         split = _split(hit, ErrorCode.NONE)
@@ -210,10 +209,11 @@ class StaleMetadata(Effect):
         answer_with(hit, split, make)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StaleGeneration(Effect):
     """JoinGroup is answered with the generation before."""
 
+    name = "stale_generation"
     apis = (ApiKey.JOIN_GROUP,)
 
     def concerns(self, hit: Hit) -> bool:

@@ -5,16 +5,13 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field
 from random import Random
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 from groupkeeper.connections.call import Call, encode
 from groupkeeper.exchange import NO_REPLY
 from groupkeeper.protocol.api_keys import ApiKey
-from groupkeeper.testing.rules import Effect, Hit, Rule
+from groupkeeper.testing.rules import Effect, Ground, Hit, Rule
 from groupkeeper.testing.tap import Answer
-
-if TYPE_CHECKING:
-    from groupkeeper.testing.bench import Bench
 
 HEAD_BYTES: Final = 8
 """Size and correlation id of an answer: they are not damaged."""
@@ -24,20 +21,22 @@ TICK_S: Final = 0.01
 """How often a slow reader passes something on."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Delay(Effect):
     """The request is handled later."""
 
+    name = "delay"
     seconds: float
 
     def apply(self, hit: Hit) -> None:
         asyncio.get_running_loop().call_later(self.seconds, hit.proceed)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DelayAnswer(Effect):
     """The request is handled, and answered later."""
 
+    name = "delay_answer"
     seconds: float
 
     def apply(self, hit: Hit) -> None:
@@ -49,11 +48,12 @@ class DelayAnswer(Effect):
         hit.proceed()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Drop(Effect):
     """The request is never answered."""
 
-    handled: bool
+    name = "drop"
+    handled: bool = False
 
     def apply(self, hit: Hit) -> None:
         if self.handled:
@@ -61,10 +61,11 @@ class Drop(Effect):
             hit.proceed()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LosePlan(Effect):
     """A leader's SyncGroup with the assignments is never handled."""
 
+    name = "lose_plan"
     apis = (ApiKey.SYNC_GROUP,)
 
     def concerns(self, hit: Hit) -> bool:
@@ -74,11 +75,12 @@ class LosePlan(Effect):
         """Nothing happens to it."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Close(Effect):
     """The connection is closed instead of an answer."""
 
-    handled: bool
+    name = "close"
+    handled: bool = False
 
     def apply(self, hit: Hit) -> None:
         if not self.handled:
@@ -92,9 +94,11 @@ class Close(Effect):
         hit.proceed()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class HalfOpen(Effect):
     """The socket stays, and nothing is read or answered."""
+
+    name = "half_open"
 
     def apply(self, hit: Hit) -> None:
         transport = hit.exchange.call.sender.transport
@@ -116,11 +120,12 @@ class _BytesChanged:
             self._send(self._call, encode(self._call.header, response))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Truncated(Effect):
     """A part of the answer is sent, then the connection is closed."""
 
-    keep: float
+    name = "truncated"
+    keep: float = 0.5
 
     def apply(self, hit: Hit) -> None:
         def send(call: Call, frame: bytes) -> None:
@@ -131,15 +136,16 @@ class Truncated(Effect):
         hit.proceed()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Damaged(Effect):
     """Bytes of the answer are changed."""
 
-    seed: int
-    count: int
+    name = "damaged"
+    seed: int = 0
+    count: int = 3
     random: Random = field(default_factory=Random, repr=False, compare=False)
 
-    def arm(self, rule: Rule, bench: "Bench") -> "Damaged":
+    def arm(self, rule: Rule, bench: Ground) -> "Damaged":
         return Damaged(self.seed, self.count, Random(self.seed))  # noqa: S311
 
     def apply(self, hit: Hit) -> None:
@@ -154,13 +160,14 @@ class Damaged(Effect):
         hit.proceed()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Throttle(Effect):
     """The answer says for how long the client is throttled; the connection is muted meanwhile.
 
     Source: KIP-219; Kafka's `ClientQuotaManager.throttle`.
     """
 
+    name = "throttle"
     ms: int
 
     def apply(self, hit: Hit) -> None:
@@ -176,32 +183,34 @@ class Throttle(Effect):
         hit.proceed()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class HoldJoins(Effect):
     """JoinGroups wait until the rule is removed."""
 
+    name = "hold_joins"
     apis = (ApiKey.JOIN_GROUP,)
     held: list[tuple[asyncio.AbstractEventLoop, Callable[[], None]]] = field(
         default_factory=list, repr=False, compare=False
     )
     """At most one of each connection."""
 
-    def arm(self, rule: Rule, bench: "Bench") -> Self:
+    def arm(self, rule: Rule, bench: Ground) -> Self:
         return type(self)()
 
     def apply(self, hit: Hit) -> None:
         self.held.append((asyncio.get_running_loop(), hit.proceed))
 
-    def disarm(self, bench: "Bench") -> None:
+    def disarm(self, bench: Ground) -> None:
         for loop, proceed in self.held:
             if not loop.is_closed():  # else they ended with their server
                 loop.call_soon_threadsafe(proceed)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SlowReading(Effect):
     """What the client sends after the request is read slowly."""
 
+    name = "slow_reading"
     bytes_per_s: int
 
     def apply(self, hit: Hit) -> None:

@@ -7,16 +7,13 @@ that rule passes on goes to the next ones.
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from groupkeeper.coordinator.caller import Link
 from groupkeeper.testing.entries import Entry, Wanted, entries_of, matches
 from groupkeeper.testing.errors import WrongArgument
-from groupkeeper.testing.rules import Conditions, Effect, Hit, Rule, When, unknown
+from groupkeeper.testing.rules import Conditions, Effect, Ground, Hit, Rule, When, unknown
 from groupkeeper.testing.tap import Exchange
-
-if TYPE_CHECKING:
-    from groupkeeper.testing.bench import Bench
 
 
 # Any: values of arguments.
@@ -27,7 +24,7 @@ def _part(when: When, names: Iterable[str]) -> dict[str, Any]:
 class Faults(Collection[Rule]):
     """The rules of a broker, in order."""
 
-    def __init__(self, bench: "Bench") -> None:
+    def __init__(self, bench: Ground) -> None:
         self._bench = bench
         self._rules: tuple[Rule, ...] = ()
         self._missed: tuple[Rule, ...] = ()

@@ -4,25 +4,62 @@ import asyncio
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from random import Random
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self, TypedDict
+from typing import Any, ClassVar, Final, Protocol, Self, TypedDict
 
+from groupkeeper.coordinator.caller import Link
 from groupkeeper.protocol.registry import APIS
-from groupkeeper.testing.entries import Entry, Wanted
+from groupkeeper.testing.clock import Time
+from groupkeeper.testing.entries import Entry, TopicsById, Wanted
 from groupkeeper.testing.errors import RuleNeverFired, WrongArgument
 from groupkeeper.testing.levels import Kind, answer_levels_of, levels_of
 from groupkeeper.testing.tap import Exchange
-
-if TYPE_CHECKING:
-    from groupkeeper.testing.bench import Bench
 
 API_NAMES: Final[Mapping[str, int]] = {api.name: key for key, api in APIS.items()}
 
 WAIT_S: Final = 5.0
 """How long `Rule.wait` waits unless told otherwise."""
+
+
+class RuleList(Protocol):
+    """The rules of a broker."""
+
+    def remove(self, rule: "Rule") -> None:
+        """See `Rule.remove`."""
+
+    def forget(self, rule: "Rule") -> None:
+        """Do not check it at the end: it was checked."""
+
+    def mute(self, link: Link, seconds: float) -> None:
+        """Handle the next request of a connection only after so long."""
+
+
+class Ground(Protocol):
+    """What rules and effects use of their broker."""
+
+    disk_full: tuple[Callable[[], None], ...]
+    """Told about calls that fail because the disk is full; empty: it is not."""
+
+    @property
+    def faults(self) -> RuleList: ...
+    @property
+    def time(self) -> Time: ...
+    @property
+    def address(self) -> tuple[str, int]: ...
+    @property
+    def node_id(self) -> int: ...
+    @property
+    def topics_by_id(self) -> TopicsById: ...
+
+    # Any: rows of topics in a Metadata response.
+    def described_topics(self) -> list[Any]:
+        """All topics as they are now. Waits; not on the broker's loop. Raises BrokerDown."""
+
+    def crash_here(self) -> None:
+        """End as by `kill -9`; on the broker's loop."""
 
 
 @dataclass(slots=True, eq=False)
@@ -34,7 +71,7 @@ class Hit:
     """Passes the exchange on to later rules, and to the server."""
     root: Entry
     rule: "Rule"
-    bench: "Bench"
+    bench: Ground
 
     @property
     def key(self) -> int:
@@ -50,19 +87,28 @@ class Hit:
         return self.rule.wanted
 
 
+@dataclass(frozen=True, repr=False)
 class Effect:
     """What happens to the requests that match a rule; made by the functions of `effects.py`."""
 
-    apis: Collection[int] | None = None
+    apis: ClassVar[Collection[int] | None] = None
     """Keys of the APIs that it can happen to; None: all. Empty: it happens to no request."""
+    name: ClassVar[str] = ""
+    """The function that makes it."""
 
-    def arm(self, rule: "Rule", bench: "Bench") -> Self:
+    def __repr__(self) -> str:
+        """As it was made."""
+        given = ((each, getattr(self, each.name)) for each in fields(self) if each.repr)
+        words = (f"{each.name}={value!r}" for each, value in given if value != each.default)
+        return f"{self.name}({', '.join(words)})"
+
+    def arm(self, rule: "Rule", bench: Ground) -> Self:
         """The rule is made; returns the effect with the state that it has in this rule. On the
         caller's thread; may wait for the broker. Raises WrongArgument and BrokerDown.
         """
         return self
 
-    def disarm(self, bench: "Bench") -> None:
+    def disarm(self, bench: Ground) -> None:
         """The rule is removed. On the caller's thread."""
 
     def concerns(self, hit: Hit) -> bool:
@@ -118,7 +164,7 @@ class Rule:
     As a context manager it is removed at the end, which raises RuleNeverFired if it never fired.
     """
 
-    def __init__(self, effect: Effect, wanted: Wanted, when: Conditions, bench: "Bench") -> None:
+    def __init__(self, effect: Effect, wanted: Wanted, when: Conditions, bench: Ground) -> None:
         """Raises WrongArgument."""
         self.effect, self.wanted, self._when = effect, wanted, when
         self.may_miss = when.may_miss
