@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from groupkeeper.observe.log_writer import Line
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.messages.metadata import MetadataRequest
 from groupkeeper.server.server import Server
-from groupkeeper.settings.options import MEMORY, Listen, ServeOptions, format_address
+from groupkeeper.settings.options import MEMORY, Address, Listen, ServeOptions, format_address
 from groupkeeper.settings.table import Settings, load
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.memory_files import MemoryFiles
@@ -21,13 +23,15 @@ from groupkeeper.testing.clock import Time
 from groupkeeper.testing.cluster import ANY_PORT, Cluster
 from groupkeeper.testing.cluster_layer import ClusterLayer
 from groupkeeper.testing.errors import BrokerDown, RequestFailed
+from groupkeeper.testing.faults import Faults
 from groupkeeper.testing.history import History
 from groupkeeper.testing.presence import Presence
+from groupkeeper.testing.releases import AsRelease
 from groupkeeper.testing.running import RunningServer, Surroundings
 from groupkeeper.testing.seeding import Seeding
 from groupkeeper.testing.tap import Tap
 from groupkeeper.testing.time_control import TimeControl, milliseconds
-from groupkeeper.testing.views import Round, look, timeline_now
+from groupkeeper.testing.views import Round, look, rounds_of, timeline, timeline_now
 from groupkeeper.testing.waiting import LogEnds, Waits
 from groupkeeper.why.rounds import SessionLimits
 
@@ -37,6 +41,7 @@ LINES: Final = 2_000
 """Log lines that are kept."""
 OFFSETS_PARTITIONS: Final = "offsets.topic.num.partitions={}"
 """One for each node, so that a start is short; the setting can be given."""
+_METADATA_VERSION: Final = 12
 
 
 class Bench:
@@ -48,15 +53,22 @@ class Bench:
         settings: Mapping[str, Any] | Settings | None = None,
         data: Path | None = None,
         brokers: int = 1,
+        as_version: str | None = None,
         listeners: Sequence[Listen] = (ANY_PORT,),
     ) -> None:
-        """`listeners`: see `Cluster`. Raises SettingsError and RequestFailed. Nothing runs yet."""
+        """`listeners`: see `Cluster`. Raises SettingsError, RequestFailed and WrongArgument.
+        Nothing runs yet.
+        """
         self.cluster = Cluster(brokers, listeners)
         self._settings = settings if isinstance(settings, Settings) else _read(settings, brokers)
         self._topics = dict(topics or {})
         self._data = data
         self.time = Time()
         self.lines: deque[Line] = deque(maxlen=LINES)
+        self.faults = Faults(self)
+        self.disk_full: tuple[Callable[[], None], ...] = ()
+        """Told about calls that fail because the disk is full; empty: it is not."""
+        release = () if as_version is None else (AsRelease(as_version),)
         self.waits = Waits(self)
         limits = (
             self._settings.group_min_session_timeout_ms,
@@ -65,7 +77,8 @@ class Bench:
         self.history = History(self.waits.wake, SessionLimits(*limits))
         self.presence = Presence()
         nodes = [ClusterLayer(self.cluster)] if brokers > 1 else []
-        self.tap = Tap(self.presence, LogEnds(self.waits.wake_for_lag), *nodes)
+        ends = LogEnds(self.waits.wake_for_lag)
+        self.tap = Tap(*release, self.presence, self.faults, ends, *nodes)
         self.cluster_id = base64.urlsafe_b64encode(b"\0" + secrets.token_bytes(15)).decode()[:22]
         self._files: Files = self._new_files()
         self._running: RunningServer | None = None
@@ -81,12 +94,14 @@ class Bench:
         """The server's present life. Raises BrokerDown."""
         if self._running is None:
             raise BrokerDown("the broker does not run: start() or restart() starts it")
+        if self._running.has_died:
+            raise BrokerDown("a fault rule has crashed the broker: restart() starts it again")
         return self._running
 
     @property
     def is_up(self) -> bool:
         """Whether it runs."""
-        return self._running is not None
+        return self._running is not None and not self._running.has_died
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Run a coroutine on the server's loop, and wait for it. Raises BrokerDown, also if the
@@ -113,8 +128,15 @@ class Bench:
             self._keep,
             self.tap.around,
             self._created,
+            lambda: self.disk_full,
         )
+        self._bury()
         self._running = running = RunningServer(self._options(), of)
+        try:
+            running.start()
+        except BaseException:
+            self._running = None
+            raise
         self.cluster.started()
         self.cluster_id = running.server.topics.cluster_id
         if self._topics:
@@ -148,9 +170,21 @@ class Bench:
 
     def stop(self) -> None:
         """End; no error if it does not run. Files on a disk are complete, memory is forgotten."""
+        self._bury()
         running, self._running = self._running, None
         if running is not None:
             (running.kill if self._data is None else running.stop)()
+
+    def _bury(self) -> None:
+        """Wait until a server that a fault has crashed is gone."""
+        if self._running is not None and self._running.has_died:
+            self._running.kill()
+            self._running = None
+
+    def crash_here(self) -> None:
+        """As `crash`, on the server's loop, for a fault."""
+        assert self._running is not None, "it has called"
+        self._running.die()
 
     def crash(self) -> None:
         """End at once, as by `kill -9`: see `RunningServer.kill`. Raises BrokerDown."""
@@ -163,6 +197,7 @@ class Bench:
         if self._data is not None:
             raise RequestFailed("reset() empties brokers in memory, and this one has data=")
         self.crash()
+        self.faults.clear()
         self._files = self._new_files()
         self.lines.clear()
         self.cluster.forget()
@@ -178,6 +213,29 @@ class Bench:
         if not all(port for _, port in addresses):
             raise BrokerDown("the broker has no port before its first start")
         return ",".join(map(format_address, addresses))
+
+    # -- for faults ----------------------------------------------------------------------------
+
+    @property
+    def address(self) -> Address:
+        """Of the first node that runs."""
+        return self.cluster.address(self.cluster.up[0])
+
+    @property
+    def topics_by_id(self) -> Mapping[bytes, Any]:
+        """Have names. Any: topics of the server."""
+        return self.server.topics.catalog.by_id
+
+    @property
+    def node_id(self) -> int:
+        """The server's."""
+        return int(self.server.about()["node"])
+
+    def described_topics(self) -> list[Any]:
+        """See `Ground.described_topics`."""
+        running = self.running
+        asked = self.tap.ask(ApiKey.METADATA, _METADATA_VERSION, MetadataRequest(topics=None))
+        return list(running.later(asked).result().topics)
 
     # -- time ----------------------------------------------------------------------------------
 

@@ -8,7 +8,6 @@ begins with it.
 
 import asyncio
 import signal
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -20,8 +19,9 @@ from groupkeeper.server.http_port import HttpPort
 from groupkeeper.server.main import WRONG_CALL, after_ready, exit_with, warn_of_open_ports
 from groupkeeper.settings.options import Address, ServeOptions, format_address
 from groupkeeper.storage.errors import StorageError
+from groupkeeper.testing.async_broker import AsyncBroker
 from groupkeeper.testing.bench import Bench
-from groupkeeper.testing.broker import AsyncBroker, Broker
+from groupkeeper.testing.broker import Broker
 from groupkeeper.testing.control import PREFIX, Control
 from groupkeeper.testing.errors import RequestFailed
 
@@ -31,24 +31,28 @@ LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 _log = logs.Logger("control")
 
 
-def run(options: ServeOptions, control: Address, brokers: int) -> int:
+def run(
+    options: ServeOptions, control: Address, brokers: int = 1, as_version: str | None = None
+) -> int:
     """Serve until SIGTERM or SIGINT. Returns the exit code; an error is one line on stderr."""
     logs.configure()
     raise_limit()
     try:
-        return asyncio.run(_serve(options, control, brokers))
+        return asyncio.run(_serve(options, control, brokers, as_version))
     except (StorageError, OSError) as error:
         return exit_with(str(error))
     except RequestFailed as error:
         return exit_with(str(error), WRONG_CALL)
 
 
-async def _serve(options: ServeOptions, control: Address, brokers: int) -> int:
+async def _serve(
+    options: ServeOptions, control: Address, brokers: int, as_version: str | None
+) -> int:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
-    bench = ServedBench(options, options.topics, brokers)
+    bench = ServedBench(options, brokers, as_version)
     bench.start()
     api = Control(ServedBroker(bench))
     try:
@@ -77,10 +81,12 @@ class ServedBench(Bench):
     log lines to standard error.
     """
 
-    def __init__(self, options: ServeOptions, topics: Mapping[str, int], brokers: int) -> None:
+    def __init__(self, options: ServeOptions, brokers: int, as_version: str | None) -> None:
         """Raises RequestFailed."""
         data = None if options.memory else options.data_dir
-        super().__init__(topics, options.settings, data, brokers, options.listeners)
+        super().__init__(
+            options.topics, options.settings, data, brokers, as_version, options.listeners
+        )
         self._given = options
         self._http_at = options.http
         self._http: HttpPort | None = None
