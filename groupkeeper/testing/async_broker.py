@@ -47,15 +47,15 @@ class AsyncBroker:
 
     def group(self, group_id: str) -> AsyncGroup:
         """See `Broker.group`."""
-        return AsyncGroup(self._bench, group_id)
+        return AsyncGroup(self._bench.sights, self._bench.waits, group_id)
 
     def groups(self) -> list[str]:
         """See `Broker.groups`."""
-        return self._bench.group_ids()
+        return self._bench.sights.group_ids()
 
     def timeline(self, group_id: str) -> str:
         """See `Broker.timeline`."""
-        return self._bench.timeline(group_id)
+        return self._bench.sights.timeline(group_id)
 
     # -- topics, records, offsets: as of `Broker`, on a thread --------------------------------
 

@@ -6,10 +6,10 @@
 import base64
 import secrets
 from collections import deque
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from groupkeeper.observe.log_writer import Line
 from groupkeeper.protocol.api_keys import ApiKey
@@ -25,17 +25,16 @@ from groupkeeper.testing.cluster_layer import ClusterLayer
 from groupkeeper.testing.errors import BrokerDown, RequestFailed
 from groupkeeper.testing.faults import Faults
 from groupkeeper.testing.history import History
+from groupkeeper.testing.lives import Lives
 from groupkeeper.testing.presence import Presence
 from groupkeeper.testing.releases import AsRelease
 from groupkeeper.testing.running import RunningServer, Surroundings
 from groupkeeper.testing.seeding import Seeding
 from groupkeeper.testing.tap import Tap
 from groupkeeper.testing.time_control import TimeControl, milliseconds
-from groupkeeper.testing.views import Round, look, rounds_of, timeline, timeline_now
+from groupkeeper.testing.views import Sights
 from groupkeeper.testing.waiting import LogEnds, Waits
 from groupkeeper.why.rounds import SessionLimits
-
-T = TypeVar("T")
 
 LINES: Final = 2_000
 """Log lines that are kept."""
@@ -44,7 +43,7 @@ OFFSETS_PARTITIONS: Final = "offsets.topic.num.partitions={}"
 _METADATA_VERSION: Final = 12
 
 
-class Bench:
+class Bench(Lives):
     """One test broker."""
 
     def __init__(
@@ -59,6 +58,7 @@ class Bench:
         """`listeners`: see `Cluster`. Raises SettingsError, RequestFailed and WrongArgument.
         Nothing runs yet.
         """
+        super().__init__()
         self.cluster = Cluster(brokers, listeners)
         self._settings = settings if isinstance(settings, Settings) else _read(settings, brokers)
         self._topics = dict(topics or {})
@@ -69,55 +69,25 @@ class Bench:
         self.disk_full: tuple[Callable[[], None], ...] = ()
         """Told about calls that fail because the disk is full; empty: it is not."""
         release = () if as_version is None else (AsRelease(as_version),)
+        self.presence = Presence()
+        nodes = [ClusterLayer(self.cluster)] if brokers > 1 else []
         self.waits = Waits(self)
         limits = (
             self._settings.group_min_session_timeout_ms,
             self._settings.group_max_session_timeout_ms,
         )
         self.history = History(self.waits.wake, SessionLimits(*limits))
-        self.presence = Presence()
-        nodes = [ClusterLayer(self.cluster)] if brokers > 1 else []
         ends = LogEnds(self.waits.wake_for_lag)
-        self.tap = Tap(*release, self.presence, self.faults, ends, *nodes)
+        self.tap = Tap(*release, self.faults, ends, *nodes, self.presence)
         self.cluster_id = base64.urlsafe_b64encode(b"\0" + secrets.token_bytes(15)).decode()[:22]
         self._files: Files = self._new_files()
-        self._running: RunningServer | None = None
-        self.seeding = Seeding(self)
+        self.seeding = Seeding(self, self.waits.wake_for_lag)
+        self.sights = Sights(self, self.history, self.seeding)
 
     def _new_files(self) -> Files:
         return MemoryFiles(self.time.wall) if self._data is None else Files()
 
     # -- its life ------------------------------------------------------------------------------
-
-    @property
-    def running(self) -> RunningServer:
-        """The server's present life. Raises BrokerDown."""
-        if self._running is None:
-            raise BrokerDown("the broker does not run: start() or restart() starts it")
-        if self._running.has_died:
-            raise BrokerDown("a fault rule has crashed the broker: restart() starts it again")
-        return self._running
-
-    @property
-    def is_up(self) -> bool:
-        """Whether it runs."""
-        return self._running is not None and not self._running.has_died
-
-    def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run a coroutine on the server's loop, and wait for it. Raises BrokerDown, also if the
-        broker ends before. Any: asyncio's.
-        """
-        return self.running.result(work())
-
-    def soon(self, callback: Callable[[], None]) -> None:
-        """Call it on the server's loop soon, unless none runs."""
-        if self._running is not None:
-            self._running.soon(callback)
-
-    @property
-    def server(self) -> Server:
-        """To be used on its loop. Raises BrokerDown."""
-        return self.running.server
 
     def start(self) -> None:
         """Start, on the files that are there. Raises StorageError and OSError."""
@@ -197,9 +167,9 @@ class Bench:
         if self._data is not None:
             raise RequestFailed("reset() empties brokers in memory, and this one has data=")
         self.crash()
-        self.faults.clear()
         self._files = self._new_files()
         self.lines.clear()
+        self.faults.clear()
         self.cluster.forget()
         self.seeding.clear()
         self.history.clear()
@@ -265,27 +235,6 @@ class Bench:
             return self.running.later(self.time_control.resume())
         self.time.resume()
         return _done()
-
-    # -- groups --------------------------------------------------------------------------------
-
-    def group_ids(self) -> list[str]:
-        """The groups that exist now, sorted. Raises BrokerDown."""
-        drivers = self.server.group_partitions
-        return self.running.call(
-            lambda: sorted(id_ for each in drivers for id_ in each.group_ids())
-        )
-
-    def rounds_of(self, group: str) -> tuple[tuple[Round, ...], int]:
-        """Those that are kept, and how many have begun; also while no server runs."""
-        if self._running is not None:
-            now = self.run(lambda: look(self, group))
-            return now.rounds, now.began
-        return rounds_of(self.history, group)
-
-    def timeline(self, group: str) -> str:
-        """See `Broker.timeline`."""
-        past = timeline(self.history, group) if self._running is None else ""
-        return past or self.run(lambda: timeline_now(self, group))
 
 
 def _done() -> "Future[None]":

@@ -199,17 +199,17 @@ class Broker:
 
     def group(self, group_id: str) -> Group:
         """A group, whether it exists or not: to look at, to wait for, to act on."""
-        return Group(self._bench, group_id)
+        return Group(self._bench.sights, self._bench.waits, group_id)
 
     def groups(self) -> list[str]:
         """The ids of the groups that exist now, sorted. Raises BrokerDown."""
-        return self._bench.group_ids()
+        return self._bench.sights.group_ids()
 
     def timeline(self, group_id: str) -> str:
         """What happened to a group since the broker's start or reset, and why, and what it does
         now, as `groupkeeper why` prints it. Also when the broker has crashed or was stopped.
         """
-        return self._bench.timeline(group_id)
+        return self._bench.sights.timeline(group_id)
 
     # -- faults --------------------------------------------------------------------------------
 
@@ -259,6 +259,11 @@ class Broker:
     def node(self, node_id: int) -> Node:
         """One of `brokers=`, by its id from 0. Raises RequestFailed if there is none."""
         return Node(self._bench, node_id)
+
+    @property
+    def nodes(self) -> list[Node]:
+        """All, whether they run or not."""
+        return [Node(self._bench, node_id) for node_id in range(self._bench.cluster.size)]
 
     def coordinator(self, group: str) -> int:
         """The id of the node that coordinates a group. Raises BrokerDown."""

@@ -9,7 +9,6 @@ begins with it.
 import asyncio
 import signal
 from dataclasses import replace
-from typing import Final
 
 from groupkeeper.observe import logs
 from groupkeeper.observe.http_server import HttpServer
@@ -19,14 +18,10 @@ from groupkeeper.server.http_port import HttpPort
 from groupkeeper.server.main import WRONG_CALL, after_ready, exit_with, warn_of_open_ports
 from groupkeeper.settings.options import Address, ServeOptions, format_address
 from groupkeeper.storage.errors import StorageError
-from groupkeeper.testing.async_broker import AsyncBroker
 from groupkeeper.testing.bench import Bench
-from groupkeeper.testing.broker import Broker
 from groupkeeper.testing.control import PREFIX, Control
-from groupkeeper.testing.errors import RequestFailed
-
-LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
-"""Hosts that the control port may have: it lets anybody do anything with the broker."""
+from groupkeeper.testing.control_parts import ServedBroker
+from groupkeeper.testing.errors import RequestFailed, WrongArgument
 
 _log = logs.Logger("control")
 
@@ -41,7 +36,7 @@ def run(
         return asyncio.run(_serve(options, control, brokers, as_version))
     except (StorageError, OSError) as error:
         return exit_with(str(error))
-    except RequestFailed as error:
+    except (RequestFailed, WrongArgument) as error:
         return exit_with(str(error), WRONG_CALL)
 
 
@@ -125,11 +120,3 @@ class ServedBench(Bench):
     def crash(self) -> None:
         self._close()
         super().crash()
-
-
-class ServedBroker(Broker):
-    """The broker of a bench that exists already."""
-
-    def __init__(self, bench: Bench) -> None:
-        self._bench = bench
-        self.aio = AsyncBroker(self, bench)
