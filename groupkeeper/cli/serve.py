@@ -215,8 +215,8 @@ def _options(
         raise click.ClickException(str(problem)) from None
     if given["brokers"] > 1 and (given["node_id"] or listeners[1:] or listeners[0].advertised):
         raise click.ClickException(
-            "--brokers numbers the nodes from 0 and needs one listener that is not advertised under "
-            "another address: leave out --node-id, --advertise and further listeners"
+            "--brokers numbers the nodes from 0 and needs one listener under its own address: "
+            "leave out --node-id, --advertise and further listeners"
         )
     return ServeOptions(
         data_dir=data_dir,
