@@ -6,5 +6,6 @@ the test. See docs/testing-your-consumers.md.
 
 from groupkeeper.testing.broker import AsyncBroker, Broker
 from groupkeeper.testing.errors import BrokerDown, RequestFailed
+from groupkeeper.testing.seeding import Record
 
-__all__ = ["AsyncBroker", "Broker", "BrokerDown", "RequestFailed"]
+__all__ = ["AsyncBroker", "Broker", "BrokerDown", "Record", "RequestFailed"]

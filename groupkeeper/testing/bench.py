@@ -6,15 +6,11 @@
 import base64
 import secrets
 from collections import deque
-from collections.abc import Collection, Mapping
-from concurrent.futures import Future
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from groupkeeper.observe.log_writer import Line
-from groupkeeper.protocol.api_keys import ApiKey
-from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.server.server import Server
 from groupkeeper.settings.options import MEMORY, PLAINTEXT, Listen, ServeOptions
 from groupkeeper.settings.table import load
@@ -24,16 +20,17 @@ from groupkeeper.testing.clock import Time
 from groupkeeper.testing.errors import BrokerDown, RequestFailed
 from groupkeeper.testing.presence import Presence
 from groupkeeper.testing.running import RunningServer, Surroundings
+from groupkeeper.testing.seeding import Seeding
 from groupkeeper.testing.tap import Tap
-from groupkeeper.testing.time_control import TimeControl, milliseconds
+from groupkeeper.testing.time_control import TimeControl
+
+T = TypeVar("T")
 
 HOST: Final = "127.0.0.1"
 LINES: Final = 2_000
 """Log lines that are kept."""
 OFFSETS_PARTITIONS: Final = "offsets.topic.num.partitions=1"
 """So that a start is short; the setting can be given."""
-_CREATE_S: Final = 10
-_CREATE_VERSION: Final = 7
 
 
 class Bench:
@@ -58,6 +55,8 @@ class Bench:
         self._files: Files = self._new_files()
         self._port = 0
         self._running: RunningServer | None = None
+        self.seeding = Seeding(self)
+        self.time_control = TimeControl(self)
 
     def _new_files(self) -> Files:
         return MemoryFiles(self.time.wall) if self._data is None else Files()
@@ -75,6 +74,12 @@ class Bench:
     def is_up(self) -> bool:
         """Whether it runs."""
         return self._running is not None
+
+    def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run a coroutine on the server's loop, and wait for it. Raises BrokerDown, also if the
+        broker ends before. Any: asyncio's.
+        """
+        return self.running.result(work())
 
     @property
     def server(self) -> Server:
@@ -104,14 +109,14 @@ class Bench:
         self.cluster_id = running.server.topics.cluster_id
         if self._topics:
             try:
-                running.later(self.create_topics(self._topics)).result()
+                running.result(self.seeding.create_topics(self._topics, {}, or_keep=True))
             except RequestFailed:
                 self.stop()
                 raise
 
     def _created(self, server: Server) -> None:
         """Told about every server before it starts."""
-        self.time_control = TimeControl(self.time, self.presence, server)
+        self.time_control.created(server)
 
     def stop(self) -> None:
         """End; no error if it does not run. Files on a disk are complete, memory is forgotten."""
@@ -132,6 +137,7 @@ class Bench:
         self.crash()
         self._files = self._new_files()
         self.lines.clear()
+        self.seeding.clear()
         self.start()
 
     @property
@@ -140,55 +146,6 @@ class Bench:
         if not self._port:
             raise BrokerDown("the broker has no port before its first start")
         return HOST, self._port
-
-    # -- time ----------------------------------------------------------------------------------
-
-    def advance(
-        self, seconds: float, silent: Collection[str], everyone: bool, timeout: float
-    ) -> "Future[None]":
-        """See `Broker.advance`."""
-        ms = milliseconds(seconds)
-        if self.is_up:
-            work = self.time_control.advance(ms, silent, everyone, timeout)
-            return self.running.later(work)
-        if silent or everyone:
-            raise BrokerDown("silent= and all= are about members, and the broker does not run")
-        self.time.move_to(self.time.now() + ms)
-        return _done()
-
-    def freeze(self) -> "Future[None]":
-        """See `Broker.freeze`."""
-        if self.is_up:
-            return self.running.later(self.time_control.freeze())
-        self.time.freeze()
-        return _done()
-
-    def resume(self) -> "Future[None]":
-        """See `Broker.resume`."""
-        if self.is_up:
-            return self.running.later(self.time_control.resume())
-        self.time.resume()
-        return _done()
-
-    # -- topics --------------------------------------------------------------------------------
-
-    async def create_topics(self, topics: Mapping[str, int]) -> None:
-        """Create topics with so many partitions, unless they exist. Raises RequestFailed."""
-        rows = [
-            CreatableTopic(name=name, num_partitions=count, replication_factor=1)
-            for name, count in topics.items()
-        ]
-        request = CreateTopicsRequest(topics=rows, timeout_ms=_CREATE_S * 1000)
-        answer = await self.tap.ask(ApiKey.CREATE_TOPICS, _CREATE_VERSION, request)
-        for each in answer.topics:
-            if each.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-                raise RequestFailed(f"topic '{each.name}' was not created: {each.error_message}")
-
-
-def _done() -> "Future[None]":
-    done: Future[None] = Future()
-    done.set_result(None)
-    return done
 
 
 def _text(value: Any) -> str:

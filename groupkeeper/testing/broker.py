@@ -1,14 +1,17 @@
 """A Kafka broker in the process of a test: `Broker` to call, `AsyncBroker` to await."""
 
-from asyncio import wrap_future
-from collections.abc import Collection, Mapping
+from asyncio import to_thread
+from collections.abc import Collection, Iterable, Mapping
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from groupkeeper.observe.log_writer import readable
 from groupkeeper.settings.options import format_address
 from groupkeeper.testing.bench import Bench
+from groupkeeper.testing.seeding import Data, Headers, Record, timed, timed_ones
 from groupkeeper.testing.time_control import TIMEOUT_S
 
 
@@ -35,7 +38,7 @@ class Broker:
         Raises SettingsError. Any: the values of settings.
         """
         self._bench = Bench(topics, settings, None if data is None else Path(data))
-        self.aio = AsyncBroker(self._bench)
+        self.aio = AsyncBroker(self)
 
     def __enter__(self) -> Self:
         self.start()
@@ -90,6 +93,67 @@ class Broker:
         """
         self._bench.reset()
 
+    # -- topics, records, offsets --------------------------------------------------------------
+
+    def create_topic(
+        self, name: str, partitions: int = 1, *, configs: Mapping[str, str] | None = None
+    ) -> None:
+        """Create a topic; `configs` as {"cleanup.policy": "compact"}. Raises RequestFailed, also
+        if it exists, and BrokerDown.
+        """
+        self._bench.seeding.create_topic(name, partitions, configs or {})
+
+    def produce(
+        self,
+        topic: str,
+        value: Data,
+        *,
+        key: Data = None,
+        partition: int | None = None,
+        headers: Headers = (),
+        timestamp_ms: int | None = None,
+    ) -> Record:
+        """Append a record, and return it as it is in the log. A str stands for its UTF-8 bytes.
+
+        Without `partition`, the key decides as Kafka's clients do (murmur2), and records without
+        a key go to the partitions in turn. The time is the broker's unless it is given (Unix ms).
+        A topic that does not exist is created only by `auto.create.topics.enable`.
+        Raises RequestFailed and BrokerDown.
+        """
+        at_ms = self._bench.time.wall() if timestamp_ms is None else timestamp_ms
+        record = timed(value, key, headers, at_ms)
+        return self._bench.seeding.produce(topic, [record], partition)[0]
+
+    def produce_many(
+        self,
+        topic: str,
+        values: Iterable[Data | tuple[Data, Data]],
+        *,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> list[Record]:
+        """Append many records, given as values or as pairs of key and value; see `produce`."""
+        at_ms = self._bench.time.wall() if timestamp_ms is None else timestamp_ms
+        return self._bench.seeding.produce(topic, timed_ones(values, at_ms), partition)
+
+    def records(self, topic: str, partition: int | None = None) -> list[Record]:
+        """All records that are in a topic now, partition after partition, decompressed, without
+        control records. Raises RequestFailed and BrokerDown.
+        """
+        return self._bench.seeding.records(topic, partition)
+
+    def committed(self, group: str) -> dict[tuple[str, int], int]:
+        """The offsets that a group has committed, by topic and partition; empty for a group that
+        does not exist. Raises RequestFailed and BrokerDown.
+        """
+        return self._bench.seeding.committed(group)
+
+    def commit(self, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
+        """Commit offsets for a group that has no members, to say where consumers begin. Raises
+        RequestFailed and BrokerDown.
+        """
+        self._bench.seeding.commit(group, offsets)
+
     # -- time ----------------------------------------------------------------------------------
 
     def advance(
@@ -108,19 +172,19 @@ class Broker:
         them). When a group waits for members that stay, time waits for them, each time for
         `timeout` real seconds at most. Of a broker that does not run, only the time moves on.
 
-        Raises TypeError, ValueError, and RequestFailed if `silent` names no member.
+        Raises TypeError, ValueError, BrokerDown, and RequestFailed if `silent` names no member.
         """
-        self._bench.advance(seconds, silent, all, timeout).result()
+        self._bench.time_control.advance(seconds, silent, all, timeout)
 
     def freeze(self) -> None:
         """Let time stand still for groups, offsets and retention; no error if it does. Requests are
-        answered, and Fetch requests wait, as ever.
+        answered, and Fetch requests wait, as ever. Raises BrokerDown if the broker ends meanwhile.
         """
-        self._bench.freeze().result()
+        self._bench.time_control.freeze()
 
     def resume(self) -> None:
-        """Let time run again, from where it stands; no error if it runs."""
-        self._bench.resume().result()
+        """Let time run again, from where it stands; no error if it runs. Raises as `freeze`."""
+        self._bench.time_control.resume()
 
     # -- what it is ----------------------------------------------------------------------------
 
@@ -134,17 +198,68 @@ class Broker:
         """As Metadata responses have it."""
         return self._bench.cluster_id
 
+    @property
+    def logs(self) -> list[str]:
+        """The last lines of the broker's log, as `groupkeeper serve` prints them."""
+        return [*map(readable(), self._bench.lines.copy())]
+
 
 class AsyncBroker:
     """The same broker for coroutines: what takes time is awaited."""
 
-    def __init__(self, bench: Bench) -> None:
-        self._bench = bench
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
 
     @property
     def bootstrap_servers(self) -> str:
         """See `Broker.bootstrap_servers`."""
-        return format_address(self._bench.address)
+        return self._broker.bootstrap_servers
+
+    # -- topics, records, offsets: as of `Broker`, on a thread --------------------------------
+
+    async def create_topic(
+        self, name: str, partitions: int = 1, *, configs: Mapping[str, str] | None = None
+    ) -> None:
+        """See `Broker.create_topic`."""
+        await to_thread(self._broker.create_topic, name, partitions, configs=configs)
+
+    async def produce(
+        self,
+        topic: str,
+        value: Data,
+        *,
+        key: Data = None,
+        partition: int | None = None,
+        headers: Headers = (),
+        timestamp_ms: int | None = None,
+    ) -> Record:
+        """See `Broker.produce`."""
+        produce = partial(self._broker.produce, headers=headers, timestamp_ms=timestamp_ms)
+        return await to_thread(produce, topic, value, key=key, partition=partition)
+
+    async def produce_many(
+        self,
+        topic: str,
+        values: Iterable[Data | tuple[Data, Data]],
+        *,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> list[Record]:
+        """See `Broker.produce_many`."""
+        many = partial(self._broker.produce_many, timestamp_ms=timestamp_ms)
+        return await to_thread(many, topic, values, partition=partition)
+
+    async def records(self, topic: str, partition: int | None = None) -> list[Record]:
+        """See `Broker.records`."""
+        return await to_thread(self._broker.records, topic, partition)
+
+    async def committed(self, group: str) -> dict[tuple[str, int], int]:
+        """See `Broker.committed`."""
+        return await to_thread(self._broker.committed, group)
+
+    async def commit(self, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
+        """See `Broker.commit`."""
+        await to_thread(self._broker.commit, group, offsets)
 
     # -- time ----------------------------------------------------------------------------------
 
@@ -154,15 +269,15 @@ class AsyncBroker:
         *,
         silent: Collection[str] = (),
         all: bool = False,  # noqa: A002  # as `Broker.advance`
-        timeout: float = TIMEOUT_S,  # noqa: ASYNC109  # bounds waits on the way, not the call
+        timeout: float = TIMEOUT_S,  # noqa: ASYNC109  # of waits on the way, not of the call
     ) -> None:
         """See `Broker.advance`."""
-        await wrap_future(self._bench.advance(seconds, silent, all, timeout))
+        await to_thread(self._broker.advance, seconds, silent=silent, all=all, timeout=timeout)
 
     async def freeze(self) -> None:
         """See `Broker.freeze`."""
-        await wrap_future(self._bench.freeze())
+        await to_thread(self._broker.freeze)
 
     async def resume(self) -> None:
         """See `Broker.resume`."""
-        await wrap_future(self._bench.resume())
+        await to_thread(self._broker.resume)

@@ -5,7 +5,7 @@ good order, or is killed.
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -16,6 +16,7 @@ from groupkeeper.settings.options import ServeOptions
 from groupkeeper.storage.compaction import compact
 from groupkeeper.storage.files import Files
 from groupkeeper.testing.clock import MovableClock, Time
+from groupkeeper.testing.errors import BrokerDown
 from groupkeeper.testing.files import KillableFiles
 
 T = TypeVar("T")
@@ -55,6 +56,10 @@ class RunningServer:
         self._of = of
         self.files = KillableFiles(of.files)
         self._executors: list[ThreadPoolExecutor] = []
+        self._asking = threading.Lock()
+        """Held while work is handed to the loop, and when that is over."""
+        self._asked: dict[Future[Any], None] = {}
+        """What other threads wait for."""
         self._is_over = False
         ready: Future[None] = Future()
         self._thread = threading.Thread(
@@ -132,7 +137,10 @@ class RunningServer:
             self.server.topics.worker.close()
         self.files.kill()
         asyncio.set_event_loop(None)
-        loop.close()
+        with self._asking:
+            loop.close()
+        for asked in list(self._asked):
+            asked.cancel()
 
     def _iterate(self) -> None:
         for _ in range(ITERATIONS):
@@ -141,21 +149,32 @@ class RunningServer:
     # -- for other threads ---------------------------------------------------------------------
 
     def later(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
-        """Run a coroutine on the loop."""
-        return asyncio.run_coroutine_threadsafe(work, self.loop)
+        """Run a coroutine on the loop; cancelled when the server ends before. Raises BrokerDown."""
+        with self._asking:
+            if self.loop.is_closed():
+                work.close()
+                raise BrokerDown("the broker has ended: restart() starts it")
+            asked = asyncio.run_coroutine_threadsafe(work, self.loop)
+            self._asked[asked] = None
+        asked.add_done_callback(lambda done: self._asked.pop(done, None))
+        return asked
 
     def call(self, function: Callable[[], T]) -> T:
-        """Call a function on the loop, and wait for what it returns or raises."""
-        done: Future[T] = Future()
+        """Call a function on the loop, and wait for what it returns or raises. Raises BrokerDown
+        also if the server ends before.
+        """
 
-        def run() -> None:
-            try:
-                done.set_result(function())
-            except BaseException as error:  # noqa: BLE001  # raised by the caller
-                done.set_exception(error)
+        async def run() -> T:
+            return function()
 
-        self.loop.call_soon_threadsafe(run)
-        return done.result()
+        return self.result(run())
+
+    def result(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the loop, and wait for what it returns or raises; see `call`."""
+        try:
+            return self.later(work).result()
+        except CancelledError:
+            raise BrokerDown("the broker ended before it answered") from None
 
     def stop(self) -> None:
         """End in good order: what was acknowledged, and what is under way, is written."""
