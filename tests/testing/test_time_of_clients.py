@@ -140,7 +140,7 @@ def test_a_silent_member_expires_alone(broker: Broker, library: type[Polling]) -
 
 
 def test_who_is_gone_expires_without_being_named(broker: Broker) -> None:
-    with gathered(broker, OnKafkaPython) as (stays,), connected(broker) as gone:
+    with gathered(broker, OnConfluent) as (stays,), connected(broker) as gone:
         request = join_request("g", session_timeout_ms=45_000)
         request.protocols[0].metadata = SUBSCRIPTION
         answer = gone.call(3, request)
