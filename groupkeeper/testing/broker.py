@@ -183,17 +183,17 @@ class Broker:
 
         Raises TypeError, ValueError, and RequestFailed if `silent` names no member.
         """
-        self._bench.advance(seconds, silent, all, timeout).result()
+        self._bench.time_control.advance(seconds, silent, all, timeout)
 
     def freeze(self) -> None:
         """Let time stand still for groups, offsets and retention; no error if it does. Requests are
         answered, and Fetch requests wait, as ever.
         """
-        self._bench.freeze().result()
+        self._bench.time_control.freeze()
 
     def resume(self) -> None:
         """Let time run again, from where it stands; no error if it runs."""
-        self._bench.resume().result()
+        self._bench.time_control.resume()
 
     # -- groups --------------------------------------------------------------------------------
 

@@ -2,13 +2,17 @@
 about its groups.
 """
 
-from typing import Any, TypeVar
+import time
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
 from groupkeeper.coordinator.facts import Fact, NotedFact
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
 from groupkeeper.testing import Broker
 from tests.support.requests import heartbeat, join_request, sync_request
 from tests.support.wire import Client, connect
+
+LONGEST_S: Final = 20.0
 
 Noted = TypeVar("Noted", bound=Fact)
 
@@ -20,7 +24,8 @@ def connected(broker: Broker) -> Client:
 
 def joined(client: Client, group: str = "g", **fields: Any) -> tuple[str, int]:
     """A new member that is alone in its group: its id and generation. No heartbeats follow."""
-    answer = client.call(3, join_request(group, **fields))
+    version = 9 if "group_instance_id" in fields else 3  # without the second step
+    answer = client.call(version, join_request(group, **fields))
     assert answer.error_code == 0
     member_id, generation = answer.member_id, answer.generation_id
     synced = client.call(5, sync_request(member_id, generation, group, {member_id: b""}))
@@ -56,3 +61,11 @@ class Facts:
     def of(self, kind: type[Noted]) -> list[Noted]:
         """Those of a kind."""
         return [fact for _, fact in self.noted(kind)]
+
+
+def until(done: Callable[[], bool]) -> None:
+    """Wait for something that a client does."""
+    began = time.monotonic()
+    while not done():
+        assert time.monotonic() - began < LONGEST_S, "it did not happen"
+        time.sleep(0.005)
