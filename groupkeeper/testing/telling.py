@@ -1,4 +1,4 @@
-"""Answers as lines of text that are the same for every broker, run and machine.
+"""Requests and answers as lines of text that are the same for every broker, run and machine.
 
     lea <- JoinGroup: NONE generation_id=1 protocol_type=consumer ... leader=lea-1 member_id=lea-1
       members: member_id=lea-1 metadata=<orders>
@@ -7,12 +7,13 @@ Every field that the version carries is written, in the order of the wire, unles
 default (null, "", no bytes, no elements, False, no throttling). Elements of arrays have a line
 each. Error codes are names. What is made up by chance gets a name: a member id is what it begins
 with and a number, counted from the first seen; groups and topics lose the prefix of the run; bytes
-that the transcript sent are written as it wrote them, and of batches their first offsets and
+that somebody has noted are written as they were noted, and of batches their first offsets and
 numbers of records (`0+2 2+1`). More than twenty equal elements are one line.
 """
 
 import itertools
 import re
+from collections.abc import Collection
 from hashlib import md5
 from typing import Any
 
@@ -47,9 +48,13 @@ _MEMBER_ID = re.compile(
 class Names:
     """What the things of one run are called in the text, and the other way round."""
 
-    def __init__(self, prefix: str, port: int) -> None:
+    def __init__(self, prefix: str = "", port: int = 0, shared: Collection[str] = ()) -> None:
+        """Of a run whose groups and topics begin with `prefix`, except topics that are `shared`; on
+        a broker with this port.
+        """
         self.prefix = prefix
         self._port = port
+        self._shared = shared
         self._members: dict[str, str] = {}
         self._real: dict[str, str] = {}
         self._bytes: dict[bytes, str] = {}
@@ -66,7 +71,7 @@ class Names:
 
     def real_topic(self, name: str) -> str:
         """Topics that come with the broker are everybody's, others are the run's own."""
-        return name if name in SHARED_TOPICS else self.prefix + name
+        return name if name in self._shared else self.prefix + name
 
     def topic_id(self, name: str) -> bytes:
         """The id of a topic that an answer has named with it; of others, one that nobody has."""
@@ -109,24 +114,29 @@ class Names:
             value = value.replace(member_id, name)
         return value
 
-    def bytes(self, data: bytes) -> str:
+    def data(self, data: bytes) -> str:
+        """Bytes."""
         if data in self._bytes:
             return f"<{self._bytes[data]}>"
         if data.isascii() and data.decode().isprintable():
             return repr(data.decode())
         return "0x" + data.hex()
 
+    def batches(self, data: bytes | memoryview) -> str:
+        """Offset and number of records of each batch."""
+        batches = [(each.base_offset, each.record_count) for each in iter_batches(bytes(data))]
+        return " ".join(f"{base}+{count}" for base, count in batches)
+
     def port(self, port: int) -> str:
         return "PORT" if port == self._port else str(port)
 
 
-SHARED_TOPICS = {"orders": 4, "payments": 4, "refunds": 2}
-"""Name and number of partitions of the topics that every broker has."""
+# Any: each API has its own messages.
 
 
-def tell(response: Any, version: int, names: Names) -> list[str]:
+def tell(message: Any, version: int, names: Names) -> list[str]:
     """The first line without who and what, and the lines of the elements."""
-    scalars, lines = _struct(response, version, names, "  ", layout_of(type(response)).name)
+    scalars, lines = _struct(message, version, names, "  ", layout_of(type(message)).name)
     return [" ".join(scalars), *lines]
 
 
@@ -201,11 +211,10 @@ def _scalar(name: str, value: Any, names: Names) -> str:
     match value:
         case bytes() | str() | int() if name in CHANCE:
             return CHANCE[name]
-        case bytes() if name == "records" and value:
-            batches = [(each.base_offset, each.record_count) for each in iter_batches(value)]
-            return " ".join(f"{base}+{count}" for base, count in batches)
+        case bytes() | memoryview() if name == "records" and value:
+            return names.batches(value)
         case bytes():
-            return names.bytes(value)
+            return names.data(value)
         case str():
             if name == "member_id":
                 names.meet(value)
