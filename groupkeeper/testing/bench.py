@@ -22,6 +22,7 @@ from groupkeeper.testing.history import History
 from groupkeeper.testing.running import RunningServer, Surroundings
 from groupkeeper.testing.seeding import Seeding
 from groupkeeper.testing.tap import Tap
+from groupkeeper.testing.transcript import Transcript
 from groupkeeper.testing.views import Round, look, rounds_of, timeline, timeline_now
 from groupkeeper.testing.waiting import LogEnds, Waits
 from groupkeeper.why.rounds import SessionLimits
@@ -57,7 +58,8 @@ class Bench:
             self._settings.group_max_session_timeout_ms,
         )
         self.history = History(self.waits.wake, SessionLimits(*limits))
-        self.tap = Tap(LogEnds(self.waits.wake_for_lag))
+        self.transcript = Transcript(self.time.wall)
+        self.tap = Tap(self.transcript, LogEnds(self.waits.wake_for_lag))
         self.cluster_id = base64.urlsafe_b64encode(b"\0" + secrets.token_bytes(15)).decode()[:22]
         self._files: Files = self._new_files()
         self._port = 0
@@ -129,6 +131,7 @@ class Bench:
 
     def _created(self, server: Server) -> None:
         """Told about every server before it starts."""
+        self.transcript.remark("the broker starts")
         self.history.begin_life()
         server.readers.subscribe("testing", self.history.read)
 
@@ -137,12 +140,14 @@ class Bench:
         running, self._running = self._running, None
         if running is not None:
             (running.kill if self._data is None else running.stop)()
+            self.transcript.remark("the broker was stopped")
 
     def crash(self) -> None:
         """End at once, as by `kill -9`: see `RunningServer.kill`. Raises BrokerDown."""
         running = self.running
         self._running = None
         running.kill()
+        self.transcript.remark("the broker crashed")
 
     def reset(self) -> None:
         """Begin anew with nothing but the topics of the start. Raises BrokerDown, RequestFailed."""
@@ -153,6 +158,7 @@ class Bench:
         self.lines.clear()
         self.seeding.clear()
         self.history.clear()
+        self.transcript.clear()
         self.start()
 
     @property

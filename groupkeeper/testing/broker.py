@@ -1,7 +1,7 @@
 """A Kafka broker in the process of a test: `Broker` to call, `AsyncBroker` to await."""
 
 from asyncio import to_thread
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -182,6 +182,22 @@ class Broker:
         """As Metadata responses have it."""
         return self._bench.cluster_id
 
+    def transcript(
+        self,
+        *,
+        apis: Collection[str] = (),
+        clients: Collection[str] = (),
+        times: bool = True,
+    ) -> str:
+        """What clients and the broker said since its start or reset, over restarts: requests with
+        versions and fields, answers with errors by name, seconds by the broker's clock.
+
+        `apis` and `clients` (client ids) choose; without `times` the text of the same conversation
+        is the same each time, to be compared with one that was kept. Of a long conversation, the
+        end is kept, and the text says so.
+        """
+        return self._bench.transcript.text(apis, clients, times=times)
+
     @property
     def logs(self) -> list[str]:
         """The last lines of the broker's log, as `groupkeeper serve` prints them."""
@@ -213,6 +229,21 @@ class AsyncBroker:
     def timeline(self, group_id: str) -> str:
         """See `Broker.timeline`."""
         return self._bench.timeline(group_id)
+
+    def transcript(
+        self,
+        *,
+        apis: Collection[str] = (),
+        clients: Collection[str] = (),
+        times: bool = True,
+    ) -> str:
+        """See `Broker.transcript`."""
+        return self._broker.transcript(apis=apis, clients=clients, times=times)
+
+    @property
+    def logs(self) -> list[str]:
+        """See `Broker.logs`."""
+        return self._broker.logs
 
     # -- topics, records, offsets: as of `Broker`, on a thread --------------------------------
 

@@ -15,7 +15,7 @@ import itertools
 import re
 from collections.abc import Collection
 from hashlib import md5
-from typing import Any
+from typing import Any, ClassVar
 
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.message import Field, layout_of
@@ -48,6 +48,9 @@ _MEMBER_ID = re.compile(
 class Names:
     """What the things of one run are called in the text, and the other way round."""
 
+    omits_unknown: ClassVar[bool] = False
+    """A field is left out that holds -1, and does so by default."""
+
     def __init__(self, prefix: str = "", port: int = 0, shared: Collection[str] = ()) -> None:
         """Of a run whose groups and topics begin with `prefix`, except topics that are `shared`; on
         a broker with this port.
@@ -55,9 +58,11 @@ class Names:
         self.prefix = prefix
         self._port = port
         self._shared = shared
-        self._members: dict[str, str] = {}
+        self.members: dict[str, str] = {}
+        """Names by member id."""
         self._real: dict[str, str] = {}
-        self._bytes: dict[bytes, str] = {}
+        self.noted: dict[bytes, str] = {}
+        """How bytes are written."""
         self._topic_ids: dict[str, bytes] = {}
 
     # -- from text to real ---------------------------------------------------------------------
@@ -78,17 +83,18 @@ class Names:
         return self._topic_ids.setdefault(name, md5(name.encode(), usedforsecurity=False).digest())
 
     def note_bytes(self, data: bytes, text: str) -> None:
-        self._bytes.setdefault(data, text)
+        """Write these bytes as `<text>`."""
+        self.noted.setdefault(data, text)
 
     # -- from real to text ---------------------------------------------------------------------
 
     def meet(self, member_id: str) -> None:
         """Give a member id its name, if it is new and was made by the broker."""
         found = _MEMBER_ID.fullmatch(member_id)
-        if member_id in self._members or found is None:
+        if member_id in self.members or found is None:
             return
-        number = 1 + sum(name.rpartition("-")[0] == found[1] for name in self._members.values())
-        self._members[member_id] = f"{found[1]}-{number}"
+        number = 1 + sum(name.rpartition("-")[0] == found[1] for name in self.members.values())
+        self.members[member_id] = f"{found[1]}-{number}"
         self._real[f"{found[1]}-{number}"] = member_id
 
     def meet_topic(self, name: str, topic_id: bytes) -> None:
@@ -109,15 +115,15 @@ class Names:
         """The same without quotes."""
         if len(value) > _LONG and value == value[0] * len(value):
             return f"{value[0]}*{len(value)}"
-        value = self._members.get(value, value).replace(self.prefix, "")
-        for member_id, name in self._members.items():
+        value = self.members.get(value, value).replace(self.prefix, "")
+        for member_id, name in self.members.items():
             value = value.replace(member_id, name)
         return value
 
     def data(self, data: bytes) -> str:
         """Bytes."""
-        if data in self._bytes:
-            return f"<{self._bytes[data]}>"
+        if data in self.noted:
+            return f"<{self.noted[data]}>"
         if data.isascii() and data.decode().isprintable():
             return repr(data.decode())
         return "0x" + data.hex()
@@ -158,7 +164,7 @@ def _struct(
             scalars.insert(0, ErrorCode(told).name)
         elif nameless and field.name == "topic_id":
             scalars.append(f"topic_id={names.topic(told)}")
-        elif not _is_void(field, told):
+        elif not (_is_void(field, told) or (names.omits_unknown and told == field.default == -1)):
             scalars.append(f"{field.name}={_scalar(field.name, told, names)}")
     return scalars, lines
 
