@@ -2,14 +2,11 @@
 
 from collections.abc import Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self, Unpack
+from typing import Final, Self, Unpack
 
 from groupkeeper.testing.errors import BrokerDown
-from groupkeeper.testing.views import GroupNow, MemberNow, Place, Round, look
-from groupkeeper.testing.waiting import Conditions, Wait, Wanted
-
-if TYPE_CHECKING:
-    from groupkeeper.testing.bench import Bench
+from groupkeeper.testing.views import GroupNow, MemberNow, Place, Round, Sights
+from groupkeeper.testing.waiting import Conditions, Wait, Waits, Wanted
 
 TIMEOUT_S: Final = 5.0
 """How long to wait unless a test says otherwise, in seconds of the machine's clock."""
@@ -20,14 +17,15 @@ class GroupView:
     `now` has all of one moment.
     """
 
-    def __init__(self, bench: "Bench", group_id: str) -> None:
-        self._bench = bench
+    def __init__(self, sights: Sights, waits: Waits, group_id: str) -> None:
+        self._sights = sights
+        self._waits = waits
         self.id = group_id
 
     @property
     def now(self) -> GroupNow:
         """State, members, offsets, lag and rounds of one moment. Raises BrokerDown, as all here."""
-        return self._bench.run(lambda: look(self._bench, self.id))
+        return self._sights.now(self.id)
 
     @property
     def exists(self) -> bool:
@@ -89,7 +87,7 @@ class GroupView:
 
     def timeline(self) -> str:
         """What happened to the group and why, and what it does now; see `Broker.timeline`."""
-        return self._bench.timeline(self.id)
+        return self._sights.timeline(self.id)
 
     def __repr__(self) -> str:
         try:
@@ -110,7 +108,7 @@ class Group(GroupView):
         seconds of the machine's clock. The broker may crash and restart meanwhile.
         Raises WaitTimedOut, an AssertionError that says what is not so and what the group does.
         """
-        return Wait(self._bench, self.id, Wanted(wanted)).wait(timeout)
+        return Wait(self._sights, self._waits, self.id, Wanted(wanted)).wait(timeout)
 
     def no_rebalance(self) -> "NoRebalance":
         """Fail if a rebalance begins within a with statement, and say why it did.
@@ -122,7 +120,7 @@ class Group(GroupView):
         Wait for the effect within the statement: what begins after it does not count. Raises
         AssertionError, unless the statement raises.
         """
-        return NoRebalance(self._bench, self.id)
+        return NoRebalance(self._sights, self.id)
 
 
 class AsyncGroup(GroupView):
@@ -135,23 +133,23 @@ class AsyncGroup(GroupView):
         **wanted: Unpack[Conditions],
     ) -> GroupNow:
         """See `Group.wait_until`."""
-        return await Wait(self._bench, self.id, Wanted(wanted)).wait_async(timeout)
+        return await Wait(self._sights, self._waits, self.id, Wanted(wanted)).wait_async(timeout)
 
     def no_rebalance(self) -> "NoRebalance":
         """See `Group.no_rebalance`; `with` and `async with` do the same."""
-        return NoRebalance(self._bench, self.id)
+        return NoRebalance(self._sights, self.id)
 
 
 class NoRebalance:
     """See `Group.no_rebalance`."""
 
-    def __init__(self, bench: "Bench", group: str) -> None:
-        self._bench = bench
+    def __init__(self, sights: Sights, group: str) -> None:
+        self._sights = sights
         self._group = group
         self._began = 0
 
     def __enter__(self) -> Self:
-        self._began = self._bench.rounds_of(self._group)[1]
+        self._began = self._sights.rounds(self._group)[1]
         return self
 
     def __exit__(
@@ -162,7 +160,7 @@ class NoRebalance:
     ) -> None:
         if kind is not None:
             return
-        rounds, began = self._bench.rounds_of(self._group)
+        rounds, began = self._sights.rounds(self._group)
         new = rounds[max(0, len(rounds) - (began - self._began)) :]
         if new:
             causes = ", ".join(each.cause for each in new)

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -72,6 +73,7 @@ class RunningServer:
 
     def _run(self, ready: "Future[None]") -> None:
         keep_lines(self._of.keep)
+        self._context = copy_context()
         self.loop = loop = asyncio.SelectorEventLoop()
         loop.set_exception_handler(self._failed)
         asyncio.set_event_loop(loop)
@@ -154,7 +156,8 @@ class RunningServer:
             if self.loop.is_closed():
                 work.close()
                 raise BrokerDown("the broker has ended: restart() starts it")
-            asked = asyncio.run_coroutine_threadsafe(work, self.loop)
+            # Not in the context of the caller, whose lines go elsewhere.
+            asked = self._context.copy().run(asyncio.run_coroutine_threadsafe, work, self.loop)
             self._asked[asked] = None
         asked.add_done_callback(lambda done: self._asked.pop(done, None))
         return asked

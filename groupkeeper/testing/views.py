@@ -5,14 +5,17 @@ Values that do not change any more; `GroupView` in group.py asks for new ones.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.member import Member
 from groupkeeper.protocol.embedded import read_assigned
 from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.server.server import Server
 from groupkeeper.testing.errors import RequestFailed
 from groupkeeper.testing.history import History
+from groupkeeper.testing.lives import Lives
+from groupkeeper.testing.seeding import Seeding
 from groupkeeper.why import rounds as told
 from groupkeeper.why.advice import advice
 from groupkeeper.why.fields import Part
@@ -20,9 +23,6 @@ from groupkeeper.why.layout import entry_text, filled
 from groupkeeper.why.live import live_text
 from groupkeeper.why.texts import count, partitions_text, span
 from groupkeeper.why.words import paragraph
-
-if TYPE_CHECKING:
-    from groupkeeper.testing.bench import Bench
 
 DEAD: Final = str(GroupState.DEAD)
 """State of a group that does not exist, as in DescribeGroups."""
@@ -245,30 +245,80 @@ class GroupNow:
         return f"<group {self.group!r}: {', '.join(parts)}>"
 
 
-# -- made on the server's loop ---------------------------------------------------------------------
+class Sights:
+    """Looks at the groups of the present server. Coroutines run on its loop."""
 
+    def __init__(self, lives: Lives, history: History, seeding: Seeding) -> None:
+        self.lives = lives
+        self._history = history
+        self._seeding = seeding
 
-async def look(bench: "Bench", group_id: str) -> GroupNow:
-    """The group as it is: state, members, offsets and rounds of one moment. Raises BrokerDown."""
-    while True:
-        server = bench.server
-        driver = server.group_partitions.of(group_id)
-        if driver.absence is not ErrorCode.NONE:
-            return GroupNow(group_id, UNKNOWN)
-        seen = _seen(driver.peek(group_id))
-        # Its answer waits until what was seen is durable.
-        try:
-            committed = await bench.seeding.offsets_of(group_id)
-        except RequestFailed:  # the log has failed meanwhile
-            return GroupNow(group_id, UNKNOWN)
-        server.readers.flush()
-        found = driver.peek(group_id)
-        if seen == _seen(found):
-            break
-    now = _now(group_id, found)
-    rounds, began = rounds_of(bench.history, group_id)
-    lags = await _lags(bench, now, committed)
-    return replace(now, committed=committed, lags=lags, rounds=rounds, began=began)
+    def group_ids(self) -> list[str]:
+        """The groups that exist now, sorted. Raises BrokerDown."""
+        drivers = self.lives.server.group_partitions
+        return self.lives.running.call(
+            lambda: sorted(id_ for each in drivers for id_ in each.group_ids())
+        )
+
+    def now(self, group_id: str) -> GroupNow:
+        """See `look`; for other threads."""
+        return self.lives.run(lambda: self.look(group_id))
+
+    def rounds(self, group_id: str) -> tuple[tuple[Round, ...], int]:
+        """Those that are kept, and how many have begun; also while no server runs."""
+        if self.lives.is_up:
+            now = self.now(group_id)
+            return now.rounds, now.began
+        return self._rounds(group_id)
+
+    def timeline(self, group_id: str) -> str:
+        """What happened to the group, as `groupkeeper why` prints it, and what it does now; without
+        that while no server runs.
+        """
+        past = "" if self.lives.is_up else self._past(group_id)
+        return past or self.lives.run(lambda: self._timeline(group_id))
+
+    async def look(self, group_id: str) -> GroupNow:
+        """The group as it is: state, members, offsets and rounds of one moment. Raises
+        BrokerDown.
+        """
+        while True:
+            server = self.lives.server
+            driver = server.group_partitions.of(group_id)
+            if driver.absence is not ErrorCode.NONE:
+                return GroupNow(group_id, UNKNOWN)
+            seen = _seen(driver.peek(group_id))
+            # Its answer waits until what was seen is durable.
+            try:
+                committed = await self._seeding.offsets_of(group_id)
+            except RequestFailed:  # the log has failed meanwhile
+                return GroupNow(group_id, UNKNOWN)
+            server.readers.flush()
+            found = driver.peek(group_id)
+            if seen == _seen(found):
+                break
+        now = _now(group_id, found)
+        rounds, began = self._rounds(group_id)
+        lags = await _lags(server, now, committed)
+        return replace(now, committed=committed, lags=lags, rounds=rounds, began=began)
+
+    async def doing(self, group_id: str) -> str:
+        """What the group does now, and whom it waits for; empty if it does not exist."""
+        server = self.lives.server
+        looked = server.group_partitions.of(group_id).look(group_id)
+        return "" if looked is None else filled(live_text(await server.turns.run(looked)))
+
+    async def _timeline(self, group_id: str) -> str:
+        self.lives.server.readers.flush()
+        return "\n".join(filter(None, (self._past(group_id), await self.doing(group_id))))
+
+    def _past(self, group_id: str) -> str:
+        return "\n".join(map(entry_text, self._history.entries(group_id)))
+
+    def _rounds(self, group_id: str) -> tuple[tuple[Round, ...], int]:
+        entries = self._history.entries(group_id)
+        rounds = tuple(Round(each) for each in entries if isinstance(each, told.Round))
+        return rounds, self._history.began(group_id)
 
 
 def _seen(group: Group | None) -> tuple[int, int, int, int] | None:
@@ -304,38 +354,11 @@ def _member(member: Member, *, is_stable: bool) -> MemberNow:
     )
 
 
-async def _lags(bench: "Bench", now: GroupNow, committed: Mapping[Place, int]) -> dict[Place, int]:
+async def _lags(server: Server, now: GroupNow, committed: Mapping[Place, int]) -> dict[Place, int]:
     owned = [(topic, each) for topic, some in now.assigned.items() for each in some]
     places = dict.fromkeys([*owned, *committed])
-    extents = await bench.server.topics.positions.extents(places)
+    extents = await server.topics.positions.extents(places)
     return {
         place: max(0, end - max(start, committed.get(place, start)))
         for place, (start, end, _) in sorted(extents.items())
     }
-
-
-def rounds_of(history: History, group_id: str) -> tuple[tuple[Round, ...], int]:
-    """Those that are kept, and how many have begun."""
-    entries = history.entries(group_id)
-    rounds = tuple(Round(each) for each in entries if isinstance(each, told.Round))
-    return rounds, history.began(group_id)
-
-
-def timeline(history: History, group_id: str) -> str:
-    """What happened to the group, as `groupkeeper why` prints it."""
-    return "\n".join(map(entry_text, history.entries(group_id)))
-
-
-async def timeline_now(bench: "Bench", group_id: str) -> str:
-    """The same, and what the group does now."""
-    bench.server.readers.flush()
-    texts = timeline(bench.history, group_id), await doing(bench, group_id)
-    return "\n".join(filter(None, texts))
-
-
-async def doing(bench: "Bench", group_id: str) -> str:
-    """What the group does now, and whom it waits for; empty if it does not exist."""
-    looked = bench.server.group_partitions.of(group_id).look(group_id)
-    if looked is None:
-        return ""
-    return filled(live_text(await bench.server.turns.run(looked)))

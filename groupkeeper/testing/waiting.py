@@ -9,18 +9,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, InvalidStateError
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeAlias, TypedDict
+from typing import Final, TypeAlias, TypedDict
 
 from groupkeeper.coordinator.group import GroupState
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.group_event_words import CODES
 from groupkeeper.testing.errors import BrokerDown, WaitTimedOut
+from groupkeeper.testing.lives import Lives
 from groupkeeper.testing.tap import Answer, Exchange
-from groupkeeper.testing.views import DEAD, UNKNOWN, GroupNow, Place, doing, look
+from groupkeeper.testing.views import DEAD, UNKNOWN, GroupNow, Place, Sights
 from groupkeeper.why.texts import count, partitions_text
-
-if TYPE_CHECKING:
-    from groupkeeper.testing.bench import Bench
 
 Partitions: TypeAlias = Mapping[str, Iterable[int]]
 """Numbers of partitions by topic."""
@@ -158,8 +156,9 @@ def _check_word(name: str, given: str | None, words: Iterable[str]) -> None:
 class Wait:
     """One test that waits for one group."""
 
-    def __init__(self, bench: "Bench", group: str, wanted: Wanted) -> None:
-        self._bench = bench
+    def __init__(self, sights: Sights, waits: "Waits", group: str, wanted: Wanted) -> None:
+        self._sights = sights
+        self._waits = waits
         self.group = group
         self.wanted = wanted
         self.done: Future[GroupNow] = Future()
@@ -176,7 +175,7 @@ class Wait:
         while self._is_due and not self.done.done():
             self._is_due = False
             try:
-                now = await look(self._bench, self.group)
+                now = await self._sights.look(self.group)
                 is_met = not self.wanted.unmet(now)
             except BrokerDown:  # it is starting, and will wake this when it has started
                 return
@@ -194,7 +193,7 @@ class Wait:
 
     def wait(self, timeout: float) -> GroupNow:
         """The group as it was when all was met. Raises WaitTimedOut."""
-        with self._bench.waits.of(self):
+        with self._waits.of(self):
             try:
                 return self.done.result(timeout)
             except TimeoutError:
@@ -202,7 +201,7 @@ class Wait:
 
     async def wait_async(self, timeout: float) -> GroupNow:  # noqa: ASYNC109  # says what is not so
         """The same, for coroutines."""
-        with self._bench.waits.of(self):
+        with self._waits.of(self):
             try:
                 return await asyncio.wait_for(asyncio.wrap_future(self.done), timeout)
             except TimeoutError:
@@ -213,7 +212,7 @@ class Wait:
         """What is not so, and what the group is doing instead."""
         head = f"group '{self.group}' was not as wanted within {timeout:g} s"
         try:
-            now, live = self._bench.run(self._told)
+            now, live = self._sights.lives.run(self._told)
         except BrokerDown as down:
             return WaitTimedOut(f"{head}: {down}")
         lines = self.wanted.unmet(now) or ["it is now: it became so when the time was over"]
@@ -222,13 +221,14 @@ class Wait:
         elif now.state == UNKNOWN:
             lines.append("The broker is loading the group, or its log has failed.")
         elif now.state == DEAD:
-            lines.append(_who_is_there(self._bench.group_ids()))
+            lines.append(_who_is_there(self._sights.group_ids()))
         if now.rounds:
             lines.append(f"The last of {count(now.began, 'round')}: {now.rounds[-1].text}")
         return WaitTimedOut("\n  ".join([f"{head}:", *lines]))
 
     async def _told(self) -> tuple[GroupNow, str]:
-        return await look(self._bench, self.group), await doing(self._bench, self.group)
+        sights = self._sights
+        return await sights.look(self.group), await sights.doing(self.group)
 
 
 def _who_is_there(groups: Iterable[str]) -> str:
@@ -239,8 +239,8 @@ def _who_is_there(groups: Iterable[str]) -> str:
 class Waits:
     """All that wait for groups of one broker, over its restarts."""
 
-    def __init__(self, bench: "Bench") -> None:
-        self._bench = bench
+    def __init__(self, lives: Lives) -> None:
+        self._lives = lives
         self._waiting: dict[Wait, None] = {}
 
     def __bool__(self) -> bool:
@@ -251,7 +251,7 @@ class Waits:
         """Wake it whenever something has happened to its group, and now."""
         self._waiting[wait] = None
         try:
-            self._bench.soon(wait.wake)
+            self._lives.soon(wait.wake)
             yield
         finally:
             self._waiting.pop(wait, None)
