@@ -4,6 +4,7 @@ Groups, offsets and records are those of the server; time, faults and restarts a
 the test. See docs/testing-your-consumers.md.
 """
 
+from groupkeeper.settings.table import SettingsError
 from groupkeeper.testing.broker import AsyncBroker, Broker
 from groupkeeper.testing.errors import BrokerDown, RequestFailed, WaitTimedOut
 from groupkeeper.testing.group import AsyncGroup, Group
@@ -24,5 +25,6 @@ __all__ = [
     "Record",
     "RequestFailed",
     "Round",
+    "SettingsError",
     "WaitTimedOut",
 ]

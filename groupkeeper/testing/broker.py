@@ -199,6 +199,12 @@ class Broker:
         """The ids of the groups that exist now, sorted. Raises BrokerDown."""
         return self._bench.sights.group_ids()
 
+    def groups_seen(self) -> list[str]:
+        """The ids of the groups that something has happened to since the broker's start or reset,
+        also of those that are gone; also while it does not run.
+        """
+        return self._bench.sights.seen()
+
     def timeline(self, group_id: str) -> str:
         """What happened to a group since the broker's start or reset, and why, and what it does
         now, as `groupkeeper why` prints it. Also when the broker has crashed or was stopped.
