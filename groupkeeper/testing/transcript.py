@@ -128,7 +128,7 @@ class Transcript:
         said = _Said(self._wall_ms(), who, exchange.caller.peer.client_id, APIS[key].name)
         self._learn(exchange.request)
         first, *rest = self._told(exchange.request, version)
-        said.asked = _cut([f"{who} -> {said.api} v{version}: {first}".rstrip(": "), *rest])
+        said.asked = _cut([f"{who} -> {said.api} v{version}: {first}".rstrip(), *rest])
         number = self._add(said)
         exchange.on_answer(partial(self._answered, number, version))
         proceed()
@@ -154,7 +154,7 @@ class Transcript:
         if isinstance(answer, JoinGroupResponse):
             self._meet(answer)
         first, *rest = self._told(answer, version)
-        said.answered = _cut([f"{said.who} <- {said.api}: {first}".rstrip(": "), *rest])
+        said.answered = _cut([f"{said.who} <- {said.api}: {first}".rstrip(), *rest])
         self._size += said.size - sum(map(len, said.asked))
         said.answered_ms = said.last_ms = self._wall_ms()
         self._numbers += 1

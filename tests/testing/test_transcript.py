@@ -26,7 +26,7 @@ lea <- SyncGroup: NONE assignment=<orders 0>
 lea -> OffsetCommit v7: group_id=billing generation_id_or_member_epoch=1 member_id=lea-1
   topics: name=orders
     partitions: partition_index=0 committed_offset=5
-lea <- OffsetCommit
+lea <- OffsetCommit:
   topics: name=orders
     partitions: NONE partition_index=0
 lea -> LeaveGroup v5: group_id=billing
