@@ -124,6 +124,16 @@ class AsyncBroker:
         """See `Broker.resume`."""
         await to_thread(self._broker.resume)
 
+    def transcript(
+        self,
+        *,
+        apis: Collection[str] = (),
+        clients: Collection[str] = (),
+        times: bool = True,
+    ) -> str:
+        """See `Broker.transcript`."""
+        return self._broker.transcript(apis=apis, clients=clients, times=times)
+
     # -- faults --------------------------------------------------------------------------------
 
     async def fault(self, effect: Effect, **when: Unpack[When]) -> Rule:
