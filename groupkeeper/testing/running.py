@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -72,6 +73,7 @@ class RunningServer:
 
     def _run(self, ready: "Future[None]") -> None:
         keep_lines(self._of.keep)
+        self._context = copy_context()
         try:
             self.loop = loop = asyncio.SelectorEventLoop()
         except OSError as error:  # no file descriptor is left
@@ -158,10 +160,17 @@ class RunningServer:
             if self.loop.is_closed():
                 work.close()
                 raise BrokerDown("the broker has ended: restart() starts it")
-            asked = asyncio.run_coroutine_threadsafe(work, self.loop)
+            # Not in the context of the caller, whose lines go elsewhere.
+            asked = self._context.copy().run(asyncio.run_coroutine_threadsafe, work, self.loop)
             self._asked[asked] = None
         asked.add_done_callback(lambda done: self._asked.pop(done, None))
         return asked
+
+    def soon(self, callback: Callable[[], None]) -> None:
+        """Call it on the loop soon; never if the server has ended."""
+        with self._asking:
+            if not self.loop.is_closed():
+                self.loop.call_soon_threadsafe(callback)
 
     def call(self, function: Callable[[], T]) -> T:
         """Call a function on the loop, and wait for what it returns or raises. Raises BrokerDown
@@ -192,6 +201,7 @@ class RunningServer:
         self._thread.join()
 
     def _break(self) -> None:
+        self.server.readers.flush()  # of what was answered
         self.server.listener.pause()
         self._abort_connections()
         # The sockets are closed in the next iteration.

@@ -5,9 +5,9 @@ thread that calls, never on the server's event loop.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
@@ -43,10 +43,8 @@ from groupkeeper.protocol.messages.produce import (
 from groupkeeper.protocol.record_batch import decode_records, iter_batches
 from groupkeeper.protocol.timed_batch import TimedRecord, encode_timed_batch, size_of_record
 from groupkeeper.testing.errors import RequestFailed
+from groupkeeper.testing.lives import Lives
 from groupkeeper.testing.partitioner import partition_of_key
-
-if TYPE_CHECKING:
-    from groupkeeper.testing.bench import Bench
 
 BATCH_BYTES: Final = 256 * 1024
 """Of a batch with several records."""
@@ -86,8 +84,10 @@ class Record(NamedTuple):
 class Seeding:
     """What `Broker` has under the same names. Any thread but the server's may call."""
 
-    def __init__(self, bench: "Bench") -> None:
-        self._bench = bench
+    def __init__(self, lives: Lives, grew: Callable[[], None]) -> None:
+        """`grew` is called on the server's loop when logs have grown."""
+        self._lives = lives
+        self._grew = grew
         self._next: Counter[str] = Counter()
         """By topic, how many records without a key and a partition there were."""
 
@@ -99,7 +99,7 @@ class Seeding:
 
     def create_topic(self, name: str, partitions: int, configs: Mapping[str, str]) -> None:
         """Raises RequestFailed, also if it exists."""
-        self._bench.run(lambda: self.create_topics({name: partitions}, configs))
+        self._lives.run(lambda: self.create_topics({name: partitions}, configs))
 
     async def create_topics(
         self, topics: Mapping[str, int], configs: Mapping[str, str], *, or_keep: bool = False
@@ -117,7 +117,7 @@ class Seeding:
             for name, count in topics.items()
         ]
         request = CreateTopicsRequest(topics=rows, timeout_ms=TIMEOUT_MS)
-        answer = await self._bench.tap.ask(ApiKey.CREATE_TOPICS, _CREATE_TOPICS_VERSION, request)
+        answer = await self._lives.tap.ask(ApiKey.CREATE_TOPICS, _CREATE_TOPICS_VERSION, request)
         for told in answer.topics:
             is_there = told.error_code == ErrorCode.TOPIC_ALREADY_EXISTS
             if told.error_code and not (or_keep and is_there):
@@ -131,7 +131,7 @@ class Seeding:
         """Append records, and return them as they are in the log, in the same order. Raises
         RequestFailed; batches that were appended before stay.
         """
-        count = len(self._bench.run(lambda: self._partitions(topic, creates=True)))
+        count = len(self._lives.run(lambda: self._partitions(topic, creates=True)))
         if partition is not None and not 0 <= partition < count:
             raise RequestFailed(_no_partition(topic, partition, count))
         placed = [
@@ -159,7 +159,7 @@ class Seeding:
         while waiting:
             some = waiting.pop()
             batch = encode_timed_batch(0, -1, some)
-            error, told = self._bench.run(partial(self._append, topic, partition, batch))
+            error, told = self._lives.run(partial(self._append, topic, partition, batch))
             if error == ErrorCode.MESSAGE_TOO_LARGE and len(some) > 1:
                 half = len(some) // 2
                 waiting += some[half:], some[:half]
@@ -178,7 +178,8 @@ class Seeding:
             timeout_ms=TIMEOUT_MS,
             topic_data=[TopicProduceData(name=topic, partition_data=[data])],
         )
-        answer = await self._bench.tap.ask(ApiKey.PRODUCE, _PRODUCE_VERSION, request)
+        answer = await self._lives.tap.ask(ApiKey.PRODUCE, _PRODUCE_VERSION, request)
+        self._grew()
         [told] = answer.responses[0].partition_responses
         if not told.error_code:
             return ErrorCode.NONE, str(told.base_offset)
@@ -189,14 +190,14 @@ class Seeding:
         """All that are in the log now, partition after partition, without control records. Raises
         RequestFailed.
         """
-        partitions = self._bench.run(lambda: self._partitions(topic, creates=False))
+        partitions = self._lives.run(lambda: self._partitions(topic, creates=False))
         if partition is not None and partition not in partitions:
             raise RequestFailed(_no_partition(topic, partition, len(partitions)))
         found: list[Record] = []
         for at in partitions if partition is None else [partition]:
             start, end = 0, None
             while end is None or start < end:
-                data = self._bench.run(partial(self._fetch, topic, at, start))
+                data = self._lives.run(partial(self._fetch, topic, at, start))
                 start = max(start, data.log_start_offset)
                 end = data.high_watermark if end is None else end
                 following = _decode(found, (topic, at), bytes(data.records or b""), start, end)
@@ -213,7 +214,7 @@ class Seeding:
         request = FetchRequest(
             max_bytes=FETCH_BYTES, topics=[FetchTopic(topic=topic, partitions=[wanted])]
         )
-        answer = await self._bench.tap.ask(ApiKey.FETCH, _FETCH_VERSION, request)
+        answer = await self._lives.tap.ask(ApiKey.FETCH, _FETCH_VERSION, request)
         data: PartitionData = answer.responses[0].partitions[0]
         if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             return await self._fetch(topic, partition, await self._first(topic, partition))
@@ -227,7 +228,7 @@ class Seeding:
         request = ListOffsetsRequest(
             replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[wanted])]
         )
-        answer = await self._bench.tap.ask(ApiKey.LIST_OFFSETS, _LIST_OFFSETS_VERSION, request)
+        answer = await self._lives.tap.ask(ApiKey.LIST_OFFSETS, _LIST_OFFSETS_VERSION, request)
         told = answer.topics[0].partitions[0]
         _check(told.error_code, f"partition {partition} of topic '{topic}' has no first offset")
         return int(told.offset)
@@ -237,7 +238,7 @@ class Seeding:
         request = MetadataRequest(
             topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=creates
         )
-        answer = await self._bench.tap.ask(ApiKey.METADATA, _METADATA_VERSION, request)
+        answer = await self._lives.tap.ask(ApiKey.METADATA, _METADATA_VERSION, request)
         [told] = answer.topics
         if told.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise RequestFailed(
@@ -251,11 +252,12 @@ class Seeding:
 
     def committed(self, group: str) -> dict[Place, int]:
         """The offsets that a group has committed. Raises RequestFailed."""
-        return self._bench.run(lambda: self._committed(group))
+        return self._lives.run(lambda: self.offsets_of(group))
 
-    async def _committed(self, group: str) -> dict[Place, int]:
+    async def offsets_of(self, group: str) -> dict[Place, int]:
+        """The same, on the server's loop."""
         request = OffsetFetchRequest(group_id=group, topics=None)
-        answer = await self._bench.tap.ask(ApiKey.OFFSET_FETCH, _OFFSET_FETCH_VERSION, request)
+        answer = await self._lives.tap.ask(ApiKey.OFFSET_FETCH, _OFFSET_FETCH_VERSION, request)
         _check(answer.error_code, f"the offsets of group '{group}' cannot be read")
         return {
             (topic.name, each.partition_index): each.committed_offset
@@ -266,7 +268,7 @@ class Seeding:
 
     def commit(self, group: str, offsets: Mapping[Place, int]) -> None:
         """Commit for a group without members, as an admin client does. Raises RequestFailed."""
-        self._bench.run(lambda: self._commit(group, offsets))
+        self._lives.run(lambda: self._commit(group, offsets))
 
     async def _commit(self, group: str, offsets: Mapping[Place, int]) -> None:
         by_topic = defaultdict[str, list[OffsetCommitRequestPartition]](list)
@@ -280,7 +282,7 @@ class Seeding:
                 for topic, some in by_topic.items()
             ],
         )
-        answer = await self._bench.tap.ask(ApiKey.OFFSET_COMMIT, _OFFSET_COMMIT_VERSION, request)
+        answer = await self._lives.tap.ask(ApiKey.OFFSET_COMMIT, _OFFSET_COMMIT_VERSION, request)
         for topic in answer.topics:
             for told in topic.partitions:
                 what = f"offset of {topic.name}-{told.partition_index} of group '{group}'"
