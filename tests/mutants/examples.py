@@ -30,10 +30,14 @@ BUGS = (
                 "self._commit(record)\n                        self._handle(record.value)",
             ),
             "on_aiokafka": (
-                "await self._handle(record.value)\n"
-                "                        await self._commit(record)",
-                "await self._commit(record)\n"
-                "                        await self._handle(record.value)",
+                (
+                    "await self._handle(record.value)\n"
+                    "                        await self._commit(record)"
+                ),
+                (
+                    "await self._commit(record)\n"
+                    "                        await self._handle(record.value)"
+                ),
             ),
             "on_confluent": (
                 "self._handle(message.value())\n                    self._commit(message)",
@@ -53,7 +57,7 @@ BUGS = (
     Bug(
         "ends at a record that it cannot read",
         "test_poison_message.py::test_a_record_that_is_no_order_holds_up_nothing",
-        {name: ("except UnreadableError:", "except ConnectionError:") for name in LIBRARIES},
+        dict.fromkeys(LIBRARIES, ("except UnreadableError:", "except ConnectionError:")),
     ),
     Bug(
         "takes as many records as it gets",
@@ -73,10 +77,9 @@ BUGS = (
         "ends when a commit is refused",
         "test_coordinator_failover.py::"
         "test_a_failover_that_is_longer_than_the_session_costs_a_rebalance_and_no_order",
-        {
-            name: ('log.warning("order is charged but not committed: %s", error)', "raise")
-            for name in LIBRARIES
-        },
+        dict.fromkeys(
+            LIBRARIES, ('log.warning("order is charged but not committed: %s", error)', "raise")
+        ),
     ),
     Bug(
         "begins at the end without an offset",
