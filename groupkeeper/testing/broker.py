@@ -1,4 +1,4 @@
-"""A Kafka broker in the process of a test, to be called; `async_broker` has the one to await."""
+"""A Kafka broker in the process of a test, to be called: `Broker` without its coroutines."""
 
 from collections.abc import Collection, Iterable, Mapping
 from os import PathLike
@@ -7,7 +7,6 @@ from types import TracebackType
 from typing import Any, Self, Unpack
 
 from groupkeeper.observe.log_writer import readable
-from groupkeeper.testing.async_broker import AsyncBroker
 from groupkeeper.testing.bench import Bench
 from groupkeeper.testing.effects import Effect
 from groupkeeper.testing.group import Group
@@ -17,15 +16,8 @@ from groupkeeper.testing.seeding import Data, Headers, Record, timed, timed_ones
 from groupkeeper.testing.time_control import TIMEOUT_S
 
 
-class Broker:
-    """A broker on a thread of its own, with a port on the loopback address.
-
-        with Broker(topics={"orders": 6}) as broker:
-            consumer = KafkaConsumer("orders", bootstrap_servers=broker.bootstrap_servers)
-
-    In a coroutine, `async with Broker(...) as broker` gives an `AsyncBroker`; `broker.aio` is that
-    of a broker that runs.
-    """
+class BlockingBroker:
+    """What a `Broker` does when it is called."""
 
     def __init__(
         self,
@@ -45,7 +37,6 @@ class Broker:
         """
         where = None if data is None else Path(data)
         self._bench = Bench(topics, settings, where, brokers, as_version)
-        self.aio = AsyncBroker(self, self._bench)
 
     def __enter__(self) -> Self:
         self.start()
@@ -60,18 +51,6 @@ class Broker:
         self.stop()
         if kind is None:
             self._bench.faults.check()
-
-    async def __aenter__(self) -> AsyncBroker:
-        self.start()
-        return self.aio
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.__exit__(kind, error, trace)
 
     # -- its life ------------------------------------------------------------------------------
 
