@@ -42,9 +42,11 @@ def _address(_ctx: click.Context, param: click.Parameter, text: str | None) -> A
 
 def _topics(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> dict[str, int]:
     """`NAME:PARTITIONS`, or `NAME` for one partition."""
+    if not given:
+        return {}
+    from groupkeeper.topics.names import check_name
+
     topics: dict[str, int] = {}
-    if given:
-        from groupkeeper.topics.names import check_name
     for text in given:
         name, colon, count = text.partition(":")
         partitions = int(count) if count.isascii() and count.isdigit() and len(count) < 6 else 0
