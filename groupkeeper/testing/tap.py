@@ -17,6 +17,8 @@ from groupkeeper.turns import Slices
 
 INSIDE: Final = "groupkeeper.testing"
 """Client id of requests that the test makes itself."""
+HOST: Final = "/127.0.0.1"
+"""Where they come from."""
 
 Answer = Any
 """A response, or NO_REPLY. Any: each API has its own."""
@@ -95,10 +97,14 @@ class Tap:
         elif result is not None:
             exchange.answer(result)
 
-    async def ask(self, key: int, version: int, request: Message) -> Answer:
-        """What the server answers the test itself; no layer sees it."""
+    async def ask(
+        self, key: int, version: int, request: Message, peer: Peer | None = None
+    ) -> Answer:
+        """What the server answers the test itself, or another client that it plays; no layer sees
+        it.
+        """
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        caller = Caller(version, Peer(client_id=INSIDE, host="/127.0.0.1"))
+        caller = Caller(version, peer or Peer(client_id=INSIDE, host=HOST))
         result = self._handlers[key](request, caller, _Awaited(answer))
         if isinstance(result, GeneratorType):
             try:

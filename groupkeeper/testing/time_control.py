@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Final
 from groupkeeper.coordinator import likely
 from groupkeeper.coordinator.deadlines import Timer
 from groupkeeper.coordinator.group import Group, GroupState
-from groupkeeper.coordinator.groups import Groups
 from groupkeeper.coordinator.liveness import (
     heartbeat_interval,
     keep_alive,
@@ -308,10 +307,8 @@ class _Walk:
                         yield group.group_id, group.round, str(group.state), member_id
 
 
-def _heartbeats(
-    kept: dict[Timer, tuple[Group, Member, int]],
-) -> Callable[[Groups, Step], None]:
-    def decide(_: Groups, step: Step) -> None:
+def _heartbeats(kept: dict[Timer, tuple[Group, Member, int]]) -> Callable[[Step], None]:
+    def decide(step: Step) -> None:
         for group, member, interval_ms in kept.values():
             keep_alive(group, member, interval_ms, step)
 
