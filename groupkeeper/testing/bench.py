@@ -71,7 +71,7 @@ class Bench(Lives):
         self.cluster_id = base64.urlsafe_b64encode(b"\0" + secrets.token_bytes(15)).decode()[:22]
         self._files: Files = self._new_files()
         self.seeding = Seeding(self, self.waits.wake_for_lag)
-        self.time_control = TimeControl(self)
+        self.time_control = TimeControl(self, self.time, self.presence)
         self.sights = Sights(self, self.history, self.seeding)
 
     def _new_files(self) -> Files:

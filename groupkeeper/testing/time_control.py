@@ -20,7 +20,7 @@ import asyncio
 import time
 from collections.abc import Callable, Collection, Iterator
 from math import isfinite
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from groupkeeper.coordinator import likely
 from groupkeeper.coordinator.deadlines import Timer
@@ -37,11 +37,9 @@ from groupkeeper.groups.driver import PartitionDriver
 from groupkeeper.server.server import Server
 from groupkeeper.testing.clock import Time
 from groupkeeper.testing.errors import BrokerDown, RequestFailed
+from groupkeeper.testing.lives import Lives
 from groupkeeper.testing.presence import Presence
 from groupkeeper.turns import TURN_S, when_read
-
-if TYPE_CHECKING:
-    from groupkeeper.testing.bench import Bench
 
 TIMEOUT_S: Final = 5.0
 """How many real seconds `advance` waits for members, each time that a group waits for them: longer
@@ -72,12 +70,14 @@ def milliseconds(seconds: float) -> int:
 class TimeControl:
     """Moves the time of a broker. For any thread."""
 
-    def __init__(self, bench: "Bench") -> None:
-        self._bench = bench
+    def __init__(self, lives: Lives, source: Time, presence: Presence) -> None:
+        self._lives = lives
+        self._time = source
+        self._presence = presence
 
     def created(self, server: Server) -> None:
         """The broker has a new server."""
-        self._mover = _Mover(self._bench.time, self._bench.presence, server)
+        self._mover = _Mover(self._time, self._presence, server)
 
     def advance(
         self, seconds: float, silent: Collection[str], everyone: bool, timeout_s: float
@@ -85,27 +85,27 @@ class TimeControl:
         """See `Broker.advance`."""
         ms = milliseconds(seconds)
         names = [silent] if isinstance(silent, str) else silent
-        if self._bench.is_up:
-            running = self._bench.running
-            self._bench.run(lambda: self._mover.advance(ms, names, everyone, timeout_s))
-            if self._bench.running is not running:  # it came to its end while the server ended
+        if self._lives.is_up:
+            running = self._lives.running
+            self._lives.run(lambda: self._mover.advance(ms, names, everyone, timeout_s))
+            if self._lives.running is not running:  # it came to its end while the server ended
                 raise BrokerDown("the broker ended while its time was moved")
         elif names or everyone:
             raise BrokerDown("silent= and all= are about members, and the broker does not run")
         else:
-            self._bench.time.move_to(self._bench.time.now() + ms)
+            self._time.move_to(self._time.now() + ms)
 
     def freeze(self) -> None:
         """See `Broker.freeze`."""
-        self._change(self._bench.time.freeze)
+        self._change(self._time.freeze)
 
     def resume(self) -> None:
         """See `Broker.resume`."""
-        self._change(self._bench.time.resume)
+        self._change(self._time.resume)
 
     def _change(self, change: Callable[[], None]) -> None:
-        if self._bench.is_up:
-            self._bench.run(lambda: self._mover.change(change))
+        if self._lives.is_up:
+            self._lives.run(lambda: self._mover.change(change))
         else:
             change()
 
@@ -145,9 +145,9 @@ class _Mover:
 
     async def _read(self) -> None:
         """Serve what clients have sent, and notice which of them are gone."""
-        read: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        when_read(self._server.turns, lambda: read.set_result(None), READ_S)
-        await read
+        read = asyncio.Event()
+        when_read(self._server.turns, read.set, READ_S)
+        await read.wait()
 
     def _members(self) -> Iterator[Member]:
         for driver in self._server.group_partitions:

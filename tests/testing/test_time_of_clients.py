@@ -152,7 +152,7 @@ def test_live_members_stay_for_an_hour(broker: Broker) -> None:
 
 def test_live_members_rejoin_before_the_time_goes_on(broker: Broker) -> None:
     """One hears of the rebalance only after its heartbeat interval."""
-    slow = partial(OnKafkaPython, heartbeat_interval_ms=1_000)
+    slow = partial(OnKafkaPython, heartbeat_interval_ms=400)
     with gathered(broker, OnConfluent, OnAiokafka, slow) as (a, gone, b):
         facts = Facts(broker)
         broker.advance(3600, silent=[gone.client_id])
