@@ -21,7 +21,6 @@ from groupkeeper.settings.options import (
 )
 from groupkeeper.settings.setting import INT_MAX
 from groupkeeper.settings.table import Settings, SettingsError, load
-from groupkeeper.topics.names import check_name
 
 DATA_DIR = Path("groupkeeper-data")
 LISTEN = ("127.0.0.1", 9092)
@@ -43,6 +42,10 @@ def _address(_ctx: click.Context, param: click.Parameter, text: str | None) -> A
 
 def _topics(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> dict[str, int]:
     """`NAME:PARTITIONS`, or `NAME` for one partition."""
+    if not given:
+        return {}
+    from groupkeeper.topics.names import check_name
+
     topics: dict[str, int] = {}
     for text in given:
         name, colon, count = text.partition(":")
@@ -215,8 +218,8 @@ def _options(
         raise click.ClickException(str(problem)) from None
     if given["brokers"] > 1 and (given["node_id"] or listeners[1:] or listeners[0].advertised):
         raise click.ClickException(
-            "--brokers numbers the nodes from 0 and needs one listener that is not advertised under "
-            "another address: leave out --node-id, --advertise and further listeners"
+            "--brokers numbers the nodes from 0 and needs one listener under its own address: "
+            "leave out --node-id, --advertise and further listeners"
         )
     return ServeOptions(
         data_dir=data_dir,

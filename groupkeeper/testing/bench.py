@@ -6,8 +6,7 @@
 import base64
 import secrets
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,7 +30,7 @@ from groupkeeper.testing.releases import AsRelease
 from groupkeeper.testing.running import RunningServer, Surroundings
 from groupkeeper.testing.seeding import Seeding
 from groupkeeper.testing.tap import Tap
-from groupkeeper.testing.time_control import TimeControl, milliseconds
+from groupkeeper.testing.time_control import TimeControl
 from groupkeeper.testing.views import Sights
 from groupkeeper.testing.waiting import LogEnds, Waits
 from groupkeeper.why.rounds import SessionLimits
@@ -82,6 +81,7 @@ class Bench(Lives):
         self.cluster_id = base64.urlsafe_b64encode(b"\0" + secrets.token_bytes(15)).decode()[:22]
         self._files: Files = self._new_files()
         self.seeding = Seeding(self, self.waits.wake_for_lag)
+        self.time_control = TimeControl(self, self.time, self.presence)
         self.sights = Sights(self, self.history, self.seeding)
 
     def _new_files(self) -> Files:
@@ -134,7 +134,7 @@ class Bench(Lives):
     def _created(self, server: Server) -> None:
         """Told about every server before it starts."""
         self.cluster.server = server
-        self.time_control = TimeControl(self.time, self.presence, server)
+        self.time_control.created(server)
         self.history.begin_life()
         server.readers.subscribe("testing", self.history.read)
 
@@ -206,41 +206,6 @@ class Bench(Lives):
         running = self.running
         asked = self.tap.ask(ApiKey.METADATA, _METADATA_VERSION, MetadataRequest(topics=None))
         return list(running.later(asked).result().topics)
-
-    # -- time ----------------------------------------------------------------------------------
-
-    def advance(
-        self, seconds: float, silent: Collection[str], everyone: bool, timeout: float
-    ) -> "Future[None]":
-        """See `Broker.advance`."""
-        ms = milliseconds(seconds)
-        if self.is_up:
-            work = self.time_control.advance(ms, silent, everyone, timeout)
-            return self.running.later(work)
-        if silent or everyone:
-            raise BrokerDown("silent= and all= are about members, and the broker does not run")
-        self.time.move_to(self.time.now() + ms)
-        return _done()
-
-    def freeze(self) -> "Future[None]":
-        """See `Broker.freeze`."""
-        if self.is_up:
-            return self.running.later(self.time_control.freeze())
-        self.time.freeze()
-        return _done()
-
-    def resume(self) -> "Future[None]":
-        """See `Broker.resume`."""
-        if self.is_up:
-            return self.running.later(self.time_control.resume())
-        self.time.resume()
-        return _done()
-
-
-def _done() -> "Future[None]":
-    done: Future[None] = Future()
-    done.set_result(None)
-    return done
 
 
 def _read(settings: Mapping[str, Any] | None, brokers: int) -> Settings:
