@@ -4,6 +4,7 @@ Groups, offsets and records are those of the server; time, faults and restarts a
 the test. See docs/testing-your-consumers.md.
 """
 
+from groupkeeper.settings.table import SettingsError
 from groupkeeper.testing import effects
 from groupkeeper.testing.async_broker import AsyncBroker
 from groupkeeper.testing.broker import Broker
@@ -35,6 +36,7 @@ __all__ = [
     "Round",
     "Rule",
     "RuleNeverFired",
+    "SettingsError",
     "WaitTimedOut",
     "WrongArgument",
     "effects",

@@ -31,6 +31,7 @@ from groupkeeper.testing.running import RunningServer, Surroundings
 from groupkeeper.testing.seeding import Seeding
 from groupkeeper.testing.tap import Tap
 from groupkeeper.testing.time_control import TimeControl
+from groupkeeper.testing.transcript import Transcript
 from groupkeeper.testing.views import Sights
 from groupkeeper.testing.waiting import LogEnds, Waits
 from groupkeeper.why.rounds import SessionLimits
@@ -76,8 +77,9 @@ class Bench(Lives):
             self._settings.group_max_session_timeout_ms,
         )
         self.history = History(self.waits.wake, SessionLimits(*limits))
+        self.transcript = Transcript(self.time.wall)
         ends = LogEnds(self.waits.wake_for_lag)
-        self.tap = Tap(*release, self.faults, ends, *nodes, self.presence)
+        self.tap = Tap(self.transcript, *release, self.faults, ends, *nodes, self.presence)
         self.cluster_id = base64.urlsafe_b64encode(b"\0" + secrets.token_bytes(15)).decode()[:22]
         self._files: Files = self._new_files()
         self.seeding = Seeding(self, self.waits.wake_for_lag)
@@ -133,6 +135,7 @@ class Bench(Lives):
 
     def _created(self, server: Server) -> None:
         """Told about every server before it starts."""
+        self.transcript.remark("the broker starts")
         self.cluster.server = server
         self.time_control.created(server)
         self.history.begin_life()
@@ -144,6 +147,7 @@ class Bench(Lives):
         running, self._running = self._running, None
         if running is not None:
             (running.kill if self._data is None else running.stop)()
+            self.transcript.remark("the broker was stopped")
 
     def _bury(self) -> None:
         """Wait until a server that a fault has crashed is gone."""
@@ -161,18 +165,21 @@ class Bench(Lives):
         running = self.running
         self._running = None
         running.kill()
+        self.transcript.remark("the broker crashed")
 
     def reset(self) -> None:
         """Begin anew with nothing but the topics of the start. Raises BrokerDown, RequestFailed."""
         if self._data is not None:
             raise RequestFailed("reset() empties brokers in memory, and this one has data=")
         self.crash()
+        self.time.resume()
         self._files = self._new_files()
         self.lines.clear()
         self.faults.clear()
         self.cluster.forget()
         self.seeding.clear()
         self.history.clear()
+        self.transcript.clear()
         self.start()
 
     @property

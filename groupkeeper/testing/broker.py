@@ -205,6 +205,12 @@ class Broker:
         """The ids of the groups that exist now, sorted. Raises BrokerDown."""
         return self._bench.sights.group_ids()
 
+    def groups_seen(self) -> list[str]:
+        """The ids of the groups that something has happened to since the broker's start or reset,
+        also of those that are gone; also while it does not run.
+        """
+        return self._bench.sights.seen()
+
     def timeline(self, group_id: str) -> str:
         """What happened to a group since the broker's start or reset, and why, and what it does
         now, as `groupkeeper why` prints it. Also when the broker has crashed or was stopped.
@@ -248,6 +254,22 @@ class Broker:
     def cluster_id(self) -> str:
         """As Metadata responses have it."""
         return self._bench.cluster_id
+
+    def transcript(
+        self,
+        *,
+        apis: Collection[str] = (),
+        clients: Collection[str] = (),
+        times: bool = True,
+    ) -> str:
+        """What clients and the broker said since its start or reset, over restarts: requests with
+        versions and fields, answers with errors by name, seconds by the broker's clock.
+
+        `apis` and `clients` (client ids) choose; without `times` the text of the same conversation
+        is the same each time, to be compared with one that was kept. Of a long conversation, the
+        end is kept, and the text says so.
+        """
+        return self._bench.transcript.text(apis, clients, times=times)
 
     @property
     def logs(self) -> list[str]:
