@@ -81,6 +81,38 @@ class BlockingBroker:
         """
         self._bench.reset()
 
+    # -- time ----------------------------------------------------------------------------------
+
+    def advance(
+        self,
+        seconds: float,
+        *,
+        silent: Collection[str] = (),
+        all: bool = False,  # noqa: A002  # reads as a sentence
+        timeout: float = TIMEOUT_S,
+    ) -> None:
+        """Move the broker's time ahead, through all that is due until then, in order: sessions,
+        rebalance timeouts, expired offsets, retention.
+
+        Members whose connection is open and whose heartbeats came until now stay, as if they went
+        on, but for those that `silent` names (by member, instance or client id; `all`: all of
+        them). When a group waits for members that stay, time waits for them, each time for
+        `timeout` real seconds at most. Of a broker that does not run, only the time moves on.
+
+        Raises TypeError, ValueError, and RequestFailed if `silent` names no member.
+        """
+        self._bench.time_control.advance(seconds, silent, all, timeout)
+
+    def freeze(self) -> None:
+        """Let time stand still for groups, offsets and retention; no error if it does. Requests are
+        answered, and Fetch requests wait, as ever.
+        """
+        self._bench.time_control.freeze()
+
+    def resume(self) -> None:
+        """Let time run again, from where it stands; no error if it runs."""
+        self._bench.time_control.resume()
+
     # -- topics, records, offsets --------------------------------------------------------------
 
     def create_topic(
@@ -141,38 +173,6 @@ class BlockingBroker:
         RequestFailed and BrokerDown.
         """
         self._bench.seeding.commit(group, offsets)
-
-    # -- time ----------------------------------------------------------------------------------
-
-    def advance(
-        self,
-        seconds: float,
-        *,
-        silent: Collection[str] = (),
-        all: bool = False,  # noqa: A002  # reads as a sentence
-        timeout: float = TIMEOUT_S,
-    ) -> None:
-        """Move the broker's time ahead, through all that is due until then, in order: sessions,
-        rebalance timeouts, expired offsets, retention.
-
-        Members whose connection is open and whose heartbeats came until now stay, as if they went
-        on, but for those that `silent` names (by member, instance or client id; `all`: all of
-        them). When a group waits for members that stay, time waits for them, each time for
-        `timeout` real seconds at most. Of a broker that does not run, only the time moves on.
-
-        Raises TypeError, ValueError, and RequestFailed if `silent` names no member.
-        """
-        self._bench.time_control.advance(seconds, silent, all, timeout)
-
-    def freeze(self) -> None:
-        """Let time stand still for groups, offsets and retention; no error if it does. Requests are
-        answered, and Fetch requests wait, as ever.
-        """
-        self._bench.time_control.freeze()
-
-    def resume(self) -> None:
-        """Let time run again, from where it stands; no error if it runs."""
-        self._bench.time_control.resume()
 
     # -- groups --------------------------------------------------------------------------------
 

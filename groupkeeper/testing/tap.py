@@ -19,6 +19,8 @@ from groupkeeper.turns import Slices, Turns
 
 INSIDE: Final = "groupkeeper.testing"
 """Client id of requests that the test makes itself."""
+HOST: Final = "/127.0.0.1"
+"""Where they come from."""
 
 _log = Logger("testing")
 
@@ -130,10 +132,14 @@ class Tap:
             _log.exception("request failed", api_key=exchange.key)
             exchange.call.sender.close()
 
-    async def ask(self, key: int, version: int, request: Message) -> Answer:
-        """What the server answers the test itself; no layer sees it."""
+    async def ask(
+        self, key: int, version: int, request: Message, peer: Peer | None = None
+    ) -> Answer:
+        """What the server answers the test itself, or another client that it plays; no layer sees
+        it.
+        """
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        caller = Caller(version, Peer(client_id=INSIDE, host="/127.0.0.1"))
+        caller = Caller(version, peer or Peer(client_id=INSIDE, host=HOST))
         result = self._handlers[key](request, caller, _Awaited(answer))
         if isinstance(result, GeneratorType):
             try:
