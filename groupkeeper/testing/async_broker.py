@@ -115,11 +115,6 @@ class AsyncBroker:
         """See `Broker.transcript`."""
         return self._broker.transcript(apis=apis, clients=clients, times=times)
 
-    @property
-    def logs(self) -> list[str]:
-        """See `Broker.logs`."""
-        return self._broker.logs
-
     # -- topics, records, offsets: as of `Broker`, on a thread --------------------------------
 
     async def create_topic(
@@ -186,16 +181,6 @@ class AsyncBroker:
     async def resume(self) -> None:
         """See `Broker.resume`."""
         await to_thread(self._broker.resume)
-
-    def transcript(
-        self,
-        *,
-        apis: Collection[str] = (),
-        clients: Collection[str] = (),
-        times: bool = True,
-    ) -> str:
-        """See `Broker.transcript`."""
-        return self._broker.transcript(apis=apis, clients=clients, times=times)
 
     # -- faults --------------------------------------------------------------------------------
 

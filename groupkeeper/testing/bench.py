@@ -172,7 +172,7 @@ class Bench(Lives):
         if self._data is not None:
             raise RequestFailed("reset() empties brokers in memory, and this one has data=")
         self.crash()
-        self.time.resume()
+        self.time.reset()
         self._files = self._new_files()
         self.lines.clear()
         self.faults.clear()

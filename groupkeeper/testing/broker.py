@@ -75,7 +75,8 @@ class BlockingBroker:
         self._bench.start()
 
     def reset(self) -> None:
-        """Forget all but the topics of the start; connections break, port and cluster id stay.
+        """Forget all but the topics of the start; connections break, port and cluster id stay. Time
+        is the machine's again, and runs.
 
         Raises RequestFailed if the broker has a data directory.
         """
