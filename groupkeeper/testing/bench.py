@@ -6,38 +6,46 @@
 import base64
 import secrets
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from groupkeeper.observe.log_writer import Line
 from groupkeeper.protocol.api_keys import ApiKey
-from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.metadata import MetadataRequest
 from groupkeeper.server.server import Server
-from groupkeeper.settings.options import MEMORY, PLAINTEXT, Listen, ServeOptions
+from groupkeeper.settings.options import MEMORY, ServeOptions, format_address
 from groupkeeper.settings.table import load
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.memory_files import MemoryFiles
 from groupkeeper.testing.clock import Time
+from groupkeeper.testing.cluster import Cluster
+from groupkeeper.testing.cluster_layer import ClusterLayer
 from groupkeeper.testing.errors import BrokerDown, RequestFailed
 from groupkeeper.testing.faults import Faults
+from groupkeeper.testing.history import History
+from groupkeeper.testing.lives import Lives
+from groupkeeper.testing.presence import Presence
 from groupkeeper.testing.releases import AsRelease
 from groupkeeper.testing.running import RunningServer, Surroundings
+from groupkeeper.testing.seeding import Seeding
 from groupkeeper.testing.tap import Tap
+from groupkeeper.testing.time_control import TimeControl, milliseconds
+from groupkeeper.testing.views import Sights
+from groupkeeper.testing.waiting import LogEnds, Waits
+from groupkeeper.why.rounds import SessionLimits
 
-HOST: Final = "127.0.0.1"
+T = TypeVar("T")
+
 LINES: Final = 2_000
 """Log lines that are kept."""
-OFFSETS_PARTITIONS: Final = "offsets.topic.num.partitions=1"
-"""So that a start is short; the setting can be given."""
-_CREATE_S: Final = 10
-_CREATE_VERSION: Final = 7
+OFFSETS_PARTITIONS: Final = "offsets.topic.num.partitions={}"
+"""One for each node, so that a start is short; the setting can be given."""
 _METADATA_VERSION: Final = 12
 
 
-class Bench:
+class Bench(Lives):
     """One test broker."""
 
     def __init__(
@@ -45,54 +53,48 @@ class Bench:
         topics: Mapping[str, int] | None = None,
         settings: Mapping[str, Any] | None = None,
         data: Path | None = None,
+        brokers: int = 1,
         as_version: str | None = None,
     ) -> None:
-        """Raises SettingsError and WrongArgument. Nothing runs yet."""
+        """Raises SettingsError, RequestFailed and WrongArgument. Nothing runs yet."""
+        super().__init__()
+        self._starting: RunningServer | None = None
+        self.cluster = Cluster(brokers)
         given = (f"{key}={_text(value)}" for key, value in (settings or {}).items())
-        self._settings, _ = load(None, {}, (OFFSETS_PARTITIONS, *given), dev=True)
+        self._settings, _ = load(None, {}, (OFFSETS_PARTITIONS.format(brokers), *given), dev=True)
         self._topics = dict(topics or {})
         self._data = data
         self.time = Time()
         self.lines: deque[Line] = deque(maxlen=LINES)
+        self.presence = Presence()
+        nodes = [ClusterLayer(self.cluster)] if brokers > 1 else []
+        self.waits = Waits(self)
+        limits = (
+            self._settings.group_min_session_timeout_ms,
+            self._settings.group_max_session_timeout_ms,
+        )
+        self.history = History(self.waits.wake, SessionLimits(*limits))
+        ends = LogEnds(self.waits.wake_for_lag)
         self.faults = Faults(self)
         self.disk_full: tuple[Callable[[], None], ...] = ()
         """Told about calls that fail because the disk is full; empty: it is not."""
         release = () if as_version is None else (AsRelease(as_version),)
-        self.tap = Tap(*release, self.faults)
+        self.tap = Tap(*release, ends, self.faults, *nodes, self.presence)
         self.cluster_id = base64.urlsafe_b64encode(b"\0" + secrets.token_bytes(15)).decode()[:22]
         self._files: Files = self._new_files()
-        self._port = 0
-        self._running: RunningServer | None = None
+        self.seeding = Seeding(self, self.waits.wake_for_lag)
+        self.sights = Sights(self, self.history, self.seeding)
 
     def _new_files(self) -> Files:
         return MemoryFiles(self.time.wall) if self._data is None else Files()
 
     # -- its life ------------------------------------------------------------------------------
 
-    @property
-    def running(self) -> RunningServer:
-        """The server's present life. Raises BrokerDown."""
-        if self._running is None:
-            raise BrokerDown("the broker does not run: start() or restart() starts it")
-        if self._running.has_died:
-            raise BrokerDown("a fault rule has crashed the broker: restart() starts it again")
-        return self._running
-
-    @property
-    def is_up(self) -> bool:
-        """Whether it runs."""
-        return self._running is not None and not self._running.has_died
-
-    @property
-    def server(self) -> Server:
-        """To be used on its loop. Raises BrokerDown."""
-        return self.running.server
-
     def start(self) -> None:
         """Start, on the files that are there. Raises StorageError and OSError."""
         options = ServeOptions(
             self._data or MEMORY,
-            listeners=(Listen(bind=(HOST, self._port)),),
+            listeners=self.cluster.listeners,
             http=None,
             dev=True,
             memory=self._data is None,
@@ -108,23 +110,29 @@ class Bench:
             lambda: self.disk_full,
         )
         self._bury()
-        self._running = running = RunningServer(options, of)
+        self._starting = running = RunningServer(options, of)
         try:
             running.start()
-        except BaseException:
-            self._running = None
-            raise
-        _, self._port = running.server.address(PLAINTEXT)
+        finally:
+            self._starting = None
+        self._running = running
+        self.cluster.started()
         self.cluster_id = running.server.topics.cluster_id
         if self._topics:
             try:
-                running.later(self.create_topics(self._topics)).result()
+                running.result(self.seeding.create_topics(self._topics, {}, or_keep=True))
             except RequestFailed:
                 self.stop()
                 raise
 
+        self.soon(lambda: self.waits.wake(None))
+
     def _created(self, server: Server) -> None:
         """Told about every server before it starts."""
+        self.cluster.server = server
+        self.time_control = TimeControl(self.time, self.presence, server)
+        self.history.begin_life()
+        server.readers.subscribe("testing", self.history.read)
 
     def stop(self) -> None:
         """End; no error if it does not run. Files on a disk are complete, memory is forgotten."""
@@ -141,8 +149,9 @@ class Bench:
 
     def crash_here(self) -> None:
         """As `crash`, on the server's loop, for a fault."""
-        if self._running is not None:  # else `crash` is on its way
-            self._running.die()
+        running = self._running or self._starting
+        if running is not None:  # else `crash` is on its way
+            running.die()
 
     def crash(self) -> None:
         """End at once, as by `kill -9`: see `RunningServer.kill`. Raises BrokerDown."""
@@ -158,14 +167,19 @@ class Bench:
         self.faults.clear()
         self._files = self._new_files()
         self.lines.clear()
+        self.cluster.forget()
+        self.seeding.clear()
+        self.history.clear()
         self.start()
 
     @property
-    def address(self) -> tuple[str, int]:
-        """Host and port; they stay the same from the first start on. Raises BrokerDown."""
-        if not self._port:
+    def bootstrap_servers(self) -> str:
+        """The nodes that run. Raises BrokerDown before the first start."""
+        cluster = self.cluster
+        addresses = [cluster.address(node) for node in cluster.up]
+        if not all(port for _, port in addresses):
             raise BrokerDown("the broker has no port before its first start")
-        return HOST, self._port
+        return ",".join(map(format_address, addresses))
 
     # -- for faults ----------------------------------------------------------------------------
 
@@ -174,30 +188,49 @@ class Bench:
         """Have names. Any: topics of the server."""
         return self.server.topics.catalog.by_id
 
-    @property
-    def node_id(self) -> int:
-        """The server's."""
-        return int(self.server.about()["node"])
-
     def described_topics(self) -> list[Any]:
         """See `Ground.described_topics`."""
-        running = self.running
-        asked = self.tap.ask(ApiKey.METADATA, _METADATA_VERSION, MetadataRequest(topics=None))
-        return list(running.later(asked).result().topics)
+        asked = MetadataRequest(topics=None)
+        return list(
+            self.run(
+                lambda: self.tap.ask(ApiKey.METADATA, _METADATA_VERSION, asked, behind=self.faults)
+            ).topics
+        )
 
-    # -- topics --------------------------------------------------------------------------------
+    # -- time ----------------------------------------------------------------------------------
 
-    async def create_topics(self, topics: Mapping[str, int]) -> None:
-        """Create topics with so many partitions, unless they exist. Raises RequestFailed."""
-        rows = [
-            CreatableTopic(name=name, num_partitions=count, replication_factor=1)
-            for name, count in topics.items()
-        ]
-        request = CreateTopicsRequest(topics=rows, timeout_ms=_CREATE_S * 1000)
-        answer = await self.tap.ask(ApiKey.CREATE_TOPICS, _CREATE_VERSION, request)
-        for each in answer.topics:
-            if each.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-                raise RequestFailed(f"topic '{each.name}' was not created: {each.error_message}")
+    def advance(
+        self, seconds: float, silent: Collection[str], everyone: bool, timeout: float
+    ) -> "Future[None]":
+        """See `Broker.advance`."""
+        ms = milliseconds(seconds)
+        if self.is_up:
+            work = self.time_control.advance(ms, silent, everyone, timeout)
+            return self.running.later(work)
+        if silent or everyone:
+            raise BrokerDown("silent= and all= are about members, and the broker does not run")
+        self.time.move_to(self.time.now() + ms)
+        return _done()
+
+    def freeze(self) -> "Future[None]":
+        """See `Broker.freeze`."""
+        if self.is_up:
+            return self.running.later(self.time_control.freeze())
+        self.time.freeze()
+        return _done()
+
+    def resume(self) -> "Future[None]":
+        """See `Broker.resume`."""
+        if self.is_up:
+            return self.running.later(self.time_control.resume())
+        self.time.resume()
+        return _done()
+
+
+def _done() -> "Future[None]":
+    done: Future[None] = Future()
+    done.set_result(None)
+    return done
 
 
 def _text(value: Any) -> str:

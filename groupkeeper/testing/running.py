@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Collection, Coroutine
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -58,6 +58,10 @@ class RunningServer:
         self._of = of
         self.files = KillableFiles(of.files, of.full)
         self._executors: list[ThreadPoolExecutor] = []
+        self._asking = threading.Lock()
+        """Held while work is handed to the loop, and when that is over."""
+        self._asked: dict[Future[Any], None] = {}
+        """What other threads wait for."""
         self._is_over = self._is_broken = False
         self.has_died = False
         """By `die`, whether its thread has ended or not."""
@@ -75,6 +79,7 @@ class RunningServer:
 
     def _run(self, ready: "Future[None]") -> None:
         keep_lines(self._of.keep)
+        self._context = copy_context()
         self.loop = loop = asyncio.SelectorEventLoop()
         loop.set_exception_handler(self._failed)
         asyncio.set_event_loop(loop)
@@ -141,7 +146,10 @@ class RunningServer:
             self.server.topics.worker.close()
         self.files.kill()
         asyncio.set_event_loop(None)
-        loop.close()
+        with self._asking:
+            loop.close()
+        for asked in list(self._asked):
+            asked.cancel()
 
     def _iterate(self) -> None:
         for _ in range(ITERATIONS):
@@ -150,38 +158,55 @@ class RunningServer:
     # -- for other threads ---------------------------------------------------------------------
 
     def later(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
-        """Run a coroutine on the loop."""
-        return asyncio.run_coroutine_threadsafe(work, self.loop)
+        """Run a coroutine on the loop; cancelled when the server ends before. Raises BrokerDown."""
+        with self._asking:
+            if self.loop.is_closed():
+                work.close()
+                raise BrokerDown("the broker has ended: restart() starts it")
+            # Not in the context of the caller, whose lines go elsewhere.
+            asked = self._context.copy().run(asyncio.run_coroutine_threadsafe, work, self.loop)
+            self._asked[asked] = None
+        asked.add_done_callback(lambda done: self._asked.pop(done, None))
+        return asked
+
+    def soon(self, callback: Callable[[], None]) -> None:
+        """Call it on the loop soon; never if the server has ended."""
+        with self._asking:
+            if not self.loop.is_closed():
+                self.loop.call_soon_threadsafe(callback)
 
     def call(self, function: Callable[[], T]) -> T:
-        """Call a function on the loop, and wait for what it returns or raises."""
-        done: Future[T] = Future()
+        """Call a function on the loop, and wait for what it returns or raises. Raises BrokerDown
+        also if the server ends before.
+        """
 
-        def run() -> None:
-            try:
-                done.set_result(function())
-            except BaseException as error:  # noqa: BLE001  # raised by the caller
-                done.set_exception(error)
+        async def run() -> T:
+            return function()
 
-        self.loop.call_soon_threadsafe(run)
-        return done.result()
+        return self.result(run())
+
+    def result(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the loop, and wait for what it returns or raises; see `call`."""
+        try:
+            return self.later(work).result()
+        except CancelledError:
+            raise BrokerDown("the broker ended before it answered") from None
 
     def stop(self) -> None:
         """End in good order: what was acknowledged, and what is under way, is written."""
         try:
             self.later(self.server.stop()).result()
-        except CancelledError:
+        except (CancelledError, BrokerDown):
             if not self.has_died:
                 raise
         else:
-            self.loop.call_soon_threadsafe(self.loop.stop)
+            self.soon(self.loop.stop)
         self._thread.join()
 
     def kill(self) -> None:
         """End at once: nothing more is written or answered, and connections break."""
         self.files.kill()
-        with suppress(RuntimeError):  # it has died, and its loop is closed
-            self.loop.call_soon_threadsafe(self._break)
+        self.soon(self._break)
         self._thread.join()
 
     def die(self) -> None:
@@ -194,6 +219,7 @@ class RunningServer:
         if self._is_broken:
             return
         self._is_broken = True
+        self.server.readers.flush()  # of what was answered
         self.server.listener.pause()
         self._abort_connections()
         # The sockets are closed in the next iteration.

@@ -130,19 +130,21 @@ class Tap:
             _log.exception("request failed", api_key=exchange.key)
             exchange.call.sender.close()
 
-    async def ask(self, key: int, version: int, request: Message) -> Answer:
-        """What the server answers the test itself; no layer sees it."""
+    async def ask(
+        self, key: int, version: int, request: Message, behind: Layer | None = None
+    ) -> Answer:
+        """What the server answers the test itself. No layer sees it, or those behind one."""
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         caller = Caller(version, Peer(client_id=INSIDE, host="/127.0.0.1"))
-        result = self._handlers[key](request, caller, _Awaited(answer))
-        if isinstance(result, GeneratorType):
-            try:
-                while True:
-                    next(result)
-                    await asyncio.sleep(0)
-            except StopIteration as end:
-                result = end.value
-        return await answer if result is None else result
+        awaited: Any = _Awaited(answer)  # in place of the call of a connection
+        exchange = Exchange(key, request, caller, awaited)
+        depth = len(self._layers) if behind is None else self._layers.index(behind) + 1
+        work: list[Slices[Any]] = []
+        self._pass(exchange, self._handlers[key], depth, work)
+        if work:
+            for _ in _finish(work.pop(), exchange):
+                await asyncio.sleep(0)
+        return await answer
 
 
 class _Awaited:

@@ -20,7 +20,6 @@ from kafka.structs import OffsetAndMetadata
 
 from groupkeeper.testing import Broker, Rule, effects
 from tests.testing.observed import ROWS, saw, table
-from tests.testing.wired import committed, dial, ends
 
 PAGE = Path(__file__).parents[2] / "docs" / "testing-faults.md"
 GROUP = "billing"
@@ -43,13 +42,11 @@ def _count(broker: Broker, api: str) -> Rule:
 
 
 def _stored(broker: Broker) -> int | None:
-    with dial(broker) as client:
-        return committed(client, GROUP).get(PLACE)
+    return broker.committed(GROUP).get(PLACE)
 
 
 def _records(broker: Broker) -> int:
-    with dial(broker) as client:
-        return ends(client)[0]
+    return len(broker.records("orders"))
 
 
 def _thread(work: Callable[[], Any]) -> threading.Thread:
@@ -77,6 +74,12 @@ def consumer(broker: Broker) -> Iterator[kafka.KafkaConsumer]:
 def _commit(consumer: kafka.KafkaConsumer, offset: int) -> None:
     consumer.assign([KAFKA_PLACE])
     consumer.commit({KAFKA_PLACE: OffsetAndMetadata(offset, "", -1)})
+
+
+def _subscribe(consumer: kafka.KafkaConsumer) -> None:
+    """Without metadata it would assign nothing at first, and short polls keep it so for long."""
+    consumer.partitions_for_topic("orders")
+    consumer.subscribe(["orders"])
 
 
 def _await_assignment(consumer: kafka.KafkaConsumer) -> int:
@@ -166,7 +169,7 @@ def test_stale_metadata(broker: Broker) -> None:
 def test_wrong_coordinator(broker: Broker, consumer: kafka.KafkaConsumer) -> None:
     rule = broker.fault(effects.wrong_coordinator(), group=GROUP)
     asked, joined = _count(broker, "FindCoordinator"), _count(broker, "JoinGroup")
-    consumer.subscribe(["orders"])
+    _subscribe(consumer)
     while rule.hits < 6:
         consumer.poll(20)
     assert not consumer.assignment()
@@ -182,9 +185,9 @@ def test_wrong_coordinator(broker: Broker, consumer: kafka.KafkaConsumer) -> Non
     "SyncGroup was refused with ILLEGAL_GENERATION; it joined again and got its partitions",
 )
 def test_stale_generation(broker: Broker, consumer: kafka.KafkaConsumer) -> None:
-    rule = broker.fault(effects.stale_generation(), group=GROUP, times=1)
+    rule = broker.group(GROUP).stale_generation()
     synced = _count(broker, "SyncGroup")
-    consumer.subscribe(["orders"])
+    _subscribe(consumer)
     assert (_await_assignment(consumer), rule.hits) == (2, 1)
     assert synced.hits > 1
 
@@ -450,7 +453,7 @@ async def test_loading(broker: Broker) -> None:
     "`start()` waited until the rule was removed",
 )
 async def test_hold_joins(broker: Broker) -> None:
-    rule = broker.fault(effects.hold_joins(), group=GROUP)
+    rule = broker.group(GROUP).hold_joins()
     consumer = await _consumer(broker)
     consumer.subscribe(["orders"])
     started = asyncio.create_task(consumer.start())
@@ -469,7 +472,7 @@ async def test_hold_joins(broker: Broker) -> None:
     "its SyncGroup ended with its request timeout; it joined again and got its partitions",
 )
 async def test_lose_plan(broker: Broker) -> None:
-    rule = broker.fault(effects.lose_plan(), group=GROUP, times=1)
+    rule = broker.group(GROUP).lose_plan()
     joins = _count(broker, "JoinGroup")
     consumer = await _consumer(broker, request_timeout_ms=200)
     consumer.subscribe(["orders"])
