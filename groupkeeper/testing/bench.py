@@ -185,8 +185,8 @@ class Bench(Lives):
 
     @property
     def topics_by_id(self) -> Mapping[bytes, Any]:
-        """Have names. Any: topics of the server."""
-        return self.server.topics.catalog.by_id
+        """Have names; also while the server starts. Any: topics of the server."""
+        return self.cluster.server.topics.catalog.by_id
 
     def described_topics(self) -> list[Any]:
         """See `Ground.described_topics`."""

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -141,7 +142,9 @@ def test_half_open(broker: Broker) -> None:
     broker.fault(effects.half_open(), api="ListGroups", times=1)
     with pytest.raises(KafkaRequestTimedOut):
         admin.list_groups()
+    connected = _count(broker, "ApiVersions")
     assert admin.list_groups() == []
+    assert connected.hits
     admin.close()
 
 
@@ -257,7 +260,9 @@ def test_drop(broker: Broker) -> None:
     broker.fault(effects.drop(), api="Metadata", times=1)
     with pytest.raises(confluent_kafka.KafkaException, match="_TIMED_OUT"):
         admin.list_topics(timeout=0.1)
+    connected = _count(broker, "ApiVersions")
     assert "orders" in _until_it_succeeds(lambda: admin.list_topics(timeout=ENOUGH_S)).topics
+    assert connected.hits
 
 
 @saw(
@@ -274,7 +279,9 @@ def test_throttle(broker: Broker) -> None:
 
     producer = confluent_kafka.Producer(_quick(broker, **{"linger.ms": 0}, throttle_cb=throttled))
     broker.fault(effects.throttle(100), api="Produce", times=1)
+    began = time.monotonic()
     assert (_produce(producer), _produce(producer)) == ([0], [1])
+    assert time.monotonic() - began >= 0.1
     assert told[0] == 0.1
 
 

@@ -145,7 +145,7 @@ def test_a_fetch_answers_at_once_with_the_error_and_the_records_of_the_others() 
             (13, FetchTopic(topic_id=topic_id, partitions=wanted)),
         ):
             request = FetchRequest(
-                replica_id=-1, max_wait_ms=4_000, min_bytes=9_999, session_epoch=-1, topics=[topic]
+                replica_id=-1, max_wait_ms=60_000, min_bytes=9_999, session_epoch=-1, topics=[topic]
             )
             answer = client.call(version, request)
             [found] = answer.responses
