@@ -15,7 +15,7 @@ from groupkeeper.coordinator.caller import Caller, Peer
 from groupkeeper.exchange import NO_REPLY, Handler, ReplyTo, Response
 from groupkeeper.observe.logs import Logger
 from groupkeeper.protocol.message import Message
-from groupkeeper.turns import Slices, Turns
+from groupkeeper.turns import Slices
 
 INSIDE: Final = "groupkeeper.testing"
 """Client id of requests that the test makes itself."""
@@ -76,15 +76,12 @@ class Tap:
         """The first layer is the outermost."""
         self._layers = layers
         self._handlers: Mapping[int, Handler] = {}
-        self._turns = Turns()
         self._late: set[asyncio.Task[None]] = set()
         """Requests that a layer has kept waiting."""
 
     def around(self, handlers: Mapping[int, Handler]) -> Mapping[int, Handler]:
         """See `World.around`."""
         self._handlers = handlers
-        # What was late in an earlier life of the server ended with it.
-        self._turns, self._late = Turns(), set()
         return {key: self._tapped(key, handler) for key, handler in handlers.items()}
 
     def _tapped(self, key: int, handler: Handler) -> Handler:
@@ -123,8 +120,9 @@ class Tap:
         try:
             result = handler(exchange.request, exchange.caller, exchange)
             if isinstance(result, GeneratorType):
-                result = await self._turns.run(result)
-            if result is not None:
+                for _ in _finish(result, exchange):
+                    await asyncio.sleep(0)
+            elif result is not None:
                 exchange.answer(result)
         except Exception:  # noqa: BLE001  # as in a connection: one request's bug costs that
             _log.exception("request failed", api_key=exchange.key)

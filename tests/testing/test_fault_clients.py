@@ -103,10 +103,10 @@ def test_error_commit(broker: Broker, consumer: kafka.KafkaConsumer) -> None:
     assert (rule.hits, asked.hits, _stored(broker)) == (2, 2, 5)
 
 
-@saw("delay(0.1)", "OffsetCommit", "kafka-python", "`commit()` took as long")
+@saw("delay(0.25)", "OffsetCommit", "kafka-python", "`commit()` took as long")
 def test_delay(broker: Broker, consumer: kafka.KafkaConsumer) -> None:
     _commit(consumer, 1)
-    rule = broker.fault(effects.delay(0.1), api="OffsetCommit")
+    rule = broker.fault(effects.delay(0.25), api="OffsetCommit")
     late = _thread(lambda: _commit(consumer, 5))
     rule.wait()
     assert _stored(broker) == 1
@@ -422,14 +422,14 @@ async def test_broken_answers(broker: Broker, effect: effects.Effect, requests: 
     "slow_reading(100_000)",
     "what follows a Produce",
     "aiokafka",
-    "`send_and_wait()` of 10 kB took a tenth of a second",
+    "`send_and_wait()` of 20 kB took two tenths of a second",
 )
 async def test_slow_reading(broker: Broker) -> None:
     producer = await _producer(broker)
     broker.fault(effects.slow_reading(100_000), api="Produce", times=1)
     await producer.send_and_wait("orders", b"value", partition=0)
     late = _count(broker, "Produce")
-    task = producer.send_and_wait("orders", bytes(10_000), partition=0)
+    task = producer.send_and_wait("orders", bytes(20_000), partition=0)
     with pytest.raises(TimeoutError):
         await late.fired(timeout=0.05)
     await task

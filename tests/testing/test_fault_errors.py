@@ -10,6 +10,10 @@ from groupkeeper.protocol.message import fields_in, layout_of
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from groupkeeper.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -361,3 +365,18 @@ def test_an_error_of_a_member_is_answered_without_a_step() -> None:
         assert client.call(4, heartbeat("m", 1)).error_code == UNKNOWN_MEMBER_ID
         joined = client.call(9, join_request())
         assert joined.error_code == 79
+
+
+def test_a_config_resource_is_a_topic_by_its_type() -> None:
+    topic, node = 2, 4
+    with wired() as (broker, client):
+        broker.fault(effects.error(DENIED.name), topic="0", may_miss=True)
+        broker.fault(effects.error(DENIED.name), topic="orders")
+        asked = [
+            DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=[])
+            for kind, name in ((node, "0"), (topic, "orders"), (topic, "payments"))
+        ]
+        answer = client.call(4, DescribeConfigsRequest(resources=asked))
+        assert [
+            (each.resource_type, each.resource_name, each.error_code) for each in answer.results
+        ] == [(node, "0", 0), (topic, "orders", DENIED), (topic, "payments", 0)]

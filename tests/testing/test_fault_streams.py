@@ -40,19 +40,17 @@ BROKEN = (Gone, ConnectionError)
 def test_a_delayed_request_is_answered_later_and_others_are_not(effect: effects.Effect) -> None:
     with wired() as (broker, client), dial(broker) as other:
         broker.fault(effect, group="h", times=1)
+        began = time.monotonic()
         client.send(8, fetch_request("g", "h"))
         assert other.call(4, ListGroupsRequest()).groups == []
-        client.socket.settimeout(0.02)
-        with pytest.raises(TimeoutError):
-            client.socket.recv(1)
-        client.socket.settimeout(5)
         assert [each.group_id for each in client.take().groups] == ["g", "h"]
+        assert time.monotonic() - began >= 0.05
         assert client.call(8, fetch_request("g", "h")).groups
 
 
 def test_an_answer_s_delay_is_after_its_effect_and_a_request_s_before() -> None:
     with wired() as (broker, client), dial(broker) as other:
-        for effect, found in ((effects.delay(0.1), {}), (effects.delay_answer(0.1), {PLACE: 1})):
+        for effect, found in ((effects.delay(0.25), {}), (effects.delay_answer(0.25), {PLACE: 1})):
             rule = broker.fault(effect, api="OffsetCommit")
             late = threading.Thread(target=commit, args=(client, {PLACE: 1}))
             late.start()
@@ -178,7 +176,7 @@ def test_what_a_client_sends_is_read_slowly() -> None:
 
 
 def test_a_slow_reader_holds_little_and_its_client_may_go() -> None:
-    with wired() as (broker, client), dial(broker, 0.05) as slow:
+    with wired() as (broker, client), dial(broker, 0.3) as slow:
         broker.fault(effects.slow_reading(10), api="ListGroups", times=1)
         slow.call(4, ListGroupsRequest())
         with pytest.raises(TimeoutError):
