@@ -4,19 +4,17 @@ from asyncio import to_thread
 from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property, partial
 from types import TracebackType
-from typing import Unpack
 
 from groupkeeper.testing.bench import Bench
 from groupkeeper.testing.broker import BlockingBroker
-from groupkeeper.testing.effects import Effect
+from groupkeeper.testing.broker_faults import AsyncBrokerFaults
 from groupkeeper.testing.group import AsyncGroup
 from groupkeeper.testing.nodes import AsyncNode
-from groupkeeper.testing.rules import Rule, When
 from groupkeeper.testing.seeding import Data, Headers, Record
 from groupkeeper.testing.time_control import TIMEOUT_S
 
 
-class AsyncBroker:
+class AsyncBroker(AsyncBrokerFaults):
     """The same broker for coroutines: what takes time is awaited."""
 
     def __init__(self, broker: BlockingBroker, bench: Bench) -> None:
@@ -181,21 +179,6 @@ class AsyncBroker:
     async def resume(self) -> None:
         """See `Broker.resume`."""
         await to_thread(self._broker.resume)
-
-    # -- faults --------------------------------------------------------------------------------
-
-    async def fault(self, effect: Effect, **when: Unpack[When]) -> Rule:
-        """See `Broker.fault`."""
-        return await to_thread(self._bench.faults.add, effect, when)
-
-    @property
-    def faults(self) -> Collection[Rule]:
-        """See `Broker.faults`."""
-        return self._bench.faults
-
-    def check_faults(self) -> None:
-        """See `Broker.check_faults`."""
-        self._broker.check_faults()
 
 
 class Broker(BlockingBroker):

@@ -4,19 +4,18 @@ from collections.abc import Collection, Iterable, Mapping
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, Self
 
 from groupkeeper.observe.log_writer import readable
 from groupkeeper.testing.bench import Bench
-from groupkeeper.testing.effects import Effect
+from groupkeeper.testing.broker_faults import BrokerFaults
 from groupkeeper.testing.group import Group
 from groupkeeper.testing.nodes import Node
-from groupkeeper.testing.rules import Rule, When
 from groupkeeper.testing.seeding import Data, Headers, Record, timed, timed_ones
 from groupkeeper.testing.time_control import TIMEOUT_S
 
 
-class BlockingBroker:
+class BlockingBroker(BrokerFaults):
     """What a `Broker` does when it is called."""
 
     def __init__(
@@ -196,29 +195,6 @@ class BlockingBroker:
         now, as `groupkeeper why` prints it. Also when the broker has crashed or was stopped.
         """
         return self._bench.sights.timeline(group_id)
-
-    # -- faults --------------------------------------------------------------------------------
-
-    def fault(self, effect: Effect, **when: Unpack[When]) -> Rule:
-        """Let something happen to requests, from now on:
-
-            broker.fault(effects.error("NOT_COORDINATOR"), api="OffsetCommit", group="g", times=2)
-
-        What a rule does not name may be anything. Groups, topics, partitions and members are those
-        that the request contains, wherever it has them. A request goes to the first rule that it
-        matches. Rules outlive crashes. One that never fired fails the test when the broker's `with`
-        statement ends. Raises WrongArgument; see `effects` and docs/testing-faults.md.
-        """
-        return self._bench.faults.add(effect, when)
-
-    @property
-    def faults(self) -> Collection[Rule]:
-        """The rules, in order."""
-        return self._bench.faults
-
-    def check_faults(self) -> None:
-        """Raises RuleNeverFired if a rule never fired, and that was not allowed."""
-        self._bench.faults.check()
 
     # -- what it is ----------------------------------------------------------------------------
 
