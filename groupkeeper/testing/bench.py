@@ -6,12 +6,14 @@
 import base64
 import secrets
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from groupkeeper.observe.log_writer import Line
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.messages.metadata import MetadataRequest
 from groupkeeper.server.server import Server
 from groupkeeper.settings.options import MEMORY, ServeOptions, format_address
 from groupkeeper.settings.table import load
@@ -21,9 +23,11 @@ from groupkeeper.testing.clock import Time
 from groupkeeper.testing.cluster import Cluster
 from groupkeeper.testing.cluster_layer import ClusterLayer
 from groupkeeper.testing.errors import BrokerDown, RequestFailed
+from groupkeeper.testing.faults import Faults
 from groupkeeper.testing.history import History
 from groupkeeper.testing.lives import Lives
 from groupkeeper.testing.presence import Presence
+from groupkeeper.testing.releases import AsRelease
 from groupkeeper.testing.running import RunningServer, Surroundings
 from groupkeeper.testing.seeding import Seeding
 from groupkeeper.testing.tap import Tap
@@ -39,6 +43,7 @@ LINES: Final = 2_000
 """Log lines that are kept."""
 OFFSETS_PARTITIONS: Final = "offsets.topic.num.partitions={}"
 """One for each node, so that a start is short; the setting can be given."""
+_METADATA_VERSION: Final = 12
 
 
 class Bench(Lives):
@@ -50,9 +55,11 @@ class Bench(Lives):
         settings: Mapping[str, Any] | None = None,
         data: Path | None = None,
         brokers: int = 1,
+        as_version: str | None = None,
     ) -> None:
-        """Raises SettingsError and RequestFailed. Nothing runs yet."""
+        """Raises SettingsError, RequestFailed and WrongArgument. Nothing runs yet."""
         super().__init__()
+        self._starting: RunningServer | None = None
         self.cluster = Cluster(brokers)
         given = (f"{key}={_text(value)}" for key, value in (settings or {}).items())
         self._settings, _ = load(None, {}, (OFFSETS_PARTITIONS.format(brokers), *given), dev=True)
@@ -70,7 +77,12 @@ class Bench(Lives):
         self.history = History(self.waits.wake, SessionLimits(*limits))
         self.transcript = Transcript(self.time.wall)
         ends = LogEnds(self.waits.wake_for_lag)
-        self.tap = Tap(self.transcript, ends, *nodes, self.presence)
+        self.faults = Faults(self)
+        self.disk_full: tuple[Callable[[], None], ...] = ()
+        """Told about calls that fail because the disk is full; empty: it is not."""
+        release = () if as_version is None else (AsRelease(as_version),)
+        around = self.transcript, *release, ends, self.faults
+        self.tap = Tap(*around, *nodes, self.presence)
         self.cluster_id = base64.urlsafe_b64encode(b"\0" + secrets.token_bytes(15)).decode()[:22]
         self._files: Files = self._new_files()
         self.seeding = Seeding(self, self.waits.wake_for_lag)
@@ -98,8 +110,15 @@ class Bench(Lives):
             self.lines.append,
             self.tap.around,
             self._created,
+            lambda: self.disk_full,
         )
-        self._running = running = RunningServer(options, of)
+        self._bury()
+        self._starting = running = RunningServer(options, of)
+        try:
+            running.start()
+        finally:
+            self._starting = None
+        self._running = running
         self.cluster.started()
         self.cluster_id = running.server.topics.cluster_id
         if self._topics:
@@ -121,10 +140,24 @@ class Bench(Lives):
 
     def stop(self) -> None:
         """End; no error if it does not run. Files on a disk are complete, memory is forgotten."""
+        self._bury()
         running, self._running = self._running, None
         if running is not None:
             (running.kill if self._data is None else running.stop)()
             self.transcript.remark("the broker was stopped")
+
+    def _bury(self) -> None:
+        """Wait until a server that a fault has crashed is gone."""
+        if self._running is not None and self._running.has_died:
+            self._running.kill()
+            self._running = None
+
+    def crash_here(self) -> None:
+        """As `crash`, on the server's loop, for a fault."""
+        running = self._running or self._starting
+        if running is not None:  # else `crash` is on its way
+            self.transcript.remark("a fault crashes the broker")
+            running.die()
 
     def crash(self) -> None:
         """End at once, as by `kill -9`: see `RunningServer.kill`. Raises BrokerDown."""
@@ -139,6 +172,7 @@ class Bench(Lives):
             raise RequestFailed("reset() empties brokers in memory, and this one has data=")
         self.crash()
         self.time.resume()
+        self.faults.clear()
         self._files = self._new_files()
         self.lines.clear()
         self.cluster.forget()
@@ -155,6 +189,22 @@ class Bench(Lives):
         if not all(port for _, port in addresses):
             raise BrokerDown("the broker has no port before its first start")
         return ",".join(map(format_address, addresses))
+
+    # -- for faults ----------------------------------------------------------------------------
+
+    @property
+    def topics_by_id(self) -> Mapping[bytes, Any]:
+        """Have names. Any: topics of the server."""
+        return self.server.topics.catalog.by_id
+
+    def described_topics(self) -> list[Any]:
+        """See `Ground.described_topics`."""
+        asked = MetadataRequest(topics=None)
+        return list(
+            self.run(
+                lambda: self.tap.ask(ApiKey.METADATA, _METADATA_VERSION, asked, behind=self.faults)
+            ).topics
+        )
 
     # -- time ----------------------------------------------------------------------------------
 

@@ -1,22 +1,22 @@
 """A Kafka broker in the process of a test: `Broker` to call, `AsyncBroker` to await."""
 
 from asyncio import to_thread, wrap_future
-from collections.abc import Collection, Iterable, Mapping
-from functools import partial
+from collections.abc import Collection, Mapping
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from groupkeeper.observe.log_writer import readable
 from groupkeeper.testing.bench import Bench
+from groupkeeper.testing.broker_faults import AsyncBrokerFaults, BrokerFaults
+from groupkeeper.testing.broker_records import AsyncBrokerRecords, BrokerRecords
+from groupkeeper.testing.broker_sight import BrokerSight
 from groupkeeper.testing.group import AsyncGroup, Group
 from groupkeeper.testing.nodes import AsyncNode, Node
-from groupkeeper.testing.seeding import Data, Headers, Record, timed, timed_ones
 from groupkeeper.testing.time_control import TIMEOUT_S
 
 
-class Broker:
+class Broker(BrokerFaults, BrokerRecords, BrokerSight):
     """A broker on a thread of its own, with a port on the loopback address.
 
         with Broker(topics={"orders": 6}) as broker:
@@ -33,14 +33,17 @@ class Broker:
         settings: Mapping[str, Any] | None = None,
         data: str | PathLike[str] | None = None,
         brokers: int = 1,
+        as_version: str | None = None,
     ) -> None:
         """`topics`: names and numbers of partitions. `settings`: as of `groupkeeper serve --dev`,
         under Kafka's names. `data`: a data directory; None keeps everything in memory. `brokers`:
-        as many nodes, with ids from 0, and a port each; see `node`.
+        as many nodes, with ids from 0, and a port each; see `node`. `as_version`: serve the
+        versions of APIs that this release of Kafka serves: 2.8, 3.9 or 4.1.
 
-        Raises SettingsError and RequestFailed. Any: the values of settings.
+        Raises SettingsError, RequestFailed and WrongArgument. Any: the values of settings.
         """
-        self._bench = Bench(topics, settings, None if data is None else Path(data), brokers)
+        where = None if data is None else Path(data)
+        self._bench = Bench(topics, settings, where, brokers, as_version)
         self.aio = AsyncBroker(self, self._bench)
 
     def __enter__(self) -> Self:
@@ -54,6 +57,8 @@ class Broker:
         trace: TracebackType | None,
     ) -> None:
         self.stop()
+        if kind is None:
+            self._bench.faults.check()
 
     async def __aenter__(self) -> "AsyncBroker":
         self.start()
@@ -65,7 +70,7 @@ class Broker:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.stop()
+        self.__exit__(kind, error, trace)
 
     # -- its life ------------------------------------------------------------------------------
 
@@ -128,88 +133,11 @@ class Broker:
         """Let time run again, from where it stands; no error if it runs."""
         self._bench.resume().result()
 
-    # -- topics, records, offsets --------------------------------------------------------------
-
-    def create_topic(
-        self, name: str, partitions: int = 1, *, configs: Mapping[str, str] | None = None
-    ) -> None:
-        """Create a topic; `configs` as {"cleanup.policy": "compact"}. Raises RequestFailed, also
-        if it exists, and BrokerDown.
-        """
-        self._bench.seeding.create_topic(name, partitions, configs or {})
-
-    def produce(
-        self,
-        topic: str,
-        value: Data,
-        *,
-        key: Data = None,
-        partition: int | None = None,
-        headers: Headers = (),
-        timestamp_ms: int | None = None,
-    ) -> Record:
-        """Append a record, and return it as it is in the log. A str stands for its UTF-8 bytes.
-
-        Without `partition`, the key decides as Kafka's clients do (murmur2), and records without
-        a key go to the partitions in turn. The time is the broker's unless it is given (Unix ms).
-        A topic that does not exist is created only by `auto.create.topics.enable`.
-        Raises RequestFailed and BrokerDown.
-        """
-        at_ms = self._bench.time.wall() if timestamp_ms is None else timestamp_ms
-        record = timed(value, key, headers, at_ms)
-        return self._bench.seeding.produce(topic, [record], partition)[0]
-
-    def produce_many(
-        self,
-        topic: str,
-        values: Iterable[Data | tuple[Data, Data]],
-        *,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-    ) -> list[Record]:
-        """Append many records, given as values or as pairs of key and value; see `produce`."""
-        at_ms = self._bench.time.wall() if timestamp_ms is None else timestamp_ms
-        return self._bench.seeding.produce(topic, timed_ones(values, at_ms), partition)
-
-    def records(self, topic: str, partition: int | None = None) -> list[Record]:
-        """All records that are in a topic now, partition after partition, decompressed, without
-        control records. Raises RequestFailed and BrokerDown.
-        """
-        return self._bench.seeding.records(topic, partition)
-
-    def committed(self, group: str) -> dict[tuple[str, int], int]:
-        """The offsets that a group has committed, by topic and partition; empty for a group that
-        does not exist. Raises RequestFailed and BrokerDown.
-        """
-        return self._bench.seeding.committed(group)
-
-    def commit(self, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
-        """Commit offsets for a group that has no members, to say where consumers begin. Raises
-        RequestFailed and BrokerDown.
-        """
-        self._bench.seeding.commit(group, offsets)
-
     # -- groups --------------------------------------------------------------------------------
 
     def group(self, group_id: str) -> Group:
         """A group, whether it exists or not: to look at, to wait for, to act on."""
         return Group(self._bench.sights, self._bench.waits, group_id)
-
-    def groups(self) -> list[str]:
-        """The ids of the groups that exist now, sorted. Raises BrokerDown."""
-        return self._bench.sights.group_ids()
-
-    def groups_seen(self) -> list[str]:
-        """The ids of the groups that something has happened to since the broker's start or reset,
-        also of those that are gone; also while it does not run.
-        """
-        return self._bench.sights.seen()
-
-    def timeline(self, group_id: str) -> str:
-        """What happened to a group since the broker's start or reset, and why, and what it does
-        now, as `groupkeeper why` prints it. Also when the broker has crashed or was stopped.
-        """
-        return self._bench.sights.timeline(group_id)
 
     # -- what it is ----------------------------------------------------------------------------
 
@@ -225,27 +153,6 @@ class Broker:
     def cluster_id(self) -> str:
         """As Metadata responses have it."""
         return self._bench.cluster_id
-
-    def transcript(
-        self,
-        *,
-        apis: Collection[str] = (),
-        clients: Collection[str] = (),
-        times: bool = True,
-    ) -> str:
-        """What clients and the broker said since its start or reset, over restarts: requests with
-        versions and fields, answers with errors by name, seconds by the broker's clock.
-
-        `apis` and `clients` (client ids) choose; without `times` the text of the same conversation
-        is the same each time, to be compared with one that was kept. Of a long conversation, the
-        end is kept, and the text says so.
-        """
-        return self._bench.transcript.text(apis, clients, times=times)
-
-    @property
-    def logs(self) -> list[str]:
-        """The last lines of the broker's log, as `groupkeeper serve` prints them."""
-        return [*map(readable(), self._bench.lines.copy())]
 
     # -- nodes ---------------------------------------------------------------------------------
 
@@ -275,11 +182,11 @@ class Broker:
         self._bench.run(lambda: self._bench.cluster.move_leader(topic, partition, to))
 
 
-class AsyncBroker:
+class AsyncBroker(AsyncBrokerFaults, AsyncBrokerRecords, BrokerSight):
     """The same broker for coroutines: what takes time is awaited."""
 
     def __init__(self, broker: Broker, bench: Bench) -> None:
-        self._broker = broker
+        self._broker = self._records = broker
         self._bench = bench
 
     @property
@@ -301,81 +208,6 @@ class AsyncBroker:
         """See `Broker.move_leader`."""
         await to_thread(self._broker.move_leader, topic, partition, to=to)
 
-    # -- groups --------------------------------------------------------------------------------
-
-    def group(self, group_id: str) -> AsyncGroup:
-        """See `Broker.group`."""
-        return AsyncGroup(self._bench.sights, self._bench.waits, group_id)
-
-    def groups(self) -> list[str]:
-        """See `Broker.groups`."""
-        return self._bench.sights.group_ids()
-
-    def timeline(self, group_id: str) -> str:
-        """See `Broker.timeline`."""
-        return self._bench.sights.timeline(group_id)
-
-    def transcript(
-        self,
-        *,
-        apis: Collection[str] = (),
-        clients: Collection[str] = (),
-        times: bool = True,
-    ) -> str:
-        """See `Broker.transcript`."""
-        return self._broker.transcript(apis=apis, clients=clients, times=times)
-
-    @property
-    def logs(self) -> list[str]:
-        """See `Broker.logs`."""
-        return self._broker.logs
-
-    # -- topics, records, offsets: as of `Broker`, on a thread --------------------------------
-
-    async def create_topic(
-        self, name: str, partitions: int = 1, *, configs: Mapping[str, str] | None = None
-    ) -> None:
-        """See `Broker.create_topic`."""
-        await to_thread(self._broker.create_topic, name, partitions, configs=configs)
-
-    async def produce(
-        self,
-        topic: str,
-        value: Data,
-        *,
-        key: Data = None,
-        partition: int | None = None,
-        headers: Headers = (),
-        timestamp_ms: int | None = None,
-    ) -> Record:
-        """See `Broker.produce`."""
-        produce = partial(self._broker.produce, headers=headers, timestamp_ms=timestamp_ms)
-        return await to_thread(produce, topic, value, key=key, partition=partition)
-
-    async def produce_many(
-        self,
-        topic: str,
-        values: Iterable[Data | tuple[Data, Data]],
-        *,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-    ) -> list[Record]:
-        """See `Broker.produce_many`."""
-        many = partial(self._broker.produce_many, timestamp_ms=timestamp_ms)
-        return await to_thread(many, topic, values, partition=partition)
-
-    async def records(self, topic: str, partition: int | None = None) -> list[Record]:
-        """See `Broker.records`."""
-        return await to_thread(self._broker.records, topic, partition)
-
-    async def committed(self, group: str) -> dict[tuple[str, int], int]:
-        """See `Broker.committed`."""
-        return await to_thread(self._broker.committed, group)
-
-    async def commit(self, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
-        """See `Broker.commit`."""
-        await to_thread(self._broker.commit, group, offsets)
-
     # -- time ----------------------------------------------------------------------------------
 
     async def advance(
@@ -396,3 +228,9 @@ class AsyncBroker:
     async def resume(self) -> None:
         """See `Broker.resume`."""
         await wrap_future(self._bench.resume())
+
+    # -- groups --------------------------------------------------------------------------------
+
+    def group(self, group_id: str) -> AsyncGroup:
+        """See `Broker.group`."""
+        return AsyncGroup(self._bench.sights, self._bench.waits, group_id)
