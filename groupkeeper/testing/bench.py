@@ -161,6 +161,7 @@ class Bench(Lives):
         """As `crash`, on the server's loop, for a fault."""
         running = self._running or self._starting
         if running is not None:  # else `crash` is on its way
+            self.transcript.remark("a fault crashes the broker")
             running.die()
 
     def crash(self) -> None:
