@@ -284,7 +284,8 @@ def _after_fork() -> None:
 
 atexit.register(flush)
 # Before a fork, too: a module that the thread is importing would stay half imported in the child.
-os.register_at_fork(before=flush, after_in_child=_after_fork)
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(before=flush, after_in_child=_after_fork)
 
 
 def shows(level: str) -> bool:

@@ -7,6 +7,7 @@ import asyncio
 import gc
 import signal
 import time
+from collections.abc import Callable
 from functools import partial
 
 from groupkeeper.observe import logs
@@ -54,9 +55,7 @@ def _world(options: ServeOptions) -> World | None:
 
 async def _serve(server: Server, options: ServeOptions) -> int:
     stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopped.set)
+    _on_signals(stopped.set)
     await server.start()
     http: HttpPort | None = None
     http_at = "off"
@@ -90,6 +89,16 @@ async def _serve(server: Server, options: ServeOptions) -> int:
         return exit_with(f"the disk cannot be trusted any more: {server.failed.result()}")
     await server.stop()
     return 0
+
+
+def _on_signals(stop: Callable[[], None]) -> None:
+    """Call `stop` on the running loop at SIGTERM and SIGINT."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        try:
+            loop.add_signal_handler(number, stop)
+        except NotImplementedError:  # Windows
+            signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop))
 
 
 def _kafka(server: Server) -> str:

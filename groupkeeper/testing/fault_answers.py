@@ -97,6 +97,7 @@ def answer_with(hit: Hit, split: Split, make: Make) -> None:
     unanswered = hit.key == ApiKey.PRODUCE and not exchange.request.acks
 
     def merged(answer: Answer) -> Answer:
+        hit.count()
         if unanswered:  # As a Kafka broker, which has no other way to tell the producer.
             exchange.call.sender.close()
             return None
@@ -130,6 +131,7 @@ class Loading(Effect):
 
     def apply(self, hit: Hit) -> None:
         if hit.key == ApiKey.HEARTBEAT:  # as Kafka: nobody is to rejoin because of it
+            hit.count()
             hit.exchange.answer(HeartbeatResponse())
         else:
             answer_with_error(hit, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
@@ -227,6 +229,7 @@ class StaleGeneration(Effect):
         def make_stale(answer: Answer) -> Answer:
             if answer.error_code:
                 return answer
+            hit.count()
             answer = copy(answer)
             answer.generation_id -= 1
             return answer

@@ -17,16 +17,15 @@ class Crash(Effect):
         return f"crash_{'when' if self.when_durable else 'before'}_durable()"
 
     def apply(self, hit: Hit) -> None:
-        if not self.when_durable:
-            hit.bench.crash_here()
-            return
-
-        # An answer leaves when all that was written for it is durable.
         def crash(_: Answer) -> None:
             hit.bench.crash_here()
+            hit.count()  # now `restart` knows that it has crashed
 
-        hit.exchange.on_answer(crash)
-        hit.proceed()
+        if self.when_durable:  # an answer leaves when all that was written for it is durable
+            hit.exchange.on_answer(crash)
+            hit.proceed()
+        else:
+            crash(None)
 
 
 @dataclass(frozen=True, repr=False)

@@ -30,6 +30,7 @@ class Delay(Effect):
 
     def apply(self, hit: Hit) -> None:
         asyncio.get_running_loop().call_later(self.seconds, hit.proceed)
+        hit.count()
 
 
 @dataclass(frozen=True, repr=False)
@@ -43,6 +44,7 @@ class DelayAnswer(Effect):
         def later(answer: Answer) -> None:
             loop = asyncio.get_running_loop()
             loop.call_later(self.seconds, hit.exchange.answer, answer)
+            hit.count()
 
         hit.exchange.on_answer(later)
         hit.proceed()
@@ -57,8 +59,10 @@ class Drop(Effect):
 
     def apply(self, hit: Hit) -> None:
         if self.handled:
-            hit.exchange.on_answer(lambda _: None)
+            hit.exchange.on_answer(lambda _: hit.count())
             hit.proceed()
+        else:
+            hit.count()
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,7 +76,7 @@ class LosePlan(Effect):
         return bool(hit.exchange.request.assignments)
 
     def apply(self, hit: Hit) -> None:
-        """Nothing happens to it."""
+        hit.count()
 
 
 @dataclass(frozen=True, repr=False)
@@ -83,15 +87,15 @@ class Close(Effect):
     handled: bool = False
 
     def apply(self, hit: Hit) -> None:
-        if not self.handled:
-            hit.exchange.call.sender.close()
-            return
-
         def close(_: Answer) -> None:
+            hit.count()
             hit.exchange.call.sender.close()
 
-        hit.exchange.on_answer(close)
-        hit.proceed()
+        if self.handled:
+            hit.exchange.on_answer(close)
+            hit.proceed()
+        else:
+            close(None)
 
 
 @dataclass(frozen=True, repr=False)
@@ -104,6 +108,7 @@ class HalfOpen(Effect):
         transport = hit.exchange.call.sender.transport
         if transport is not None:
             transport.pause_reading()
+        hit.count()
 
 
 class _BytesChanged:
@@ -129,6 +134,7 @@ class Truncated(Effect):
 
     def apply(self, hit: Hit) -> None:
         def send(call: Call, frame: bytes) -> None:
+            hit.count()
             call.sender.answered_in_bytes(call, frame[: int(len(frame) * self.keep)])
             call.sender.close()
 
@@ -154,6 +160,7 @@ class Damaged(Effect):
             body = range(HEAD_BYTES, len(frame))
             for at in choose.sample(body, min(self.count, len(body))):
                 damaged[at] ^= choose.randrange(1, 256)
+            hit.count()
             call.sender.answered_in_bytes(call, bytes(damaged))
 
         hit.exchange.reply_to = _BytesChanged(hit.exchange.call, send)
@@ -172,6 +179,7 @@ class Throttle(Effect):
 
     def apply(self, hit: Hit) -> None:
         def tell(answer: Answer) -> Answer:
+            hit.count()
             hit.bench.faults.mute(hit.exchange.caller.peer.link, self.ms / 1000)
             if not hasattr(answer, "throttle_time_ms"):
                 return answer
@@ -199,6 +207,7 @@ class HoldJoins(Effect):
 
     def apply(self, hit: Hit) -> None:
         self.held.append((asyncio.get_running_loop(), hit.proceed))
+        hit.count()
 
     def disarm(self, bench: Ground) -> None:
         for loop, proceed in self.held:
@@ -217,6 +226,7 @@ class SlowReading(Effect):
         transport = hit.exchange.call.sender.transport
         if transport is not None and not isinstance(transport.get_protocol(), SlowReader):
             transport.set_protocol(SlowReader(transport, self.bytes_per_s))
+        hit.count()
         hit.proceed()
 
 

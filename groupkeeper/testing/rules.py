@@ -86,6 +86,10 @@ class Hit:
     def wanted(self) -> Wanted:
         return self.rule.wanted
 
+    def count(self) -> None:
+        """Count that the fault has happened."""
+        self.rule.hit()
+
 
 @dataclass(frozen=True, repr=False)
 class Effect:
@@ -116,7 +120,9 @@ class Effect:
         return True
 
     def apply(self, hit: Hit) -> None:
-        """Do it: call `hit.proceed` or not, answer, or close. On the broker's loop."""
+        """Do it: call `hit.proceed` or not, answer, or close; and `hit.count` when it happens,
+        before a client can see it. On the broker's loop.
+        """
         raise NotImplementedError
 
 
@@ -172,7 +178,7 @@ class Rule:
         self._keys = _keys_of(effect, wanted, when)
         self._random = Random(when.seed)  # noqa: S311  # the same in every run
         self._most = 1 if when.nth is not None and when.times is None else when.times
-        self._matched = self._hits = 0
+        self._matched = self._begun = self._hits = 0
         self._changed = threading.Condition()
         self._waiting: list[tuple[int, Future[None]]] = []
 
@@ -189,7 +195,7 @@ class Rule:
 
     @property
     def hits(self) -> int:
-        """How often it fired."""
+        """How often the fault has happened. What happens to an answer counts when that is there."""
         return self._hits
 
     def wait(self, hits: int = 1, timeout: float = WAIT_S) -> None:
@@ -250,18 +256,18 @@ class Rule:
             exchange.key in self._keys
             and (when.versions is None or when.versions[0] <= version <= when.versions[1])
             and (when.client_id is None or when.client_id == exchange.caller.peer.client_id)
-            and (self._most is None or self._hits < self._most)
+            and (self._most is None or self._begun < self._most)
         )
 
     def fires(self) -> bool:
-        """Count a request that matches; whether it is one that the fault happens to."""
+        """Count a request that matches; whether it is one that the fault is to happen to."""
         self._matched += 1
         if self._when.nth is not None and self._matched < self._when.nth:
             return False
         probability = self._when.probability
         if probability is not None and self._random.random() >= probability:
             return False
-        self.hit()
+        self._begun += 1
         return True
 
     def hit(self) -> None:

@@ -14,11 +14,6 @@ from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorRequest
 from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from groupkeeper.protocol.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
 from groupkeeper.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from groupkeeper.protocol.registry import APIS
 from groupkeeper.protocol.types import ArrayOf, StructOf
@@ -37,6 +32,7 @@ from tests.testing.wired import (
     commit,
     committed,
     dial,
+    ends,
     metadata_request,
     produce_request,
     wired,
@@ -123,7 +119,7 @@ def test_a_produce_appends_all_but_the_matched_partition() -> None:
             for topic in answer.responses
             for each in topic.partition_responses
         ] == [("orders", 0, 0, 0), ("orders", 1, 6, -1), ("orders", 2, 0, 0), ("payments", 0, 0, 0)]
-        assert _ends(client) == {0: 1, 1: 0, 2: 1}
+        assert ends(client) == {0: 1, 1: 0, 2: 1}
 
 
 def test_a_produce_without_acks_ends_the_connection_as_in_kafka() -> None:
@@ -133,14 +129,7 @@ def test_a_produce_without_acks_ends_the_connection_as_in_kafka() -> None:
         with pytest.raises((Gone, ConnectionError)):
             client.read_frame()
         with dial(broker) as other:
-            assert _ends(other) == {0: 1, 1: 0, 2: 0}
-
-
-def _ends(client: Any) -> dict[int, int]:
-    partitions = [ListOffsetsPartition(partition_index=at, timestamp=-1) for at in range(3)]
-    topics = [ListOffsetsTopic(name="orders", partitions=partitions)]
-    answer = client.call(5, ListOffsetsRequest(replica_id=-1, topics=topics))
-    return {each.partition_index: each.offset for each in answer.topics[0].partitions}
+            assert ends(other) == {0: 1, 1: 0, 2: 0}
 
 
 def test_a_fetch_answers_at_once_with_the_error_and_the_records_of_the_others() -> None:
@@ -178,7 +167,7 @@ def test_a_session_error_is_that_of_the_whole_fetch() -> None:
 def test_list_offsets_has_the_error_of_one_partition() -> None:
     with wired() as (broker, client):
         broker.fault(effects.error(DENIED.name), api="ListOffsets", partition=1)
-        assert _ends(client) == {0: 0, 1: -1, 2: 0}
+        assert ends(client) == {0: 0, 1: -1, 2: 0}
 
 
 @pytest.mark.parametrize(("group", "where"), [("b", "group"), (None, "partition")])

@@ -20,7 +20,14 @@ from tests.support.requests import (
     sync_request,
 )
 from tests.support.wire import Gone, frame
-from tests.testing.wired import commit, committed, dial, metadata_request, wired
+from tests.testing.wired import (
+    commit,
+    committed,
+    dial,
+    metadata_request,
+    produce_request,
+    wired,
+)
 
 PLACE = ("orders", 0)
 BROKEN = (Gone, ConnectionError)
@@ -287,13 +294,16 @@ def test_a_crash_leaves_what_was_durable(data: str | None, durable: bool, tmp_pa
             assert commit(client, {PLACE: 8}) == {PLACE: 0}
 
 
-def test_a_broker_that_a_fault_has_crashed_can_be_left_alone() -> None:
+def test_a_broker_that_a_fault_has_crashed_can_be_left_alone(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     before = threading.active_count()
     with Broker(topics={"orders": 1}) as broker:
-        broker.fault(effects.crash_before_durable(), api="OffsetCommit")
+        broker.fault(effects.crash_when_durable(), api="Produce")
         with dial(broker) as client, pytest.raises(BROKEN):
-            commit(client, {PLACE: 7})
+            client.call(9, produce_request([PLACE]))
     assert threading.active_count() == before
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("data", [None, "disk"])

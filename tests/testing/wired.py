@@ -4,6 +4,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from groupkeeper.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 from groupkeeper.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from groupkeeper.protocol.messages.produce import (
     PartitionProduceData,
@@ -64,6 +69,14 @@ def produce_request(places: list[tuple[str, int]], acks: int = -1) -> ProduceReq
             for topic in dict.fromkeys(name for name, _ in places)
         ],
     )
+
+
+def ends(client: Client) -> dict[int, int]:
+    """The next offset of each partition of `orders`; -1 where that is an error."""
+    partitions = [ListOffsetsPartition(partition_index=at, timestamp=-1) for at in range(3)]
+    topics = [ListOffsetsTopic(name="orders", partitions=partitions)]
+    answer = client.call(5, ListOffsetsRequest(replica_id=-1, topics=topics))
+    return {each.partition_index: each.offset for each in answer.topics[0].partitions}
 
 
 def metadata_request(*topics: str) -> MetadataRequest:
