@@ -307,3 +307,8 @@ def test_data_on_a_disk_is_not_reset(tmp_path: Path) -> None:
         broker.restart()
     finally:
         bench.stop()
+
+
+def test_the_page_has_every_route() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "testing-control.md").read_text(encoding="utf-8")
+    assert [route.path for route in ROUTES if f"`{route.path}`" not in page] == []
