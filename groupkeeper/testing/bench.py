@@ -158,6 +158,7 @@ class Bench(Lives):
     def crash_here(self) -> None:
         """As `crash`, on the server's loop, for a fault."""
         if self._running is not None:  # else `crash` is on its way
+            self.transcript.remark("a fault crashes the broker")
             self._running.die()
 
     def crash(self) -> None:
