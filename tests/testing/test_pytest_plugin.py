@@ -301,6 +301,26 @@ def test_a_failure_after_a_crash_shows_what_was(suite: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["*group billing*", "*generation 2*", "*-- the broker crashed"])
 
 
+def test_a_failure_after_a_fault_that_crashes_shows_what_was(suite: pytest.Pytester) -> None:
+    result = run(
+        suite,
+        """
+        from groupkeeper.testing import effects
+        from tests.support.raw_member import member, settle
+
+        def test(kafka_broker):
+            kafka_broker.fault(effects.crash_before_durable(), api="OffsetCommit")
+            with member(kafka_broker, "lea") as lea:
+                settle(lea)
+                lea.commit(5)
+        """,
+    )
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["*group billing -*", "*rebalance to generation 1*", "*-- a fault crashes the broker"]
+    )
+
+
 def test_a_test_that_passes_shows_nothing(suite: pytest.Pytester) -> None:
     result = run(suite, FAILING.replace("assert 0", "pass"))
     result.assert_outcomes(passed=1)
