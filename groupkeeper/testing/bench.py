@@ -6,37 +6,41 @@
 import base64
 import secrets
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from groupkeeper.observe.log_writer import Line
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.messages.metadata import MetadataRequest
 from groupkeeper.server.server import Server
-from groupkeeper.settings.options import MEMORY, ServeOptions, format_address
-from groupkeeper.settings.table import load
+from groupkeeper.settings.options import MEMORY, Address, Listen, ServeOptions, format_address
+from groupkeeper.settings.table import Settings, load
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.memory_files import MemoryFiles
 from groupkeeper.testing.clock import Time
-from groupkeeper.testing.cluster import Cluster
+from groupkeeper.testing.cluster import ANY_PORT, Cluster
 from groupkeeper.testing.cluster_layer import ClusterLayer
 from groupkeeper.testing.errors import BrokerDown, RequestFailed
+from groupkeeper.testing.faults import Faults
 from groupkeeper.testing.history import History
 from groupkeeper.testing.lives import Lives
 from groupkeeper.testing.presence import Presence
+from groupkeeper.testing.releases import AsRelease
 from groupkeeper.testing.running import RunningServer, Surroundings
 from groupkeeper.testing.seeding import Seeding
 from groupkeeper.testing.tap import Tap
 from groupkeeper.testing.time_control import TimeControl
+from groupkeeper.testing.transcript import Transcript
 from groupkeeper.testing.views import Sights
 from groupkeeper.testing.waiting import LogEnds, Waits
 from groupkeeper.why.rounds import SessionLimits
-
-T = TypeVar("T")
 
 LINES: Final = 2_000
 """Log lines that are kept."""
 OFFSETS_PARTITIONS: Final = "offsets.topic.num.partitions={}"
 """One for each node, so that a start is short; the setting can be given."""
+_METADATA_VERSION: Final = 12
 
 
 class Bench(Lives):
@@ -45,19 +49,26 @@ class Bench(Lives):
     def __init__(
         self,
         topics: Mapping[str, int] | None = None,
-        settings: Mapping[str, Any] | None = None,
+        settings: Mapping[str, Any] | Settings | None = None,
         data: Path | None = None,
         brokers: int = 1,
+        as_version: str | None = None,
+        listeners: Sequence[Listen] = (ANY_PORT,),
     ) -> None:
-        """Raises SettingsError and RequestFailed. Nothing runs yet."""
+        """`listeners`: see `Cluster`. Raises SettingsError, RequestFailed and WrongArgument.
+        Nothing runs yet.
+        """
         super().__init__()
-        self.cluster = Cluster(brokers)
-        given = (f"{key}={_text(value)}" for key, value in (settings or {}).items())
-        self._settings, _ = load(None, {}, (OFFSETS_PARTITIONS.format(brokers), *given), dev=True)
+        self.cluster = Cluster(brokers, listeners)
+        self._settings = settings if isinstance(settings, Settings) else _read(settings, brokers)
         self._topics = dict(topics or {})
         self._data = data
         self.time = Time()
         self.lines: deque[Line] = deque(maxlen=LINES)
+        self.faults = Faults(self)
+        self.disk_full: tuple[Callable[[], None], ...] = ()
+        """Told about calls that fail because the disk is full; empty: it is not."""
+        release = () if as_version is None else (AsRelease(as_version),)
         self.presence = Presence()
         nodes = [ClusterLayer(self.cluster)] if brokers > 1 else []
         self.waits = Waits(self)
@@ -66,8 +77,9 @@ class Bench(Lives):
             self._settings.group_max_session_timeout_ms,
         )
         self.history = History(self.waits.wake, SessionLimits(*limits))
+        self.transcript = Transcript(self.time.wall)
         ends = LogEnds(self.waits.wake_for_lag)
-        self.tap = Tap(ends, *nodes, self.presence)
+        self.tap = Tap(self.transcript, *release, self.faults, ends, *nodes, self.presence)
         self.cluster_id = base64.urlsafe_b64encode(b"\0" + secrets.token_bytes(15)).decode()[:22]
         self._files: Files = self._new_files()
         self.seeding = Seeding(self, self.waits.wake_for_lag)
@@ -81,23 +93,22 @@ class Bench(Lives):
 
     def start(self) -> None:
         """Start, on the files that are there. Raises StorageError and OSError."""
-        options = ServeOptions(
-            self._data or MEMORY,
-            listeners=self.cluster.listeners,
-            http=None,
-            dev=True,
-            memory=self._data is None,
-            settings=self._settings,
-        )
         of = Surroundings(
             self._files,
             self.time,
             self.cluster_id,
-            self.lines.append,
+            self._keep,
             self.tap.around,
             self._created,
+            lambda: self.disk_full,
         )
-        self._running = running = RunningServer(options, of)
+        self._bury()
+        self._running = running = RunningServer(self._options(), of)
+        try:
+            running.start()
+        except BaseException:
+            self._running = None
+            raise
         self.cluster.started()
         self.cluster_id = running.server.topics.cluster_id
         if self._topics:
@@ -106,11 +117,25 @@ class Bench(Lives):
             except RequestFailed:
                 self.stop()
                 raise
-
         self.soon(lambda: self.waits.wake(None))
+
+    def _options(self) -> ServeOptions:
+        return ServeOptions(
+            self._data or MEMORY,
+            listeners=tuple(self.cluster.listeners),
+            http=None,
+            dev=True,
+            memory=self._data is None,
+            settings=self._settings,
+        )
+
+    def _keep(self, line: Line) -> None:
+        """Take a line of the log. Any thread may call."""
+        self.lines.append(line)
 
     def _created(self, server: Server) -> None:
         """Told about every server before it starts."""
+        self.transcript.remark("the broker starts")
         self.cluster.server = server
         self.time_control.created(server)
         self.history.begin_life()
@@ -118,15 +143,29 @@ class Bench(Lives):
 
     def stop(self) -> None:
         """End; no error if it does not run. Files on a disk are complete, memory is forgotten."""
+        self._bury()
         running, self._running = self._running, None
         if running is not None:
             (running.kill if self._data is None else running.stop)()
+            self.transcript.remark("the broker was stopped")
+
+    def _bury(self) -> None:
+        """Wait until a server that a fault has crashed is gone."""
+        if self._running is not None and self._running.has_died:
+            self._running.kill()
+            self._running = None
+
+    def crash_here(self) -> None:
+        """As `crash`, on the server's loop, for a fault."""
+        if self._running is not None:  # else `crash` is on its way
+            self._running.die()
 
     def crash(self) -> None:
         """End at once, as by `kill -9`: see `RunningServer.kill`. Raises BrokerDown."""
         running = self.running
         self._running = None
         running.kill()
+        self.transcript.remark("the broker crashed")
 
     def reset(self) -> None:
         """Begin anew with nothing but the topics of the start. Raises BrokerDown, RequestFailed."""
@@ -136,9 +175,11 @@ class Bench(Lives):
         self.time.reset()
         self._files = self._new_files()
         self.lines.clear()
+        self.faults.clear()
         self.cluster.forget()
         self.seeding.clear()
         self.history.clear()
+        self.transcript.clear()
         self.start()
 
     @property
@@ -149,6 +190,36 @@ class Bench(Lives):
         if not all(port for _, port in addresses):
             raise BrokerDown("the broker has no port before its first start")
         return ",".join(map(format_address, addresses))
+
+    # -- for faults ----------------------------------------------------------------------------
+
+    @property
+    def address(self) -> Address:
+        """Of the first node that runs."""
+        return self.cluster.address(self.cluster.up[0])
+
+    @property
+    def topics_by_id(self) -> Mapping[bytes, Any]:
+        """Have names. Any: topics of the server."""
+        return self.server.topics.catalog.by_id
+
+    @property
+    def node_id(self) -> int:
+        """The server's."""
+        return int(self.server.about()["node"])
+
+    def described_topics(self) -> list[Any]:
+        """See `Ground.described_topics`."""
+        running = self.running
+        asked = self.tap.ask(ApiKey.METADATA, _METADATA_VERSION, MetadataRequest(topics=None))
+        return list(running.later(asked).result().topics)
+
+
+def _read(settings: Mapping[str, Any] | None, brokers: int) -> Settings:
+    """Raises SettingsError. Any: values of settings."""
+    given = (f"{key}={_text(value)}" for key, value in (settings or {}).items())
+    found, _ = load(None, {}, (OFFSETS_PARTITIONS.format(brokers), *given), dev=True)
+    return found
 
 
 def _text(value: Any) -> str:
