@@ -4,8 +4,9 @@ Groups, offsets and records are those of the server; time, faults and restarts a
 the test. See docs/testing-your-consumers.md.
 """
 
+from groupkeeper.settings.table import SettingsError
 from groupkeeper.testing import effects
-from groupkeeper.testing.broker import AsyncBroker, Broker
+from groupkeeper.testing.async_broker import AsyncBroker, Broker
 from groupkeeper.testing.errors import (
     BrokerDown,
     RequestFailed,
@@ -34,6 +35,7 @@ __all__ = [
     "Round",
     "Rule",
     "RuleNeverFired",
+    "SettingsError",
     "WaitTimedOut",
     "WrongArgument",
     "effects",

@@ -1,31 +1,23 @@
-"""A Kafka broker in the process of a test: `Broker` to call, `AsyncBroker` to await."""
+"""A Kafka broker in the process of a test, to be called: `Broker` without its coroutines."""
 
-from asyncio import to_thread, wrap_future
 from collections.abc import Collection, Iterable, Mapping
-from functools import partial
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from groupkeeper.observe.log_writer import readable
 from groupkeeper.testing.bench import Bench
-from groupkeeper.testing.broker_faults import AsyncBrokerFaults, BrokerFaults
-from groupkeeper.testing.group import AsyncGroup, Group
-from groupkeeper.testing.nodes import AsyncNode, Node
+from groupkeeper.testing.effects import Effect
+from groupkeeper.testing.group import Group
+from groupkeeper.testing.nodes import Node
+from groupkeeper.testing.rules import Rule, When
 from groupkeeper.testing.seeding import Data, Headers, Record, timed, timed_ones
 from groupkeeper.testing.time_control import TIMEOUT_S
 
 
-class Broker(BrokerFaults):
-    """A broker on a thread of its own, with a port on the loopback address.
-
-        with Broker(topics={"orders": 6}) as broker:
-            consumer = KafkaConsumer("orders", bootstrap_servers=broker.bootstrap_servers)
-
-    In a coroutine, `async with Broker(...) as broker` gives an `AsyncBroker`; `broker.aio` is that
-    of a broker that runs.
-    """
+class BlockingBroker:
+    """What a `Broker` does when it is called."""
 
     def __init__(
         self,
@@ -45,7 +37,6 @@ class Broker(BrokerFaults):
         """
         where = None if data is None else Path(data)
         self._bench = Bench(topics, settings, where, brokers, as_version)
-        self.aio = AsyncBroker(self, self._bench)
 
     def __enter__(self) -> Self:
         self.start()
@@ -60,18 +51,6 @@ class Broker(BrokerFaults):
         self.stop()
         if kind is None:
             self._bench.faults.check()
-
-    async def __aenter__(self) -> "AsyncBroker":
-        self.start()
-        return self.aio
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.__exit__(kind, error, trace)
 
     # -- its life ------------------------------------------------------------------------------
 
@@ -101,38 +80,6 @@ class Broker(BrokerFaults):
         Raises RequestFailed if the broker has a data directory.
         """
         self._bench.reset()
-
-    # -- time ----------------------------------------------------------------------------------
-
-    def advance(
-        self,
-        seconds: float,
-        *,
-        silent: Collection[str] = (),
-        all: bool = False,  # noqa: A002  # reads as a sentence
-        timeout: float = TIMEOUT_S,
-    ) -> None:
-        """Move the broker's time ahead, through all that is due until then, in order: sessions,
-        rebalance timeouts, expired offsets, retention.
-
-        Members whose connection is open and whose heartbeats came until now stay, as if they went
-        on, but for those that `silent` names (by member, instance or client id; `all`: all of
-        them). When a group waits for members that stay, time waits for them, each time for
-        `timeout` real seconds at most. Of a broker that does not run, only the time moves on.
-
-        Raises TypeError, ValueError, and RequestFailed if `silent` names no member.
-        """
-        self._bench.advance(seconds, silent, all, timeout).result()
-
-    def freeze(self) -> None:
-        """Let time stand still for groups, offsets and retention; no error if it does. Requests are
-        answered, and Fetch requests wait, as ever.
-        """
-        self._bench.freeze().result()
-
-    def resume(self) -> None:
-        """Let time run again, from where it stands; no error if it runs."""
-        self._bench.resume().result()
 
     # -- topics, records, offsets --------------------------------------------------------------
 
@@ -195,6 +142,38 @@ class Broker(BrokerFaults):
         """
         self._bench.seeding.commit(group, offsets)
 
+    # -- time ----------------------------------------------------------------------------------
+
+    def advance(
+        self,
+        seconds: float,
+        *,
+        silent: Collection[str] = (),
+        all: bool = False,  # noqa: A002  # reads as a sentence
+        timeout: float = TIMEOUT_S,
+    ) -> None:
+        """Move the broker's time ahead, through all that is due until then, in order: sessions,
+        rebalance timeouts, expired offsets, retention.
+
+        Members whose connection is open and whose heartbeats came until now stay, as if they went
+        on, but for those that `silent` names (by member, instance or client id; `all`: all of
+        them). When a group waits for members that stay, time waits for them, each time for
+        `timeout` real seconds at most. Of a broker that does not run, only the time moves on.
+
+        Raises TypeError, ValueError, and RequestFailed if `silent` names no member.
+        """
+        self._bench.time_control.advance(seconds, silent, all, timeout)
+
+    def freeze(self) -> None:
+        """Let time stand still for groups, offsets and retention; no error if it does. Requests are
+        answered, and Fetch requests wait, as ever.
+        """
+        self._bench.time_control.freeze()
+
+    def resume(self) -> None:
+        """Let time run again, from where it stands; no error if it runs."""
+        self._bench.time_control.resume()
+
     # -- groups --------------------------------------------------------------------------------
 
     def group(self, group_id: str) -> Group:
@@ -205,11 +184,40 @@ class Broker(BrokerFaults):
         """The ids of the groups that exist now, sorted. Raises BrokerDown."""
         return self._bench.sights.group_ids()
 
+    def groups_seen(self) -> list[str]:
+        """The ids of the groups that something has happened to since the broker's start or reset,
+        also of those that are gone; also while it does not run.
+        """
+        return self._bench.sights.seen()
+
     def timeline(self, group_id: str) -> str:
         """What happened to a group since the broker's start or reset, and why, and what it does
         now, as `groupkeeper why` prints it. Also when the broker has crashed or was stopped.
         """
         return self._bench.sights.timeline(group_id)
+
+    # -- faults --------------------------------------------------------------------------------
+
+    def fault(self, effect: Effect, **when: Unpack[When]) -> Rule:
+        """Let something happen to requests, from now on:
+
+            broker.fault(effects.error("NOT_COORDINATOR"), api="OffsetCommit", group="g", times=2)
+
+        What a rule does not name may be anything. Groups, topics, partitions and members are those
+        that the request contains, wherever it has them. A request goes to the first rule that it
+        matches. Rules outlive crashes. One that never fired fails the test when the broker's `with`
+        statement ends. Raises WrongArgument; see `effects` and docs/testing-faults.md.
+        """
+        return self._bench.faults.add(effect, when)
+
+    @property
+    def faults(self) -> Collection[Rule]:
+        """The rules, in order."""
+        return self._bench.faults
+
+    def check_faults(self) -> None:
+        """Raises RuleNeverFired if a rule never fired, and that was not allowed."""
+        self._bench.faults.check()
 
     # -- what it is ----------------------------------------------------------------------------
 
@@ -226,6 +234,22 @@ class Broker(BrokerFaults):
         """As Metadata responses have it."""
         return self._bench.cluster_id
 
+    def transcript(
+        self,
+        *,
+        apis: Collection[str] = (),
+        clients: Collection[str] = (),
+        times: bool = True,
+    ) -> str:
+        """What clients and the broker said since its start or reset, over restarts: requests with
+        versions and fields, answers with errors by name, seconds by the broker's clock.
+
+        `apis` and `clients` (client ids) choose; without `times` the text of the same conversation
+        is the same each time, to be compared with one that was kept. Of a long conversation, the
+        end is kept, and the text says so.
+        """
+        return self._bench.transcript.text(apis, clients, times=times)
+
     @property
     def logs(self) -> list[str]:
         """The last lines of the broker's log, as `groupkeeper serve` prints them."""
@@ -236,6 +260,11 @@ class Broker(BrokerFaults):
     def node(self, node_id: int) -> Node:
         """One of `brokers=`, by its id from 0. Raises RequestFailed if there is none."""
         return Node(self._bench, node_id)
+
+    @property
+    def nodes(self) -> list[Node]:
+        """All, whether they run or not."""
+        return [Node(self._bench, node_id) for node_id in range(self._bench.cluster.size)]
 
     def coordinator(self, group: str) -> int:
         """The id of the node that coordinates a group. Raises BrokerDown."""
@@ -257,111 +286,3 @@ class Broker(BrokerFaults):
     def move_leader(self, topic: str, partition: int, *, to: int) -> None:
         """Let another node lead a partition, in a new leader epoch. Raises as above."""
         self._bench.run(lambda: self._bench.cluster.move_leader(topic, partition, to))
-
-
-class AsyncBroker(AsyncBrokerFaults):
-    """The same broker for coroutines: what takes time is awaited."""
-
-    def __init__(self, broker: Broker, bench: Bench) -> None:
-        self._broker = broker
-        self._bench = bench
-
-    @property
-    def bootstrap_servers(self) -> str:
-        """See `Broker.bootstrap_servers`."""
-        return self._broker.bootstrap_servers
-
-    # -- nodes ---------------------------------------------------------------------------------
-
-    def node(self, node_id: int) -> AsyncNode:
-        """See `Broker.node`."""
-        return AsyncNode(self._broker.node(node_id))
-
-    async def move_coordinator(self, group: str, *, to: int) -> None:
-        """See `Broker.move_coordinator`."""
-        await to_thread(self._broker.move_coordinator, group, to=to)
-
-    async def move_leader(self, topic: str, partition: int, *, to: int) -> None:
-        """See `Broker.move_leader`."""
-        await to_thread(self._broker.move_leader, topic, partition, to=to)
-
-    # -- groups --------------------------------------------------------------------------------
-
-    def group(self, group_id: str) -> AsyncGroup:
-        """See `Broker.group`."""
-        return AsyncGroup(self._bench.sights, self._bench.waits, group_id)
-
-    def groups(self) -> list[str]:
-        """See `Broker.groups`."""
-        return self._bench.sights.group_ids()
-
-    def timeline(self, group_id: str) -> str:
-        """See `Broker.timeline`."""
-        return self._bench.sights.timeline(group_id)
-
-    # -- topics, records, offsets: as of `Broker`, on a thread --------------------------------
-
-    async def create_topic(
-        self, name: str, partitions: int = 1, *, configs: Mapping[str, str] | None = None
-    ) -> None:
-        """See `Broker.create_topic`."""
-        await to_thread(self._broker.create_topic, name, partitions, configs=configs)
-
-    async def produce(
-        self,
-        topic: str,
-        value: Data,
-        *,
-        key: Data = None,
-        partition: int | None = None,
-        headers: Headers = (),
-        timestamp_ms: int | None = None,
-    ) -> Record:
-        """See `Broker.produce`."""
-        produce = partial(self._broker.produce, headers=headers, timestamp_ms=timestamp_ms)
-        return await to_thread(produce, topic, value, key=key, partition=partition)
-
-    async def produce_many(
-        self,
-        topic: str,
-        values: Iterable[Data | tuple[Data, Data]],
-        *,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-    ) -> list[Record]:
-        """See `Broker.produce_many`."""
-        many = partial(self._broker.produce_many, timestamp_ms=timestamp_ms)
-        return await to_thread(many, topic, values, partition=partition)
-
-    async def records(self, topic: str, partition: int | None = None) -> list[Record]:
-        """See `Broker.records`."""
-        return await to_thread(self._broker.records, topic, partition)
-
-    async def committed(self, group: str) -> dict[tuple[str, int], int]:
-        """See `Broker.committed`."""
-        return await to_thread(self._broker.committed, group)
-
-    async def commit(self, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
-        """See `Broker.commit`."""
-        await to_thread(self._broker.commit, group, offsets)
-
-    # -- time ----------------------------------------------------------------------------------
-
-    async def advance(
-        self,
-        seconds: float,
-        *,
-        silent: Collection[str] = (),
-        all: bool = False,  # noqa: A002  # as `Broker.advance`
-        timeout: float = TIMEOUT_S,  # noqa: ASYNC109  # bounds waits on the way, not the call
-    ) -> None:
-        """See `Broker.advance`."""
-        await wrap_future(self._bench.advance(seconds, silent, all, timeout))
-
-    async def freeze(self) -> None:
-        """See `Broker.freeze`."""
-        await wrap_future(self._bench.freeze())
-
-    async def resume(self) -> None:
-        """See `Broker.resume`."""
-        await wrap_future(self._bench.resume())

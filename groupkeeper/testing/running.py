@@ -80,7 +80,11 @@ class RunningServer:
     def _run(self, ready: "Future[None]") -> None:
         keep_lines(self._of.keep)
         self._context = copy_context()
-        self.loop = loop = asyncio.SelectorEventLoop()
+        try:
+            self.loop = loop = asyncio.SelectorEventLoop()
+        except OSError as error:  # no file descriptor is left
+            ready.set_exception(error)
+            return
         loop.set_exception_handler(self._failed)
         asyncio.set_event_loop(loop)
         try:

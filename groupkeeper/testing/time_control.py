@@ -37,7 +37,8 @@ from groupkeeper.coordinator.step import Step
 from groupkeeper.groups.driver import PartitionDriver
 from groupkeeper.server.server import Server
 from groupkeeper.testing.clock import Time
-from groupkeeper.testing.errors import RequestFailed
+from groupkeeper.testing.errors import BrokerDown, RequestFailed
+from groupkeeper.testing.lives import Lives
 from groupkeeper.testing.presence import Presence
 from groupkeeper.turns import TURN_S, when_read
 
@@ -68,6 +69,49 @@ def milliseconds(seconds: float) -> int:
 
 
 class TimeControl:
+    """Moves the time of a broker. For any thread."""
+
+    def __init__(self, lives: Lives, source: Time, presence: Presence) -> None:
+        self._lives = lives
+        self._time = source
+        self._presence = presence
+
+    def created(self, server: Server) -> None:
+        """The broker has a new server."""
+        self._mover = _Mover(self._time, self._presence, server)
+
+    def advance(
+        self, seconds: float, silent: Collection[str], everyone: bool, timeout_s: float
+    ) -> None:
+        """See `Broker.advance`."""
+        ms = milliseconds(seconds)
+        names = [silent] if isinstance(silent, str) else silent
+        if self._lives.is_up:
+            running = self._lives.running
+            self._lives.run(lambda: self._mover.advance(ms, names, everyone, timeout_s))
+            if self._lives.running is not running:  # it came to its end while the server ended
+                raise BrokerDown("the broker ended while its time was moved")
+        elif names or everyone:
+            raise BrokerDown("silent= and all= are about members, and the broker does not run")
+        else:
+            self._time.move_to(self._time.now() + ms)
+
+    def freeze(self) -> None:
+        """See `Broker.freeze`."""
+        self._change(self._time.freeze)
+
+    def resume(self) -> None:
+        """See `Broker.resume`."""
+        self._change(self._time.resume)
+
+    def _change(self, change: Callable[[], None]) -> None:
+        if self._lives.is_up:
+            self._lives.run(lambda: self._mover.change(change))
+        else:
+            change()
+
+
+class _Mover:
     """Moves the time of one server; on the thread of its loop."""
 
     def __init__(self, source: Time, presence: Presence, server: Server) -> None:
@@ -76,15 +120,10 @@ class TimeControl:
         self._server = server
         self._one_at_a_time = asyncio.Lock()
 
-    async def freeze(self) -> None:
-        """Stand still."""
+    async def change(self, change: Callable[[], None]) -> None:
+        """Let time stand still, or run, when it is not being moved."""
         async with self._one_at_a_time:
-            self._time.freeze()
-
-    async def resume(self) -> None:
-        """Run again."""
-        async with self._one_at_a_time:
-            self._time.resume()
+            change()
 
     async def advance(
         self, ms: int, silent: Collection[str], everyone: bool, timeout_s: float

@@ -275,8 +275,13 @@ class Sights:
         """What happened to the group, as `groupkeeper why` prints it, and what it does now; without
         that while no server runs.
         """
-        past = "" if self.lives.is_up else self._past(group_id)
-        return past or self.lives.run(lambda: self._timeline(group_id))
+        if not self.lives.is_up:
+            return self._past(group_id)
+        return self.lives.run(lambda: self._timeline(group_id))
+
+    def seen(self) -> list[str]:
+        """See `Broker.groups_seen`."""
+        return self._history.groups()
 
     async def look(self, group_id: str) -> GroupNow:
         """The group as it is: state, members, offsets and rounds of one moment. Raises
