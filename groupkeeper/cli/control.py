@@ -152,6 +152,13 @@ def logs(of: _Control) -> None:
     of.call("GET", "logs", lines=lambda found: iter(found["lines"]))
 
 
+@control.command()
+@passed
+def transcript(of: _Control) -> None:
+    """Print what clients and broker said."""
+    of.call("GET", "transcript", lines=lambda found: iter([found["text"]]))
+
+
 # -- time ------------------------------------------------------------------------------------------
 
 
@@ -269,6 +276,34 @@ def _group(found: Any) -> Iterator[str]:
         f"{found['group']}: {found['state']}, generation {found['generation']}, "
         f"{len(names)} members{told}, lag {found['lag']}"
     )
+
+
+@control.command()
+@click.argument("group")
+@click.argument("member")
+@passed
+def expire(of: _Control, group: str, member: str) -> None:
+    """End the session of a member (member, instance or client id) now."""
+    of.call("POST", _path("groups", group, "expire"), {"member": member}, _group)
+
+
+@control.command()
+@click.argument("group")
+@click.argument("instance")
+@passed
+def fence(of: _Control, group: str, instance: str) -> None:
+    """Let another process take the id of a static member over."""
+    of.call("POST", _path("groups", group, "fence"), {"instance": instance}, _group)
+
+
+@control.command()
+@click.argument("group")
+@click.option("--reason", help="For events and logs.")
+@passed
+def rebalance(of: _Control, group: str, reason: str | None) -> None:
+    """Force a rebalance."""
+    body = {} if reason is None else {"reason": reason}
+    of.call("POST", _path("groups", group, "rebalance"), body, _group)
 
 
 @control.command()

@@ -21,7 +21,6 @@ from groupkeeper.settings.options import (
 )
 from groupkeeper.settings.setting import INT_MAX
 from groupkeeper.settings.table import Settings, SettingsError, load
-from groupkeeper.topics.names import check_name
 
 DATA_DIR = Path("groupkeeper-data")
 LISTEN = ("127.0.0.1", 9092)
@@ -43,6 +42,10 @@ def _address(_ctx: click.Context, param: click.Parameter, text: str | None) -> A
 
 def _topics(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> dict[str, int]:
     """`NAME:PARTITIONS`, or `NAME` for one partition."""
+    if not given:
+        return {}
+    from groupkeeper.topics.names import check_name
+
     topics: dict[str, int] = {}
     for text in given:
         name, colon, count = text.partition(":")

@@ -14,7 +14,7 @@ from groupkeeper.observe.log_writer import Line
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.messages.metadata import MetadataRequest
 from groupkeeper.server.server import Server
-from groupkeeper.settings.options import MEMORY, Listen, ServeOptions, format_address
+from groupkeeper.settings.options import MEMORY, Address, Listen, ServeOptions, format_address
 from groupkeeper.settings.table import Settings, load
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.memory_files import MemoryFiles
@@ -66,10 +66,6 @@ class Bench(Lives):
         self._data = data
         self.time = Time()
         self.lines: deque[Line] = deque(maxlen=LINES)
-        self.faults = Faults(self)
-        self.disk_full: tuple[Callable[[], None], ...] = ()
-        """Told about calls that fail because the disk is full; empty: it is not."""
-        release = () if as_version is None else (AsRelease(as_version),)
         self.presence = Presence()
         nodes = [ClusterLayer(self.cluster)] if brokers > 1 else []
         self.waits = Waits(self)
@@ -80,7 +76,12 @@ class Bench(Lives):
         self.history = History(self.waits.wake, SessionLimits(*limits))
         self.transcript = Transcript(self.time.wall)
         ends = LogEnds(self.waits.wake_for_lag)
-        self.tap = Tap(self.transcript, *release, self.faults, ends, *nodes, self.presence)
+        self.faults = Faults(self)
+        self.disk_full: tuple[Callable[[], None], ...] = ()
+        """Told about calls that fail because the disk is full; empty: it is not."""
+        release = () if as_version is None else (AsRelease(as_version),)
+        around = self.transcript, *release, ends, self.faults
+        self.tap = Tap(*around, *nodes, self.presence)
         self.cluster_id = base64.urlsafe_b64encode(b"\0" + secrets.token_bytes(15)).decode()[:22]
         self._files: Files = self._new_files()
         self.seeding = Seeding(self, self.waits.wake_for_lag)
@@ -160,6 +161,7 @@ class Bench(Lives):
         """As `crash`, on the server's loop, for a fault."""
         running = self._running or self._starting
         if running is not None:  # else `crash` is on its way
+            self.transcript.remark("a fault crashes the broker")
             running.die()
 
     def crash(self) -> None:
@@ -174,7 +176,7 @@ class Bench(Lives):
         if self._data is not None:
             raise RequestFailed("reset() empties brokers in memory, and this one has data=")
         self.crash()
-        self.time.resume()
+        self.time.reset()
         self._files = self._new_files()
         self.lines.clear()
         self.faults.clear()
@@ -194,6 +196,11 @@ class Bench(Lives):
         return ",".join(map(format_address, addresses))
 
     # -- for faults ----------------------------------------------------------------------------
+
+    @property
+    def address(self) -> Address:
+        """Of the first node that runs."""
+        return self.cluster.address(self.cluster.up[0])
 
     @property
     def topics_by_id(self) -> Mapping[bytes, Any]:

@@ -47,6 +47,11 @@ def logs(broker: ServedBroker, _: Call) -> Object:
     return {"lines": broker.logs}
 
 
+def transcript(broker: ServedBroker, _: Call) -> Object:
+    """`GET /transcript`."""
+    return {"text": broker.transcript()}
+
+
 # -- time ------------------------------------------------------------------------------------------
 
 

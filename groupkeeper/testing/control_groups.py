@@ -65,6 +65,24 @@ async def wait(parts: Parts, call: Call) -> Object:
     return _group(await group.wait_until(timeout=timeout, **wanted))
 
 
+def expire(broker: ServedBroker, call: Call) -> Object:
+    """`POST /groups/G/expire`."""
+    broker.group(call.names["group"]).expire(call.body["member"])
+    return group(broker, call)
+
+
+def fence(broker: ServedBroker, call: Call) -> Object:
+    """`POST /groups/G/fence`."""
+    broker.group(call.names["group"]).fence(call.body["instance"])
+    return group(broker, call)
+
+
+def rebalance(broker: ServedBroker, call: Call) -> Object:
+    """`POST /groups/G/rebalance`."""
+    broker.group(call.names["group"]).rebalance(call.body.get("reason"))
+    return group(broker, call)
+
+
 def committed(broker: ServedBroker, call: Call) -> Object:
     """`GET /groups/G/committed`."""
     group = call.names["group"]

@@ -31,6 +31,7 @@ ROUTES: Final = (
     _post("broker/crash", broker.crash, "End the broker as by `kill -9`.", "Broker"),
     _post("broker/restart", broker.restart, "Start it again; crash it first if it runs.", "Broker"),
     _get("logs", broker.logs, "The last lines of the broker's log.", "Logs"),
+    _get("transcript", broker.transcript, "What clients and broker said.", "Transcript"),
     _post(
         "time/advance",
         broker.advance,
@@ -74,6 +75,21 @@ ROUTES: Final = (
         "What happened to a group, and why, as text.",
         "Timeline",
     ),
+    _post(
+        "groups/{group}/expire",
+        groups.expire,
+        "End the session of a member now.",
+        "Group",
+        "Expiry",
+    ),
+    _post(
+        "groups/{group}/fence",
+        groups.fence,
+        "Let another process take an instance id over.",
+        "Group",
+        "Fencing",
+    ),
+    _post("groups/{group}/rebalance", groups.rebalance, "Force a rebalance.", "Group", "Forcing"),
     _get("groups/{group}/committed", groups.committed, "Committed offsets.", "Committed"),
     _post(
         "groups/{group}/committed",

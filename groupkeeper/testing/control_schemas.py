@@ -72,6 +72,7 @@ def _of_the_broker() -> dict[str, Schema]:
             all=told(FLAG, "No member stays alive."),
             timeout_ms=_TIMEOUT,
         ),
+        "Transcript": answer(text=told(TEXT, "One line for each request and answer.")),
         "Logs": answer(lines=told(array(TEXT), "The last ones.")),
     }
 
@@ -180,6 +181,9 @@ def _of_groups() -> dict[str, Schema]:
         ),
         "Round": _round(),
         "Wait": wanted,
+        "Expiry": record(member=told(TEXT, "Member, instance or client id.")),
+        "Fencing": record(instance=told(TEXT, "`group.instance.id` of a static member.")),
+        "Forcing": optional(reason=told(TEXT, "For events and logs.")),
         "Timeline": answer(group=TEXT, text=told(TEXT, "As `groupkeeper why` prints it.")),
         "Committed": answer(group=TEXT, committed=array(_OFFSET)),
         "Commit": record(committed=array(_OFFSET)),

@@ -19,6 +19,8 @@ from groupkeeper.turns import Slices
 
 INSIDE: Final = "groupkeeper.testing"
 """Client id of requests that the test makes itself."""
+HOST: Final = "/127.0.0.1"
+"""Where they come from."""
 
 _log = Logger("testing")
 
@@ -129,11 +131,19 @@ class Tap:
             exchange.call.sender.close()
 
     async def ask(
-        self, key: int, version: int, request: Message, behind: Layer | None = None
+        self,
+        key: int,
+        version: int,
+        request: Message,
+        *,
+        peer: Peer | None = None,
+        behind: Layer | None = None,
     ) -> Answer:
-        """What the server answers the test itself. No layer sees it, or those behind one."""
+        """What the server answers the test itself, or another client that it plays. No layer sees
+        it, or only those behind one.
+        """
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        caller = Caller(version, Peer(client_id=INSIDE, host="/127.0.0.1"))
+        caller = Caller(version, peer or Peer(client_id=INSIDE, host=HOST))
         awaited: Any = _Awaited(answer)  # in place of the call of a connection
         exchange = Exchange(key, request, caller, awaited)
         depth = len(self._layers) if behind is None else self._layers.index(behind) + 1

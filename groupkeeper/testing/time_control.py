@@ -25,7 +25,6 @@ from typing import Final
 from groupkeeper.coordinator import likely
 from groupkeeper.coordinator.deadlines import Timer
 from groupkeeper.coordinator.group import Group, GroupState
-from groupkeeper.coordinator.groups import Groups
 from groupkeeper.coordinator.liveness import (
     heartbeat_interval,
     keep_alive,
@@ -146,9 +145,9 @@ class _Mover:
 
     async def _read(self) -> None:
         """Serve what clients have sent, and notice which of them are gone."""
-        read: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        when_read(self._server.turns, lambda: read.set_result(None), READ_S)
-        await read
+        read = asyncio.Event()
+        when_read(self._server.turns, read.set, READ_S)
+        await read.wait()
 
     def _members(self) -> Iterator[Member]:
         for driver in self._server.group_partitions:
@@ -308,10 +307,8 @@ class _Walk:
                         yield group.group_id, group.round, str(group.state), member_id
 
 
-def _heartbeats(
-    kept: dict[Timer, tuple[Group, Member, int]],
-) -> Callable[[Groups, Step], None]:
-    def decide(_: Groups, step: Step) -> None:
+def _heartbeats(kept: dict[Timer, tuple[Group, Member, int]]) -> Callable[[Step], None]:
+    def decide(step: Step) -> None:
         for group, member, interval_ms in kept.values():
             keep_alive(group, member, interval_ms, step)
 

@@ -33,9 +33,9 @@ def joined(client: Client, group: str = "g", **fields: Any) -> tuple[str, int]:
     return member_id, generation
 
 
-def beat(client: Client, member_id: str, generation: int, group: str = "g") -> int:
+def beat(client: Client, member_id: str, generation: int, **more: Any) -> int:
     """The error code."""
-    return int(client.call(4, heartbeat(member_id, generation, group)).error_code)
+    return int(client.call(4, heartbeat(member_id, generation, **more)).error_code)
 
 
 def members(broker: Broker, group: str = "g") -> list[str]:

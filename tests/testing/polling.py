@@ -2,15 +2,18 @@
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import Any, Final, Self
 
 from aiokafka import AIOKafkaConsumer
 from aiokafka import ConsumerRebalanceListener as AsyncListener
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaException
 from kafka import KafkaConsumer
 from kafka.consumer.subscription_state import ConsumerRebalanceListener
+
+from groupkeeper.testing import Broker
 
 BEAT_MS: Final = 50
 POLL_S: Final = 0.02
@@ -137,7 +140,9 @@ class OnConfluent(Polling):
         consumer.subscribe(["orders"], on_assign=lambda _, partitions: self._note(partitions))
         try:
             while not self._over.is_set():
-                consumer.poll(POLL_S)
+                message = consumer.poll(POLL_S)
+                if message is not None and message.error() is not None:
+                    raise KafkaException(message.error())
         finally:
             consumer.close()
 
@@ -167,3 +172,18 @@ class OnAiokafka(Polling):
 
 
 LIBRARIES: Final = (OnKafkaPython, OnConfluent, OnAiokafka)
+
+
+@contextmanager
+def gathered(broker: Broker, *libraries: Callable[..., Polling]) -> Iterator[list[Polling]]:
+    """Consumers that join one after the other, as some never recover from a first assignment
+    without metadata.
+    """
+    there: list[Polling] = []
+    with ExitStack() as stack:
+        for number, library in enumerate(libraries, 1):
+            client_id = f"consumer-{number}"
+            there.append(stack.enter_context(library(broker.bootstrap_servers, client_id)))
+            for each in there:
+                each.gets_some(6 // number)
+        yield there

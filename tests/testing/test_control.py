@@ -247,6 +247,20 @@ def test_nodes_stop_and_start_and_leaders_move(of: Controlled) -> None:
     assert "no node 2" in of.error("POST", "nodes/2/stop")[1]
 
 
+def test_members_are_expired_fenced_and_sent_to_rebalance(of: Controlled) -> None:
+    member_id = _join(of)
+    assert of.post("groups/billing/rebalance", reason="why not")["state"] == "PreparingRebalance"
+    assert of.get("groups/billing")["rounds"][-1]["reason"] == "why not"
+    assert of.error("POST", "groups/billing/fence", instance="none")[0] == 400
+    of.post("groups/billing/expire", member=member_id)
+    assert of.get("groups/billing")["members"] == []
+
+
+def test_the_conversation_is_told(of: Controlled) -> None:
+    _join(of)
+    assert "JoinGroup" in of.get("transcript")["text"]
+
+
 def test_the_log_is_told(of: Controlled) -> None:
     assert any("data is in memory" in line for line in of.get("logs")["lines"])
 
@@ -293,3 +307,8 @@ def test_data_on_a_disk_is_not_reset(tmp_path: Path) -> None:
         broker.restart()
     finally:
         bench.stop()
+
+
+def test_the_page_has_every_route() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "testing-control.md").read_text(encoding="utf-8")
+    assert [route.path for route in ROUTES if f"`{route.path}`" not in page] == []
