@@ -156,7 +156,7 @@ class WrongCoordinator(Effect):
             answer_with_error(hit, code)
             return
         cluster = hit.bench.cluster
-        own_host, own_port = cluster.address(0)
+        own_host, own_port = cluster.address(cluster.up[0])
         node_id = cluster.size if self.node_id is None else self.node_id
 
         def make(level: Level, names: Named, source: Any) -> Any:

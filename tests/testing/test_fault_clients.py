@@ -139,10 +139,10 @@ def test_half_open(broker: Broker) -> None:
     admin = kafka.KafkaAdminClient(
         bootstrap_servers=broker.bootstrap_servers, request_timeout_ms=200, retry_backoff_ms=20
     )
+    connected = _count(broker, "ApiVersions")
     broker.fault(effects.half_open(), api="ListGroups", times=1)
     with pytest.raises(KafkaRequestTimedOut):
         admin.list_groups()
-    connected = _count(broker, "ApiVersions")
     assert admin.list_groups() == []
     assert connected.hits
     admin.close()
@@ -257,10 +257,10 @@ def test_close_handled(broker: Broker) -> None:
 def test_drop(broker: Broker) -> None:
     admin = AdminClient(_quick(broker, **{"socket.timeout.ms": 300}))
     admin.list_topics(timeout=ENOUGH_S)
+    connected = _count(broker, "ApiVersions")
     broker.fault(effects.drop(), api="Metadata", times=1)
     with pytest.raises(confluent_kafka.KafkaException, match="_TIMED_OUT"):
         admin.list_topics(timeout=0.1)
-    connected = _count(broker, "ApiVersions")
     assert "orders" in _until_it_succeeds(lambda: admin.list_topics(timeout=ENOUGH_S)).topics
     assert connected.hits
 
