@@ -178,7 +178,7 @@ class RunningServer:
         """Call it on the loop soon; never if the server has ended."""
         with self._asking:
             if not self.loop.is_closed():
-                self.loop.call_soon_threadsafe(callback)
+                self.loop.call_soon_threadsafe(callback, context=self._context)
 
     def call(self, function: Callable[[], T]) -> T:
         """Call a function on the loop, and wait for what it returns or raises. Raises BrokerDown
@@ -212,7 +212,7 @@ class RunningServer:
         """End at once: nothing more is written or answered, and connections break."""
         self.files.kill()
         with suppress(RuntimeError):  # it has died, and its loop is closed
-            self.loop.call_soon_threadsafe(self._break)
+            self.loop.call_soon_threadsafe(self._break, context=self._context)
         self._thread.join()
 
     def die(self) -> None:
