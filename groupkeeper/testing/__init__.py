@@ -6,8 +6,7 @@ the test. See docs/testing-your-consumers.md.
 
 from groupkeeper.settings.table import SettingsError
 from groupkeeper.testing import effects
-from groupkeeper.testing.async_broker import AsyncBroker
-from groupkeeper.testing.broker import Broker
+from groupkeeper.testing.async_broker import AsyncBroker, Broker
 from groupkeeper.testing.errors import (
     BrokerDown,
     RequestFailed,

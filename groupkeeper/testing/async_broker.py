@@ -1,11 +1,13 @@
-"""`AsyncBroker`: a test broker for coroutines."""
+"""A Kafka broker in the process of a test: `Broker`, and `AsyncBroker` to await it."""
 
 from asyncio import to_thread
 from collections.abc import Collection, Iterable, Mapping
-from functools import partial
-from typing import TYPE_CHECKING, Unpack
+from functools import cached_property, partial
+from types import TracebackType
+from typing import Unpack
 
 from groupkeeper.testing.bench import Bench
+from groupkeeper.testing.broker import BlockingBroker
 from groupkeeper.testing.effects import Effect
 from groupkeeper.testing.group import AsyncGroup
 from groupkeeper.testing.nodes import AsyncNode
@@ -13,14 +15,11 @@ from groupkeeper.testing.rules import Rule, When
 from groupkeeper.testing.seeding import Data, Headers, Record
 from groupkeeper.testing.time_control import TIMEOUT_S
 
-if TYPE_CHECKING:
-    from groupkeeper.testing.broker import Broker
-
 
 class AsyncBroker:
     """The same broker for coroutines: what takes time is awaited."""
 
-    def __init__(self, broker: "Broker", bench: Bench) -> None:
+    def __init__(self, broker: BlockingBroker, bench: Bench) -> None:
         self._broker = broker
         self._bench = bench
 
@@ -29,11 +28,56 @@ class AsyncBroker:
         """See `Broker.bootstrap_servers`."""
         return self._broker.bootstrap_servers
 
+    @property
+    def cluster_id(self) -> str:
+        """See `Broker.cluster_id`."""
+        return self._broker.cluster_id
+
+    @property
+    def logs(self) -> list[str]:
+        """See `Broker.logs`."""
+        return self._broker.logs
+
+    # -- its life ------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """See `Broker.start`."""
+        await to_thread(self._broker.start)
+
+    async def stop(self) -> None:
+        """See `Broker.stop`."""
+        await to_thread(self._broker.stop)
+
+    async def crash(self) -> None:
+        """See `Broker.crash`."""
+        await to_thread(self._broker.crash)
+
+    async def restart(self) -> None:
+        """See `Broker.restart`."""
+        await to_thread(self._broker.restart)
+
+    async def reset(self) -> None:
+        """See `Broker.reset`."""
+        await to_thread(self._broker.reset)
+
     # -- nodes ---------------------------------------------------------------------------------
 
     def node(self, node_id: int) -> AsyncNode:
         """See `Broker.node`."""
         return AsyncNode(self._broker.node(node_id))
+
+    @property
+    def nodes(self) -> list[AsyncNode]:
+        """See `Broker.nodes`."""
+        return [AsyncNode(node) for node in self._broker.nodes]
+
+    def coordinator(self, group: str) -> int:
+        """See `Broker.coordinator`."""
+        return self._broker.coordinator(group)
+
+    def leader(self, topic: str, partition: int) -> int:
+        """See `Broker.leader`."""
+        return self._broker.leader(topic, partition)
 
     async def move_coordinator(self, group: str, *, to: int) -> None:
         """See `Broker.move_coordinator`."""
@@ -52,6 +96,10 @@ class AsyncBroker:
     def groups(self) -> list[str]:
         """See `Broker.groups`."""
         return self._bench.sights.group_ids()
+
+    def groups_seen(self) -> list[str]:
+        """See `Broker.groups_seen`."""
+        return self._broker.groups_seen()
 
     def timeline(self, group_id: str) -> str:
         """See `Broker.timeline`."""
@@ -139,6 +187,16 @@ class AsyncBroker:
         """See `Broker.resume`."""
         await to_thread(self._broker.resume)
 
+    def transcript(
+        self,
+        *,
+        apis: Collection[str] = (),
+        clients: Collection[str] = (),
+        times: bool = True,
+    ) -> str:
+        """See `Broker.transcript`."""
+        return self._broker.transcript(apis=apis, clients=clients, times=times)
+
     # -- faults --------------------------------------------------------------------------------
 
     async def fault(self, effect: Effect, **when: Unpack[When]) -> Rule:
@@ -149,3 +207,35 @@ class AsyncBroker:
     def faults(self) -> Collection[Rule]:
         """See `Broker.faults`."""
         return self._bench.faults
+
+    def check_faults(self) -> None:
+        """See `Broker.check_faults`."""
+        self._broker.check_faults()
+
+
+class Broker(BlockingBroker):
+    """A broker on a thread of its own, with a port on the loopback address.
+
+        with Broker(topics={"orders": 6}) as broker:
+            consumer = KafkaConsumer("orders", bootstrap_servers=broker.bootstrap_servers)
+
+    In a coroutine, `async with Broker(...) as broker` gives an `AsyncBroker`; `broker.aio` is that
+    of a broker that runs.
+    """
+
+    @cached_property
+    def aio(self) -> AsyncBroker:
+        """The same broker, to await."""
+        return AsyncBroker(self, self._bench)
+
+    async def __aenter__(self) -> AsyncBroker:
+        self.start()
+        return self.aio
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.__exit__(kind, error, trace)

@@ -1,4 +1,4 @@
-"""A Kafka broker in the process of a test, to be called; `async_broker` has the one to await."""
+"""A Kafka broker in the process of a test, to be called: `Broker` without its coroutines."""
 
 from collections.abc import Collection, Iterable, Mapping
 from os import PathLike
@@ -7,7 +7,6 @@ from types import TracebackType
 from typing import Any, Self, Unpack
 
 from groupkeeper.observe.log_writer import readable
-from groupkeeper.testing.async_broker import AsyncBroker
 from groupkeeper.testing.bench import Bench
 from groupkeeper.testing.effects import Effect
 from groupkeeper.testing.group import Group
@@ -17,15 +16,8 @@ from groupkeeper.testing.seeding import Data, Headers, Record, timed, timed_ones
 from groupkeeper.testing.time_control import TIMEOUT_S
 
 
-class Broker:
-    """A broker on a thread of its own, with a port on the loopback address.
-
-        with Broker(topics={"orders": 6}) as broker:
-            consumer = KafkaConsumer("orders", bootstrap_servers=broker.bootstrap_servers)
-
-    In a coroutine, `async with Broker(...) as broker` gives an `AsyncBroker`; `broker.aio` is that
-    of a broker that runs.
-    """
+class BlockingBroker:
+    """What a `Broker` does when it is called."""
 
     def __init__(
         self,
@@ -45,7 +37,6 @@ class Broker:
         """
         where = None if data is None else Path(data)
         self._bench = Bench(topics, settings, where, brokers, as_version)
-        self.aio = AsyncBroker(self, self._bench)
 
     def __enter__(self) -> Self:
         self.start()
@@ -60,18 +51,6 @@ class Broker:
         self.stop()
         if kind is None:
             self._bench.faults.check()
-
-    async def __aenter__(self) -> AsyncBroker:
-        self.start()
-        return self.aio
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.__exit__(kind, error, trace)
 
     # -- its life ------------------------------------------------------------------------------
 
@@ -101,38 +80,6 @@ class Broker:
         Raises RequestFailed if the broker has a data directory.
         """
         self._bench.reset()
-
-    # -- time ----------------------------------------------------------------------------------
-
-    def advance(
-        self,
-        seconds: float,
-        *,
-        silent: Collection[str] = (),
-        all: bool = False,  # noqa: A002  # reads as a sentence
-        timeout: float = TIMEOUT_S,
-    ) -> None:
-        """Move the broker's time ahead, through all that is due until then, in order: sessions,
-        rebalance timeouts, expired offsets, retention.
-
-        Members whose connection is open and whose heartbeats came until now stay, as if they went
-        on, but for those that `silent` names (by member, instance or client id; `all`: all of
-        them). When a group waits for members that stay, time waits for them, each time for
-        `timeout` real seconds at most. Of a broker that does not run, only the time moves on.
-
-        Raises TypeError, ValueError, and RequestFailed if `silent` names no member.
-        """
-        self._bench.time_control.advance(seconds, silent, all, timeout)
-
-    def freeze(self) -> None:
-        """Let time stand still for groups, offsets and retention; no error if it does. Requests are
-        answered, and Fetch requests wait, as ever.
-        """
-        self._bench.time_control.freeze()
-
-    def resume(self) -> None:
-        """Let time run again, from where it stands; no error if it runs."""
-        self._bench.time_control.resume()
 
     # -- topics, records, offsets --------------------------------------------------------------
 
@@ -194,6 +141,38 @@ class Broker:
         RequestFailed and BrokerDown.
         """
         self._bench.seeding.commit(group, offsets)
+
+    # -- time ----------------------------------------------------------------------------------
+
+    def advance(
+        self,
+        seconds: float,
+        *,
+        silent: Collection[str] = (),
+        all: bool = False,  # noqa: A002  # reads as a sentence
+        timeout: float = TIMEOUT_S,
+    ) -> None:
+        """Move the broker's time ahead, through all that is due until then, in order: sessions,
+        rebalance timeouts, expired offsets, retention.
+
+        Members whose connection is open and whose heartbeats came until now stay, as if they went
+        on, but for those that `silent` names (by member, instance or client id; `all`: all of
+        them). When a group waits for members that stay, time waits for them, each time for
+        `timeout` real seconds at most. Of a broker that does not run, only the time moves on.
+
+        Raises TypeError, ValueError, and RequestFailed if `silent` names no member.
+        """
+        self._bench.time_control.advance(seconds, silent, all, timeout)
+
+    def freeze(self) -> None:
+        """Let time stand still for groups, offsets and retention; no error if it does. Requests are
+        answered, and Fetch requests wait, as ever.
+        """
+        self._bench.time_control.freeze()
+
+    def resume(self) -> None:
+        """Let time run again, from where it stands; no error if it runs."""
+        self._bench.time_control.resume()
 
     # -- groups --------------------------------------------------------------------------------
 

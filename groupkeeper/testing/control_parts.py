@@ -6,9 +6,8 @@ from functools import partial, wraps
 from itertools import count
 from typing import Any, Protocol, Unpack
 
-from groupkeeper.testing.async_broker import AsyncBroker
+from groupkeeper.testing.async_broker import AsyncBroker, Broker
 from groupkeeper.testing.bench import Bench
-from groupkeeper.testing.broker import Broker
 from groupkeeper.testing.effects import Effect
 from groupkeeper.testing.rules import Rule, When
 from groupkeeper.web.call import Call

@@ -13,7 +13,7 @@ import pytest
 from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
 from groupkeeper.settings.table import SettingsError
 from groupkeeper.storage.errors import StorageError
-from groupkeeper.testing import Broker, BrokerDown, RequestFailed
+from groupkeeper.testing import AsyncBroker, Broker, BrokerDown, RequestFailed
 from tests.support.requests import (
     commit_request,
     flat_fetch_request,
@@ -171,3 +171,8 @@ def test_a_connection_that_is_being_accepted_is_closed() -> None:
             with socket.create_connection(_address(broker)):
                 broker.reset()
     gc.collect()
+
+
+def test_a_coroutine_can_await_all_that_can_be_called() -> None:
+    called = {name for name in dir(Broker) if not name.startswith("_")} - {"aio"}
+    assert called == {name for name in dir(AsyncBroker) if not name.startswith("_")}
