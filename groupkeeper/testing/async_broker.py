@@ -105,21 +105,6 @@ class AsyncBroker:
         """See `Broker.timeline`."""
         return self._bench.sights.timeline(group_id)
 
-    def transcript(
-        self,
-        *,
-        apis: Collection[str] = (),
-        clients: Collection[str] = (),
-        times: bool = True,
-    ) -> str:
-        """See `Broker.transcript`."""
-        return self._broker.transcript(apis=apis, clients=clients, times=times)
-
-    @property
-    def logs(self) -> list[str]:
-        """See `Broker.logs`."""
-        return self._broker.logs
-
     # -- topics, records, offsets: as of `Broker`, on a thread --------------------------------
 
     async def create_topic(
