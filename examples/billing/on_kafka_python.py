@@ -55,7 +55,7 @@ class Billing:
         try:
             while not self._stopping.is_set():
                 # One at a time: max.poll.interval.ms then limits one order, not 500.
-                for records in self._consumer.poll(timeout_ms=50, max_records=1).values():
+                for records in self._consumer.poll(timeout_ms=200, max_records=1).values():
                     for record in records:
                         self._handle(record.value)
                         self._commit(record)

@@ -177,7 +177,7 @@ class RunningServer:
         """Call it on the loop soon; never if the server has ended."""
         with self._asking:
             if not self.loop.is_closed():
-                self.loop.call_soon_threadsafe(callback)
+                self.loop.call_soon_threadsafe(callback, context=self._context)
 
     def call(self, function: Callable[[], T]) -> T:
         """Call a function on the loop, and wait for what it returns or raises. Raises BrokerDown

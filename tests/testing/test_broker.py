@@ -14,7 +14,13 @@ from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
 from groupkeeper.settings.table import SettingsError
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.testing import AsyncBroker, Broker, BrokerDown, RequestFailed
-from tests.support.requests import commit_request, flat_fetch_request
+from tests.support.requests import (
+    commit_request,
+    flat_fetch_request,
+    join_request,
+    leave_request,
+    sync_request,
+)
 from tests.support.wire import Gone, connect
 
 
@@ -127,6 +133,15 @@ def test_any_number_run_at_once_and_leave_nothing(capfd: pytest.CaptureFixture[s
         broker.stop()
     assert threading.active_count() == before
     assert capfd.readouterr() == ("", "")
+
+
+def test_lines_of_the_last_moment_are_kept_too(capfd: pytest.CaptureFixture[str]) -> None:
+    with Broker() as broker, connect(_address(broker)) as client:
+        member = client.call(3, join_request()).member_id
+        client.call(3, sync_request(member, 1, plan={member: b""}))
+        client.call(4, leave_request(member))
+    assert capfd.readouterr() == ("", "")
+    assert any("member removed" in line for line in broker.logs)
 
 
 def test_a_start_that_fails_leaves_nothing(tmp_path: Path) -> None:
