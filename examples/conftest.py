@@ -130,7 +130,7 @@ def orders(broker: Broker) -> Orders:
     """Produce orders with these ids to a partition."""
 
     def orders(*ids: str, partition: int = 0) -> None:
-        for each in ids:
-            broker.produce(TOPIC, json.dumps({"id": each, "cents": 500}), partition=partition)
+        values = [json.dumps({"id": each, "cents": 500}) for each in ids]
+        broker.produce_many(TOPIC, values, partition=partition)
 
     return orders

@@ -85,10 +85,9 @@ def test_offsets_expire_after_a_week(
     broker: Broker, committed: Callable[[str], int | None]
 ) -> None:
     broker.commit("g", {("orders", 0): 7})
-    broker.advance(WEEK_S - 600)
     assert committed(broker.bootstrap_servers) == 7
     with timed("a week"):
-        broker.advance(1200)
+        broker.advance(WEEK_S + 600)
         assert committed(broker.bootstrap_servers) is None
 
 
