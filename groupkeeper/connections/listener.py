@@ -40,6 +40,17 @@ class Listener:
         bound = server.sockets[0].getsockname()
         return bound[0], bound[1]
 
+    @property
+    def descriptors(self) -> list[int]:
+        """File descriptors of all sockets, listening and connected."""
+        sockets = [each for server in self._servers.values() for each in server.sockets]
+        sockets += [
+            each.transport.get_extra_info("socket")
+            for each in (*self.connections.opened, *self.connections.orphans)
+            if each.transport is not None
+        ]
+        return [each.fileno() for each in sockets if each.fileno() >= 0]
+
     def pause(self, name: str | None = None) -> None:
         """Accept nothing more, of any listener or of one, before `stop` or `leave`. What is being
         accepted is a connection two iterations of the loop later; asyncio leaves its socket open if

@@ -3,6 +3,7 @@ good order, or is killed.
 """
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable, Collection, Coroutine
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
@@ -10,6 +11,7 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
+from weakref import WeakSet
 
 from groupkeeper.observe.logs import Keep, Logger, keep_lines
 from groupkeeper.server.server import Around, Server, World
@@ -27,6 +29,8 @@ END_S: Final = 5.0
 
 ITERATIONS: Final = 4
 """Of the loop at its end: a socket is accepted, made a connection, lost and closed in one each."""
+_LIVES: Final = WeakSet["RunningServer"]()
+"""Of this process, for its forks."""
 LOAD_S: Final = 10.0
 """How long a start waits for the groups in the log; if it is damaged, they never come."""
 
@@ -65,6 +69,9 @@ class RunningServer:
         self._is_over = self._is_broken = False
         self.has_died = False
         """By `die`, whether its thread has ended or not."""
+        self._is_elsewhere = False
+        """This process is a fork of the one that the server runs in."""
+        _LIVES.add(self)
 
     def start(self) -> None:
         """Returns when it serves. Raises what the server raises."""
@@ -159,10 +166,30 @@ class RunningServer:
         for _ in range(ITERATIONS):
             self.loop.run_until_complete(asyncio.sleep(0))
 
+    def forked(self) -> None:
+        """Let go of sockets and files, in a process that was forked from the server's: else they
+        would stay open when the server ends or crashes.
+        """
+        self._is_elsewhere = True
+        self._asking = threading.Lock()  # who held it is not in this process
+        self.files.kill()
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for descriptor in self._sockets():
+            os.dup2(nothing, descriptor, inheritable=False)  # objects refer to it by its number
+        os.close(nothing)
+
+    def _sockets(self) -> list[int]:
+        if self._is_over or not hasattr(self, "server") or not hasattr(self.server, "listener"):
+            return []
+        return self.server.listener.descriptors
+
     # -- for other threads ---------------------------------------------------------------------
 
     def later(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
         """Run a coroutine on the loop; cancelled when the server ends before. Raises BrokerDown."""
+        if self._is_elsewhere:
+            work.close()
+            raise BrokerDown("the broker runs in the process that started it, not in its forks")
         with self._asking:
             if self.loop.is_closed():
                 work.close()
@@ -176,7 +203,7 @@ class RunningServer:
     def soon(self, callback: Callable[[], None]) -> None:
         """Call it on the loop soon; never if the server has ended."""
         with self._asking:
-            if not self.loop.is_closed():
+            if not self._is_elsewhere and not self.loop.is_closed():
                 self.loop.call_soon_threadsafe(callback, context=self._context)
 
     def call(self, function: Callable[[], T]) -> T:
@@ -198,6 +225,8 @@ class RunningServer:
 
     def stop(self) -> None:
         """End in good order: what was acknowledged, and what is under way, is written."""
+        if self._is_elsewhere:
+            return
         try:
             self.later(self.server.stop()).result()
         except (CancelledError, BrokerDown):
@@ -233,3 +262,12 @@ class RunningServer:
         connections = self.server.listener.connections
         for connection in [*connections.opened, *connections.orphans]:
             connection.abort()
+
+
+def _forked() -> None:
+    for life in list(_LIVES):
+        life.forked()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
+    os.register_at_fork(after_in_child=_forked)

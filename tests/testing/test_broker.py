@@ -2,9 +2,11 @@
 
 import asyncio
 import gc
+import multiprocessing
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -171,6 +173,37 @@ def test_a_connection_that_is_being_accepted_is_closed() -> None:
             with socket.create_connection(_address(broker)):
                 broker.reset()
     gc.collect()
+
+
+@pytest.mark.parametrize("data", [None, "disk"])
+def test_a_fork_holds_nothing_of_the_broker(data: str | None, tmp_path: Path) -> None:
+    """multiprocessing forks by default on Linux until Python 3.13."""
+    with Broker(data=data and tmp_path / data) as broker, connect(_address(broker)) as client:
+        client.call(4, ListGroupsRequest())
+        lasts = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
+        lasts.start()
+        try:
+            broker.crash()
+            with pytest.raises((Gone, ConnectionError)):
+                client.call(4, ListGroupsRequest())
+            broker.restart()
+        finally:
+            lasts.kill()
+            lasts.join()
+
+
+def test_a_fork_cannot_use_the_broker() -> None:
+    def ask() -> None:
+        with pytest.raises(BrokerDown, match="not in its forks"):
+            broker.groups()
+        broker.stop()
+
+    with Broker(topics={"orders": 1}) as broker:
+        child = multiprocessing.get_context("fork").Process(target=ask)
+        child.start()
+        child.join(10)
+        assert child.exitcode == 0
+        assert _commit(broker, 1) == 0
 
 
 def test_a_coroutine_can_await_all_that_can_be_called() -> None:
