@@ -293,13 +293,13 @@ class Sights:
             server = self.lives.server
             driver = server.group_partitions.of(group_id)
             if driver.absence is not ErrorCode.NONE:
-                return GroupNow(group_id, UNKNOWN)
+                return self._unknown(group_id)
             seen = _seen(driver.peek(group_id))
             # Its answer waits until what was seen is durable.
             try:
                 committed = await self._seeding.offsets_of(group_id)
             except RequestFailed:  # the log has failed meanwhile
-                return GroupNow(group_id, UNKNOWN)
+                return self._unknown(group_id)
             server.readers.flush()
             found = driver.peek(group_id)
             if seen == _seen(found):
@@ -308,6 +308,10 @@ class Sights:
         rounds, began = self._rounds(group_id)
         lags = await _lags(server, now, committed)
         return replace(now, committed=committed, lags=lags, rounds=rounds, began=began)
+
+    def _unknown(self, group_id: str) -> GroupNow:
+        rounds, began = self._rounds(group_id)
+        return GroupNow(group_id, UNKNOWN, rounds=rounds, began=began)
 
     async def doing(self, group_id: str) -> str:
         """What the group does now, and whom it waits for; empty if it does not exist."""

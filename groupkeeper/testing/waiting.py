@@ -51,6 +51,8 @@ class Conditions(TypedDict, total=False):
 
 
 NAMES: Final = (*Conditions.__annotations__,)
+TOLD: Final = ("state", "rounds", "cause")
+"""Those that a group can meet whose coordinator is loading, or has failed."""
 
 
 class Wanted:
@@ -73,9 +75,13 @@ class Wanted:
         return "lag" in self._conditions
 
     def unmet(self, now: GroupNow) -> list[str]:
-        """A line for each condition that is not met, with what is instead; empty if all are."""
+        """A line for each condition that is not met, with what is instead; empty if all are. Of a
+        group that is not known now, what it has not may be there: nothing but that is met.
+        """
         lines = (
-            getattr(self, f"_{name}")(wanted, now) for name, wanted in self._conditions.items()
+            getattr(self, f"_{name}")(wanted, now)
+            or ("" if name in TOLD or now.state != UNKNOWN else f"{name}={wanted}: it is {UNKNOWN}")
+            for name, wanted in self._conditions.items()
         )
         return [*filter(None, lines)]
 

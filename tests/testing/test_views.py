@@ -4,10 +4,18 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from groupkeeper.testing import Broker, BrokerDown, GroupNow, WaitTimedOut
+from groupkeeper.testing import (
+    Broker,
+    BrokerDown,
+    GroupNow,
+    RequestFailed,
+    WaitTimedOut,
+    effects,
+)
 from tests.support.raw_member import RawMember, member, settle
 from tests.support.requests import delete_records_request, produce_request
 
@@ -43,6 +51,12 @@ def meanwhile(*steps: object) -> threading.Thread:
     thread = threading.Thread(target=run)
     thread.start()
     return thread
+
+
+def fail_the_log(broker: Broker) -> None:
+    """From then on the coordinator knows no group."""
+    with broker.fault(effects.disk_full()), pytest.raises(RequestFailed):
+        broker.commit("other", {("orders", 0): 1})
 
 
 # -- looking ---------------------------------------------------------------------------------------
@@ -348,6 +362,33 @@ def test_what_can_never_be_is_refused_at_once(stage: Stage) -> None:
         wait(state="stable")
     with pytest.raises(TypeError, match="waits for no 'stabel', but for stable"):
         wait(stabel=True)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    "wanted", [{"exists": False}, {"members": 0}, {"stable": False}, {"committed": {}}]
+)
+def test_of_a_group_that_is_not_known_now_nothing_is_so(
+    stage: Stage, wanted: dict[str, Any]
+) -> None:
+    settle(stage.member("lea"), plan={"lea": [0]})
+    fail_the_log(stage.broker)
+    assert stage.group.state == "Unknown"
+    with pytest.raises(WaitTimedOut, match="it is Unknown"):
+        stage.group.wait_until(**wanted, timeout=0.05)
+    stage.group.wait_until(state="Unknown", rounds=1, cause="member_joined")
+
+
+def test_no_rebalance_knows_the_rounds_of_a_group_whose_log_has_failed(stage: Stage) -> None:
+    settle(stage.member("lea"), plan={"lea": [0]})
+    watch = stage.group.no_rebalance()
+    watch.__enter__()
+    stage.group.rebalance()
+    fail_the_log(stage.broker)
+    with pytest.raises(AssertionError, match="rebalanced: operator"):
+        watch.__exit__(None, None, None)
+    with stage.group.no_rebalance():
+        stage.broker.restart()
+        stage.group.wait_until(exists=True)
 
 
 async def test_waiting_in_a_coroutine(stage: Stage) -> None:
