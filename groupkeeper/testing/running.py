@@ -62,7 +62,7 @@ class RunningServer:
         self._of = of
         self.files = KillableFiles(of.files, of.full)
         self._executors: list[ThreadPoolExecutor] = []
-        self._asking = threading.Lock()
+        self._asking = threading.RLock()  # a handler of signals may call, too
         """Held while work is handed to the loop, and when that is over."""
         self._asked: dict[Future[Any], None] = {}
         """What other threads wait for."""
@@ -171,7 +171,7 @@ class RunningServer:
         would stay open when the server ends or crashes.
         """
         self._is_elsewhere = True
-        self._asking = threading.Lock()  # who held it is not in this process
+        self._asking = threading.RLock()  # who held it is not in this process
         self.files.kill()
         nothing = os.open(os.devnull, os.O_RDWR)
         for descriptor in self._sockets():

@@ -3,12 +3,14 @@
 import asyncio
 import gc
 import multiprocessing
+import signal
 import socket
 import sys
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -204,6 +206,27 @@ def test_a_fork_cannot_use_the_broker() -> None:
         child.join(10)
         assert child.exitcode == 0
         assert _commit(broker, 1) == 0
+
+
+def test_a_handler_of_signals_may_call_the_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when the signal comes in the middle of another call."""
+    asked: list[list[str]] = []
+    with Broker() as broker:
+        before = signal.signal(signal.SIGUSR1, lambda *_: asked.append(broker.groups()))
+        loop = broker._bench.running.loop
+        tell = loop.call_soon_threadsafe
+
+        def interrupted(*given: Any, **named: Any) -> Any:
+            monkeypatch.undo()
+            signal.raise_signal(signal.SIGUSR1)
+            return tell(*given, **named)
+
+        monkeypatch.setattr(loop, "call_soon_threadsafe", interrupted)
+        try:
+            assert broker.groups() == []
+        finally:
+            signal.signal(signal.SIGUSR1, before)
+    assert asked == [[]]
 
 
 def test_a_coroutine_can_await_all_that_can_be_called() -> None:
