@@ -18,6 +18,7 @@ from groupkeeper.settings.options import MEMORY, Address, Listen, ServeOptions, 
 from groupkeeper.settings.table import Settings, load
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.memory_files import MemoryFiles
+from groupkeeper.testing import arguments
 from groupkeeper.testing.clock import Time
 from groupkeeper.testing.cluster import ANY_PORT, Cluster
 from groupkeeper.testing.cluster_layer import ClusterLayer
@@ -62,7 +63,7 @@ class Bench(Lives):
         self._starting: RunningServer | None = None
         self.cluster = Cluster(brokers, listeners)
         self._settings = settings if isinstance(settings, Settings) else _read(settings, brokers)
-        self._topics = dict(topics or {})
+        self._topics = arguments.topics({} if topics is None else topics)
         self._data = data
         self.time = Time()
         self.lines: deque[Line] = deque(maxlen=LINES)
@@ -94,7 +95,11 @@ class Bench(Lives):
     # -- its life ------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start, on the files that are there. Raises StorageError and OSError."""
+        """Start, on the files that are there. Raises StorageError, OSError, and RequestFailed if it
+        runs.
+        """
+        if self.is_up:
+            raise RequestFailed("the broker runs already: restart() ends it first")
         of = Surroundings(
             self._files,
             self.time,
@@ -219,6 +224,8 @@ class Bench(Lives):
 
 def _read(settings: Mapping[str, Any] | None, brokers: int) -> Settings:
     """Raises SettingsError. Any: values of settings."""
+    if not isinstance(settings, Mapping | None):
+        raise TypeError(f"settings= is a dict of Kafka's names and values, not {settings!r}")
     given = (f"{key}={_text(value)}" for key, value in (settings or {}).items())
     found, _ = load(None, {}, (OFFSETS_PARTITIONS.format(brokers), *given), dev=True)
     return found

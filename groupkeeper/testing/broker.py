@@ -32,7 +32,7 @@ class BlockingBroker(BrokerFaults, BrokerRecords, BrokerSight):
         as many nodes, with ids from 0, and a port each; see `node`. `as_version`: serve the
         versions of APIs that this release of Kafka serves: 2.8, 3.9 or 4.1.
 
-        Raises SettingsError, RequestFailed and WrongArgument. Any: the values of settings.
+        Raises SettingsError, RequestFailed, WrongArgument, TypeError. Any: the values of settings.
         """
         where = None if data is None else Path(data)
         self._bench = Bench(topics, settings, where, brokers, as_version)
@@ -54,7 +54,9 @@ class BlockingBroker(BrokerFaults, BrokerRecords, BrokerSight):
     # -- its life ------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start. Raises StorageError and OSError if its data directory cannot be used."""
+        """Start. Raises RequestFailed if it runs, StorageError and OSError if its data directory
+        cannot be used.
+        """
         self._bench.start()
 
     def stop(self) -> None:

@@ -20,6 +20,7 @@ from groupkeeper.coordinator.placement import partition_of
 from groupkeeper.groups.loader import Moved
 from groupkeeper.server.server import Server
 from groupkeeper.settings.options import Address, Listen
+from groupkeeper.testing import arguments
 from groupkeeper.testing.errors import RequestFailed
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.names import EVENT_TOPIC, GROUP_TOPIC
@@ -57,7 +58,7 @@ class Cluster:
         """`listeners`: where node 0 listens, and where others do; a node without one takes the port
         after that of the node before it, or any free one. Raises RequestFailed.
         """
-        if not 1 <= size <= MOST:
+        if not 1 <= arguments.whole(size, "brokers=") <= MOST:
             raise RequestFailed(f"brokers={size}: a test broker has 1 to {MOST} nodes")
         self.size = size
         self.listeners = [*listeners]

@@ -8,6 +8,7 @@ docs/testing-faults.md shows what clients do.
 from typing import Any, Final
 
 from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.testing import arguments
 from groupkeeper.testing.errors import WrongArgument
 from groupkeeper.testing.fault_answers import (
     ErrorAnswer,
@@ -55,6 +56,8 @@ __all__ = [
     "wrong_coordinator",
 ]
 
+MOST: Final = 2**31 - 1
+"""Of a number: throttle_time_ms has 32 bits."""
 CODES: Final = tuple(code.name for code in ErrorCode if code)
 
 
@@ -204,6 +207,8 @@ def disk_full() -> Effect:
 
 
 def _positive(name: str, value: float) -> Any:
-    if value <= 0:
+    if arguments.number(value, f"{name}=") <= 0:
         raise WrongArgument(f"{name}={value}: must be more than 0")
+    if value > MOST:
+        raise WrongArgument(f"{name}={value}: must be {MOST} or less")
     return value

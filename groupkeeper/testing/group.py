@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Final, Self, Unpack
 
-from groupkeeper.testing import effects, group_control
+from groupkeeper.testing import arguments, effects, group_control
 from groupkeeper.testing.errors import BrokerDown
 from groupkeeper.testing.rules import Rule, When
 from groupkeeper.testing.views import GroupNow, MemberNow, Place, Round, Sights
@@ -23,7 +23,7 @@ class GroupView:
     def __init__(self, sights: Sights, waits: Waits, group_id: str) -> None:
         self._sights = sights
         self._waits = waits
-        self.id = group_id
+        self.id = arguments.text(group_id, "a group's id")
 
     @property
     def now(self) -> GroupNow:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final, Protocol, Self, TypedDict
 
 from groupkeeper.coordinator.caller import Link
 from groupkeeper.protocol.registry import APIS
+from groupkeeper.testing import arguments
 from groupkeeper.testing.clock import Time
 from groupkeeper.testing.cluster import Cluster
 from groupkeeper.testing.entries import Entry, TopicsById, Wanted
@@ -283,7 +284,7 @@ class Rule:
 
 def _keys_of(effect: Effect, wanted: Wanted, when: Conditions) -> frozenset[int]:
     """The APIs that the rule is about. Raises WrongArgument."""
-    _check(when)
+    _check(when, wanted)
     possible = frozenset(APIS) if effect.apis is None else frozenset(effect.apis)
     if not possible:
         if when != Conditions(may_miss=when.may_miss) or wanted.kinds:
@@ -304,16 +305,32 @@ def _keys_of(effect: Effect, wanted: Wanted, when: Conditions) -> frozenset[int]
     return keys
 
 
-def _check(when: Conditions) -> None:
+def _check(when: Conditions, wanted: Wanted) -> None:
+    for name in ("group", "topic", "member"):
+        if getattr(wanted, name) is not None:
+            arguments.text(getattr(wanted, name), f"{name}=")
+    if wanted.partition is not None:
+        arguments.whole(wanted.partition, "partition=")
+    if when.client_id is not None:
+        arguments.text(when.client_id, "client_id=")
+    if when.probability is not None:
+        arguments.number(when.probability, "probability=")
     if when.probability is not None and not 0 <= when.probability <= 1:
         raise WrongArgument(f"probability={when.probability} is not between 0 and 1")
     for name in ("nth", "times"):
         value = getattr(when, name)
-        if value is not None and value < 1:
+        if value is not None and arguments.whole(value, f"{name}=") < 1:
             raise WrongArgument(f"{name}={value}: counts from 1")
     versions = when.versions
-    if versions is not None and versions[0] > versions[1]:
+    if versions is not None and not _are_versions(versions):
         raise WrongArgument(f"versions={when.versions}: give the first and the last version")
+
+
+# Any: what a test has written.
+def _are_versions(given: Any) -> bool:
+    if not isinstance(given, tuple | list) or [*map(type, given)] != [int, int]:
+        return False
+    return bool(given[0] <= given[1])
 
 
 def key_of_api(name: str) -> int:

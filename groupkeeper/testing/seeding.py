@@ -42,6 +42,7 @@ from groupkeeper.protocol.messages.produce import (
 )
 from groupkeeper.protocol.record_batch import decode_records, iter_batches
 from groupkeeper.protocol.timed_batch import TimedRecord, encode_timed_batch, size_of_record
+from groupkeeper.testing import arguments
 from groupkeeper.testing.errors import RequestFailed
 from groupkeeper.testing.lives import Lives
 from groupkeeper.testing.partitioner import partition_of_key
@@ -99,7 +100,9 @@ class Seeding:
 
     def create_topic(self, name: str, partitions: int, configs: Mapping[str, str]) -> None:
         """Raises RequestFailed, also if it exists."""
-        self._lives.run(lambda: self.create_topics({name: partitions}, configs))
+        topics = arguments.topics({name: partitions})
+        texts = {key: str(value) for key, value in configs.items()}
+        self._lives.run(lambda: self.create_topics(topics, texts))
 
     async def create_topics(
         self, topics: Mapping[str, int], configs: Mapping[str, str], *, or_keep: bool = False
@@ -252,6 +255,7 @@ class Seeding:
 
     def committed(self, group: str) -> dict[Place, int]:
         """The offsets that a group has committed. Raises RequestFailed."""
+        arguments.text(group, "a group's id")
         return self._lives.run(lambda: self.offsets_of(group))
 
     async def offsets_of(self, group: str) -> dict[Place, int]:
@@ -268,7 +272,9 @@ class Seeding:
 
     def commit(self, group: str, offsets: Mapping[Place, int]) -> None:
         """Commit for a group without members, as an admin client does. Raises RequestFailed."""
-        self._lives.run(lambda: self._commit(group, offsets))
+        arguments.text(group, "a group's id")
+        checked = arguments.offsets(offsets, "what is committed")
+        self._lives.run(lambda: self._commit(group, checked))
 
     async def _commit(self, group: str, offsets: Mapping[Place, int]) -> None:
         by_topic = defaultdict[str, list[OffsetCommitRequestPartition]](list)
@@ -305,7 +311,12 @@ def timed_ones(
     values: Iterable[Data | tuple[Data, Data]], timestamp_ms: int
 ) -> Iterator[TimedRecord]:
     """Of values, and pairs of key and value. Raises TypeError."""
+    if isinstance(values, str | bytes | Mapping):
+        given = type(values).__name__
+        raise TypeError(f"many values are a list of values or (key, value) pairs, not a {given}")
     for each in values:
+        if isinstance(each, tuple) and len(each) != 2:
+            raise TypeError(f"a record is a value or a (key, value) pair, not {each!r}")
         key, value = each if isinstance(each, tuple) else (None, each)
         yield TimedRecord(timestamp_ms, _bytes(key, "key"), _bytes(value, "value"))
 

@@ -14,6 +14,7 @@ from typing import Final, TypeAlias, TypedDict
 from groupkeeper.coordinator.group import GroupState
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.group_event_words import CODES
+from groupkeeper.testing import arguments
 from groupkeeper.testing.errors import BrokerDown, WaitTimedOut
 from groupkeeper.testing.lives import Lives
 from groupkeeper.testing.tap import Answer, Exchange
@@ -55,15 +56,34 @@ TOLD: Final = ("state", "rounds", "cause")
 """Those that a group can meet whose coordinator is loading, or has failed."""
 
 
+def _count(value: object, what: str) -> None:
+    arguments.whole(value, what, 0)
+
+
+CHECKS: Final[Mapping[str, Callable[[object, str], object]]] = {
+    "stable": arguments.flag,
+    "state": arguments.text,
+    "exists": arguments.flag,
+    "members": _count,
+    "assigned": arguments.partitions,
+    "generation": _count,
+    "lag": _count,
+    "committed": arguments.offsets,
+    "rounds": _count,
+    "cause": arguments.text,
+}
+
+
 class Wanted:
     """What a group shall be."""
 
     def __init__(self, conditions: Conditions) -> None:
         """Raises TypeError and ValueError for what can never be."""
         self._conditions = conditions
-        for name in conditions:
+        for name, given in conditions.items():
             if name not in NAMES:
                 raise TypeError(f"wait_until() waits for no {name!r}, but for {', '.join(NAMES)}")
+            CHECKS[name](given, f"{name}=")
         if not conditions:
             raise ValueError(f"wait_until() needs something to wait for: {', '.join(NAMES)}")
         _check_word("cause", conditions.get("cause"), CODES)
@@ -197,31 +217,39 @@ class Wait:
 
     # -- for the thread that waits -------------------------------------------------------------
 
-    def wait(self, timeout: float) -> GroupNow:
+    def wait(self, timeout: float | None) -> GroupNow:
         """The group as it was when all was met. Raises WaitTimedOut."""
+        seconds = arguments.timeout_of(timeout)
         with self._waits.of(self):
             try:
-                return self.done.result(timeout)
+                return self.done.result(seconds)
             except TimeoutError:
-                raise self._timed_out(timeout) from None
+                return self._last_look(seconds)
 
-    async def wait_async(self, timeout: float) -> GroupNow:  # noqa: ASYNC109  # says what is not so
+    async def wait_async(
+        self,
+        timeout: float | None,  # noqa: ASYNC109  # says what is not so
+    ) -> GroupNow:
         """The same, for coroutines."""
+        seconds = arguments.timeout_of(timeout)
         with self._waits.of(self):
             try:
-                return await asyncio.wait_for(asyncio.wrap_future(self.done), timeout)
+                return await asyncio.wait_for(asyncio.wrap_future(self.done), seconds)
             except TimeoutError:
-                error = await asyncio.to_thread(self._timed_out, timeout)
-                raise error from None
+                return await asyncio.to_thread(self._last_look, seconds)
 
-    def _timed_out(self, timeout: float) -> WaitTimedOut:
-        """What is not so, and what the group is doing instead."""
+    def _last_look(self, timeout: float) -> GroupNow:
+        """The group as it is when the time is over: on a machine that stood still, that may be the
+        first look. Raises WaitTimedOut, with what is not so, and what the group is doing instead.
+        """
         head = f"group '{self.group}' was not as wanted within {timeout:g} s"
         try:
             now, live = self._sights.lives.run(self._told)
         except BrokerDown as down:
-            return WaitTimedOut(f"{head}: {down}")
-        lines = self.wanted.unmet(now) or ["it is now: it became so when the time was over"]
+            raise WaitTimedOut(f"{head}: {down}") from None
+        lines = self.wanted.unmet(now)
+        if not lines:
+            return now
         if live:
             lines.append(live)
         elif now.state == UNKNOWN:
@@ -230,7 +258,7 @@ class Wait:
             lines.append(_who_is_there(self._sights.group_ids()))
         if now.rounds:
             lines.append(f"The last of {count(now.began, 'round')}: {now.rounds[-1].text}")
-        return WaitTimedOut("\n  ".join([f"{head}:", *lines]))
+        raise WaitTimedOut("\n  ".join([f"{head}:", *lines])) from None
 
     async def _told(self) -> tuple[GroupNow, str]:
         sights = self._sights

@@ -93,7 +93,7 @@ def test_records_of_every_codec_are_read(codec: int) -> None:
 
 def test_records_begin_where_the_log_begins() -> None:
     with Broker(topics={"orders": 1}) as broker, connect(address(broker)) as client:
-        broker.produce_many("orders", "abc")
+        broker.produce_many("orders", [*"abc"])
         client.call(2, delete_records_request("orders", 0, 2))
         assert [each.offset for each in broker.records("orders")] == [2]
 

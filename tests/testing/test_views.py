@@ -109,8 +109,8 @@ def test_all_of_a_group_at_one_moment(stage: Stage) -> None:
 
 
 def test_lag_counts_partitions_that_are_assigned_without_an_offset(stage: Stage) -> None:
-    stage.broker.produce_many("orders", "abc", partition=0)
-    stage.broker.produce_many("orders", "de", partition=1)
+    stage.broker.produce_many("orders", [*"abc"], partition=0)
+    stage.broker.produce_many("orders", [*"de"], partition=1)
     stage.broker.commit("billing", {("orders", 1): 1})
     assert (stage.group.lag, dict(stage.group.lags)) == (1, {("orders", 1): 1})
     settle(stage.member("lea"))
@@ -234,7 +234,7 @@ def test_waiting_ends_when_all_is_so_at_one_moment(stage: Stage) -> None:
 def test_waiting_for_offsets_and_lag(stage: Stage) -> None:
     lea = stage.member("lea")
     settle(lea)
-    stage.broker.produce_many("orders", "abc", partition=0)
+    stage.broker.produce_many("orders", [*"abc"], partition=0)
     thread = meanwhile(lambda: lea.commit(2))
     stage.group.wait_until(committed={("orders", 0): 2}, lag=1)
     thread.join()

@@ -1,0 +1,127 @@
+"""What a test may pass to its broker: mistakes are one line at once."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from groupkeeper.testing import Broker, RequestFailed, WrongArgument, effects
+
+
+@pytest.fixture
+def broker() -> Iterator[Broker]:
+    with Broker(topics={"orders": 1}) as made:
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        ({"topics": ["orders"]}, "topics= is a dict such as"),
+        ({"topics": "orders"}, "topics= is a dict such as"),
+        ({"topics": {"orders": "6"}}, "the number of partitions of 'orders' is a whole number"),
+        ({"topics": {"orders": 1.5}}, "the number of partitions of 'orders' is a whole number"),
+        ({"topics": {3: 1}}, "a topic's name is a str, not 3"),
+        ({"settings": ["a=b"]}, "settings= is a dict"),
+        ({"brokers": "3"}, "brokers= is a whole number, not '3'"),
+    ],
+)
+def test_of_a_broker(given: dict[str, Any], line: str) -> None:
+    with pytest.raises(TypeError, match=line):
+        Broker(**given)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "line"),
+    [
+        ({"members": "3"}, "members= is a whole number, not '3'"),
+        ({"members": -1}, "members= is 0 or more, not -1"),
+        ({"lag": "0"}, "lag= is a whole number"),
+        ({"stable": "yes"}, "stable= is True or False"),
+        ({"exists": None}, "exists= is True or False"),
+        ({"state": None}, "state= is a str"),
+        ({"rounds": [1]}, "rounds= is a whole number"),
+        ({"committed": {"orders": 3}}, "'orders' is no topic with a partition"),
+        ({"committed": {("orders", 0): "3"}}, "the offset of orders-0 is a whole number"),
+        ({"assigned": ["orders"]}, "assigned= is a dict such as"),
+        ({"assigned": {"orders": "01"}}, "the partitions of 'orders' are a list"),
+        ({"assigned": {"orders": (each for each in (0, 1))}}, "are a list"),
+        ({"assigned": {"a": {"orders": ["0"]}}}, "a partition of 'orders' is a whole number"),
+        ({"exists": False, "timeout": "5"}, "timeout is a number"),
+        ({"exists": False, "timeout": float("nan")}, "timeout is a number, not nan"),
+    ],
+)
+def test_of_a_wait(broker: Broker, wanted: dict[str, Any], line: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=line):
+        broker.group("g").wait_until(**wanted)
+
+
+@pytest.mark.parametrize(
+    ("when", "line"),
+    [
+        ({"group": 3}, "group= is a str, not 3"),
+        ({"topic": b"orders"}, "topic= is a str"),
+        ({"partition": "0"}, "partition= is a whole number"),
+        ({"client_id": 5}, "client_id= is a str"),
+        ({"nth": 1.5}, "nth= is a whole number"),
+        ({"times": "1"}, "times= is a whole number"),
+        ({"probability": "0.5"}, "probability= is a number"),
+        ({"versions": 3}, "give the first and the last version"),
+        ({"versions": ("a", "b")}, "give the first and the last version"),
+    ],
+)
+def test_of_a_fault(broker: Broker, when: dict[str, Any], line: str) -> None:
+    with pytest.raises((TypeError, WrongArgument), match=line):
+        broker.fault(effects.close(), **when)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: effects.delay(float("nan")),
+        lambda: effects.delay(1e30),
+        lambda: effects.throttle(2**40),
+        lambda: effects.loading("1"),  # type: ignore[arg-type]  # a test may
+    ],
+)
+def test_of_an_effect(make: Callable[[], object]) -> None:
+    with pytest.raises((TypeError, ValueError), match=r"= is a number|or less"):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("do", "line"),
+    [
+        (lambda broker: broker.commit("g", {("orders", 0): None}), "offset of orders-0 is a whole"),
+        (lambda broker: broker.commit("g", {("orders", 0): -1}), "is 0 or more, not -1"),
+        (lambda broker: broker.commit("g", {"orders": 1}), "'orders' is no topic with a partition"),
+        (lambda broker: broker.commit(None, {("orders", 0): 1}), "a group's id is a str"),
+        (lambda broker: broker.committed(None), "a group's id is a str"),
+        (lambda broker: broker.group(None), "a group's id is a str"),
+        (lambda broker: broker.create_topic("new", "3"), "a whole number, not '3'"),
+        (lambda broker: broker.produce_many("orders", "abc"), "not a str"),
+        (lambda broker: broker.produce_many("orders", {"k": "v"}), "not a dict"),
+        (lambda broker: broker.produce_many("orders", [("a", "b", "c")]), "a .key, value. pair"),
+    ],
+)
+def test_of_what_is_there(broker: Broker, do: Callable[[Any], object], line: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=line):
+        do(broker)
+    assert broker.logs == []
+
+
+def test_numbers_may_be_configs(broker: Broker) -> None:
+    broker.create_topic("new", configs={"retention.ms": 1000})  # type: ignore[dict-item]  # is said
+
+
+def test_a_wait_without_time_looks_once(broker: Broker) -> None:
+    assert broker.group("g").wait_until(exists=False, timeout=0).state == "Dead"
+    assert broker.group("g").wait_until(exists=False, timeout=float("inf")).state == "Dead"
+
+
+def test_a_broker_that_runs_is_not_started_again(broker: Broker) -> None:
+    with pytest.raises(RequestFailed, match="runs already"):
+        broker.start()
+    broker.commit("g", {("orders", 0): 1})
+    broker.advance(8 * 24 * 3600)
+    assert not broker.group("g").exists
