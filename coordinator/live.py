@@ -85,7 +85,7 @@ def _head(group: Group, now: int, wall: int) -> View:
     return {
         "group": group.group_id,
         "state": str(group.state),
-        "state_ms": max(0, wall - group.state_timestamp_ms),
+        "state_ms": _state_ms(group, wall),
         "generation": group.generation,
         "round": group.round,
         "protocol_type": group.protocol_type,
@@ -93,6 +93,12 @@ def _head(group: Group, now: int, wall: int) -> View:
         "leader": group.leader_id,
         "rebalance": _rebalance(group, now),
     }
+
+
+def _state_ms(group: Group, wall: int) -> int | None:
+    """None for a group that was loaded with nothing but offsets: its records do not say."""
+    since = group.state_timestamp_ms
+    return None if since == -1 else max(0, wall - since)
 
 
 def _row(group: Group, member: Member, deadlines: Deadlines, now: int) -> View:

@@ -110,7 +110,7 @@ def _live() -> Schema:
     return record(
         group=TEXT,
         state=_STATE,
-        state_ms=told(NUMBER, "How long it has been in this state."),
+        state_ms=or_null(told(NUMBER, "How long it has been in this state; null if unknown.")),
         generation=NUMBER,
         round=NUMBER,
         protocol_type=TEXT,

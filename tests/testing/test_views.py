@@ -179,6 +179,14 @@ def test_the_timeline_has_rounds_other_events_and_what_is_now(stage: Stage) -> N
     assert max(map(len, text.splitlines())) <= 100
 
 
+def test_a_group_of_which_only_offsets_were_loaded_is_empty_for_an_unknown_time(
+    stage: Stage,
+) -> None:
+    stage.broker.commit("billing", {("orders", 0): 1})
+    stage.broker.restart()
+    assert "Now: Empty, generation 0, 0 members." in stage.group.timeline()
+
+
 def test_requests_that_were_refused_alike_are_one_line(stage: Stage) -> None:
     lea = stage.member("lea")
     settle(lea)
