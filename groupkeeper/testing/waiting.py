@@ -224,7 +224,7 @@ class Wait:
             try:
                 return self.done.result(seconds)
             except TimeoutError:
-                return self._last_look(seconds)
+                return self._last_look(seconds, _blocks_a_loop())
 
     async def wait_async(
         self,
@@ -238,7 +238,7 @@ class Wait:
             except TimeoutError:
                 return await asyncio.to_thread(self._last_look, seconds)
 
-    def _last_look(self, timeout: float) -> GroupNow:
+    def _last_look(self, timeout: float, blocked: bool = False) -> GroupNow:
         """The group as it is when the time is over: on a machine that stood still, that may be the
         first look. Raises WaitTimedOut, with what is not so, and what the group is doing instead.
         """
@@ -256,6 +256,11 @@ class Wait:
             lines.append("The broker is loading the group, or its log has failed.")
         elif now.state == DEAD:
             lines.append(_who_is_there(self._sights.group_ids()))
+        if blocked:
+            lines.append(
+                "It was waited for in a coroutine, whose event loop stood still meanwhile, with the "
+                f"clients on it: await broker.aio.group('{self.group}').wait_until(...) instead."
+            )
         if now.rounds:
             lines.append(f"The last of {count(now.began, 'round')}: {now.rounds[-1].text}")
         raise WaitTimedOut("\n  ".join([f"{head}:", *lines])) from None
@@ -263,6 +268,14 @@ class Wait:
     async def _told(self) -> tuple[GroupNow, str]:
         sights = self._sights
         return await sights.look(self.group), await sights.doing(self.group)
+
+
+def _blocks_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _who_is_there(groups: Iterable[str]) -> str:

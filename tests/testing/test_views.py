@@ -399,6 +399,11 @@ def test_no_rebalance_knows_the_rounds_of_a_group_whose_log_has_failed(stage: St
         stage.group.wait_until(exists=True)
 
 
+async def test_a_wait_that_blocks_its_event_loop_says_so(stage: Stage) -> None:
+    with pytest.raises(WaitTimedOut, match=r"await broker\.aio\.group\('billing'\)\.wait_until"):
+        stage.group.wait_until(stable=True, timeout=0)
+
+
 async def test_waiting_in_a_coroutine(stage: Stage) -> None:
     group = stage.broker.aio.group("billing")
     thread = meanwhile(lambda: settle(stage.member("lea")))
