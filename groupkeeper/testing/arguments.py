@@ -11,6 +11,9 @@ from typing import Any, Final
 FOREVER_S: Final = 366 * 24 * 3600.0
 """Longer than any test waits: a year."""
 
+LONGEST: Final = 2**63 - 1
+"""Offsets and times have 64 bits in the protocol."""
+
 
 # Any: what a test has written.
 def text(value: Any, what: str) -> str:
@@ -20,13 +23,20 @@ def text(value: Any, what: str) -> str:
     return value
 
 
-def whole(value: Any, what: str, least: int | None = None) -> int:
-    """A whole number, of at least so much."""
+def whole(value: Any, what: str, least: int | None = None, most: int | None = None) -> int:
+    """A whole number between two others."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"{what} is a whole number, not {value!r}")
     if least is not None and value < least:
         raise ValueError(f"{what} is {least} or more, not {value}")
+    if most is not None and value > most:
+        raise ValueError(f"{what} is {most} or less, not {value}")
     return value
+
+
+def timestamp(value: Any) -> int:
+    """Of a record, in Unix milliseconds."""
+    return whole(value, "timestamp_ms=", 0, LONGEST)
 
 
 def number(value: Any, what: str) -> float:
@@ -71,7 +81,7 @@ def offsets(given: Any, what: str) -> dict[tuple[str, int], int]:
         if not isinstance(place, tuple) or list(map(type, place)) != [str, int]:
             raise TypeError(f"{example}: {place!r} is no topic with a partition")
     return {
-        place: whole(offset, f"the offset of {place[0]}-{place[1]}", 0)
+        place: whole(offset, f"the offset of {place[0]}-{place[1]}", 0, LONGEST)
         for place, offset in given.items()
     }
 

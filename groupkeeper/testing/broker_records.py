@@ -4,6 +4,7 @@ from asyncio import to_thread
 from collections.abc import Iterable, Mapping
 from functools import partial
 
+from groupkeeper.testing.arguments import timestamp
 from groupkeeper.testing.bench import Bench
 from groupkeeper.testing.seeding import Data, Headers, Record, timed, timed_ones
 
@@ -38,7 +39,7 @@ class BrokerRecords:
         A topic that does not exist is created only by `auto.create.topics.enable`.
         Raises RequestFailed and BrokerDown.
         """
-        at_ms = self._bench.time.wall() if timestamp_ms is None else timestamp_ms
+        at_ms = self._at(timestamp_ms)
         record = timed(value, key, headers, at_ms)
         return self._bench.seeding.produce(topic, [record], partition)[0]
 
@@ -51,8 +52,11 @@ class BrokerRecords:
         timestamp_ms: int | None = None,
     ) -> list[Record]:
         """Append many records, given as values or as pairs of key and value; see `produce`."""
-        at_ms = self._bench.time.wall() if timestamp_ms is None else timestamp_ms
+        at_ms = self._at(timestamp_ms)
         return self._bench.seeding.produce(topic, timed_ones(values, at_ms), partition)
+
+    def _at(self, timestamp_ms: int | None) -> int:
+        return self._bench.time.wall() if timestamp_ms is None else timestamp(timestamp_ms)
 
     def records(self, topic: str, partition: int | None = None) -> list[Record]:
         """All records that are in a topic now, partition after partition, decompressed, without

@@ -135,7 +135,7 @@ class Seeding:
         RequestFailed; batches that were appended before stay.
         """
         count = len(self._lives.run(lambda: self._partitions(topic, creates=True)))
-        if partition is not None and not 0 <= partition < count:
+        if partition is not None and not 0 <= arguments.whole(partition, "partition=") < count:
             raise RequestFailed(_no_partition(topic, partition, count))
         placed = [
             (self._place(topic, each.key, count) if partition is None else partition, each)
@@ -194,7 +194,7 @@ class Seeding:
         RequestFailed.
         """
         partitions = self._lives.run(lambda: self._partitions(topic, creates=False))
-        if partition is not None and partition not in partitions:
+        if partition is not None and arguments.whole(partition, "partition=") not in partitions:
             raise RequestFailed(_no_partition(topic, partition, len(partitions)))
         found: list[Record] = []
         for at in partitions if partition is None else [partition]:
@@ -302,7 +302,10 @@ class Seeding:
 
 def timed(value: Data, key: Data, headers: Headers, timestamp_ms: int) -> TimedRecord:
     """A record of what a test has given. Raises TypeError."""
-    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    pairs = [*headers.items()] if isinstance(headers, Mapping) else [*headers]
+    for pair in pairs:
+        if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[0], str):
+            raise TypeError(f"a header is a pair of a name and a value, not {pair!r}")
     named = tuple((name, _bytes(each, f"header '{name}'")) for name, each in pairs)
     return TimedRecord(timestamp_ms, _bytes(key, "key"), _bytes(value, "value"), named)
 

@@ -94,6 +94,13 @@ def test_of_an_effect(make: Callable[[], object]) -> None:
     [
         (lambda broker: broker.commit("g", {("orders", 0): None}), "offset of orders-0 is a whole"),
         (lambda broker: broker.commit("g", {("orders", 0): -1}), "is 0 or more, not -1"),
+        (lambda broker: broker.commit("g", {("orders", 0): 2**63}), "or less"),
+        (lambda broker: broker.produce("orders", "a", timestamp_ms=2**63), "or less"),
+        (lambda broker: broker.produce("orders", "a", timestamp_ms="now"), "a whole number"),
+        (lambda broker: broker.produce("orders", "a", partition="0"), "a whole number, not '0'"),
+        (lambda broker: broker.produce("orders", "a", headers="xy"), "a pair of a name"),
+        (lambda broker: broker.produce("orders", "a", headers={1: "a"}), "a pair of a name"),
+        (lambda broker: broker.records("orders", "0"), "a whole number, not '0'"),
         (lambda broker: broker.commit("g", {"orders": 1}), "'orders' is no topic with a partition"),
         (lambda broker: broker.commit(None, {("orders", 0): 1}), "a group's id is a str"),
         (lambda broker: broker.committed(None), "a group's id is a str"),
