@@ -48,7 +48,7 @@ class Billing:
         )
         self._consumer.subscribe([TOPIC])
         # Before the first poll: else it joins twice, and 3.0.12 may lose the second assignment.
-        self._consumer.partitions_for_topic(TOPIC)
+        self._consumer.topics()
 
     def run(self) -> None:
         """Consume until `stop` is called."""

@@ -61,7 +61,7 @@ BUGS = (
     ),
     Bug(
         "takes as many records as it gets",
-        "test_slow_handler.py::test_five_slow_orders_are_one_generation",
+        "test_slow_handler.py::test_many_slow_orders_are_one_generation",
         {
             "on_kafka_python": ("max_records=1", "max_records=500"),
             "on_aiokafka": ("max_records=1", "max_records=500"),
