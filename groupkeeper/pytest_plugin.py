@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from groupkeeper.testing import Broker
 
 MARKER: Final = "kafka"
-ARGUMENTS: Final = ("topics", "settings", "brokers", "as_version", "partitions")
+ARGUMENTS: Final = ("topics", "settings", "brokers", "as_version", "faults", "partitions")
 """Of the marker."""
 OF_ITS_OWN: Final = ("settings", "brokers", "as_version")
 """Arguments that a broker of several tests cannot have."""
@@ -29,8 +29,8 @@ GROUPS_SHOWN: Final = 10
 LINES_SHOWN: Final = 40
 """Last lines of each section of a report."""
 _MARKER_LINE: Final = (
-    f"{MARKER}(topics=None, settings=None, brokers=1, as_version=None, partitions=1): "
-    "the broker of kafka_broker, and of kafka_broker_shared its topics; the partitions "
+    f"{MARKER}(topics=None, settings=None, brokers=1, as_version=None, faults=(), partitions=1): "
+    "the broker of kafka_broker, and of kafka_broker_shared its topics and faults; the partitions "
     "of kafka_topic"
 )
 
@@ -43,9 +43,7 @@ _Given = dict[str, Any]
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini(
-        SCOPE,
-        "scope of kafka_broker_shared: session, package, module, class",
-        default="session",
+        SCOPE, "scope of kafka_broker_shared: session, package, module, class", default="session"
     )
 
 
@@ -60,7 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _given(request: pytest.FixtureRequest) -> _Given:
-    """The arguments of all markers of a test, the nearest first; mappings are joined."""
+    """The arguments of all markers of a test, the nearest first; mappings and lists are joined."""
     given: _Given = {}
     for marker in request.node.iter_markers(MARKER):
         if marker.args:
@@ -72,6 +70,12 @@ def _given(request: pytest.FixtureRequest) -> _Given:
                 if not isinstance(value, dict):
                     _refuse(f"wants a dict for {name}=, as {{'orders': 6}}, not {value!r}")
                 given[name] = {**value, **given.get(name, {})}
+            elif name == "faults":
+                if not isinstance(value, list | tuple) or not all(
+                    isinstance(each, dict) for each in value
+                ):
+                    _refuse(f"wants a list of dicts for faults=, not {value!r}")
+                given[name] = [*given.get(name, ()), *value]
             else:
                 given.setdefault(name, value)
     return given
@@ -88,9 +92,17 @@ def _started(**given: Any) -> "Broker":
         broker = Broker(**given)
         broker.start()
     except (SettingsError, RequestFailed, TypeError, ValueError) as error:
-        _refuse(f"asks for a broker that cannot be: {error}")
+        _refuse(f"asks for what cannot be: {error}")
         raise  # for mypy: pytest.fail has raised
     return broker
+
+
+def _add_faults(broker: "Broker", given: _Given) -> None:
+    for each in given.get("faults", ()):
+        try:
+            broker.fault(**each)
+        except (TypeError, ValueError) as error:
+            _refuse(f"has a fault that cannot be: {error}")
 
 
 # -- fixtures --------------------------------------------------------------------------------------
@@ -100,8 +112,9 @@ def _started(**given: Any) -> "Broker":
 def kafka_broker(request: pytest.FixtureRequest) -> "Iterator[Broker]":
     """A fresh `groupkeeper.testing.Broker`, with what the marker `kafka` says."""
     given = _given(request)
-    broker = _started(**{k: v for k, v in given.items() if k != "partitions"})
+    broker = _started(**{k: v for k, v in given.items() if k not in ("faults", "partitions")})
     try:
+        _add_faults(broker, given)
         _keep(request, "kafka_broker", broker)
         yield broker
     finally:
@@ -111,7 +124,7 @@ def kafka_broker(request: pytest.FixtureRequest) -> "Iterator[Broker]":
 @pytest.fixture
 def kafka_broker_shared(request: pytest.FixtureRequest, _kafka_broker_of_all: "Broker") -> "Broker":
     """One `Broker` for many tests, emptied before each; with the topics of the marker `kafka`."""
-    from groupkeeper.testing import BrokerDown
+    from groupkeeper.testing import BrokerDown, RequestFailed
 
     given, broker = _given(request), _kafka_broker_of_all
     for name in OF_ITS_OWN:
@@ -122,8 +135,12 @@ def kafka_broker_shared(request: pytest.FixtureRequest, _kafka_broker_of_all: "B
     except BrokerDown:  # the test before has left it so
         broker.restart()
         broker.reset()
-    for name, partitions in given.get("topics", {}).items():
-        broker.create_topic(name, partitions)
+    try:
+        for name, partitions in given.get("topics", {}).items():
+            broker.create_topic(name, partitions)
+    except RequestFailed as error:
+        _refuse(f"asks for what cannot be: {error}")
+    _add_faults(broker, given)
     _keep(request, "kafka_broker_shared", broker)
     return broker
 
@@ -165,16 +182,26 @@ def _keep(request: pytest.FixtureRequest, name: str, broker: "Broker") -> None:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """Show what groups did in a test that has failed."""
+    """Fail a test whose fault rules never fired; show what groups did in a test that has failed."""
     # Any: pluggy's result.
     outcome: Any = yield
     brokers = item.stash.get(_BROKERS, {})
     if not brokers:
         return
     report: pytest.TestReport = outcome.get_result()
+    if report.when == "call" and report.passed:
+        _check_faults(report, brokers)
     if report.failed and report.when != "teardown":
         for name, broker in brokers.items():
             report.sections += _sections(name, broker)
+
+
+def _check_faults(report: pytest.TestReport, brokers: "dict[str, Broker]") -> None:
+    for broker in brokers.values():
+        try:
+            broker.check_faults()
+        except AssertionError as error:
+            report.outcome, report.longrepr = "failed", str(error)
 
 
 def _sections(name: str, broker: "Broker") -> Iterator[tuple[str, str]]:

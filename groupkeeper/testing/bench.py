@@ -59,16 +59,13 @@ class Bench(Lives):
         Nothing runs yet.
         """
         super().__init__()
+        self._starting: RunningServer | None = None
         self.cluster = Cluster(brokers, listeners)
         self._settings = settings if isinstance(settings, Settings) else _read(settings, brokers)
         self._topics = dict(topics or {})
         self._data = data
         self.time = Time()
         self.lines: deque[Line] = deque(maxlen=LINES)
-        self.faults = Faults(self)
-        self.disk_full: tuple[Callable[[], None], ...] = ()
-        """Told about calls that fail because the disk is full; empty: it is not."""
-        release = () if as_version is None else (AsRelease(as_version),)
         self.presence = Presence()
         nodes = [ClusterLayer(self.cluster)] if brokers > 1 else []
         self.waits = Waits(self)
@@ -79,7 +76,12 @@ class Bench(Lives):
         self.history = History(self.waits.wake, SessionLimits(*limits))
         self.transcript = Transcript(self.time.wall)
         ends = LogEnds(self.waits.wake_for_lag)
-        self.tap = Tap(self.transcript, *release, self.faults, ends, *nodes, self.presence)
+        self.faults = Faults(self)
+        self.disk_full: tuple[Callable[[], None], ...] = ()
+        """Told about calls that fail because the disk is full; empty: it is not."""
+        release = () if as_version is None else (AsRelease(as_version),)
+        around = self.transcript, *release, ends, self.faults
+        self.tap = Tap(*around, *nodes, self.presence)
         self.cluster_id = base64.urlsafe_b64encode(b"\0" + secrets.token_bytes(15)).decode()[:22]
         self._files: Files = self._new_files()
         self.seeding = Seeding(self, self.waits.wake_for_lag)
@@ -103,12 +105,12 @@ class Bench(Lives):
             lambda: self.disk_full,
         )
         self._bury()
-        self._running = running = RunningServer(self._options(), of)
+        self._starting = running = RunningServer(self._options(), of)
         try:
             running.start()
-        except BaseException:
-            self._running = None
-            raise
+        finally:
+            self._starting = None
+        self._running = running
         self.cluster.started()
         self.cluster_id = running.server.topics.cluster_id
         if self._topics:
@@ -157,8 +159,10 @@ class Bench(Lives):
 
     def crash_here(self) -> None:
         """As `crash`, on the server's loop, for a fault."""
-        if self._running is not None:  # else `crash` is on its way
-            self._running.die()
+        running = self._running or self._starting
+        if running is not None:  # else `crash` is on its way
+            self.transcript.remark("a fault crashes the broker")
+            running.die()
 
     def crash(self) -> None:
         """End at once, as by `kill -9`: see `RunningServer.kill`. Raises BrokerDown."""
@@ -172,7 +176,7 @@ class Bench(Lives):
         if self._data is not None:
             raise RequestFailed("reset() empties brokers in memory, and this one has data=")
         self.crash()
-        self.time.resume()
+        self.time.reset()
         self._files = self._new_files()
         self.lines.clear()
         self.faults.clear()
@@ -200,19 +204,17 @@ class Bench(Lives):
 
     @property
     def topics_by_id(self) -> Mapping[bytes, Any]:
-        """Have names. Any: topics of the server."""
-        return self.server.topics.catalog.by_id
-
-    @property
-    def node_id(self) -> int:
-        """The server's."""
-        return int(self.server.about()["node"])
+        """Have names; also while the server starts. Any: topics of the server."""
+        return self.cluster.server.topics.catalog.by_id
 
     def described_topics(self) -> list[Any]:
         """See `Ground.described_topics`."""
-        running = self.running
-        asked = self.tap.ask(ApiKey.METADATA, _METADATA_VERSION, MetadataRequest(topics=None))
-        return list(running.later(asked).result().topics)
+        asked = MetadataRequest(topics=None)
+        return list(
+            self.run(
+                lambda: self.tap.ask(ApiKey.METADATA, _METADATA_VERSION, asked, behind=self.faults)
+            ).topics
+        )
 
 
 def _read(settings: Mapping[str, Any] | None, brokers: int) -> Settings:

@@ -48,6 +48,10 @@ class Time:
             self._ahead_ms, self._stands_at = self._stands_at - _monotonic_ms(), None
             self.moved()
 
+    def reset(self) -> None:
+        """Be the machine's time again, and run: for a broker that begins anew and does not run."""
+        self._ahead_ms, self._stands_at = 0, None
+
     def move_to(self, now_ms: int) -> None:
         """Go ahead to a later time, and stand or run on from there."""
         ahead = max(now_ms - self.now(), 0)

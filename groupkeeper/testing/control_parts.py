@@ -6,7 +6,7 @@ from functools import partial, wraps
 from itertools import count
 from typing import Any, Protocol, Unpack
 
-from groupkeeper.testing.async_broker import AsyncBroker, Broker
+from groupkeeper.testing.async_broker import Broker
 from groupkeeper.testing.bench import Bench
 from groupkeeper.testing.effects import Effect
 from groupkeeper.testing.rules import Rule, When
@@ -20,7 +20,6 @@ class ServedBroker(Broker):
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
-        self.aio = AsyncBroker(self, bench)
         self._rules: dict[int, Rule] = {}
         self._numbers = count(1)
 

@@ -222,6 +222,7 @@ class Split:
             elif found:
                 merged.append(found.popleft())
         row = copy(row)
+        # What is left over is that of a topic which was deleted meanwhile.
         setattr(row, level.array, [*merged, *(each for some in rows.values() for each in some)])
         return row
 

@@ -155,8 +155,9 @@ class WrongCoordinator(Effect):
         if hit.key != ApiKey.FIND_COORDINATOR:
             answer_with_error(hit, code)
             return
-        own_host, own_port = hit.bench.address
-        node_id = hit.bench.node_id + 1 if self.node_id is None else self.node_id
+        cluster = hit.bench.cluster
+        own_host, own_port = cluster.address(cluster.up[0])
+        node_id = cluster.size if self.node_id is None else self.node_id
 
         def make(level: Level, names: Named, source: Any) -> Any:
             row = blank(level, names, source)

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Final, Self, Unpack
 
-from groupkeeper.testing import group_control
+from groupkeeper.testing import effects, group_control
 from groupkeeper.testing.errors import BrokerDown
+from groupkeeper.testing.rules import Rule, When
 from groupkeeper.testing.views import GroupNow, MemberNow, Place, Round, Sights
 from groupkeeper.testing.waiting import Conditions, Wait, Waits, Wanted
 
@@ -86,6 +87,29 @@ class GroupView:
                 return each
         names = ", ".join(repr(each.name) for each in members) or "none"
         raise LookupError(f"group '{self.id}' has no member {name!r}; there are: {names}")
+
+    # -- faults: rules for this group, see `Broker.fault` -----------------------------------------
+
+    def hold_joins(self) -> Rule:
+        """Keep its JoinGroups until the rule is removed: no rebalance completes.
+
+        with group.hold_joins():
+            restart(consumer)
+        """
+        return self._fault(effects.hold_joins(), {})
+
+    def lose_plan(self) -> Rule:
+        """Lose the next SyncGroup with which its leader sends the assignments."""
+        return self._fault(effects.lose_plan(), {"times": 1})
+
+    def stale_generation(self) -> Rule:
+        """Answer its next JoinGroup with the generation before: that member's next request is
+        refused with ILLEGAL_GENERATION.
+        """
+        return self._fault(effects.stale_generation(), {"times": 1})
+
+    def _fault(self, effect: effects.Effect, when: When) -> Rule:
+        return self._sights.lives.faults.add(effect, {**when, "group": self.id})
 
     def timeline(self) -> str:
         """What happened to the group and why, and what it does now; see `Broker.timeline`."""

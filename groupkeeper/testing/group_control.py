@@ -78,7 +78,7 @@ async def _fence(lives: Lives, group_id: str, instance_id: str) -> str:
         protocols=list(member.protocols),
     )
     other = Peer(client_id=INSIDE, host=HOST)
-    answer = await lives.tap.ask(ApiKey.JOIN_GROUP, _JOIN_VERSION, request, other)
+    answer = await lives.tap.ask(ApiKey.JOIN_GROUP, _JOIN_VERSION, request, peer=other)
     other.link.closed = True  # the process ends, without a word
     if answer.error_code:
         raise RequestFailed(f"'{instance_id}' not fenced: {ErrorCode(answer.error_code).name}")

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from groupkeeper.server.server import Server
 from groupkeeper.testing.errors import BrokerDown
+from groupkeeper.testing.faults import Faults
 from groupkeeper.testing.running import RunningServer
 from groupkeeper.testing.tap import Tap
 
@@ -19,6 +20,7 @@ class Lives:
 
     tap: Tap
     """Of all lives."""
+    faults: Faults
 
     def __init__(self) -> None:
         self._running: RunningServer | None = None

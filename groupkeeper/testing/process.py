@@ -21,7 +21,7 @@ from groupkeeper.storage.errors import StorageError
 from groupkeeper.testing.bench import Bench
 from groupkeeper.testing.control import PREFIX, Control
 from groupkeeper.testing.control_parts import ServedBroker
-from groupkeeper.testing.errors import RequestFailed, WrongArgument
+from groupkeeper.testing.errors import BrokerDown, RequestFailed, WrongArgument
 
 _log = logs.Logger("control")
 
@@ -99,6 +99,7 @@ class ServedBench(Bench):
         logs.pass_on(line)
 
     def start(self) -> None:
+        self._close()  # if a fault has crashed the broker
         super().start()
         self.run(self._open)
 
@@ -109,9 +110,13 @@ class ServedBench(Bench):
             self._http_at = await self._http.start(self._http_at)
 
     def _close(self) -> None:
-        if self.is_up and self._http is not None:
-            self.run(self._http.close)
-        self._http = None
+        http, self._http = self._http, None
+        if http is not None:
+            try:
+                self.run(http.close)
+            except BrokerDown:
+                self._bury()
+                http.abandon()
 
     def stop(self) -> None:
         self._close()

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final, Protocol, Self, TypedDict
 from groupkeeper.coordinator.caller import Link
 from groupkeeper.protocol.registry import APIS
 from groupkeeper.testing.clock import Time
+from groupkeeper.testing.cluster import Cluster
 from groupkeeper.testing.entries import Entry, TopicsById, Wanted
 from groupkeeper.testing.errors import RuleNeverFired, WrongArgument
 from groupkeeper.testing.levels import Kind, answer_levels_of, levels_of
@@ -48,9 +49,7 @@ class Ground(Protocol):
     @property
     def time(self) -> Time: ...
     @property
-    def address(self) -> tuple[str, int]: ...
-    @property
-    def node_id(self) -> int: ...
+    def cluster(self) -> Cluster: ...
     @property
     def topics_by_id(self) -> TopicsById: ...
 

@@ -6,7 +6,6 @@ import asyncio
 import threading
 from collections.abc import Callable, Collection, Coroutine
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
-from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
@@ -201,18 +200,17 @@ class RunningServer:
         """End in good order: what was acknowledged, and what is under way, is written."""
         try:
             self.later(self.server.stop()).result()
-        except CancelledError:
+        except (CancelledError, BrokerDown):
             if not self.has_died:
                 raise
         else:
-            self.loop.call_soon_threadsafe(self.loop.stop)
+            self.soon(self.loop.stop)
         self._thread.join()
 
     def kill(self) -> None:
         """End at once: nothing more is written or answered, and connections break."""
         self.files.kill()
-        with suppress(RuntimeError):  # it has died, and its loop is closed
-            self.loop.call_soon_threadsafe(self._break, context=self._context)
+        self.soon(self._break)
         self._thread.join()
 
     def die(self) -> None:

@@ -15,7 +15,7 @@ from groupkeeper.coordinator.caller import Caller, Peer
 from groupkeeper.exchange import NO_REPLY, Handler, ReplyTo, Response
 from groupkeeper.observe.logs import Logger
 from groupkeeper.protocol.message import Message
-from groupkeeper.turns import Slices, Turns
+from groupkeeper.turns import Slices
 
 INSIDE: Final = "groupkeeper.testing"
 """Client id of requests that the test makes itself."""
@@ -78,15 +78,12 @@ class Tap:
         """The first layer is the outermost."""
         self._layers = layers
         self._handlers: Mapping[int, Handler] = {}
-        self._turns = Turns()
         self._late: set[asyncio.Task[None]] = set()
         """Requests that a layer has kept waiting."""
 
     def around(self, handlers: Mapping[int, Handler]) -> Mapping[int, Handler]:
         """See `World.around`."""
         self._handlers = handlers
-        # What was late in an earlier life of the server ended with it.
-        self._turns, self._late = Turns(), set()
         return {key: self._tapped(key, handler) for key, handler in handlers.items()}
 
     def _tapped(self, key: int, handler: Handler) -> Handler:
@@ -125,30 +122,37 @@ class Tap:
         try:
             result = handler(exchange.request, exchange.caller, exchange)
             if isinstance(result, GeneratorType):
-                result = await self._turns.run(result)
-            if result is not None:
+                for _ in _finish(result, exchange):
+                    await asyncio.sleep(0)
+            elif result is not None:
                 exchange.answer(result)
         except Exception:  # noqa: BLE001  # as in a connection: one request's bug costs that
             _log.exception("request failed", api_key=exchange.key)
             exchange.call.sender.close()
 
     async def ask(
-        self, key: int, version: int, request: Message, peer: Peer | None = None
+        self,
+        key: int,
+        version: int,
+        request: Message,
+        *,
+        peer: Peer | None = None,
+        behind: Layer | None = None,
     ) -> Answer:
-        """What the server answers the test itself, or another client that it plays; no layer sees
-        it.
+        """What the server answers the test itself, or another client that it plays. No layer sees
+        it, or only those behind one.
         """
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         caller = Caller(version, peer or Peer(client_id=INSIDE, host=HOST))
-        result = self._handlers[key](request, caller, _Awaited(answer))
-        if isinstance(result, GeneratorType):
-            try:
-                while True:
-                    next(result)
-                    await asyncio.sleep(0)
-            except StopIteration as end:
-                result = end.value
-        return await answer if result is None else result
+        awaited: Any = _Awaited(answer)  # in place of the call of a connection
+        exchange = Exchange(key, request, caller, awaited)
+        depth = len(self._layers) if behind is None else self._layers.index(behind) + 1
+        work: list[Slices[Any]] = []
+        self._pass(exchange, self._handlers[key], depth, work)
+        if work:
+            for _ in _finish(work.pop(), exchange):
+                await asyncio.sleep(0)
+        return await answer
 
 
 class _Awaited:

@@ -204,6 +204,10 @@ class _Walk:
         self._timeout_s = timeout_s
         self._given_up: set[Awaited] = set()
         """Members that were waited for long enough."""
+        self._heard: set[str] = set()
+        """Members that were heard of when they were looked at first. A machine that is busy for
+        seconds must not make them silent on the way; whom groups wait for is bounded anyway.
+        """
         self._busy_since = time.monotonic()
 
     async def to(self, target: int) -> None:
@@ -281,8 +285,9 @@ class _Walk:
             silent_ms, interval_ms = known[0], known[1] or interval_ms
         session_ms = member.session_timeout_ms
         interval_ms = interval_ms or min(likely.HEARTBEAT_MS, max(session_ms // 3, 1))
-        runs = member.waits or likely.runs(silent_ms, interval_ms)
-        return interval_ms if runs and interval_ms < session_ms else None
+        if member.waits or likely.runs(silent_ms, interval_ms):
+            self._heard.add(member.member_id)
+        return interval_ms if member.member_id in self._heard and interval_ms < session_ms else None
 
     async def _members_answer(self) -> None:
         """Wait for members that have to answer, in real time."""

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -11,8 +12,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from groupkeeper.observe.http_exchange import HttpRequest
+from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
 from groupkeeper.settings.options import MEMORY, Listen, ServeOptions
 from groupkeeper.settings.table import load
+from groupkeeper.testing import effects
 from groupkeeper.testing.control import PREFIX, Control
 from groupkeeper.testing.control_parts import ServedBroker
 from groupkeeper.testing.control_routes import ROUTES
@@ -21,7 +24,7 @@ from groupkeeper.testing.process import ServedBench
 from groupkeeper.web.openapi import document
 from tests.support.requests import commit_request, join_request, sync_request
 from tests.support.web import closed
-from tests.support.wire import Client, connect
+from tests.support.wire import Client, Gone, connect
 
 DOCUMENT = document(ROUTES, DOCUMENTED)
 HEADERS = {"Content-Type": "application/json", "Host": "127.0.0.1:9645"}
@@ -296,6 +299,33 @@ def test_the_document_is_served(of: Controlled) -> None:
     assert json.loads(answer.body) == DOCUMENT
 
 
+def test_the_http_port_comes_back_after_a_fault_has_crashed_the_broker() -> None:
+    options = ServeOptions(
+        MEMORY, (Listen(bind=("127.0.0.1", 0)),), http=("127.0.0.1", 0), memory=True
+    )
+    bench = ServedBench(options, brokers=1, as_version=None)
+    bench.start()
+    broker = ServedBroker(bench)
+    try:
+        host, port = bench.http_at.split(":")
+        asked = HTTPConnection(host, int(port), timeout=5)
+        asked.request("GET", "/healthz")
+        assert asked.getresponse().read()
+        rule = broker.fault(effects.crash_before_durable(), api="ListGroups")
+        kafka_host, kafka_port = broker.bootstrap_servers.split(":")
+        address = kafka_host, int(kafka_port)
+        with connect(address, timeout=5) as client, pytest.raises((Gone, ConnectionError)):
+            client.call(4, ListGroupsRequest())
+        rule.remove()
+        broker.restart()
+        asked.close()
+        asked.request("GET", "/healthz")
+        assert asked.getresponse().status == 200
+        asked.close()
+    finally:
+        bench.stop()
+
+
 def test_data_on_a_disk_is_not_reset(tmp_path: Path) -> None:
     options = ServeOptions(tmp_path, (Listen(bind=("127.0.0.1", 0)),), http=None)
     bench = ServedBench(options, brokers=1, as_version=None)
@@ -307,3 +337,8 @@ def test_data_on_a_disk_is_not_reset(tmp_path: Path) -> None:
         broker.restart()
     finally:
         bench.stop()
+
+
+def test_the_page_has_every_route() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "testing-control.md").read_text(encoding="utf-8")
+    assert [route.path for route in ROUTES if f"`{route.path}`" not in page] == []

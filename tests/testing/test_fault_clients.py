@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,6 @@ from kafka.structs import OffsetAndMetadata
 
 from groupkeeper.testing import Broker, Rule, effects
 from tests.testing.observed import ROWS, saw, table
-from tests.testing.wired import committed, dial, ends
 
 PAGE = Path(__file__).parents[2] / "docs" / "testing-faults.md"
 GROUP = "billing"
@@ -43,13 +43,11 @@ def _count(broker: Broker, api: str) -> Rule:
 
 
 def _stored(broker: Broker) -> int | None:
-    with dial(broker) as client:
-        return committed(client, GROUP).get(PLACE)
+    return broker.committed(GROUP).get(PLACE)
 
 
 def _records(broker: Broker) -> int:
-    with dial(broker) as client:
-        return ends(client)[0]
+    return len(broker.records("orders"))
 
 
 def _thread(work: Callable[[], Any]) -> threading.Thread:
@@ -79,6 +77,12 @@ def _commit(consumer: kafka.KafkaConsumer, offset: int) -> None:
     consumer.commit({KAFKA_PLACE: OffsetAndMetadata(offset, "", -1)})
 
 
+def _subscribe(consumer: kafka.KafkaConsumer) -> None:
+    """Without metadata it would assign nothing at first, and short polls keep it so for long."""
+    consumer.partitions_for_topic("orders")
+    consumer.subscribe(["orders"])
+
+
 def _await_assignment(consumer: kafka.KafkaConsumer) -> int:
     while not consumer.assignment():
         consumer.poll(20)
@@ -99,10 +103,10 @@ def test_error_commit(broker: Broker, consumer: kafka.KafkaConsumer) -> None:
     assert (rule.hits, asked.hits, _stored(broker)) == (2, 2, 5)
 
 
-@saw("delay(0.1)", "OffsetCommit", "kafka-python", "`commit()` took as long")
+@saw("delay(0.25)", "OffsetCommit", "kafka-python", "`commit()` took as long")
 def test_delay(broker: Broker, consumer: kafka.KafkaConsumer) -> None:
     _commit(consumer, 1)
-    rule = broker.fault(effects.delay(0.1), api="OffsetCommit")
+    rule = broker.fault(effects.delay(0.25), api="OffsetCommit")
     late = _thread(lambda: _commit(consumer, 5))
     rule.wait()
     assert _stored(broker) == 1
@@ -135,10 +139,12 @@ def test_half_open(broker: Broker) -> None:
     admin = kafka.KafkaAdminClient(
         bootstrap_servers=broker.bootstrap_servers, request_timeout_ms=200, retry_backoff_ms=20
     )
+    connected = _count(broker, "ApiVersions")
     broker.fault(effects.half_open(), api="ListGroups", times=1)
     with pytest.raises(KafkaRequestTimedOut):
         admin.list_groups()
     assert admin.list_groups() == []
+    assert connected.hits
     admin.close()
 
 
@@ -166,7 +172,7 @@ def test_stale_metadata(broker: Broker) -> None:
 def test_wrong_coordinator(broker: Broker, consumer: kafka.KafkaConsumer) -> None:
     rule = broker.fault(effects.wrong_coordinator(), group=GROUP)
     asked, joined = _count(broker, "FindCoordinator"), _count(broker, "JoinGroup")
-    consumer.subscribe(["orders"])
+    _subscribe(consumer)
     while rule.hits < 6:
         consumer.poll(20)
     assert not consumer.assignment()
@@ -182,9 +188,9 @@ def test_wrong_coordinator(broker: Broker, consumer: kafka.KafkaConsumer) -> Non
     "SyncGroup was refused with ILLEGAL_GENERATION; it joined again and got its partitions",
 )
 def test_stale_generation(broker: Broker, consumer: kafka.KafkaConsumer) -> None:
-    rule = broker.fault(effects.stale_generation(), group=GROUP, times=1)
+    rule = broker.group(GROUP).stale_generation()
     synced = _count(broker, "SyncGroup")
-    consumer.subscribe(["orders"])
+    _subscribe(consumer)
     assert (_await_assignment(consumer), rule.hits) == (2, 1)
     assert synced.hits > 1
 
@@ -251,10 +257,12 @@ def test_close_handled(broker: Broker) -> None:
 def test_drop(broker: Broker) -> None:
     admin = AdminClient(_quick(broker, **{"socket.timeout.ms": 300}))
     admin.list_topics(timeout=ENOUGH_S)
+    connected = _count(broker, "ApiVersions")
     broker.fault(effects.drop(), api="Metadata", times=1)
     with pytest.raises(confluent_kafka.KafkaException, match="_TIMED_OUT"):
         admin.list_topics(timeout=0.1)
     assert "orders" in _until_it_succeeds(lambda: admin.list_topics(timeout=ENOUGH_S)).topics
+    assert connected.hits
 
 
 @saw(
@@ -271,7 +279,9 @@ def test_throttle(broker: Broker) -> None:
 
     producer = confluent_kafka.Producer(_quick(broker, **{"linger.ms": 0}, throttle_cb=throttled))
     broker.fault(effects.throttle(100), api="Produce", times=1)
+    began = time.monotonic()
     assert (_produce(producer), _produce(producer)) == ([0], [1])
+    assert time.monotonic() - began >= 0.1
     assert told[0] == 0.1
 
 
@@ -412,14 +422,14 @@ async def test_broken_answers(broker: Broker, effect: effects.Effect, requests: 
     "slow_reading(100_000)",
     "what follows a Produce",
     "aiokafka",
-    "`send_and_wait()` of 10 kB took a tenth of a second",
+    "`send_and_wait()` of 20 kB took two tenths of a second",
 )
 async def test_slow_reading(broker: Broker) -> None:
     producer = await _producer(broker)
     broker.fault(effects.slow_reading(100_000), api="Produce", times=1)
     await producer.send_and_wait("orders", b"value", partition=0)
     late = _count(broker, "Produce")
-    task = producer.send_and_wait("orders", bytes(10_000), partition=0)
+    task = producer.send_and_wait("orders", bytes(20_000), partition=0)
     with pytest.raises(TimeoutError):
         await late.fired(timeout=0.05)
     await task
@@ -450,7 +460,7 @@ async def test_loading(broker: Broker) -> None:
     "`start()` waited until the rule was removed",
 )
 async def test_hold_joins(broker: Broker) -> None:
-    rule = broker.fault(effects.hold_joins(), group=GROUP)
+    rule = broker.group(GROUP).hold_joins()
     consumer = await _consumer(broker)
     consumer.subscribe(["orders"])
     started = asyncio.create_task(consumer.start())
@@ -469,7 +479,7 @@ async def test_hold_joins(broker: Broker) -> None:
     "its SyncGroup ended with its request timeout; it joined again and got its partitions",
 )
 async def test_lose_plan(broker: Broker) -> None:
-    rule = broker.fault(effects.lose_plan(), group=GROUP, times=1)
+    rule = broker.group(GROUP).lose_plan()
     joins = _count(broker, "JoinGroup")
     consumer = await _consumer(broker, request_timeout_ms=200)
     consumer.subscribe(["orders"])

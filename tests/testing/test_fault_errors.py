@@ -10,6 +10,10 @@ from groupkeeper.protocol.message import fields_in, layout_of
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from groupkeeper.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -145,7 +149,7 @@ def test_a_fetch_answers_at_once_with_the_error_and_the_records_of_the_others() 
             (13, FetchTopic(topic_id=topic_id, partitions=wanted)),
         ):
             request = FetchRequest(
-                replica_id=-1, max_wait_ms=4_000, min_bytes=9_999, session_epoch=-1, topics=[topic]
+                replica_id=-1, max_wait_ms=60_000, min_bytes=9_999, session_epoch=-1, topics=[topic]
             )
             answer = client.call(version, request)
             [found] = answer.responses
@@ -361,3 +365,18 @@ def test_an_error_of_a_member_is_answered_without_a_step() -> None:
         assert client.call(4, heartbeat("m", 1)).error_code == UNKNOWN_MEMBER_ID
         joined = client.call(9, join_request())
         assert joined.error_code == 79
+
+
+def test_a_config_resource_is_a_topic_by_its_type() -> None:
+    topic, node = 2, 4
+    with wired() as (broker, client):
+        broker.fault(effects.error(DENIED.name), topic="0", may_miss=True)
+        broker.fault(effects.error(DENIED.name), topic="orders")
+        asked = [
+            DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=[])
+            for kind, name in ((node, "0"), (topic, "orders"), (topic, "payments"))
+        ]
+        answer = client.call(4, DescribeConfigsRequest(resources=asked))
+        assert [
+            (each.resource_type, each.resource_name, each.error_code) for each in answer.results
+        ] == [(node, "0", 0), (topic, "orders", DENIED), (topic, "payments", 0)]

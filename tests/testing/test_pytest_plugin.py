@@ -168,6 +168,36 @@ def test_with_unittest(suite: pytest.Pytester) -> None:
     result.assert_outcomes(passed=2)
 
 
+# -- faults ----------------------------------------------------------------------------------------
+
+FAULTS = """
+    import pytest
+    from groupkeeper.testing import effects
+    from tests.support.raw_member import member, settle
+
+    @pytest.mark.kafka(faults=[{"effect": effects.error("NOT_COORDINATOR"), "api": "LeaveGroup"}])
+    @pytest.mark.parametrize("leaves", [True, False])
+    def test(kafka_broker, leaves):
+        with member(kafka_broker, "lea") as lea:
+            settle(lea)
+            if leaves:
+                assert lea.leave().error_code == 16
+"""
+
+
+@pytest.mark.parametrize("fixture", ["kafka_broker", "kafka_broker_shared"])
+def test_a_fault_that_never_came_fails_the_test(suite: pytest.Pytester, fixture: str) -> None:
+    result = run(suite, FAULTS.replace("kafka_broker", fixture))
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*test[[]False[]]*", "*LeaveGroup*", f"*- {fixture}: group *"])
+
+
+def test_a_fault_that_cannot_be_gets_one_line(suite: pytest.Pytester) -> None:
+    result = run(suite, FAULTS.replace('"api": "LeaveGroup"', '"apo": 1'))
+    result.assert_outcomes(errors=2)
+    result.stdout.fnmatch_lines(["@pytest.mark.kafka has a fault that cannot be: *'apo'*"])
+
+
 # -- arguments -------------------------------------------------------------------------------------
 
 
@@ -177,8 +207,9 @@ def test_with_unittest(suite: pytest.Pytester) -> None:
         ('{"orders": 1}', "takes no arguments without a name: topics, settings"),
         ("topic={}", "has no argument 'topic': there are topics, settings"),
         ('topics=["orders"]', "wants a dict for topics=, as {'orders': 6}, not ['orders']"),
+        ('faults=["error"]', "wants a list of dicts for faults=, not ['error']"),
         ('settings={"group.max.sise": 3}', "did you mean group.max.size"),
-        ('topics={"a b": 1}', "asks for a broker that cannot be: topic 'a b' was not created"),
+        ('topics={"a b": 1}', "asks for what cannot be: topic 'a b' was not created"),
     ],
 )
 def test_a_wrong_argument_gets_one_line(suite: pytest.Pytester, marker: str, line: str) -> None:
@@ -210,6 +241,20 @@ def test_a_shared_broker_has_no_settings(suite: pytest.Pytester) -> None:
         """,
     )
     result.stdout.fnmatch_lines(["*gives settings=, which a shared broker cannot have*"])
+
+
+def test_a_topic_of_a_shared_broker_that_cannot_be(suite: pytest.Pytester) -> None:
+    result = run(
+        suite,
+        """
+        import pytest
+
+        @pytest.mark.kafka(topics={"a b": 2})
+        def test(kafka_broker_shared):
+            pass
+        """,
+    )
+    result.stdout.fnmatch_lines(["@pytest.mark.kafka asks for what cannot be: topic 'a b' *"])
 
 
 def test_a_wrong_scope_is_told(suite: pytest.Pytester) -> None:
@@ -254,6 +299,26 @@ def test_a_failure_shows_groups_log_and_transcript(
 def test_a_failure_after_a_crash_shows_what_was(suite: pytest.Pytester) -> None:
     result = run(suite, FAILING.replace("assert 0", "kafka_broker.crash(); assert 0"))
     result.stdout.fnmatch_lines(["*group billing*", "*generation 2*", "*-- the broker crashed"])
+
+
+def test_a_failure_after_a_fault_that_crashes_shows_what_was(suite: pytest.Pytester) -> None:
+    result = run(
+        suite,
+        """
+        from groupkeeper.testing import effects
+        from tests.support.raw_member import member, settle
+
+        def test(kafka_broker):
+            kafka_broker.fault(effects.crash_before_durable(), api="OffsetCommit")
+            with member(kafka_broker, "lea") as lea:
+                settle(lea)
+                lea.commit(5)
+        """,
+    )
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["*group billing -*", "*rebalance to generation 1*", "*-- a fault crashes the broker"]
+    )
 
 
 def test_a_test_that_passes_shows_nothing(suite: pytest.Pytester) -> None:

@@ -255,6 +255,18 @@ def test_who_waits_for_a_time_hears_that_the_broker_has_ended(broker: Broker) ->
     broker.advance(1, timeout=0)
 
 
+def test_a_broker_that_is_reset_has_the_machines_time(broker: Broker) -> None:
+    broker.advance(3600)
+    broker.freeze()
+    broker.reset()
+    with connected(broker) as client:
+        facts = Facts(broker)
+        joined(client, session_timeout_ms=100)
+        [(at, _)] = facts.noted(MemberJoined)
+        assert at == pytest.approx(time.time() * 1000, abs=10_000)
+        until(lambda: members(broker) == [])
+
+
 # -- arguments -------------------------------------------------------------------------------------
 
 

@@ -85,10 +85,9 @@ def test_offsets_expire_after_a_week(
     broker: Broker, committed: Callable[[str], int | None]
 ) -> None:
     broker.commit("g", {("orders", 0): 7})
-    broker.advance(WEEK_S - 600)
     assert committed(broker.bootstrap_servers) == 7
     with timed("a week"):
-        broker.advance(1200)
+        broker.advance(WEEK_S + 600)
         assert committed(broker.bootstrap_servers) is None
 
 
@@ -156,7 +155,8 @@ def test_live_members_rejoin_before_the_time_goes_on(broker: Broker) -> None:
     with gathered(broker, OnConfluent, OnAiokafka, slow) as (a, gone, b):
         facts = Facts(broker)
         broker.advance(3600, silent=[gone.client_id])
-        assert [fact.who.client_id for fact in facts.of(MemberRemoved)] == [gone.client_id]
+        removed = [(fact.who.client_id, fact.cause) for fact in facts.of(MemberRemoved)]
+        assert [client_id for client_id, _ in removed] == [gone.client_id], removed
         for each in (a, b):
             each.gets_some(3)
 
