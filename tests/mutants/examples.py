@@ -26,8 +26,8 @@ BUGS = (
         "test_commit_after_processing.py::test_an_order_is_committed_after_it_was_charged",
         {
             "on_kafka_python": (
-                "self._handle(record.value)\n                        self._commit(record)",
-                "self._commit(record)\n                        self._handle(record.value)",
+                "self._handle(record.value)\n                    self._commit(record)",
+                "self._commit(record)\n                    self._handle(record.value)",
             ),
             "on_aiokafka": (
                 (
