@@ -5,6 +5,24 @@ the test. See docs/testing-your-consumers.md.
 """
 
 from groupkeeper.testing.broker import AsyncBroker, Broker
-from groupkeeper.testing.errors import BrokerDown, RequestFailed
+from groupkeeper.testing.errors import BrokerDown, RequestFailed, WaitTimedOut
+from groupkeeper.testing.group import AsyncGroup, Group
+from groupkeeper.testing.nodes import AsyncNode, Node
+from groupkeeper.testing.seeding import Record
+from groupkeeper.testing.views import GroupNow, MemberNow, Round
 
-__all__ = ["AsyncBroker", "Broker", "BrokerDown", "RequestFailed"]
+__all__ = [
+    "AsyncBroker",
+    "AsyncGroup",
+    "AsyncNode",
+    "Broker",
+    "BrokerDown",
+    "Group",
+    "GroupNow",
+    "MemberNow",
+    "Node",
+    "Record",
+    "RequestFailed",
+    "Round",
+    "WaitTimedOut",
+]

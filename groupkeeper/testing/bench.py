@@ -6,34 +6,41 @@
 import base64
 import secrets
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from groupkeeper.observe.log_writer import Line
-from groupkeeper.protocol.api_keys import ApiKey
-from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.server.server import Server
-from groupkeeper.settings.options import MEMORY, PLAINTEXT, Listen, ServeOptions
+from groupkeeper.settings.options import MEMORY, ServeOptions, format_address
 from groupkeeper.settings.table import load
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.memory_files import MemoryFiles
 from groupkeeper.testing.clock import Time
+from groupkeeper.testing.cluster import Cluster
+from groupkeeper.testing.cluster_layer import ClusterLayer
 from groupkeeper.testing.errors import BrokerDown, RequestFailed
+from groupkeeper.testing.history import History
+from groupkeeper.testing.lives import Lives
+from groupkeeper.testing.presence import Presence
 from groupkeeper.testing.running import RunningServer, Surroundings
+from groupkeeper.testing.seeding import Seeding
 from groupkeeper.testing.tap import Tap
+from groupkeeper.testing.time_control import TimeControl, milliseconds
+from groupkeeper.testing.views import Sights
+from groupkeeper.testing.waiting import LogEnds, Waits
+from groupkeeper.why.rounds import SessionLimits
 
-HOST: Final = "127.0.0.1"
+T = TypeVar("T")
+
 LINES: Final = 2_000
 """Log lines that are kept."""
-OFFSETS_PARTITIONS: Final = "offsets.topic.num.partitions=1"
-"""So that a start is short; the setting can be given."""
-_CREATE_S: Final = 10
-_CREATE_VERSION: Final = 7
+OFFSETS_PARTITIONS: Final = "offsets.topic.num.partitions={}"
+"""One for each node, so that a start is short; the setting can be given."""
 
 
-class Bench:
+class Bench(Lives):
     """One test broker."""
 
     def __init__(
@@ -41,47 +48,42 @@ class Bench:
         topics: Mapping[str, int] | None = None,
         settings: Mapping[str, Any] | None = None,
         data: Path | None = None,
+        brokers: int = 1,
     ) -> None:
-        """Raises SettingsError. Nothing runs yet."""
+        """Raises SettingsError and RequestFailed. Nothing runs yet."""
+        super().__init__()
+        self.cluster = Cluster(brokers)
         given = (f"{key}={_text(value)}" for key, value in (settings or {}).items())
-        self._settings, _ = load(None, {}, (OFFSETS_PARTITIONS, *given), dev=True)
+        self._settings, _ = load(None, {}, (OFFSETS_PARTITIONS.format(brokers), *given), dev=True)
         self._topics = dict(topics or {})
         self._data = data
         self.time = Time()
         self.lines: deque[Line] = deque(maxlen=LINES)
-        self.tap = Tap()
+        self.presence = Presence()
+        nodes = [ClusterLayer(self.cluster)] if brokers > 1 else []
+        self.waits = Waits(self)
+        limits = (
+            self._settings.group_min_session_timeout_ms,
+            self._settings.group_max_session_timeout_ms,
+        )
+        self.history = History(self.waits.wake, SessionLimits(*limits))
+        ends = LogEnds(self.waits.wake_for_lag)
+        self.tap = Tap(ends, *nodes, self.presence)
         self.cluster_id = base64.urlsafe_b64encode(b"\0" + secrets.token_bytes(15)).decode()[:22]
         self._files: Files = self._new_files()
-        self._port = 0
-        self._running: RunningServer | None = None
+        self.seeding = Seeding(self, self.waits.wake_for_lag)
+        self.sights = Sights(self, self.history, self.seeding)
 
     def _new_files(self) -> Files:
         return MemoryFiles(self.time.wall) if self._data is None else Files()
 
     # -- its life ------------------------------------------------------------------------------
 
-    @property
-    def running(self) -> RunningServer:
-        """The server's present life. Raises BrokerDown."""
-        if self._running is None:
-            raise BrokerDown("the broker does not run: start() or restart() starts it")
-        return self._running
-
-    @property
-    def is_up(self) -> bool:
-        """Whether it runs."""
-        return self._running is not None
-
-    @property
-    def server(self) -> Server:
-        """To be used on its loop. Raises BrokerDown."""
-        return self.running.server
-
     def start(self) -> None:
         """Start, on the files that are there. Raises StorageError and OSError."""
         options = ServeOptions(
             self._data or MEMORY,
-            listeners=(Listen(bind=(HOST, self._port)),),
+            listeners=self.cluster.listeners,
             http=None,
             dev=True,
             memory=self._data is None,
@@ -96,17 +98,23 @@ class Bench:
             self._created,
         )
         self._running = running = RunningServer(options, of)
-        _, self._port = running.server.address(PLAINTEXT)
+        self.cluster.started()
         self.cluster_id = running.server.topics.cluster_id
         if self._topics:
             try:
-                running.later(self.create_topics(self._topics)).result()
+                running.result(self.seeding.create_topics(self._topics, {}, or_keep=True))
             except RequestFailed:
                 self.stop()
                 raise
 
+        self.soon(lambda: self.waits.wake(None))
+
     def _created(self, server: Server) -> None:
         """Told about every server before it starts."""
+        self.cluster.server = server
+        self.time_control = TimeControl(self.time, self.presence, server)
+        self.history.begin_life()
+        server.readers.subscribe("testing", self.history.read)
 
     def stop(self) -> None:
         """End; no error if it does not run. Files on a disk are complete, memory is forgotten."""
@@ -127,28 +135,54 @@ class Bench:
         self.crash()
         self._files = self._new_files()
         self.lines.clear()
+        self.cluster.forget()
+        self.seeding.clear()
+        self.history.clear()
         self.start()
 
     @property
-    def address(self) -> tuple[str, int]:
-        """Host and port; they stay the same from the first start on. Raises BrokerDown."""
-        if not self._port:
+    def bootstrap_servers(self) -> str:
+        """The nodes that run. Raises BrokerDown before the first start."""
+        cluster = self.cluster
+        addresses = [cluster.address(node) for node in cluster.up]
+        if not all(port for _, port in addresses):
             raise BrokerDown("the broker has no port before its first start")
-        return HOST, self._port
+        return ",".join(map(format_address, addresses))
 
-    # -- topics --------------------------------------------------------------------------------
+    # -- time ----------------------------------------------------------------------------------
 
-    async def create_topics(self, topics: Mapping[str, int]) -> None:
-        """Create topics with so many partitions, unless they exist. Raises RequestFailed."""
-        rows = [
-            CreatableTopic(name=name, num_partitions=count, replication_factor=1)
-            for name, count in topics.items()
-        ]
-        request = CreateTopicsRequest(topics=rows, timeout_ms=_CREATE_S * 1000)
-        answer = await self.tap.ask(ApiKey.CREATE_TOPICS, _CREATE_VERSION, request)
-        for each in answer.topics:
-            if each.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-                raise RequestFailed(f"topic '{each.name}' was not created: {each.error_message}")
+    def advance(
+        self, seconds: float, silent: Collection[str], everyone: bool, timeout: float
+    ) -> "Future[None]":
+        """See `Broker.advance`."""
+        ms = milliseconds(seconds)
+        if self.is_up:
+            work = self.time_control.advance(ms, silent, everyone, timeout)
+            return self.running.later(work)
+        if silent or everyone:
+            raise BrokerDown("silent= and all= are about members, and the broker does not run")
+        self.time.move_to(self.time.now() + ms)
+        return _done()
+
+    def freeze(self) -> "Future[None]":
+        """See `Broker.freeze`."""
+        if self.is_up:
+            return self.running.later(self.time_control.freeze())
+        self.time.freeze()
+        return _done()
+
+    def resume(self) -> "Future[None]":
+        """See `Broker.resume`."""
+        if self.is_up:
+            return self.running.later(self.time_control.resume())
+        self.time.resume()
+        return _done()
+
+
+def _done() -> "Future[None]":
+    done: Future[None] = Future()
+    done.set_result(None)
+    return done
 
 
 def _text(value: Any) -> str:

@@ -62,7 +62,9 @@ def _monotonic_ms() -> int:
 
 
 class MovableClock(Clock):
-    """The clock of one server: reads a `Time`, and moves its alarms with it."""
+    """The clock of one server: reads a `Time`, and moves its alarms with it. `Time` is changed on
+    the thread of the server's loop, while it runs.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, source: Time) -> None:
         super().__init__(loop)
@@ -83,6 +85,8 @@ class MovableClock(Clock):
         return alarm
 
     def _moved(self) -> None:
+        if self._loop.is_closed():  # the next server's clock is told from its start on
+            return
         for alarm in list(self._alarms):
             self._arm(alarm)
 
@@ -90,9 +94,9 @@ class MovableClock(Clock):
         if alarm.handle is not None:
             alarm.handle.cancel()
             alarm.handle = None
-        if not self._time.is_frozen:
-            left_s = (alarm.due_ms - self._time.now()) / 1000
-            alarm.handle = self._loop.call_later(left_s, alarm.ring)
+        left_ms = alarm.due_ms - self._time.now()
+        if left_ms <= 0 or not self._time.is_frozen:
+            alarm.handle = self._loop.call_later(left_ms / 1000, alarm.ring)
 
 
 class MovableAlarm:
@@ -105,7 +109,7 @@ class MovableAlarm:
         self.due_ms = due_ms
         self._callback = callback
         self.handle: asyncio.TimerHandle | None = None
-        """None: time stands still."""
+        """None: time stands still before it."""
 
     def ring(self) -> None:
         """It is due."""

@@ -7,3 +7,9 @@ class BrokerDown(RuntimeError):  # what happened is the better name
 
 class RequestFailed(RuntimeError):  # see BrokerDown
     """The broker has refused what a test asked of it. One line: what, and why."""
+
+
+class WaitTimedOut(AssertionError):  # see BrokerDown
+    """A group has not become as a test wanted it. The text says what is not so, what the group is
+    doing, and whom it waits for.
+    """

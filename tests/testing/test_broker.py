@@ -1,6 +1,7 @@
 """The life of a test broker: start, reset, crash, restart, stop."""
 
 import asyncio
+import gc
 import socket
 import sys
 import threading
@@ -145,3 +146,13 @@ def test_python_s_switch_interval_stays() -> None:
         broker.restart()
         broker.restart()
     assert sys.getswitchinterval() == before
+
+
+@pytest.mark.filterwarnings("error::ResourceWarning")
+def test_a_connection_that_is_being_accepted_is_closed() -> None:
+    """Also if the broker is killed in the middle of it, which one of some eighty tries hits."""
+    with Broker() as broker:
+        for _ in range(250):
+            with socket.create_connection(_address(broker)):
+                broker.reset()
+    gc.collect()
