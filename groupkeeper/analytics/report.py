@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 USAGE_ERROR: Final = 2
 TABLES: Final = ("groups", "members", "generations", "offsets")
 SHORT_BELOW: Final = 64 * 1024 * 1024
-_STEPS: Final = 5
+_STEPS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def analyze(paths: list[Path], out: Path | None = None) -> int:
                 f"nothing to read in {', '.join(map(str, paths))}: all segments are empty"
             )
         _check_free(out)
-        _run(work, paths, out)
+        _run(work, out)
     except AnalyticsError as error:
         print(f"groupkeeper: {error}", file=sys.stderr)  # noqa: T201  # the command's error line
         return USAGE_ERROR
@@ -76,7 +76,7 @@ def _check_free(out: Path | None) -> None:
         raise AnalyticsError(f"{out} exists: name a new or an empty folder")
 
 
-def _run(work: Plan, paths: list[Path], out: Path | None) -> None:
+def _run(work: Plan, out: Path | None) -> None:
     from pyspark.sql import SparkSession
 
     borrowed = SparkSession.getActiveSession() is not None
@@ -86,7 +86,7 @@ def _run(work: Plan, paths: list[Path], out: Path | None) -> None:
         step.start("starting Spark")
         spark = local_session(short=work.size < SHORT_BELOW)
         try:
-            findings = _find(spark, work, paths, out, step)
+            findings = _find(spark, work, out, step)
             if out:
                 _write(findings, out, step)
             bar.stop()
@@ -126,49 +126,35 @@ def _progress() -> Iterator[Progress]:
         yield bar
 
 
-def _find(
-    spark: "SparkSession", work: Plan, paths: list[Path], out: Path | None, step: _Steps
-) -> Findings:
-    """Read the log twice: once for everything but plain commits, once for the newest commits."""
+def _find(spark: "SparkSession", work: Plan, out: Path | None, step: _Steps) -> Findings:
+    """Read the log once; all tables are made of what is kept of it."""
     from pyspark import StorageLevel
-    from pyspark.sql import Observation
-    from pyspark.sql import functions as F  # noqa: N812  # its usual name
 
     from groupkeeper.analytics import tables
+    from groupkeeper.analytics.reduce import COUNT, reduced
 
-    records = _records(spark, work, paths, out, step)
-    step.start("reading group records")
-    seen = Observation()
-    counted = records.observe(seen, F.count("offset").alias("records"))
-    rare = counted.where(tables.is_rare(counted)).persist(StorageLevel.MEMORY_AND_DISK)
-    rare.count()
-    events = tables.group_events(rare).persist(StorageLevel.MEMORY_AND_DISK)
-    step.start("reading commits")
-    committed = tables.offsets(records).persist(StorageLevel.MEMORY_AND_DISK)
-    committed.count()
+    if out:
+        from groupkeeper.analytics.bulk import write_records
+
+        step.start(f"writing records ({size(work.size)})")
+        write_records(spark, work, out / "records")
+    step.start("reading")
+    rows = reduced(spark, work, out / "records" if out else None, None)
+    rows = rows.persist(StorageLevel.MEMORY_AND_DISK)
+    records = rows.where(rows[COUNT].isNull()).drop(COUNT)
+    counts = rows.agg({COUNT: "sum"}).head()
+    events = tables.group_events(records).persist(StorageLevel.MEMORY_AND_DISK)
     step.start("deriving groups")
+    committed = tables.offsets(records).persist(StorageLevel.MEMORY_AND_DISK)
     return Findings(
         work,
-        int(seen.get["records"]),
-        tables.groups(events, rare, committed),
+        int(counts[0] or 0) if counts else 0,
+        tables.groups(events, records, committed),
         tables.members(events),
         tables.generations(events),
         committed,
-        tables.problems(rare, events),
+        tables.problems(records, events),
     )
-
-
-def _records(
-    spark: "SparkSession", work: Plan, paths: list[Path], out: Path | None, step: _Steps
-) -> "DataFrame":
-    """From the log, or, if `out` is given, from the Parquet files that are written to it first."""
-    if out is None:
-        return spark.read.format("consumer_offsets").load([str(path) for path in paths])
-    from groupkeeper.analytics.bulk import write_records
-
-    step.start(f"writing records ({size(work.size)})")
-    write_records(spark, work, out / "records")
-    return spark.read.parquet(str(out / "records"))
 
 
 def _write(findings: Findings, out: Path, step: _Steps) -> None:

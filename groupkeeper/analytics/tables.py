@@ -142,13 +142,15 @@ def effective_commits(records: DataFrame) -> DataFrame:
     """Commits and tombstones outside of transactions, or in one whose commit marker follows."""
     transactional = records.attributes.bitwiseAND(F.lit(TRANSACTIONAL)) != 0
     plain = records.where(is_commit(records) & ~transactional)
-    to_the_end = (
+    # From the end of the log backwards: Spark keeps a running value for a frame that starts with
+    # the first row, but goes through a frame that ends with the last one anew for each row.
+    from_the_end = (
         Window.partitionBy("partition", "producer_id")
-        .orderBy("offset")
-        .rowsBetween(Window.currentRow, Window.unboundedFollowing)
+        .orderBy(F.desc("offset"))
+        .rowsBetween(Window.unboundedPreceding, Window.currentRow)
     )
     is_marker = F.col("attributes").bitwiseAND(F.lit(CONTROL)) != 0
-    marker = F.first(F.when(is_marker, F.hex("key")), ignorenulls=True).over(to_the_end)
+    marker = F.last(F.when(is_marker, F.hex("key")), ignorenulls=True).over(from_the_end)
     decided = records.where(transactional).withColumn("marker", marker)
     committed = decided.where(is_commit(decided) & ~is_marker & (decided.marker == _COMMIT_MARKER))
     return plain.unionByName(committed.drop("marker"))

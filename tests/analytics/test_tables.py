@@ -1,5 +1,7 @@
 """What is derived from records, on a log with a known story."""
 
+import time
+
 import pytest
 
 from groupkeeper.analytics import tables
@@ -103,6 +105,25 @@ def test_offsets_are_what_a_coordinator_would_load(committed):
         (2, 99),
     ]
     assert (rows[2]["metadata"], rows[2]["commit_timestamp_ms"]) == ("later", NOW + 5)
+
+
+def test_transactions_of_one_producer_cost_linear_time(spark, tmp_path):
+    """Quadratic, these took 50 s."""
+    count, each = 40_000, 100
+    batches = []
+    for base in range(0, count, each):
+        commits = [commit("g", "t", number, base + number) for number in range(each - 1)]
+        batches.append(batch(commits, base, TRANSACTIONAL, 7))
+        batches.append(marker(base + each - 1, 7, commit=base % 1000 == 0))
+    write_segment(tmp_path / "__consumer_offsets-0", 0, b"".join(batches))
+    records = spark.read.format("consumer_offsets").load(str(tmp_path))
+    started = time.monotonic()
+    rows = tables.offsets(records).collect()
+    assert time.monotonic() - started < 20
+    newest = (count - 1) // 1000 * 1000
+    assert {(row["topic_partition"], row["committed_offset"]) for row in rows} == {
+        (number, newest + number) for number in range(each - 1)
+    }
 
 
 def test_groups_of_every_kind_are_listed(events, records, committed):
