@@ -3,30 +3,28 @@
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Final, cast, get_args
 
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.parse import Engine
-from groupkeeper.analytics.plan import Plan
 from groupkeeper.analytics.segments import expand
 
-NAMES: Final = ("path", "paths", "chunk_bytes", "engine", "partition", "plan")
+NAMES: Final = ("path", "paths", "chunk_bytes", "engine", "partition")
 _SIZE: Final = re.compile(r"(\d+)\s*([kmg]?)(?:i?b)?")
 _UNITS: Final = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What to read, in tasks of which size, and how. A plan stands in the place of paths."""
+    """What to read, in tasks of which size, and how."""
 
     paths: tuple[Path, ...]
     chunk_bytes: int | None
     engine: Engine
     partition: int | None
-    plan: Plan | None
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> "Options":
@@ -34,17 +32,12 @@ class Options:
         for name in options:
             if name.lower() not in NAMES:
                 raise AnalyticsError(f"no such option: {name}{did_you_mean(name.lower(), NAMES)}")
-        plan = options.get("plan")
         return cls(
-            paths=() if plan else tuple(expand(_paths(options))),
+            paths=tuple(expand(_paths(options))),
             chunk_bytes=_size(options["chunk_bytes"]) if "chunk_bytes" in options else None,
             engine=_engine(options.get("engine", "auto")),
             partition=_partition(options["partition"]) if "partition" in options else None,
-            plan=Plan.from_json(plan) if plan else None,
         )
-
-    def without_plan(self) -> "Options":
-        return replace(self, plan=None)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

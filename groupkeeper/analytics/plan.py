@@ -8,17 +8,15 @@ belong to a running broker: its newest index is padded with zeros, its last batc
 files may be replaced or deleted at any time.
 """
 
-import json
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from groupkeeper.analytics import walk
 from groupkeeper.analytics.coverage import Coverage, Note, Range, cover
-from groupkeeper.analytics.problems import Problem
 from groupkeeper.analytics.segments import SegmentFile, find_segments
 
 SMALLEST_CHUNK: Final = 4 * 1024 * 1024
@@ -64,23 +62,6 @@ class Plan:
     partitions: int
     segments: int
     size: int
-
-    def to_json(self) -> str:
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> "Plan":
-        data = json.loads(text)
-        data["chunks"] = tuple(tuple(map(_split, chunk)) for chunk in data["chunks"])
-        return cls(**data)
-
-
-def _split(data: dict[str, Any]) -> Split:  # Any: what JSON gives
-    data["identity"] = tuple(data["identity"])
-    data["only"] = tuple(data["only"])
-    data["elsewhere"] = tuple(map(tuple, data["elsewhere"]))
-    data["notes"] = tuple((Problem(kind), first, until) for kind, first, until in data["notes"])
-    return Split(**data)
 
 
 def plan(

@@ -3,7 +3,7 @@ defined in `groupkeeper.analytics.tables`.
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,25 +11,29 @@ from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.plan import Plan, plan
+from groupkeeper.analytics.problems import is_damage
 from groupkeeper.analytics.render import (
     Column,
     console,
     instant,
     most_rows,
+    plain,
     print_table,
     ranges,
     size,
     text,
 )
-from groupkeeper.analytics.session import check_libraries, local_session
+from groupkeeper.analytics.segments import expand
+from groupkeeper.analytics.session import check_libraries, failures_as_one_line, open_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-USAGE_ERROR: Final = 2
+DAMAGED: Final = 3
 TABLES: Final = ("groups", "members", "generations", "offsets")
 SHORT_BELOW: Final = 64 * 1024 * 1024
 _STEPS: Final = 3
@@ -48,26 +52,34 @@ class Findings:
     problems: "DataFrame"
 
 
-def analyze(paths: list[Path], out: Path | None = None) -> int:
+def analyze(
+    paths: Sequence[str | Path],
+    out: Path | None = None,
+    *,
+    partition: int | None = None,
+    master: str | None = None,
+) -> int:
     """Print groups, members, generations and committed offsets of the logs under `paths`; with
-    `out` also write Parquet into that folder.
+    `out` also write Parquet into that folder. `partition` is that of segments in no partition
+    folder, `master` says where Spark runs.
 
-    Returns an exit code: 0, or 2 after one line on standard error when there is nothing to read, no
-    Java, or `out` is in use.
+    Returns an exit code: 0, or 3 if a log is damaged. After one line on standard error 2 when there
+    is nothing to read, no Java, or `out` is in use, and 1 when Spark fails.
     """
     try:
         check_libraries()
-        work = plan(paths)
+        work = plan(expand(map(str, paths)), partition=partition)
         if not work.chunks:
             raise AnalyticsError(
                 f"nothing to read in {', '.join(map(str, paths))}: all segments are empty"
             )
         _check_free(out)
-        _run(work, out)
+        with failures_as_one_line():
+            return DAMAGED if _run(work, out, master) else 0
     except AnalyticsError as error:
-        print(f"groupkeeper: {error}", file=sys.stderr)  # noqa: T201  # the command's error line
-        return USAGE_ERROR
-    return 0
+        said = f"groupkeeper: {plain(str(error))}"
+        print(said, file=sys.stderr)  # noqa: T201  # the command's error line
+        return error.exit_code
 
 
 def _check_free(out: Path | None) -> None:
@@ -76,7 +88,8 @@ def _check_free(out: Path | None) -> None:
         raise AnalyticsError(f"{out} exists: name a new or an empty folder")
 
 
-def _run(work: Plan, out: Path | None) -> None:
+def _run(work: Plan, out: Path | None, master: str | None) -> bool:
+    """Whether a log is damaged."""
     from pyspark.sql import SparkSession
 
     borrowed = SparkSession.getActiveSession() is not None
@@ -84,18 +97,25 @@ def _run(work: Plan, out: Path | None) -> None:
     with _progress() as bar:
         step = _Steps(bar, _STEPS + (1 + len(TABLES) if out else 0))
         step.start("starting Spark")
-        spark = local_session(short=work.size < SHORT_BELOW)
+        spark = open_session(short=work.size < SHORT_BELOW, master=master)
         try:
             findings = _find(spark, work, out, step)
             if out:
                 _write(findings, out, step)
             bar.stop()
             print_findings(to, findings)
+            damaged = _is_damaged(findings)
         finally:
             if not borrowed:
                 spark.stop()
     if out:
-        to.print(f"Written to {out}: records, {', '.join(TABLES)}")
+        to.print(Text(plain(f"Written to {out}: records, {', '.join(TABLES)}")))
+    return damaged
+
+
+def _is_damaged(findings: Findings) -> bool:
+    told = findings.problems.select("problem").distinct().collect()
+    return any(is_damage(row["problem"]) for row in told)
 
 
 class _Steps:

@@ -12,7 +12,7 @@ source. Streaming is not supported.
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -23,25 +23,10 @@ from groupkeeper.analytics.columns import SCHEMA
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.options import Options, did_you_mean
 from groupkeeper.analytics.parse import parse_split
-from groupkeeper.analytics.plan import Chunk, Plan, plan
+from groupkeeper.analytics.plan import Chunk, plan
 from groupkeeper.analytics.segments import find_segments
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
 NAME: Final = "consumer_offsets"
-
-
-def read_plan(
-    spark: "SparkSession", work: Plan, names: Sequence[str] = SCHEMA.names
-) -> "DataFrame":
-    """The records of a plan, with the columns `names`.
-
-    Every query over `load()` plans anew, for what the folder holds then; this reads the same bytes
-    every time.
-    """
-    reader = spark.read.format(NAME).option("plan", work.to_json())
-    return reader.schema(from_arrow_schema(pa.schema([SCHEMA.field(n) for n in names]))).load()
 
 
 class ConsumerOffsetsSource(DataSource):  # type: ignore[misc]  # pyspark is not typed here
@@ -57,8 +42,7 @@ class ConsumerOffsetsSource(DataSource):  # type: ignore[misc]  # pyspark is not
         """Checks options and paths as well: what is wrong with them is said at load()."""
         with _said_in_one_line():
             options = Options.of(self.options)
-            if options.plan is None:
-                find_segments(options.paths, options.partition)
+            find_segments(options.paths, options.partition)
         return from_arrow_schema(SCHEMA)
 
     def reader(self, schema: StructType) -> "ConsumerOffsetsReader":
@@ -76,7 +60,7 @@ class ConsumerOffsetsReader(DataSourceReader):  # type: ignore[misc]  # pyspark 
     def partitions(self) -> list[InputPartition]:
         options = self._options
         with _said_in_one_line():
-            work = options.plan or plan(options.paths, options.chunk_bytes, options.partition)
+            work = plan(options.paths, options.chunk_bytes, options.partition)
         return [InputPartition(chunk) for chunk in work.chunks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -84,10 +68,6 @@ class ConsumerOffsetsReader(DataSourceReader):  # type: ignore[misc]  # pyspark 
         # Spark reads an empty plan once, with the partition None.
         for split in chunk or ():
             yield from parse_split(split, self._options.engine, self._names)
-
-    def __getstate__(self) -> dict[str, object]:
-        # Tasks get their part of a plan as their partition: they need no other.
-        return {"_options": self._options.without_plan(), "_names": self._names}
 
 
 def columns_of(schema: StructType) -> list[str]:

@@ -5,7 +5,7 @@ import pytest
 from groupkeeper.analytics import walk
 from groupkeeper.analytics.coverage import cover
 from groupkeeper.analytics.errors import AnalyticsError
-from groupkeeper.analytics.plan import Plan, Split, cut, pack, plan
+from groupkeeper.analytics.plan import Split, cut, pack, plan
 from groupkeeper.analytics.segments import SegmentFile, expand, find_segments
 from groupkeeper.analytics.walk import read_index
 from tests.analytics.logs import batch, commit, index_of, write_segment
@@ -259,9 +259,3 @@ def test_patterns_without_a_match_and_other_file_systems_are_refused(tmp_path):
         expand([f"{tmp_path}/*.log"])
     with pytest.raises(AnalyticsError, match="only local files are read, not s3a:"):
         expand(["s3a://bucket/x"])
-
-
-def test_a_plan_survives_json(folder):
-    write_segment(folder, 20, BATCHES[0])
-    work = plan([folder], chunk_bytes=3 * SIZE)
-    assert Plan.from_json(work.to_json()) == work

@@ -12,8 +12,8 @@ from groupkeeper.analytics.columns import SCHEMA
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.options import Options
 from groupkeeper.analytics.parse import parse
-from groupkeeper.analytics.plan import Split, plan
-from groupkeeper.analytics.source import ConsumerOffsetsReader, columns_of, read_plan
+from groupkeeper.analytics.plan import Split
+from groupkeeper.analytics.source import ConsumerOffsetsReader, columns_of
 from tests.analytics.logs import batch, varied, write_segment
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -92,12 +92,6 @@ def test_a_schema_that_is_given_says_which_columns_are_made(spark, folder):
     few = source.schema("committed_offset bigint, group string").load(str(folder)).collect()
     every = source.load(str(folder)).select("committed_offset", "group").collect()
     assert sorted(few, key=repr) == sorted(every, key=repr)
-
-
-def test_a_plan_is_read_as_it_was_made(spark, folder):
-    work = plan([folder])
-    write_segment(folder / "__consumer_offsets-9", 0, LOG)
-    assert {row.partition for row in read_plan(spark, work, ["partition"]).collect()} == {3}
 
 
 @pytest.mark.parametrize(

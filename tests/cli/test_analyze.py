@@ -20,12 +20,14 @@ Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[Path], Path | None]]:
-    called: list[tuple[list[Path], Path | None]] = []
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
+    called: list[tuple[object, ...]] = []
     report = ModuleType("groupkeeper.analytics.report")
 
-    def run(paths: list[Path], out: Path | None) -> int:
-        called.append((paths, out))
+    def run(
+        paths: list[str], out: Path | None, *, partition: int | None, master: str | None
+    ) -> int:
+        called.append((paths, out, partition, master))
         return 5
 
     report.analyze = run  # type: ignore[attr-defined]  # a module made here
@@ -33,13 +35,14 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[Path], Path | None
     return called
 
 
-def test_paths_and_output_are_handed_on(
-    calls: list[tuple[list[Path], Path | None]], tmp_path: Path
-) -> None:
+def test_paths_and_options_are_handed_on(calls: list[tuple[object, ...]], tmp_path: Path) -> None:
     out = tmp_path / "report"
-    assert main(["analyze", str(tmp_path), "--out", str(out)]) == 5
-    assert main(["analyze", str(tmp_path), str(tmp_path)]) == 5
-    assert calls == [([tmp_path], out), ([tmp_path, tmp_path], None)]
+    assert main(["analyze", "file:/data", "--out", str(out)]) == 5
+    assert main(["analyze", "a", "b", "--partition", "3", "--master", "spark://host:7077"]) == 5
+    assert calls == [
+        (["file:/data"], out, None, None),
+        (["a", "b"], None, 3, "spark://host:7077"),
+    ]
 
 
 def test_without_its_libraries_it_says_how_to_get_them(
