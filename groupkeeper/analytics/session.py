@@ -29,7 +29,7 @@ _SHORT: Final = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.codegen.wholeStage": "false",
 }
-_EXCEPTION: Final = re.compile(r"[\w.]*(Error|Exception)\b: ")
+_EXCEPTION: Final = re.compile(r"(: |Caused by: )?[\w.$]*(Error|Exception): ")
 _LOOPBACK: Final = "127.0.0.1"
 _STDERR: Final = 2
 _GATEWAY: Final = "PYSPARK_GATEWAY_PORT"
@@ -94,7 +94,7 @@ def _reason(text: str) -> str:
     """The most telling line: the last one of a Python traceback, or the first one of Java's."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     named = [line for line in lines if _EXCEPTION.match(line)]
-    return (named or lines or ["no reason given"])[-1 if named else 0]
+    return (named or lines or ["no reason given"])[-1 if named else 0].lstrip(": ")
 
 
 def _start(master: str | None, name: str, short: bool) -> "SparkSession":

@@ -27,9 +27,12 @@ SMALLEST_OLD: Final = 26
 _FIELDS: Final = Struct(">qi4xb4xhi30xi")
 _ENTRY: Final = Struct(">ii")
 _WINDOW: Final = 1024 * 1024
+_SMALLEST_LENGTH: Final = HEADER_SIZE - LENGTH_OVERHEAD
 _MAGIC_AT: Final = 16
 _TAIL: Final = 64
 _AROUND: Final = 2
+_QUIET: Final = 64 * 1024
+"""How far before a boundary the batches begin that are compared with it."""
 
 
 class Header(NamedTuple):
@@ -41,31 +44,28 @@ class Header(NamedTuple):
     records: int
 
 
-def headers(file: BinaryIO, start: int, size: int) -> Iterator[Header]:
-    """Batches of magic 2 from `start` on. After bytes that are no header: from the next whole batch
-    with a good checksum on.
+def headers(file: BinaryIO, start: int, size: int, quiet: int = 0) -> Iterator[Header]:
+    """Batches of magic 2 from `start` on, but for those before position `quiet`. After bytes that
+    are no header: from the next whole batch with a good checksum on.
     """
-    position, window_start, window = start, start, b""
+    position, window_start, window, last = start, start, b"", -1
+    unpack = _FIELDS.unpack_from
     while position + HEADER_SIZE <= size:
         at = position - window_start
-        if at + HEADER_SIZE > len(window):
+        if at > last:
             file.seek(position)
             window_start, window, at = position, file.read(_WINDOW), 0
-            if len(window) < HEADER_SIZE:
+            last = len(window) - HEADER_SIZE
+            if last < 0:
                 return
-        base, length, magic, _, delta, count = _FIELDS.unpack_from(window, at)
+        base, length, magic, _, delta, count = unpack(window, at)
         end = position + length + LENGTH_OVERHEAD
-        if 0 <= magic < MAGIC and length + LENGTH_OVERHEAD >= SMALLEST_OLD and end <= size:
+        fits = end <= size and length >= _SMALLEST_LENGTH
+        if fits and magic == MAGIC and base >= 0 and delta >= 0 and count >= 0:
+            if position >= quiet:
+                yield Header(position, base, base + delta + 1, count)
             position = end
-        elif (
-            magic == MAGIC
-            and length + LENGTH_OVERHEAD >= HEADER_SIZE
-            and end <= size
-            and base >= 0
-            and delta >= 0
-            and count >= 0
-        ):
-            yield Header(position, base, base + delta + 1, count)
+        elif end <= size and length + LENGTH_OVERHEAD >= SMALLEST_OLD and 0 <= magic < MAGIC:
             position = end
         else:
             position = _next_sound(file, position + 1, size)
@@ -139,7 +139,7 @@ def boundary(
         wide = found.position >= wanted and _rises(around)
         return wide and is_sound(file, found.position, size)
 
-    for header in headers(file, near, size):
+    for header in headers(file, near, size, wanted - _QUIET):
         around.append(header)
         if len(around) > _AROUND and fits(found := around[-1 - _AROUND]):
             return found.position, found.base
