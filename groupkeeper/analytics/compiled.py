@@ -57,7 +57,7 @@ def kernel(signature: object) -> Callable[[Function], Function]:
 
 
 def inline(function: Function) -> Function:
-    """A helper that is compiled only together with the kernels that call it, so that loading a
-    cached kernel compiles nothing.
+    """A helper that is compiled into the kernels that call it, so that loading a cached kernel
+    compiles nothing. Without "always", tuples and array views are handed over in memory.
     """
     return numba.njit(function, nogil=True, inline="always")  # type: ignore[no-any-return]  # numba has no types

@@ -61,16 +61,22 @@ _CRC: Final = _crc_tables().astype(np.uint32)
 
 
 @inline
+def byte_at(buffer: ByteArray, pos: int) -> int:
+    """Without numba's test for an index from the end: then eight of these are one instruction."""
+    return np.int64(buffer[np.uint64(pos)])  # type: ignore[return-value]  # numba's int64
+
+
+@inline
 def int16_at(buffer: ByteArray, pos: int) -> int:
-    value = np.int64(buffer[pos]) << 8 | np.int64(buffer[pos + 1])
-    return value - ((value & 0x8000) << 1)  # type: ignore[return-value]  # numba's int64
+    value = byte_at(buffer, pos) << 8 | byte_at(buffer, pos + 1)
+    return value - ((value & 0x8000) << 1)
 
 
 @inline
 def int32_at(buffer: ByteArray, pos: int) -> int:
     value = np.int64(0)
     for i in range(4):
-        value = value << 8 | np.int64(buffer[pos + i])
+        value = value << 8 | byte_at(buffer, pos + i)
     return value - ((value & 0x80000000) << 1)  # type: ignore[return-value]  # numba's int64
 
 
@@ -78,7 +84,7 @@ def int32_at(buffer: ByteArray, pos: int) -> int:
 def int64_at(buffer: ByteArray, pos: int) -> int:
     value = np.int64(0)
     for i in range(8):
-        value = value << 8 | np.int64(buffer[pos + i])
+        value = value << 8 | byte_at(buffer, pos + i)
     return value  # type: ignore[return-value]  # numba's int64
 
 
@@ -90,7 +96,7 @@ def unsigned_varint_at(buffer: ByteArray, pos: int, end: int) -> tuple[int, int]
     value = np.int64(0)
     shift = np.int64(0)
     while pos < end and shift < 70:
-        byte = np.int64(buffer[pos])
+        byte = byte_at(buffer, pos)
         pos += 1
         if shift == 63 and byte > 1:
             return 0, -1

@@ -58,13 +58,14 @@ def read(
     # What is before each batch; windows end where that exceeds another WINDOW_RECORDS.
     records = np.cumsum(table[:, kernels.COUNT])
     start = 0
+    room = np.empty(0, np.int64)
     while start < len(table):
         before = int(records[start] - table[start, kernels.COUNT])
         end = int(np.searchsorted(records, before + WINDOW_RECORDS)) + 1
         batches = table[start : min(end, start + _WINDOW_BATCHES)]
         working, batches = _unfold(buffer, view, batches)
         start += len(batches)
-        rows = np.empty((fields.RECORD_FIELDS, int(batches[:, kernels.COUNT].sum())), np.int64)
+        rows, room = _rows(int(batches[:, kernels.COUNT].sum()), room)
         count = fields.read_records(working, batches, rows)
         if count < 0:
             read_again = reference.read_lines(buffer, split, _lines(batches))
@@ -78,6 +79,14 @@ def read(
         problems = list(reference.lost(_lines(batches[told])))
         if problems:
             yield problem_rows(split, problems).select(names)
+
+
+def _rows(count: int, room: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """A record table in `room`, which is used again in every window, and the room."""
+    size = count * fields.RECORD_FIELDS
+    if size > len(room):
+        room = np.empty(size, np.int64)
+    return room[:size].reshape(fields.RECORD_FIELDS, count), room
 
 
 def _batches(view: ByteArray, split: Split) -> Int64Array:

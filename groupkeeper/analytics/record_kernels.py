@@ -7,11 +7,10 @@ Python. Source: Kafka's DefaultRecord, OffsetCommitKey.json, OffsetCommitValue.j
 
 from typing import Final
 
-import numpy as np
-
 from groupkeeper.analytics import kernels
 from groupkeeper.analytics.compiled import BYTES, INT, TABLE, ByteArray, Int64Array, inline, kernel
 from groupkeeper.analytics.kernels import (
+    byte_at,
     int16_at,
     int32_at,
     int64_at,
@@ -92,7 +91,7 @@ def _is_utf8(buffer: ByteArray, pos: int, length: int) -> bool:
     """As Python decodes it: no overlong forms, no surrogates, nothing above U+10FFFF."""
     end = pos + length
     while pos < end:
-        first = np.int64(buffer[pos])
+        first = byte_at(buffer, pos)
         pos += 1
         if first < 0x80:
             continue
