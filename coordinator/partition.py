@@ -234,13 +234,13 @@ class Partition:
                 break
         return self._end(step)
 
-    def decide(self, decision: Callable[[Groups, Step], None], at: tuple[int, int]) -> Step:
+    def decide(self, decision: Callable[[Step], None], at: tuple[int, int]) -> Step:
         """Take a step that neither a request nor a timer asks for, while ACTIVE: a test does, which
         moves time (`liveness.keep_alive`), ends a session (`timers.end_session`) or wants a
         rebalance (`rebalance.prepare`). For the returned step see duty 3. May raise: duty 5.
         """
         step = self._begin(*at)
-        decision(self.groups, step)
+        decision(step)
         return self._end(step)
 
     def may_be_due_before(self, at_ms: int) -> bool:

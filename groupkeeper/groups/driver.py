@@ -18,7 +18,6 @@ from groupkeeper.coordinator.commit import PreparedCommit
 from groupkeeper.coordinator.deadlines import Timer
 from groupkeeper.coordinator.gate import FACTS_MOST, Replies, Unwritten
 from groupkeeper.coordinator.group import Group
-from groupkeeper.coordinator.groups import Groups
 from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.coordinator.live import View
 from groupkeeper.coordinator.partition import Partition
@@ -149,7 +148,7 @@ class PartitionDriver:
             self._round_over.clear()
             await self._round_over.wait()
 
-    def decide(self, decision: Callable[[Groups, Step], None]) -> None:
+    def decide(self, decision: Callable[[Step], None]) -> None:
         """See `Partition.decide`. The partition is active."""
         self._turn("a decision failed", lambda: self._partition.decide(decision, self._time()))
 

@@ -15,6 +15,8 @@ class Time:
     """The time of a broker, which goes on over its restarts; any thread may read it."""
 
     def __init__(self) -> None:
+        self._unix_ms = int(time.time() * 1000) - _monotonic_ms()
+        """The Unix time of 0: both times are as far ahead, to the millisecond."""
         self._ahead_ms = 0
         """How far it is ahead of the machine's clocks."""
         self._stands_at: int | None = None
@@ -33,8 +35,7 @@ class Time:
 
     def wall(self) -> int:
         """Unix milliseconds."""
-        real = int(time.time() * 1000)
-        return real + self.now() - _monotonic_ms()
+        return self.now() + self._unix_ms
 
     def freeze(self) -> None:
         """Stand still; no error if it does."""
@@ -46,6 +47,10 @@ class Time:
         if self._stands_at is not None:
             self._ahead_ms, self._stands_at = self._stands_at - _monotonic_ms(), None
             self.moved()
+
+    def reset(self) -> None:
+        """Be the machine's time again, and run: for a broker that begins anew and does not run."""
+        self._ahead_ms, self._stands_at = 0, None
 
     def move_to(self, now_ms: int) -> None:
         """Go ahead to a later time, and stand or run on from there."""

@@ -12,18 +12,19 @@ of leaders. Each move raises the leader epoch by one.
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple, Protocol
 from weakref import WeakSet
 
 from groupkeeper.coordinator.placement import partition_of
 from groupkeeper.groups.loader import Moved
 from groupkeeper.server.server import Server
-from groupkeeper.settings.options import PLAINTEXT, Address, Listen
+from groupkeeper.settings.options import Address, Listen
 from groupkeeper.testing.errors import RequestFailed
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.names import EVENT_TOPIC, GROUP_TOPIC
 
-HOST: Final = "127.0.0.1"
+ANY_PORT: Final = Listen(bind=("127.0.0.1", 0))
 MOST: Final = 16
 """Nodes of a test broker, as listeners of a server."""
 LOAD_S: Final = 10.0
@@ -52,13 +53,20 @@ class Cluster:
     server: Server
     """The present one."""
 
-    def __init__(self, size: int) -> None:
-        """Raises RequestFailed."""
+    def __init__(self, size: int, listeners: Sequence[Listen] = (ANY_PORT,)) -> None:
+        """`listeners`: where node 0 listens, and where others do; a node without one takes the port
+        after that of the node before it, or any free one. Raises RequestFailed.
+        """
         if not 1 <= size <= MOST:
             raise RequestFailed(f"brokers={size}: a test broker has 1 to {MOST} nodes")
         self.size = size
-        self._names = [PLAINTEXT, *(f"NODE-{node}" for node in range(1, size))]
-        self._ports = [0] * size
+        self.listeners = [*listeners]
+        """What a server listens on; ports stay the same from the first start on."""
+        host, port = listeners[0].bind
+        for node in range(len(listeners), size):
+            bind = host, port + node if port else 0
+            self.listeners.append(Listen(f"NODE-{node}", bind))
+        self._names = [each.name for each in self.listeners[:size]]
         self._up = [True] * size
         self._moved: dict[tuple[bytes, int], Leader] = {}
         """By topic id and partition: those that are not led as they were at first."""
@@ -67,15 +75,10 @@ class Cluster:
 
     # -- its life --------------------------------------------------------------------------------
 
-    @property
-    def listeners(self) -> tuple[Listen, ...]:
-        """What a server listens on; ports stay the same from the first start on."""
-        bound = zip(self._names, self._ports, strict=True)
-        return tuple(Listen(name=name, bind=(HOST, port)) for name, port in bound)
-
     def started(self) -> None:
         """The server listens: all nodes run."""
-        self._ports = [self.server.address(name)[1] for name in self._names]
+        bound = self.server.bound
+        self.listeners = [replace(each, bind=bound[each.name]) for each in self.listeners]
         self._up = [True] * self.size
 
     def forget(self) -> None:
@@ -89,7 +92,8 @@ class Cluster:
 
     def address(self, node: int) -> Address:
         """Where a node listens, or did; port 0 before the first start."""
-        return HOST, self._ports[node]
+        each = self.listeners[node]
+        return each.advertised or each.bind
 
     def check(self, node: int) -> int:
         """Raises RequestFailed if there is no such node."""
@@ -122,7 +126,7 @@ class Cluster:
         for topic, index in self._partitions():  # they stay where they are
             if (topic.topic_id, index) not in self._moved and index % self.size == node:
                 self._moved[topic.topic_id, index] = self.leader(topic, index)
-        await self.server.listener.start(self.address(node), self._names[node])
+        await self.server.listener.start(self.listeners[node].bind, self._names[node])
         self._up[node] = True
 
     # -- who leads -------------------------------------------------------------------------------

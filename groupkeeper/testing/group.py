@@ -1,10 +1,13 @@
 """A group of a test broker, to look at and to wait for: `Group` to call, `AsyncGroup` to await."""
 
+from asyncio import to_thread
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Final, Self, Unpack
 
+from groupkeeper.testing import effects, group_control
 from groupkeeper.testing.errors import BrokerDown
+from groupkeeper.testing.rules import Rule, When
 from groupkeeper.testing.views import GroupNow, MemberNow, Place, Round, Sights
 from groupkeeper.testing.waiting import Conditions, Wait, Waits, Wanted
 
@@ -85,6 +88,29 @@ class GroupView:
         names = ", ".join(repr(each.name) for each in members) or "none"
         raise LookupError(f"group '{self.id}' has no member {name!r}; there are: {names}")
 
+    # -- faults: rules for this group, see `Broker.fault` -----------------------------------------
+
+    def hold_joins(self) -> Rule:
+        """Keep its JoinGroups until the rule is removed: no rebalance completes.
+
+        with group.hold_joins():
+            restart(consumer)
+        """
+        return self._fault(effects.hold_joins(), {})
+
+    def lose_plan(self) -> Rule:
+        """Lose the next SyncGroup with which its leader sends the assignments."""
+        return self._fault(effects.lose_plan(), {"times": 1})
+
+    def stale_generation(self) -> Rule:
+        """Answer its next JoinGroup with the generation before: that member's next request is
+        refused with ILLEGAL_GENERATION.
+        """
+        return self._fault(effects.stale_generation(), {"times": 1})
+
+    def _fault(self, effect: effects.Effect, when: When) -> Rule:
+        return self._sights.lives.faults.add(effect, {**when, "group": self.id})
+
     def timeline(self) -> str:
         """What happened to the group and why, and what it does now; see `Broker.timeline`."""
         return self._sights.timeline(self.id)
@@ -122,6 +148,32 @@ class Group(GroupView):
         """
         return NoRebalance(self._sights, self.id)
 
+    def expire(self, member: str) -> None:
+        """End the session of a member now (all with that member, instance or client id), as if
+        nothing had been heard of it for its session timeout: the same cause and numbers. A client
+        that runs is answered UNKNOWN_MEMBER_ID, and joins anew.
+
+        Raises RequestFailed, also while its JoinGroup or SyncGroup waits, and BrokerDown.
+        """
+        group_control.expire(self._sights.lives, self.id, member)
+
+    def fence(self, instance_id: str) -> str:
+        """Let another process join with an instance id, and end without a word: the client that
+        had it is answered FENCED_INSTANCE_ID. No rebalance follows, as the other process keeps
+        the partitions, until its session ends (`Broker.advance`), or a client joins with the
+        instance id. Returns the other process's member id.
+
+        Raises RequestFailed, also unless the group is Stable, and BrokerDown.
+        """
+        return group_control.fence(self._sights.lives, self.id, instance_id)
+
+    def rebalance(self, reason: str | None = None) -> None:
+        """Force a rebalance, with the cause `operator` and this reason.
+
+        Raises RequestFailed if the group has no members, and BrokerDown.
+        """
+        group_control.rebalance(self._sights.lives, self.id, reason)
+
 
 class AsyncGroup(GroupView):
     """A group, for coroutines: what waits is awaited, looking is not."""
@@ -138,6 +190,18 @@ class AsyncGroup(GroupView):
     def no_rebalance(self) -> "NoRebalance":
         """See `Group.no_rebalance`; `with` and `async with` do the same."""
         return NoRebalance(self._sights, self.id)
+
+    async def expire(self, member: str) -> None:
+        """See `Group.expire`."""
+        await to_thread(group_control.expire, self._sights.lives, self.id, member)
+
+    async def fence(self, instance_id: str) -> str:
+        """See `Group.fence`."""
+        return await to_thread(group_control.fence, self._sights.lives, self.id, instance_id)
+
+    async def rebalance(self, reason: str | None = None) -> None:
+        """See `Group.rebalance`."""
+        await to_thread(group_control.rebalance, self._sights.lives, self.id, reason)
 
 
 class NoRebalance:

@@ -119,6 +119,10 @@ class History:
         past = self._past.get(group)
         return 0 if past is None else past.began
 
+    def groups(self) -> list[str]:
+        """Those that something has happened to, in the order in which they were heard of."""
+        return [*self._past]
+
 
 def _add(past: _Past, event: Event) -> None:
     if event.type == "rebalance_started":

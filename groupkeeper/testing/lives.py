@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from groupkeeper.server.server import Server
 from groupkeeper.testing.errors import BrokerDown
+from groupkeeper.testing.faults import Faults
 from groupkeeper.testing.running import RunningServer
 from groupkeeper.testing.tap import Tap
 
@@ -19,6 +20,7 @@ class Lives:
 
     tap: Tap
     """Of all lives."""
+    faults: Faults
 
     def __init__(self) -> None:
         self._running: RunningServer | None = None
@@ -28,12 +30,14 @@ class Lives:
         """The server's present life. Raises BrokerDown."""
         if self._running is None:
             raise BrokerDown("the broker does not run: start() or restart() starts it")
+        if self._running.has_died:
+            raise BrokerDown("a fault rule has crashed the broker: restart() starts it again")
         return self._running
 
     @property
     def is_up(self) -> bool:
         """Whether it runs."""
-        return self._running is not None
+        return self._running is not None and not self._running.has_died
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Run a coroutine on the server's loop, and wait for it. Raises BrokerDown, also if the

@@ -4,7 +4,7 @@ good order, or is killed.
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
@@ -46,22 +46,28 @@ class Surroundings:
     """See `World.around`."""
     created: Callable[[Server], None]
     """Told about the server before it starts, on its thread."""
+    full: Callable[[], Collection[Callable[[], None]]] = tuple
+    """See `KillableFiles`."""
 
 
 class RunningServer:
     """A server on a thread of its own."""
 
     def __init__(self, options: ServeOptions, of: Surroundings) -> None:
-        """Returns when it serves. Raises what the server raises."""
         self._options = options
         self._of = of
-        self.files = KillableFiles(of.files)
+        self.files = KillableFiles(of.files, of.full)
         self._executors: list[ThreadPoolExecutor] = []
         self._asking = threading.Lock()
         """Held while work is handed to the loop, and when that is over."""
         self._asked: dict[Future[Any], None] = {}
         """What other threads wait for."""
-        self._is_over = False
+        self._is_over = self._is_broken = False
+        self.has_died = False
+        """By `die`, whether its thread has ended or not."""
+
+    def start(self) -> None:
+        """Returns when it serves. Raises what the server raises."""
         ready: Future[None] = Future()
         self._thread = threading.Thread(
             target=self._run, args=(ready,), name="groupkeeper", daemon=True
@@ -74,7 +80,11 @@ class RunningServer:
     def _run(self, ready: "Future[None]") -> None:
         keep_lines(self._of.keep)
         self._context = copy_context()
-        self.loop = loop = asyncio.SelectorEventLoop()
+        try:
+            self.loop = loop = asyncio.SelectorEventLoop()
+        except OSError as error:  # no file descriptor is left
+            ready.set_exception(error)
+            return
         loop.set_exception_handler(self._failed)
         asyncio.set_event_loop(loop)
         try:
@@ -83,7 +93,8 @@ class RunningServer:
             loop.run_until_complete(self._start())
         except BaseException as error:  # noqa: BLE001  # to be raised where it was started
             self._end()
-            ready.set_exception(error)
+            died = "a fault rule has crashed the broker while it started: restart() starts it again"
+            ready.set_exception(BrokerDown(died) if self.has_died else error)
             return
         ready.set_result(None)
         loop.run_forever()
@@ -166,7 +177,7 @@ class RunningServer:
         """Call it on the loop soon; never if the server has ended."""
         with self._asking:
             if not self.loop.is_closed():
-                self.loop.call_soon_threadsafe(callback)
+                self.loop.call_soon_threadsafe(callback, context=self._context)
 
     def call(self, function: Callable[[], T]) -> T:
         """Call a function on the loop, and wait for what it returns or raises. Raises BrokerDown
@@ -187,16 +198,31 @@ class RunningServer:
 
     def stop(self) -> None:
         """End in good order: what was acknowledged, and what is under way, is written."""
-        self.later(self.server.stop()).result()
-        self._join()
+        try:
+            self.later(self.server.stop()).result()
+        except (CancelledError, BrokerDown):
+            if not self.has_died:
+                raise
+        else:
+            self.soon(self.loop.stop)
+        self._thread.join()
 
     def kill(self) -> None:
         """End at once: nothing more is written or answered, and connections break."""
         self.files.kill()
-        self.loop.call_soon_threadsafe(self._break)
+        self.soon(self._break)
         self._thread.join()
 
+    def die(self) -> None:
+        """As `kill`, from a callback on its loop; does not wait."""
+        self.has_died = True
+        self.files.kill()
+        self.loop.call_soon(self._break)
+
     def _break(self) -> None:
+        if self._is_broken:
+            return
+        self._is_broken = True
         self.server.readers.flush()  # of what was answered
         self.server.listener.pause()
         self._abort_connections()
@@ -207,7 +233,3 @@ class RunningServer:
         connections = self.server.listener.connections
         for connection in [*connections.opened, *connections.orphans]:
             connection.abort()
-
-    def _join(self) -> None:
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join()

@@ -25,7 +25,6 @@ from typing import Final
 from groupkeeper.coordinator import likely
 from groupkeeper.coordinator.deadlines import Timer
 from groupkeeper.coordinator.group import Group, GroupState
-from groupkeeper.coordinator.groups import Groups
 from groupkeeper.coordinator.liveness import (
     heartbeat_interval,
     keep_alive,
@@ -37,7 +36,8 @@ from groupkeeper.coordinator.step import Step
 from groupkeeper.groups.driver import PartitionDriver
 from groupkeeper.server.server import Server
 from groupkeeper.testing.clock import Time
-from groupkeeper.testing.errors import RequestFailed
+from groupkeeper.testing.errors import BrokerDown, RequestFailed
+from groupkeeper.testing.lives import Lives
 from groupkeeper.testing.presence import Presence
 from groupkeeper.turns import TURN_S, when_read
 
@@ -68,6 +68,49 @@ def milliseconds(seconds: float) -> int:
 
 
 class TimeControl:
+    """Moves the time of a broker. For any thread."""
+
+    def __init__(self, lives: Lives, source: Time, presence: Presence) -> None:
+        self._lives = lives
+        self._time = source
+        self._presence = presence
+
+    def created(self, server: Server) -> None:
+        """The broker has a new server."""
+        self._mover = _Mover(self._time, self._presence, server)
+
+    def advance(
+        self, seconds: float, silent: Collection[str], everyone: bool, timeout_s: float
+    ) -> None:
+        """See `Broker.advance`."""
+        ms = milliseconds(seconds)
+        names = [silent] if isinstance(silent, str) else silent
+        if self._lives.is_up:
+            running = self._lives.running
+            self._lives.run(lambda: self._mover.advance(ms, names, everyone, timeout_s))
+            if self._lives.running is not running:  # it came to its end while the server ended
+                raise BrokerDown("the broker ended while its time was moved")
+        elif names or everyone:
+            raise BrokerDown("silent= and all= are about members, and the broker does not run")
+        else:
+            self._time.move_to(self._time.now() + ms)
+
+    def freeze(self) -> None:
+        """See `Broker.freeze`."""
+        self._change(self._time.freeze)
+
+    def resume(self) -> None:
+        """See `Broker.resume`."""
+        self._change(self._time.resume)
+
+    def _change(self, change: Callable[[], None]) -> None:
+        if self._lives.is_up:
+            self._lives.run(lambda: self._mover.change(change))
+        else:
+            change()
+
+
+class _Mover:
     """Moves the time of one server; on the thread of its loop."""
 
     def __init__(self, source: Time, presence: Presence, server: Server) -> None:
@@ -76,15 +119,10 @@ class TimeControl:
         self._server = server
         self._one_at_a_time = asyncio.Lock()
 
-    async def freeze(self) -> None:
-        """Stand still."""
+    async def change(self, change: Callable[[], None]) -> None:
+        """Let time stand still, or run, when it is not being moved."""
         async with self._one_at_a_time:
-            self._time.freeze()
-
-    async def resume(self) -> None:
-        """Run again."""
-        async with self._one_at_a_time:
-            self._time.resume()
+            change()
 
     async def advance(
         self, ms: int, silent: Collection[str], everyone: bool, timeout_s: float
@@ -107,9 +145,9 @@ class TimeControl:
 
     async def _read(self) -> None:
         """Serve what clients have sent, and notice which of them are gone."""
-        read: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        when_read(self._server.turns, lambda: read.set_result(None), READ_S)
-        await read
+        read = asyncio.Event()
+        when_read(self._server.turns, read.set, READ_S)
+        await read.wait()
 
     def _members(self) -> Iterator[Member]:
         for driver in self._server.group_partitions:
@@ -166,6 +204,10 @@ class _Walk:
         self._timeout_s = timeout_s
         self._given_up: set[Awaited] = set()
         """Members that were waited for long enough."""
+        self._heard: set[str] = set()
+        """Members that were heard of when they were looked at first. A machine that is busy for
+        seconds must not make them silent on the way; whom groups wait for is bounded anyway.
+        """
         self._busy_since = time.monotonic()
 
     async def to(self, target: int) -> None:
@@ -243,8 +285,9 @@ class _Walk:
             silent_ms, interval_ms = known[0], known[1] or interval_ms
         session_ms = member.session_timeout_ms
         interval_ms = interval_ms or min(likely.HEARTBEAT_MS, max(session_ms // 3, 1))
-        runs = member.waits or likely.runs(silent_ms, interval_ms)
-        return interval_ms if runs and interval_ms < session_ms else None
+        if member.waits or likely.runs(silent_ms, interval_ms):
+            self._heard.add(member.member_id)
+        return interval_ms if member.member_id in self._heard and interval_ms < session_ms else None
 
     async def _members_answer(self) -> None:
         """Wait for members that have to answer, in real time."""
@@ -269,10 +312,8 @@ class _Walk:
                         yield group.group_id, group.round, str(group.state), member_id
 
 
-def _heartbeats(
-    kept: dict[Timer, tuple[Group, Member, int]],
-) -> Callable[[Groups, Step], None]:
-    def decide(_: Groups, step: Step) -> None:
+def _heartbeats(kept: dict[Timer, tuple[Group, Member, int]]) -> Callable[[Step], None]:
+    def decide(step: Step) -> None:
         for group, member, interval_ms in kept.values():
             keep_alive(group, member, interval_ms, step)
 

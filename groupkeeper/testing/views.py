@@ -12,7 +12,7 @@ from groupkeeper.coordinator.member import Member
 from groupkeeper.protocol.embedded import read_assigned
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.server.server import Server
-from groupkeeper.testing.errors import RequestFailed
+from groupkeeper.testing.errors import BrokerDown, RequestFailed
 from groupkeeper.testing.history import History
 from groupkeeper.testing.lives import Lives
 from groupkeeper.testing.seeding import Seeding
@@ -266,17 +266,24 @@ class Sights:
 
     def rounds(self, group_id: str) -> tuple[tuple[Round, ...], int]:
         """Those that are kept, and how many have begun; also while no server runs."""
-        if self.lives.is_up:
+        try:
             now = self.now(group_id)
-            return now.rounds, now.began
-        return self._rounds(group_id)
+        except BrokerDown:
+            return self._rounds(group_id)
+        return now.rounds, now.began
 
     def timeline(self, group_id: str) -> str:
         """What happened to the group, as `groupkeeper why` prints it, and what it does now; without
         that while no server runs.
         """
-        past = "" if self.lives.is_up else self._past(group_id)
-        return past or self.lives.run(lambda: self._timeline(group_id))
+        try:
+            return self.lives.run(lambda: self._timeline(group_id))
+        except BrokerDown:
+            return self._past(group_id)
+
+    def seen(self) -> list[str]:
+        """See `Broker.groups_seen`."""
+        return self._history.groups()
 
     async def look(self, group_id: str) -> GroupNow:
         """The group as it is: state, members, offsets and rounds of one moment. Raises

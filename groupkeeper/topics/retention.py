@@ -84,14 +84,16 @@ class Retention:
         self._limits_of = limits_of
         self._listener = listener
         self._stopping = False
+        self._is_waiting = False
+        """No pass is under way."""
         self._wake = asyncio.Event()
         """Set when a pass is due, and by `stop`."""
         self._pass_over = asyncio.Event()
+        self._began_ms = self._interval_ms = 0
+        """When the last pass began, or the first interval; ms of the clock."""
         self._task: asyncio.Task[None] | None = None
         self._future: list[str] = []
         """Partitions with timestamps in the future, found by the present pass."""
-        self.due_ms = 0
-        """When the next pass begins, or the present one began, in ms of the clock."""
         self.segments_deleted = 0
         """Since the start."""
 
@@ -100,8 +102,8 @@ class Retention:
 
         `announce`: look at once which topics the first pass will delete records of.
         """
-        self.due_ms = clock.now() + interval_ms
-        self._task = asyncio.get_running_loop().create_task(self._run(clock, interval_ms, announce))
+        self._began_ms, self._interval_ms = clock.now(), interval_ms
+        self._task = asyncio.get_running_loop().create_task(self._run(clock, announce))
 
     def stop(self) -> None:
         """Begin no further deletion."""
@@ -116,25 +118,33 @@ class Retention:
             await self._task
 
     async def caught_up(self, now_ms: int) -> None:
-        """Wait until the pass that is due at that time, if one is, has ended."""
-        while self.due_ms <= now_ms and not self._stopping:
+        """The clock was moved to that time: wait for a pass, if none has begun within the last
+        interval before it.
+        """
+        while now_ms - self._began_ms >= self._interval_ms and not self._stopping:
+            if self._is_waiting:
+                self._wake.set()
             await self._pass_over.wait()
 
-    async def _run(self, clock: Clock, interval_ms: int, announce: bool) -> None:
+    async def _run(self, clock: Clock, announce: bool) -> None:
+        due_ms = self._began_ms + self._interval_ms
         if announce:
-            await self._guarded(self._announce(clock))
-        while await self._is_due(clock):
+            await self._guarded(self._announce(due_ms - clock.now()))
+        while await self._is_due(clock, due_ms):
+            self._began_ms = clock.now()
             await self._guarded(self.check())
-            self.due_ms = clock.now() + interval_ms
+            due_ms = clock.now() + self._interval_ms
             self._pass_over.set()
             self._pass_over.clear()  # those that waited go on nevertheless
 
-    async def _is_due(self, clock: Clock) -> bool:
-        """Wait until `due_ms`; False as soon as `stop` is called."""
+    async def _is_due(self, clock: Clock, due_ms: int) -> bool:
+        """Wait until that time; False as soon as `stop` is called."""
         if self._stopping:
             return False
-        alarm = clock.call_at(self.due_ms, self._wake.set)
+        alarm = clock.call_at(due_ms, self._wake.set)
+        self._is_waiting = True
         await self._wake.wait()
+        self._is_waiting = False
         alarm.cancel()
         self._wake.clear()
         return not self._stopping
@@ -161,10 +171,9 @@ class Retention:
         if self._future:
             self._listener.kept_for_the_future(self._future[:NAMED], len(self._future))
 
-    async def _announce(self, clock: Clock) -> None:
+    async def _announce(self, left_ms: int) -> None:
         names = {topic.name: None async for topic, _ in self._expiring()}
         if names:
-            left_ms = self.due_ms - clock.now()
             self._listener.will_delete(list(names), max(left_ms, 0) / 1000)
 
     async def _expiring(self) -> AsyncIterator[Place]:

@@ -20,7 +20,6 @@ from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.facts import Fact, NotedFact
 from groupkeeper.coordinator.gate import Unwritten
 from groupkeeper.coordinator.group import Group
-from groupkeeper.coordinator.groups import Groups
 from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.coordinator.liveness import keep_alive
 from groupkeeper.coordinator.member import Member
@@ -280,7 +279,7 @@ class Scene:
         """Time is moved; people go on with heartbeats every so many ms."""
         self.now += ms
 
-        def decide(_: Groups, step: Step) -> None:
+        def decide(step: Step) -> None:
             for name, interval_ms in beats.items():
                 keep_alive(self.group, self._member(name), interval_ms, step)
 
@@ -289,7 +288,7 @@ class Scene:
     def end_session(self, name: str) -> None:
         """An operator ends the session of the name."""
 
-        def decide(_: Groups, step: Step) -> None:
+        def decide(step: Step) -> None:
             end_session(self.group, self._member(name), step)
 
         self._settle(self.partition.decide(decide, (self.now, self.wall)))
@@ -297,7 +296,7 @@ class Scene:
     def force_rebalance(self, reason: str | None = None) -> None:
         """An operator wants a rebalance."""
 
-        def decide(_: Groups, step: Step) -> None:
+        def decide(step: Step) -> None:
             prepare(self.group, Cause(CauseCode.OPERATOR, reason=reason), step)
 
         self._settle(self.partition.decide(decide, (self.now, self.wall)))
