@@ -63,7 +63,7 @@ def analyze(paths: list[Path], out: Path | None = None) -> int:
                 f"nothing to read in {', '.join(map(str, paths))}: all segments are empty"
             )
         _check_free(out)
-        _run(work, out)
+        _run(work, paths, out)
     except AnalyticsError as error:
         print(f"groupkeeper: {error}", file=sys.stderr)  # noqa: T201  # the command's error line
         return USAGE_ERROR
@@ -76,7 +76,7 @@ def _check_free(out: Path | None) -> None:
         raise AnalyticsError(f"{out} exists: name a new or an empty folder")
 
 
-def _run(work: Plan, out: Path | None) -> None:
+def _run(work: Plan, paths: list[Path], out: Path | None) -> None:
     from pyspark.sql import SparkSession
 
     borrowed = SparkSession.getActiveSession() is not None
@@ -86,7 +86,7 @@ def _run(work: Plan, out: Path | None) -> None:
         step.start("starting Spark")
         spark = local_session(short=work.size < SHORT_BELOW)
         try:
-            findings = _find(spark, work, out, step)
+            findings = _find(spark, work, paths, out, step)
             if out:
                 _write(findings, out, step)
             bar.stop()
@@ -126,11 +126,14 @@ def _progress() -> Iterator[Progress]:
         yield bar
 
 
-def _find(spark: "SparkSession", work: Plan, out: Path | None, step: _Steps) -> Findings:
+def _find(
+    spark: "SparkSession", work: Plan, paths: list[Path], out: Path | None, step: _Steps
+) -> Findings:
     """Read the log once; all tables are made of what is kept of it."""
     from pyspark import StorageLevel
 
     from groupkeeper.analytics import tables
+    from groupkeeper.analytics.modern import modern_groups, topic_names
     from groupkeeper.analytics.reduce import COUNT, reduced
 
     if out:
@@ -144,16 +147,17 @@ def _find(spark: "SparkSession", work: Plan, out: Path | None, step: _Steps) -> 
     records = rows.where(rows[COUNT].isNull()).drop(COUNT)
     counts = rows.agg({COUNT: "sum"}).head()
     events = tables.group_events(records).persist(StorageLevel.MEMORY_AND_DISK)
+    modern = modern_groups(records, topic_names(paths)).persist(StorageLevel.MEMORY_AND_DISK)
     step.start("deriving groups")
     committed = tables.offsets(records).persist(StorageLevel.MEMORY_AND_DISK)
     return Findings(
         work,
         int(counts[0] or 0) if counts else 0,
-        tables.groups(events, records, committed),
-        tables.members(events),
-        tables.generations(events),
+        tables.groups(events, modern, committed),
+        tables.members(events, modern),
+        tables.generations(events, records),
         committed,
-        tables.problems(records, events),
+        tables.problems(records, events, modern),
     )
 
 
@@ -175,12 +179,12 @@ _GROUPS: Final = {
     "generation": Column("generation", text, number=True),
     "member_count": Column("members", text, number=True),
     "offsets": Column("offsets", text, number=True),
-    "last_change_ms": Column("last change", instant),
+    "last_change": Column("last change", instant),
 }
 _GENERATIONS: Final = {
     "group": Column("group", text),
     "offset": Column("log offset", text, number=True),
-    "timestamp_ms": Column("time", instant),
+    "time": Column("time", instant),
     "kind": Column("kind", text),
     "generation": Column("generation", text, number=True),
     "member_count": Column("members", text, number=True),
@@ -192,7 +196,7 @@ _OFFSETS: Final = {
     "topic": Column("topic", text),
     "topic_partition": Column("partition", text, number=True),
     "committed_offset": Column("offset", text, number=True),
-    "commit_timestamp_ms": Column("committed", instant),
+    "commit_time": Column("committed", instant),
     "metadata": Column("metadata", text),
 }
 _PROBLEMS: Final = {
@@ -251,5 +255,10 @@ def _left_over(findings: Findings) -> str:
 
 
 def _print(to: Console, title: str, table: "DataFrame", columns: dict[str, Column]) -> None:
-    rows = table.select(*(f"`{name}`" for name in columns)).limit(most_rows(to) + 1).collect()
+    from pyspark.sql import functions as F  # noqa: N812  # its usual name
+
+    # As a timestamp, Python would give it the zone of this machine.
+    times = {name for name, kind in table.dtypes if kind == "timestamp"}
+    shown = [F.unix_millis(name).alias(name) if name in times else F.col(name) for name in columns]
+    rows = table.select(*shown).limit(most_rows(to) + 1).collect()
     print_table(to, title, list(columns.values()), rows)
