@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from groupkeeper.analytics.errors import AnalyticsError
+from groupkeeper.analytics.export import Request, Tables, print_json, write_csv
 from groupkeeper.analytics.plan import Plan, plan
 from groupkeeper.analytics.render import (
     Column,
@@ -41,19 +42,16 @@ class Findings:
 
     plan: Plan
     records: int
-    groups: "DataFrame"
-    members: "DataFrame"
-    generations: "DataFrame"
-    offsets: "DataFrame"
+    tables: Tables
     problems: "DataFrame"
 
 
-def analyze(paths: list[Path], out: Path | None = None) -> int:
-    """Print groups, members, generations and committed offsets of the logs under `paths`; with
-    `out` also write Parquet into that folder.
+def analyze(paths: list[Path], request: Request | None = None) -> int:
+    """Print groups, members, generations and committed offsets of the logs under `paths`; write
+    them to files, too, if that is requested.
 
     Returns an exit code: 0, or 2 after one line on standard error when there is nothing to read, no
-    Java, or `out` is in use.
+    Java, or a folder to write to is in use.
     """
     try:
         check_libraries()
@@ -62,8 +60,10 @@ def analyze(paths: list[Path], out: Path | None = None) -> int:
             raise AnalyticsError(
                 f"nothing to read in {', '.join(map(str, paths))}: all segments are empty"
             )
-        _check_free(out)
-        _run(work, paths, out)
+        request = request or Request()
+        _check_free(request.out)
+        _check_free(request.csv)
+        _run(work, paths, request)
     except AnalyticsError as error:
         print(f"groupkeeper: {error}", file=sys.stderr)  # noqa: T201  # the command's error line
         return USAGE_ERROR
@@ -76,26 +76,37 @@ def _check_free(out: Path | None) -> None:
         raise AnalyticsError(f"{out} exists: name a new or an empty folder")
 
 
-def _run(work: Plan, paths: list[Path], out: Path | None) -> None:
+def _run(work: Plan, paths: list[Path], request: Request) -> None:
     from pyspark.sql import SparkSession
 
     borrowed = SparkSession.getActiveSession() is not None
-    to = console()
     with _progress() as bar:
-        step = _Steps(bar, _STEPS + (1 + len(TABLES) if out else 0))
+        step = _Steps(bar, _STEPS + (1 + len(TABLES) if request.out else 0))
         step.start("starting Spark")
         spark = local_session(short=work.size < SHORT_BELOW)
         try:
-            findings = _find(spark, work, paths, out, step)
-            if out:
-                _write(findings, out, step)
+            findings = _find(spark, work, paths, request, step)
+            if request.out:
+                _write(findings, request.out, step)
+            if request.csv:
+                write_csv(findings.tables, request.csv)
             bar.stop()
-            print_findings(to, findings)
+            _show(findings, request)
         finally:
             if not borrowed:
                 spark.stop()
-    if out:
-        to.print(f"Written to {out}: records, {', '.join(TABLES)}")
+
+
+def _show(findings: Findings, request: Request) -> None:
+    if request.as_json:
+        print_json(findings.tables | {"problems": findings.problems})
+        return
+    to = console()
+    print_findings(to, findings)
+    if request.out:
+        to.print(f"Written to {request.out}: records, {', '.join(TABLES)}")
+    if request.csv:
+        to.print(f"Written to {request.csv}: {', '.join(f'{name}.csv' for name in TABLES)}")
 
 
 class _Steps:
@@ -127,7 +138,7 @@ def _progress() -> Iterator[Progress]:
 
 
 def _find(
-    spark: "SparkSession", work: Plan, paths: list[Path], out: Path | None, step: _Steps
+    spark: "SparkSession", work: Plan, paths: list[Path], request: Request, step: _Steps
 ) -> Findings:
     """Read the log once; all tables are made of what is kept of it."""
     from pyspark import StorageLevel
@@ -136,13 +147,14 @@ def _find(
     from groupkeeper.analytics.modern import modern_groups, topic_names
     from groupkeeper.analytics.reduce import COUNT, reduced
 
+    out = request.out
     if out:
         from groupkeeper.analytics.bulk import write_records
 
         step.start(f"writing records ({size(work.size)})")
         write_records(spark, work, out / "records")
     step.start("reading")
-    rows = reduced(spark, work, out / "records" if out else None, None)
+    rows = reduced(spark, work, out / "records" if out else None, request.choice.groups)
     rows = rows.persist(StorageLevel.MEMORY_AND_DISK)
     records = rows.where(rows[COUNT].isNull()).drop(COUNT)
     counts = rows.agg({COUNT: "sum"}).head()
@@ -153,10 +165,14 @@ def _find(
     return Findings(
         work,
         int(counts[0] or 0) if counts else 0,
-        tables.groups(events, modern, committed),
-        tables.members(events, modern),
-        tables.generations(events, records),
-        committed,
+        request.choice.of(
+            {
+                "groups": tables.groups(events, modern, committed),
+                "members": tables.members(events, modern),
+                "generations": tables.generations(events, records),
+                "offsets": committed,
+            }
+        ),
         tables.problems(records, events, modern),
     )
 
@@ -164,8 +180,7 @@ def _find(
 def _write(findings: Findings, out: Path, step: _Steps) -> None:
     for name in TABLES:
         step.start(f"writing {name}")
-        table: DataFrame = getattr(findings, name)
-        table.coalesce(1).write.parquet(str(out / name))
+        findings.tables[name].coalesce(1).write.parquet(str(out / name))
 
 
 # ---------------------------------------------------------------- printing
@@ -229,10 +244,10 @@ _MEMBERS: Final = {
 def print_findings(to: Console, findings: Findings) -> None:
     """Print the tables, then a summary of what was read."""
     for title, table, columns in (
-        ("Groups", findings.groups, _GROUPS),
-        ("Members", findings.members, _MEMBERS),
-        ("Generations", findings.generations, _GENERATIONS),
-        ("Committed offsets", findings.offsets, _OFFSETS),
+        ("Groups", findings.tables["groups"], _GROUPS),
+        ("Members", findings.tables["members"], _MEMBERS),
+        ("Generations", findings.tables["generations"], _GENERATIONS),
+        ("Committed offsets", findings.tables["offsets"], _OFFSETS),
     ):
         _print(to, title, table, columns)
     problems = findings.problems.count()

@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 @pytest.fixture(scope="module")
 def read(spark, tmp_path_factory):
     out = tmp_path_factory.mktemp("out") / "analysis"
-    assert report.analyze([FIXTURE], out) == 0
+    assert report.analyze([FIXTURE], report.Request(out)) == 0
     return {name: table(out, name) for name in ("records", "groups", "members", "offsets")}
 
 
