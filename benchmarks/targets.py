@@ -83,7 +83,7 @@ class Home(NamedTuple):
 
 def new_home(name: str, base: Path) -> Home:
     """An empty folder, formatted where the target wants that."""
-    home = Home(_free_port(), base / name)
+    home = Home(free_port(), base / name)
     shutil.rmtree(home.folder, ignore_errors=True)
     home.folder.mkdir(parents=True)
     if name == "kafka":
@@ -191,7 +191,7 @@ def running(name: str, base: Path) -> Iterator[Server]:
         server.stop()
 
 
-def _free_port() -> int:
+def free_port() -> int:
     """A port below the range that the kernel hands out, free together with its neighbour (Kafka's
     controller).
     """

@@ -32,6 +32,7 @@ class CauseCode(StrEnum):
     PENDING_MEMBER_EXPIRED = "pending_member_expired"
     GROUP_SHRUNK = "group_shrunk"
     ASSIGNMENT_LOST = "assignment_lost"
+    OPERATOR = "operator"
 
 
 @dataclass(slots=True)

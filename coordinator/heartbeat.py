@@ -28,7 +28,8 @@ def heartbeat(
     error = _check(group, request, caller, step)
     if group is not None and not error:
         member = group.members[request.member_id]
-        member.beats += 1
+        if member.heard_ms != step.now:  # else time stands still: it tells nothing of their rate
+            member.beats += 1
         heard(group, member, caller.peer, step)
         if group.state is GroupState.PREPARING_REBALANCE:
             error = ErrorCode.REBALANCE_IN_PROGRESS

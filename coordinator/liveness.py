@@ -70,6 +70,32 @@ def last_heard(member: Member, due: int | None, now: int) -> int:
     return max(member.heard_ms, began)
 
 
+def keep_alive(group: Group, member: Member, interval_ms: int, step: Step) -> None:
+    """Restart the session as if the member's heartbeats had come every `interval_ms` (at least 1)
+    since it was last heard of: for a time that was skipped, in which they could not come.
+    """
+    timer = session_timer(group, member)
+    due = step.deadlines.due.get(timer)
+    if due is None or member.waits:  # there is none, or it does not end
+        return
+    heard_ms = last_heard(member, due, step.now)
+    beats = (step.now - heard_ms) // interval_ms
+    if beats > 0:
+        member.beats += beats
+        member.heard_ms = heard_ms + beats * interval_ms
+        step.deadlines.set(timer, max(due, member.heard_ms + member.session_timeout_ms))
+
+
+def forget_a_session(group: Group, member: Member, step: Step) -> None:
+    """Make it look as if the member had last been heard of a whole session ago, and had sent its
+    heartbeats before that.
+    """
+    due = step.deadlines.due.get(session_timer(group, member))
+    shift_ms = step.now - member.session_timeout_ms - last_heard(member, due, step.now)
+    member.heard_ms = step.now - member.session_timeout_ms
+    member.beats_since_ms += shift_ms
+
+
 # -- evidence ------------------------------------------------------------------------------------
 
 

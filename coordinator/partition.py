@@ -234,6 +234,15 @@ class Partition:
                 break
         return self._end(step)
 
+    def decide(self, decision: Callable[[Step], None], at: tuple[int, int]) -> Step:
+        """Take a step that neither a request nor a timer asks for, while ACTIVE: a test does, which
+        moves time (`liveness.keep_alive`), ends a session (`timers.end_session`) or wants a
+        rebalance (`rebalance.prepare`). For the returned step see duty 3. May raise: duty 5.
+        """
+        step = self._begin(*at)
+        decision(step)
+        return self._end(step)
+
     def may_be_due_before(self, at_ms: int) -> bool:
         """Whether `next_deadline` may be earlier. Cheaper than that; only False is certain."""
         return self.deadlines.is_before(at_ms)

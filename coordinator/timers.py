@@ -12,7 +12,7 @@ from groupkeeper.coordinator.expiry import expire_offsets
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.groups import Groups
 from groupkeeper.coordinator.join import give_up_pending
-from groupkeeper.coordinator.liveness import expired
+from groupkeeper.coordinator.liveness import expired, forget_a_session
 from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.rebalance import (
     add_cause,
@@ -58,6 +58,15 @@ def _session_over(group: Group, member: Member, step: Step) -> None:
     """Remove the member, unless a request of it waits: its session restarts with the answer."""
     if not member.waits:
         _remove(group, member, expired(member, step.deadlines.popped_due, step), step)
+
+
+def end_session(group: Group, member: Member, step: Step) -> None:
+    """Remove a member as if it had been silent for its session timeout. None of its requests may
+    wait: its session cannot end then.
+    """
+    assert not member.waits
+    forget_a_session(group, member, step)
+    _remove(group, member, expired(member, step.now, step), step)
 
 
 def _remove(group: Group, member: Member, cause: Cause, step: Step) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from generated import run
 
-from groupkeeper.cli.why_show import entry_text
 from groupkeeper.observe import logs
+from groupkeeper.why.layout import entry_text
 from tests.support.situations import GROUP, SITUATIONS, told
 
 PAGE = Path(__file__).with_name("why.md")

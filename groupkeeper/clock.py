@@ -36,3 +36,12 @@ class Clock:
     def call_at(self, due_ms: int, callback: Callable[[], None]) -> Alarm:
         """Call when `now` has come to that time."""
         return self._loop.call_at(due_ms / 1000, callback)
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait until `now` has risen by so much."""
+        over: asyncio.Future[None] = self._loop.create_future()
+        alarm = self.call_at(self.now() + int(seconds * 1000), lambda: over.set_result(None))
+        try:
+            await over
+        finally:
+            alarm.cancel()

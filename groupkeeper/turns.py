@@ -60,9 +60,6 @@ class Work(Generic[T]):
 class Turns:
     """The work that waits for a turn on one event loop."""
 
-    turn_s: float = TURN_S
-    """The longest turn of a coroutine's work, in seconds."""
-
     def __init__(self) -> None:
         self.until: float = inf
         """Loop time after which this iteration begins nothing new; set by `server/loop.py`, else
@@ -76,6 +73,11 @@ class Turns:
         self._first: deque[Callable[[], None]] = deque()
         self._again: deque[Callable[[], None]] = deque()
         self._first_scheduled = self._again_scheduled = False
+
+    @property
+    def turn_s(self) -> float:
+        """The longest turn of a coroutine's work, in seconds."""
+        return TURN_S
 
     @property
     def waiting(self) -> int:
@@ -157,7 +159,9 @@ class PacedTurns(Turns):
     such an answer as a client does for its heartbeat.
     """
 
-    turn_s = PACED_TURN_S
+    @property
+    def turn_s(self) -> float:
+        return PACED_TURN_S
 
     async def run(self, slices: Slices[T]) -> T:
         await self.wait()

@@ -96,7 +96,7 @@ CODES: Final[Mapping[str, Word]] = {
         "Raise `message.max.bytes` of the coordinator, or split the group.",
     ),
     "operator": Word(
-        "An operator forced the rebalance. Reserved: nothing does so yet.",
+        "An operator forced the rebalance: a test of a consumer, in which the broker runs.",
         "Nothing is wrong; no setting avoids it.",
     ),
     "policy": Word(

@@ -1,4 +1,4 @@
-"""Encodes record batches whose records have times of their own; see record_batch.py.
+"""Encodes record batches whose records have times of their own, and headers; see record_batch.py.
 
 For records that tell of a time other than that of their append, such as events.
 """
@@ -17,9 +17,10 @@ class TimedRecord(NamedTuple):
     """A record, and its time in Unix milliseconds."""
 
     timestamp_ms: int
-    key: bytes
+    key: bytes | None
     value: bytes | None
     """None: a tombstone."""
+    headers: Sequence[tuple[str, bytes | None]] = ()
 
 
 def encode_timed_batch(
@@ -28,17 +29,17 @@ def encode_timed_batch(
     """A plain batch of at least one record; the first one's time is the batch's base timestamp."""
     first = records[0].timestamp_ms
     out: list[bytes] = []
-    for delta, (timestamp_ms, key, value) in enumerate(records):
+    for delta, (timestamp_ms, key, value, headers) in enumerate(records):
         body = b"".join(
             (
                 b"\x00",
                 _signed(timestamp_ms - first),
                 _signed(delta),
-                _signed(len(key)),
-                key,
+                _signed(-1 if key is None else len(key)),
+                key or b"",
                 _signed(-1 if value is None else len(value)),
                 value or b"",
-                b"\x00",
+                _headers(headers) if headers else b"\x00",
             )
         )
         out += _signed(len(body)), body
@@ -48,7 +49,17 @@ def encode_timed_batch(
 
 def size_of_record(record: TimedRecord) -> int:
     """Upper bound of the bytes of a record in a batch."""
-    return OVERHEAD + len(record.key) + len(record.value or b"")
+    headers = len(_headers(record.headers)) if record.headers else 0
+    return OVERHEAD + len(record.key or b"") + len(record.value or b"") + headers
+
+
+def _headers(headers: Sequence[tuple[str, bytes | None]]) -> bytes:
+    """With their count before them."""
+    out = [_signed(len(headers))]
+    for name, value in headers:
+        data = name.encode()
+        out += _signed(len(data)), data, _signed(-1 if value is None else len(value)), value or b""
+    return b"".join(out)
 
 
 def _signed(number: int) -> bytes:

@@ -5,11 +5,14 @@ OSError as the system does, and do not interpret bytes.
 """
 
 import errno
-import fcntl
 import os
 import stat
+import sys
 from contextlib import suppress
+from importlib.util import find_spec
 from typing import Final, NamedTuple
+
+from groupkeeper.storage.errors import StorageError
 
 FOLDER_MODE = 0o750
 FILE_MODE = 0o640
@@ -17,6 +20,12 @@ FILE_MODE = 0o640
 
 COPY_BYTES: Final = 1024 * 1024
 """How many bytes are copied at a time."""
+
+
+HAS_LOCKS: Final = find_spec("fcntl") is not None
+"""Whether the system can lock files; Windows cannot, and files in memory need nothing of it."""
+if HAS_LOCKS:
+    import fcntl
 
 
 class FileStat(NamedTuple):
@@ -35,7 +44,15 @@ def parent_of(path: str) -> str:
 
 
 class Files:
-    """The real file system."""
+    """The real file system, of Linux and macOS."""
+
+    def __init__(self) -> None:
+        """Raises StorageError where files cannot be locked."""
+        if not HAS_LOCKS:
+            raise StorageError(
+                "data directories need the file locks (flock) of Linux or macOS, and this system "
+                "has none: use --memory, in tests a Broker without data="
+            )
 
     def process_id(self) -> int:
         return os.getpid()
@@ -164,7 +181,10 @@ class Files:
 
     def sync(self, handle: int) -> None:
         """Wait until the bytes and the size of a file are on the disk; see also `sync_folder`."""
-        os.fdatasync(handle)
+        if sys.platform == "darwin":  # where fsync leaves them in the cache of the drive: fcntl(2)
+            fcntl.fcntl(handle, fcntl.F_FULLFSYNC)
+        else:
+            os.fdatasync(handle)
 
     def sync_folder(self, path: str) -> None:
         """Wait until the names in a folder are on the disk as they are now."""

@@ -127,7 +127,7 @@ class LogCleaner:
 
     async def _run(self) -> None:
         while True:
-            await asyncio.sleep(self._config.backoff_ms / 1000)
+            await self._clock.sleep(self._config.backoff_ms / 1000)
             while (found := await self._turns.run(self._neediest())) is not None:
                 await self._clean(*found)
 

@@ -8,6 +8,7 @@ from groupkeeper.cli.lazy import lazy_group
 COMMANDS = (
     "demo",
     "serve",
+    "control",
     "status",
     "why",
     "groups",
@@ -37,6 +38,10 @@ def command() -> None:
     Start a server, then point any Kafka consumer at it:
       groupkeeper serve
       groupkeeper serve --dev --listen 127.0.0.1:0
+    \b
+    Take time, faults and crashes of a test broker into your hands:
+      groupkeeper serve --dev --control
+      groupkeeper control advance 45
     \b
     See whether it is well:
       groupkeeper status

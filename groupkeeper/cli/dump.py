@@ -10,6 +10,7 @@ import click
 
 from groupkeeper.cli.dumping import OFFSETS_TOPIC, Dump
 from groupkeeper.cli.progress import progress
+from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.files import FilesToRead
 
 
@@ -45,8 +46,12 @@ def dump(paths: tuple[Path, ...], **options: bool) -> int:
     """
     from groupkeeper.cli.dump_folder import show
 
+    try:
+        files = FilesToRead()
+    except StorageError as error:
+        raise click.ClickException(str(error)) from None
     with progress() as told:
-        dumping = Dump(FilesToRead(), told, **options)
+        dumping = Dump(files, told, **options)
         for path in paths:
             try:
                 show(dumping, str(path))

@@ -14,7 +14,8 @@ import click
 from groupkeeper.cli.cluster import FAILED, Cluster, cluster_options
 from groupkeeper.cli.groups_select import Selection, group_options
 from groupkeeper.cli.progress import counting
-from groupkeeper.cli.tables import Row, Table, printable
+from groupkeeper.cli.tables import Row, Table
+from groupkeeper.why.texts import printable
 
 if TYPE_CHECKING:
     from groupkeeper.client import Client

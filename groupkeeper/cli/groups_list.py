@@ -7,7 +7,8 @@ import click
 
 from groupkeeper.cli.cluster import Cluster, cluster_options
 from groupkeeper.cli.groups_select import CONSUMER_PROTOCOLS
-from groupkeeper.cli.tables import Table, printable
+from groupkeeper.cli.tables import Table
+from groupkeeper.why.texts import printable
 
 if TYPE_CHECKING:
     from groupkeeper.client import Client

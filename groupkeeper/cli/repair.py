@@ -2,7 +2,6 @@
 
 import json
 import os
-import pwd
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -88,6 +87,8 @@ def _errors_in_a_line(what_then: str = "") -> Iterator[None]:
 
 def _check_user(data_dir: str) -> None:
     """Refuse to leave files behind that the server may not write to."""
+    import pwd  # Windows has no such module, and no data directories
+
     owner = os.stat(data_dir).st_uid
     if owner != os.geteuid():
         try:

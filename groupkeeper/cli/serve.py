@@ -16,6 +16,7 @@ from groupkeeper.settings.options import (
     MEMORY,
     Address,
     ServeOptions,
+    format_address,
     parse_address,
 )
 from groupkeeper.settings.setting import INT_MAX
@@ -23,6 +24,10 @@ from groupkeeper.settings.table import Settings, SettingsError, load
 
 DATA_DIR = Path("groupkeeper-data")
 LISTEN = ("127.0.0.1", 9092)
+CONTROL = "127.0.0.1:9645"
+GROUPS = "offsets.topic.num.partitions"
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+"""Hosts that the control port may have."""
 
 
 def _address(_ctx: click.Context, param: click.Parameter, text: str | None) -> Address | None:
@@ -33,6 +38,22 @@ def _address(_ctx: click.Context, param: click.Parameter, text: str | None) -> A
         return parse_address(text, any_port=param.name != "advertise")
     except ValueError as problem:
         raise click.BadParameter(str(problem)) from None
+
+
+def _topics(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> dict[str, int]:
+    """`NAME:PARTITIONS`, or `NAME` for one partition."""
+    if not given:
+        return {}
+    from groupkeeper.topics.names import check_name
+
+    topics: dict[str, int] = {}
+    for text in given:
+        name, colon, count = text.partition(":")
+        partitions = int(count) if count.isascii() and count.isdigit() and len(count) < 6 else 0
+        if check_name(name) is not None or (colon and not partitions):
+            raise click.BadParameter(f"{text!r} is not NAME:PARTITIONS, such as orders:6")
+        topics[name] = partitions or 1
+    return topics
 
 
 @click.command()
@@ -84,6 +105,35 @@ def _address(_ctx: click.Context, param: click.Parameter, text: str | None) -> A
     is_flag=True,
     help="For a laptop: groups form at once, short sessions are allowed, data is temporary.",
 )
+@click.option(
+    "--topic",
+    "topics",
+    multiple=True,
+    callback=_topics,
+    metavar="NAME:PARTITIONS",
+    help="Create a topic unless it exists. Repeatable.",
+)
+@click.option(
+    "--control",
+    is_flag=False,
+    flag_value=CONTROL,
+    callback=_address,
+    metavar="[HOST:PORT]",
+    help="With --dev: let tests control time, faults, crashes and more over HTTP on this loopback "
+    f"port, {CONTROL} unless given; see groupkeeper control. Data is in memory unless --data-dir "
+    "is given.",
+)
+@click.option(
+    "--brokers",
+    type=click.IntRange(1, 16),
+    default=1,
+    help="With --control: as many nodes, on --listen's port and those after it.",
+)
+@click.option(
+    "--as-version",
+    type=click.Choice(("2.8", "3.9", "4.1")),
+    help="With --control: serve the versions of APIs that this release of Kafka serves.",
+)
 def serve(
     data_dir: Path | None,
     config: Path | None,
@@ -102,22 +152,50 @@ def serve(
       groupkeeper serve --data-dir /var/lib/groupkeeper
       groupkeeper serve --dev --listen 127.0.0.1:0 --set num.partitions=6
       groupkeeper serve --dev --memory
+      groupkeeper serve --dev --control --topic orders:6
       groupkeeper serve --listen 0.0.0.0:9092 --advertise kafka.example:9092
     """
     # Any: click's own values of the options left, each converted by its type above.
     try:
         settings, unused = load(config, os.environ, assignments, dev=dev)
+        if given["brokers"] > 1 and GROUPS not in settings.given:
+            more = (*assignments, f"{GROUPS}={given['brokers']}")
+            settings, unused = load(config, os.environ, more, dev=dev)
     except SettingsError as problem:
         raise click.ClickException(str(problem)) from None
+    _check_control(dev, **given)
+    memory = memory or (given["control"] is not None and data_dir is None)
     if memory:
         _check_memory(data_dir, settings)
         data_dir = MEMORY
     with _data_dir(data_dir, temporary=dev) as folder:
         options = _options(folder, settings, unused, given)
         options.dev, options.memory = dev, memory
+        if given["control"] is not None:
+            from groupkeeper.testing import process
+
+            return process.run(options, given["control"], given["brokers"], given["as_version"])
         from groupkeeper.server.main import run
 
         return run(options)
+
+
+# Any: see serve().
+def _check_control(
+    dev: bool, control: Address | None, brokers: int, as_version: str | None, **_: Any
+) -> None:
+    if control is None:
+        for name, is_given in (("--brokers", brokers > 1), ("--as-version", as_version)):
+            if is_given:
+                raise click.ClickException(f"{name} is for tests: give --dev --control, too")
+        return
+    if not dev:
+        raise click.ClickException("--control is for tests: give --dev, too")
+    if control[0] not in LOOPBACK:
+        raise click.ClickException(
+            f"--control {format_address(control)}: whoever reaches the control port can do "
+            f"anything with the broker: give a port of {' or '.join(LOOPBACK)}"
+        )
 
 
 def _check_memory(data_dir: Path | None, settings: Settings) -> None:
@@ -138,12 +216,18 @@ def _options(
         listeners = listeners_of(settings, addresses, LISTEN)
     except SettingsError as problem:
         raise click.ClickException(str(problem)) from None
+    if given["brokers"] > 1 and (given["node_id"] or listeners[1:] or listeners[0].advertised):
+        raise click.ClickException(
+            "--brokers numbers the nodes from 0 and needs one listener under its own address: "
+            "leave out --node-id, --advertise and further listeners"
+        )
     return ServeOptions(
         data_dir=data_dir,
         listeners=listeners,
         http=given["http"],
         node_id=settings.node_id if given["node_id"] is None else given["node_id"],
         settings=settings,
+        topics=given["topics"],
         unused_keys=(*unused, *without_effect(settings, addresses)),
     )
 

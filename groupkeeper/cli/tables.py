@@ -4,6 +4,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from groupkeeper.why.texts import printable
+
 NOTHING = "-"
 SMALLEST_WIDTHS = {"GROUP": 15, "TOPIC": 15, "PARTITION": 10, "CONSUMER-ID": 15, "HOST": 15}
 Row = Mapping[str, Any]
@@ -38,11 +40,6 @@ def show_lines(lines: Sequence[Sequence[str]]) -> None:
     for cells in lines:
         padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
         print(" ".join(padded).rstrip())
-
-
-def printable(text: str) -> str:
-    """Text of clients without what would move the cursor, or could not be encoded."""
-    return "".join(each if each.isprintable() else "?" for each in text)
 
 
 def text(value: Any) -> str:

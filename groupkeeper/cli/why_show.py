@@ -1,26 +1,18 @@
 """How `groupkeeper why` prints: paragraphs and lines for people, or JSON, one object a line."""
 
 import json
-import re
 import shutil
 import sys
-import textwrap
 from collections import Counter
 from typing import Any, Final
 
-from groupkeeper.cli.tables import printable
-from groupkeeper.protocol.group_events import Event
 from groupkeeper.why.entries import entry_json
-from groupkeeper.why.lines import line
+from groupkeeper.why.layout import WIDTH, entry_text, filled
 from groupkeeper.why.live import live_key, live_text, status_text
 from groupkeeper.why.rounds import Entry
-from groupkeeper.why.words import headline, paragraph
+from groupkeeper.why.texts import printable
 
-WIDTH: Final = 100
 SMALLEST_WIDTH: Final = 40
-INDENT: Final = "  "
-_UNIT: Final = re.compile(r"(?<=\d) (?=(ms|s|min|h)\b)")
-_JOINED: Final = "\N{NO-BREAK SPACE}"
 
 
 class Printer:
@@ -36,14 +28,14 @@ class Printer:
         if self._json:
             self._object(entry_json(entry))
         else:
-            self._print(entry_text(entry))
+            self._print(entry_text(entry, _width()))
 
     def live(self, view: dict[str, Any]) -> None:
         """The state of the group, as the HTTP port tells it."""
         if self._json:
             self._object({"kind": "live", **view})
         else:
-            self._print(_filled(live_text(view), ""))
+            self._print(filled(live_text(view), width=_width()))
 
     def status(self, view: dict[str, Any]) -> None:
         """The same while a round is under way: on a terminal a line that is overwritten; else
@@ -64,7 +56,7 @@ class Printer:
         if self._json:
             self._object(fields)
         else:
-            self._print(_filled(text, ""))
+            self._print(filled(text, width=_width()))
 
     def skipped(self, unknown: Counter[str], unreadable: int, example: str) -> None:
         """What was skipped, in one line on standard error."""
@@ -94,31 +86,11 @@ class Printer:
             self._has_status = False
 
 
-def entry_text(entry: Entry) -> str:
-    """A round with its headline, or the line of an event; in lines of at most `WIDTH`."""
-    if isinstance(entry, Event):
-        return _filled(line(entry), "")
-    return f"{printable(headline(entry))}\n{_filled(paragraph(entry), INDENT)}"
-
-
 def _width() -> int:
     """`WIDTH`, or what a smaller terminal has; files and pipes do not depend on a terminal."""
     if not sys.stdout.isatty():
         return WIDTH
     return max(SMALLEST_WIDTH, min(WIDTH, shutil.get_terminal_size((WIDTH, 0)).columns))
-
-
-def _filled(text: str, first: str) -> str:
-    """A number and its unit stay in one line."""
-    filled = textwrap.fill(
-        _UNIT.sub(_JOINED, printable(text)),
-        _width(),
-        initial_indent=first,
-        subsequent_indent=INDENT,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return filled.replace(_JOINED, " ")
 
 
 def remark(text: str) -> None:

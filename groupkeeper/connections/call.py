@@ -1,5 +1,6 @@
 """One request under way; and decoding, handling and encoding, at once or in slices."""
 
+import asyncio
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from struct import Struct
@@ -59,16 +60,22 @@ class ConnectionServices:
 class Sender(Protocol):
     """The connection that a request came from."""
 
+    @property
+    def transport(self) -> asyncio.Transport | None:
+        """None: the client is gone."""
+
     def answered(self, call: "Call", response: Response) -> None: ...
+    def answered_in_bytes(self, call: "Call", frame: bytes) -> None: ...
+    def close(self) -> None: ...
 
 
 class Call:
     """One request under way: the reply token that handlers get."""
 
-    __slots__ = ("_sender", "began", "caller", "header", "in_slices")
+    __slots__ = ("began", "caller", "header", "in_slices", "sender")
 
     def __init__(self, sender: Sender, header: RequestHeader, caller: Caller, began: float) -> None:
-        self._sender = sender
+        self.sender = sender
         self.header = header
         self.caller = caller
         self.began = began
@@ -83,7 +90,7 @@ class Call:
 
     def answer(self, response: Response) -> None:
         """Encode and send the response; drop it if the client is gone."""
-        self._sender.answered(self, response)
+        self.sender.answered(self, response)
 
 
 def api_name(key: int) -> str:

@@ -15,6 +15,7 @@ from groupkeeper.connections.budget import Limits
 from groupkeeper.connections.connection_state import State
 from groupkeeper.connections.inbox import HELD_BYTES
 from groupkeeper.connections.memory import HighWater, give_back
+from groupkeeper.coordinator.caller import Peer
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import ConnectionStats
 from groupkeeper.turns import Slices, Turns
@@ -49,6 +50,7 @@ class OpenConnection(Protocol):
     state: State
     since: float
     """Loop time of its last progress; see `ClientStream`."""
+    peer: Peer
 
     @property
     def host(self) -> str: ...
@@ -123,10 +125,11 @@ class ConnectionTable:
             oldest.abort()
         self.orphans[orphan] = None
 
-    def close(self) -> None:
-        """Close all connections after sending the answers made so far."""
+    def close(self, listener: str | None = None) -> None:
+        """Close all connections, or a listener's, after sending the answers made so far."""
         for connection in [*self.opened, *self.orphans]:
-            connection.close()
+            if listener in (None, connection.peer.listener):
+                connection.close()
 
     # -- closing connections ------------------------------------------------------------------
 

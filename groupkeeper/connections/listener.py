@@ -22,7 +22,8 @@ class Listener:
     def __init__(self, services: ConnectionServices) -> None:
         self._services = services
         self.connections = services.connections
-        self._servers: list[asyncio.Server] = []
+        self._servers: dict[str, asyncio.Server] = {}
+        """By the name of the listener."""
 
     async def start(self, address: Address, name: str = PLAINTEXT) -> Address:
         """Listen, under this name of a listener; returns the bound address. Raises OSError."""
@@ -30,19 +31,37 @@ class Listener:
         host, port = address
         accept = partial(Connection, self._services, name)
         server = await loop.create_server(accept, host, port, backlog=ACCEPTS)
-        self._servers.append(server)
+        if not self._servers:
+            self.connections.watch(self._services.turns)
+        self._servers[name] = server
         for listening in server.sockets:
             with listening.dup() as same:
                 same.listen(BACKLOG)
-        self.connections.watch(self._services.turns)
         bound = server.sockets[0].getsockname()
         return bound[0], bound[1]
 
+    def pause(self, name: str | None = None) -> None:
+        """Accept nothing more, of any listener or of one, before `stop` or `leave`. What is being
+        accepted is a connection two iterations of the loop later; asyncio leaves its socket open if
+        the server is closed meanwhile.
+        """
+        loop = asyncio.get_running_loop()
+        for each, server in self._servers.items():
+            for listening in server.sockets if name in (None, each) else ():
+                loop.remove_reader(listening.fileno())
+
     def stop(self) -> None:
         """Accept no more connections."""
-        for server in self._servers:
+        for server in self._servers.values():
             server.close()
         self.connections.stop()
+
+    def leave(self, name: str) -> None:
+        """Stop listening under a name, while others go on, and close its connections after sending
+        the answers made so far.
+        """
+        self._servers.pop(name).close()
+        self.connections.close(name)
 
     def close(self) -> None:
         """Close all connections after sending the answers made so far."""

@@ -67,6 +67,11 @@ class ClientStream(asyncio.Protocol):
     # -- the transport's calls -----------------------------------------------------------------
 
     @property
+    def transport(self) -> asyncio.Transport | None:
+        """None after the connection is lost."""
+        return self._transport
+
+    @property
     def host(self) -> str:
         """The client's address, as Java prints it."""
         return self.peer.host
@@ -198,6 +203,7 @@ class ClientStream(asyncio.Protocol):
 
     def close(self) -> None:
         """Close after sending the answers made so far."""
+        self._out.flush()
         if self._transport is not None:
             self._transport.close()
         self._end()

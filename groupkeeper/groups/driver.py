@@ -9,13 +9,13 @@ Source: Kafka's PartitionWriter and CoordinatorRuntime.CoordinatorContext.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 
-from groupkeeper.clock import Alarm
 from groupkeeper.coordinator.apis import GroupRequest, refuse
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.commit import PreparedCommit
+from groupkeeper.coordinator.deadlines import Timer
 from groupkeeper.coordinator.gate import FACTS_MOST, Replies, Unwritten
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.heartbeat import Beat
@@ -23,6 +23,7 @@ from groupkeeper.coordinator.live import View
 from groupkeeper.coordinator.partition import Partition
 from groupkeeper.coordinator.step import Step
 from groupkeeper.exchange import ReplyTo
+from groupkeeper.groups.deadline_alarm import DeadlineAlarm
 from groupkeeper.groups.driver_life import DriverLife
 from groupkeeper.groups.driver_services import DriverServices
 from groupkeeper.groups.driver_state import DriverState
@@ -35,12 +36,7 @@ from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest
 from groupkeeper.storage.errors import StorageError, SyncFailed
-from groupkeeper.turns import Slices, when_read
-
-LATE_MS = 1_000
-"""An alarm that rings later than this waits until the sockets have been read."""
-READ_FIRST_S = 1.0
-"""The longest that it waits for that."""
+from groupkeeper.turns import Slices
 
 _log = Logger("partition")
 
@@ -63,8 +59,7 @@ class PartitionDriver:
         """The partition whose records are in the current round; it may have been closed since."""
         self._origin = Origin(index, -1)
         """Passed to the readers of facts; with the epoch of the last claim."""
-        self._alarm: Alarm | None = None
-        self._alarm_at = 0
+        self._alarm = DeadlineAlarm(services.clock, services.turns, self._advance)
         self._loading: asyncio.Task[None] | None = None
         self._round_over = asyncio.Event()
 
@@ -146,6 +141,17 @@ class PartitionDriver:
             self._round_over.clear()
             await self._round_over.wait()
 
+    async def durable(self) -> None:
+        """Wait until the records written so far are durable, or cannot become so."""
+        partition, mark = self._partition, self._partition.gate.appended
+        while partition is self._partition and partition.gate.durable < mark:
+            self._round_over.clear()
+            await self._round_over.wait()
+
+    def decide(self, decision: Callable[[Step], None]) -> None:
+        """See `Partition.decide`. The partition is active."""
+        self._turn("a decision failed", lambda: self._partition.decide(decision, self._time()))
+
     def _turn(self, failure: str, decide: Callable[[], Step]) -> None:
         """Take a step that no request caused."""
         try:
@@ -161,7 +167,7 @@ class PartitionDriver:
             self._log.append_from(self)
         elif self._partition.has_facts:
             self._events.wait()
-        self._set_alarm()
+        self._alarm.set(self._partition)
         if step.told:
             self._services.readers.tell(self._origin, step.told)
         if len(step.replies) == 1:  # nearly always
@@ -177,35 +183,17 @@ class PartitionDriver:
 
     # -- time ----------------------------------------------------------------------------------
 
-    def _set_alarm(self) -> None:
-        """One alarm per partition, moved only when the next deadline gets earlier."""
-        if self._alarm is not None and not self._partition.may_be_due_before(self._alarm_at):
-            return
-        due = self._partition.next_deadline()
-        if due is None or (self._alarm is not None and self._alarm_at <= due):
-            return
-        if self._alarm is not None:
-            self._alarm.cancel()
-        self._alarm_at = due
-        self._alarm = self._services.clock.call_at(due, self._ring)
-
-    def _ring(self) -> None:
-        """A deadline has come. If it is noticed late, the process stood still (stopped, migrated,
-        starved): read the sockets first, so that heartbeats that came meanwhile count.
-        """
-        turns = self._services.turns
-        if self._services.clock.now() - self._alarm_at > LATE_MS:
-            when_read(turns, self._advance, READ_FIRST_S)
-        else:  # many partitions may have a deadline at the same time
-            turns.first(self._advance)
-
     def _advance(self) -> None:
-        self._alarm = None
-        if self.absence:  # set again when the partition is active
+        if self.absence:  # the alarm is set again when the partition is active
             return
         clock = self._services.clock
-        now, wall = max(clock.now(), self._alarm_at), clock.wall()
+        now, wall = max(clock.now(), self._alarm.at), clock.wall()
         self._turn("a timer failed", lambda: self._partition.advance(now, wall))
+
+    @property
+    def timers(self) -> Mapping[Timer, int]:
+        """When each timer is due; only to look at. Empty unless the partition is active."""
+        return {} if self.absence else self._partition.deadlines.due
 
     # -- writing -------------------------------------------------------------------------------
 
@@ -234,7 +222,7 @@ class PartitionDriver:
             self._events.count(facts)
             if partition.held_back:
                 partition.resume(self._services.clock.now())
-                self._set_alarm()
+                self._alarm.set(self._partition)
             if partition.has_unwritten:  # more than one batch may hold
                 self._log.append_from(self)
 
@@ -256,6 +244,7 @@ class PartitionDriver:
 
         Not if a newer owner has the log, or if the process ends.
         """
+        self._round_over.set()
         if self._life.is_absent:
             return
         life, now = self._life, self._services.clock.seconds()
@@ -378,8 +367,7 @@ class PartitionDriver:
         self._life.drain()
         if self._loading is not None:
             self._loading.cancel()
-        if self._alarm is not None:
-            self._alarm.cancel()
+        self._alarm.cancel()
         self._events.stop(self._partition.take_facts())
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 from groupkeeper.backoff import Backoff
 from groupkeeper.protocol.record_batch import CorruptBatch
-from groupkeeper.storage.errors import Corrupt
+from groupkeeper.storage.errors import Corrupt, StorageError
 from groupkeeper.turns import Slices, Work
 
 T = TypeVar("T")
@@ -35,6 +35,10 @@ RELOAD_DAMAGED_MOST_S: Final = 30.0
 reading much of it."""
 HEALTHY_S: Final = 10.0
 """A partition that was active for so long begins with the first pause again."""
+
+
+class Moved(StorageError):
+    """The partition moves to another node that this process plays: it is loaded again at once."""
 
 
 class Loader:
@@ -103,6 +107,9 @@ class ReloadBackoff:
     def failed(self, error: BaseException, now: float) -> float:
         """The partition failed, active or loading: the seconds until it is loaded again."""
         since, self._active_since = self._active_since, None
+        if isinstance(error, Moved):
+            self._next = now
+            return 0.0
         if since is not None and now - since >= HEALTHY_S:
             self._backoff.reset()
         damaged = isinstance(error, Corrupt | CorruptBatch)

@@ -75,6 +75,12 @@ class HttpServer:
             await self._site.close()
         self._stop_listening()
 
+    def abandon(self) -> None:
+        """The loop has ended without `close`: close what was open on it. Any thread may call."""
+        self._stop_listening()
+        if self._site is not None:
+            self._site.abandon()
+
     async def _serve(self) -> None:
         try:
             await asyncio.to_thread(import_module, "groupkeeper.observe.http_site")

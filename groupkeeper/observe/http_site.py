@@ -113,6 +113,11 @@ class Site(HTTPServerConnectionDelegate):
         self._kept.close()
         await self._server.close_all_connections()
 
+    def abandon(self) -> None:
+        """See `HttpServer.abandon`."""
+        for stream in self._streams:
+            stream.socket.close()
+
     # -- places ----------------------------------------------------------------------------------
 
     def _accept(self, listening: socket.socket) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from importlib.machinery import ModuleSpec
 from json import dumps
 from logging.handlers import QueueListener
@@ -186,6 +187,12 @@ def _put(stream: TextIO, text: str) -> None:
 
 
 # -- text ------------------------------------------------------------------------------------------
+
+
+@cache
+def readable() -> Callable[[Line], str]:
+    """What makes text of a line, as it is on a terminal, but without colors."""
+    return _readable(colors=False)
 
 
 def _readable(*, colors: bool) -> Callable[[Line], str]:

@@ -118,14 +118,26 @@ class _Lines(QueueHandler):
         """Queue a line, unless its cause is limited or the queue is full."""
         exc_info = fields.pop("exc_info", None)
         with self._adding:
-            # Messages of libraries: the first line is fixed words, then come objects and addresses.
-            if not self._limiter.admits((level, fields["logger"], cut(event.partition("\n")[0]))):
-                counts.suppressed += 1
-            elif self._lines.qsize() >= QUEUE_LINES:
-                counts.crowded_out += 1
-            else:
+            if self._has_room(level, event, fields):
                 kept = {key: _kept(value) for key, value in fields.items()}
                 self.add_item(Line(time.time(), level, cut(event), kept, _trace(exc_info)))
+
+    def add_line(self, line: Line) -> None:
+        """The same for a line that was made already."""
+        with self._adding:
+            if self._has_room(line.level, line.event, line.fields):
+                self.add_item(line)
+
+    def _has_room(self, level: str, event: str, fields: dict[str, Any]) -> bool:
+        """Whether a line may be queued. If not, it is counted."""
+        # Messages of libraries: the first line is fixed words, then come objects and addresses.
+        if not self._limiter.admits((level, fields["logger"], cut(event.partition("\n")[0]))):
+            counts.suppressed += 1
+            return False
+        if self._lines.qsize() >= QUEUE_LINES:
+            counts.crowded_out += 1
+            return False
+        return True
 
     def add_item(self, item: Line | str) -> None:
         """Queue a line, or a text that is written unchanged."""
@@ -259,6 +271,12 @@ def keep_lines(keep: Keep) -> None:
     _keep.set(keep)
 
 
+def pass_on(line: Line) -> None:
+    """Write a line that was kept, as if this process had logged it."""
+    if LEVELS[line.level] >= _lines.threshold:
+        _lines.add_line(line)
+
+
 def _after_fork() -> None:
     """In the child: the thread and its queued lines belong to the parent."""
     _lines.begin()
@@ -266,7 +284,8 @@ def _after_fork() -> None:
 
 atexit.register(flush)
 # Before a fork, too: a module that the thread is importing would stay half imported in the child.
-os.register_at_fork(before=flush, after_in_child=_after_fork)
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(before=flush, after_in_child=_after_fork)
 
 
 def shows(level: str) -> bool:

@@ -191,7 +191,7 @@ class Cleaning:
         """Remove segments that are older than `offsets.raw.retention.ms`, again and again."""
         archive = f"{self._data_dir}/{FOLDER}"
         while True:
-            await asyncio.sleep(self._settings.log_retention_check_interval_ms / 1000)
+            await self._clock.sleep(self._settings.log_retention_check_interval_ms / 1000)
             before = self._clock.wall() - self._settings.offsets_raw_retention_ms
             with suppress(FileNotFoundError):
                 for name in self._files.list_folder(archive):

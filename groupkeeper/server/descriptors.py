@@ -2,8 +2,9 @@
 and cannot serve without any left.
 """
 
-import resource
+from contextlib import suppress
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Final
 
 RESERVED: Final = 128
@@ -15,6 +16,12 @@ LEAST: Final = 8
 """The least share of connections, and of topic logs, however low the limit is."""
 TOPIC_LOGS: Final = 20_000
 """Most descriptors for topic logs: each open log takes memory, too."""
+WITHOUT_LIMIT: Final = 512
+"""Taken for the limit on Windows, which has none: sockets that Python's select() takes there."""
+
+_resource: ModuleType | None = None
+with suppress(ModuleNotFoundError):  # Windows
+    import resource as _resource
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +41,16 @@ def share(limit: int, partitions: int) -> Descriptors:
 
 def limit_of_open_files() -> int:
     """The soft limit of this process (RLIMIT_NOFILE)."""
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if _resource is None:
+        return WITHOUT_LIMIT
+    return int(_resource.getrlimit(_resource.RLIMIT_NOFILE)[0])
 
 
 def raise_limit() -> None:
-    """Raise the soft limit, often 1,024, to the hard one."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    """Raise the soft limit, often 1,024, to the hard one; it stays if the system refuses that."""
+    if _resource is None:
+        return
+    soft, hard = _resource.getrlimit(_resource.RLIMIT_NOFILE)
     if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        with suppress(ValueError, OSError):  # macOS: the hard limit may be none, or over OPEN_MAX
+            _resource.setrlimit(_resource.RLIMIT_NOFILE, (hard, hard))

@@ -7,20 +7,20 @@ import asyncio
 import gc
 import signal
 import time
+from collections.abc import Callable
 from functools import partial
 
 from groupkeeper.observe import logs
-from groupkeeper.observe.http_server import HttpServer
-from groupkeeper.observe.pages import pages
-from groupkeeper.server.api import API_PREFIX, PAGE_PREFIX, LateApi, LatePage
 from groupkeeper.server.collector import keep_collections_short
 from groupkeeper.server.descriptors import raise_limit
+from groupkeeper.server.http_port import HttpPort
 from groupkeeper.server.loop import count_failed_accepts, watched_loop
 from groupkeeper.server.server import Server, World
-from groupkeeper.server.status_page import StatusPage
 from groupkeeper.settings.options import ServeOptions, format_address
+from groupkeeper.settings.table import SettingsError
 from groupkeeper.storage.errors import StorageError
-from groupkeeper.turns import PacedTurns
+
+WRONG_CALL = 2
 
 _log = logs.Logger("server")
 
@@ -38,7 +38,9 @@ def run(options: ServeOptions) -> int:
         with asyncio.Runner(loop_factory=lambda: loop) as runner:
             return runner.run(_serve(server, options))
     except (StorageError, OSError) as error:
-        return _exit_with(str(error))
+        return exit_with(str(error))
+    except SettingsError as error:
+        return exit_with(str(error), WRONG_CALL)
 
 
 def _world(options: ServeOptions) -> World | None:
@@ -53,44 +55,50 @@ def _world(options: ServeOptions) -> World | None:
 
 async def _serve(server: Server, options: ServeOptions) -> int:
     stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopped.set)
+    _on_signals(stopped.set)
     await server.start()
-    api = LateApi(server)
-    http: HttpServer | None = None
+    http: HttpPort | None = None
     http_at = "off"
-    if options.http is not None:
-        turns = PacedTurns()  # its own: health checks do not queue behind Kafka clients
-        counts = server.metrics.counts
-        found = {**pages(server.metrics, turns), "/status": StatusPage(server).page}
-        apis = {API_PREFIX: api.answer, PAGE_PREFIX: LatePage().answer}  # the first that fits
-        http = HttpServer(found, turns, apis=apis, counts=counts)
-        try:
+    try:
+        if options.topics:
+            from groupkeeper.server.first_topics import create_topics
+
+            await create_topics(server, options.topics)
+        if options.http is not None:
+            http = HttpPort(server)
             http_at = format_address(await http.start(options.http))
-        except OSError:
-            await server.stop()
-            raise
+    except (OSError, SettingsError):
+        await server.stop()
+        raise
     print(  # noqa: T201  # the ready line is an interface: programs that start us wait for it
         f"groupkeeper ready kafka={_kafka(server)} http={http_at} "
         f"node={options.node_id} data={options.data_dir}",
         flush=True,
     )
-    _after_ready(options)
+    after_ready(options)
     if http is not None:
-        http.serving.add_done_callback(lambda _: gc.freeze())  # imported modules stay
+        http.freeze_when_serving()
     await server.log_findings()
-    await _warn_of_open_ports(options)
+    await warn_of_open_ports(options)
     server.failed.add_done_callback(lambda _: stopped.set())
     await stopped.wait()
     _log.info("stopping")
     if http is not None:
         await http.close()
-        api.close()
     if server.failed.done():
-        return _exit_with(f"the disk cannot be trusted any more: {server.failed.result()}")
+        return exit_with(f"the disk cannot be trusted any more: {server.failed.result()}")
     await server.stop()
     return 0
+
+
+def _on_signals(stop: Callable[[], None]) -> None:
+    """Call `stop` on the running loop at SIGTERM and SIGINT."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        try:
+            loop.add_signal_handler(number, stop)
+        except NotImplementedError:  # Windows
+            signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop))
 
 
 def _kafka(server: Server) -> str:
@@ -100,7 +108,7 @@ def _kafka(server: Server) -> str:
     return ",".join(f"{name}://{format_address(at)}" for name, at in server.bound.items())
 
 
-def _after_ready(options: ServeOptions) -> None:
+def after_ready(options: ServeOptions) -> None:
     """Do what can wait until clients are served."""
     for key in options.unused_keys:
         _log.info("setting has no effect", key=key)
@@ -108,7 +116,7 @@ def _after_ready(options: ServeOptions) -> None:
     gc.freeze()
 
 
-async def _warn_of_open_ports(options: ServeOptions) -> None:
+async def warn_of_open_ports(options: ServeOptions) -> None:
     """Log each port that other machines can connect to: clients are not authenticated."""
     from groupkeeper.server.reach import is_reachable
 
@@ -126,6 +134,7 @@ async def _warn_of_open_ports(options: ServeOptions) -> None:
         )
 
 
-def _exit_with(message: str) -> int:
+def exit_with(message: str, code: int = 1) -> int:
+    """One line on stderr; returns the exit code."""
     logs.write_text(f"groupkeeper: {message}")  # queued: stderr may not be read
-    return 1
+    return code

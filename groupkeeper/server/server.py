@@ -215,7 +215,7 @@ class Server:
         await self._listen()
         self.group_partitions.start()
         self.topics.finish_deletions()
-        self.topics.start_retention(announce=self._directory.lacked_retention)
+        self.topics.start_retention(clock, announce=self._directory.lacked_retention)
         self._watch = DirectoryWatch(self._writer, self._shard_lost, self._give_up)
         threads = Threads(
             self._writer, self._loader, self._world.executor("cleaner"), self._world.compact

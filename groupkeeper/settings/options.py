@@ -3,6 +3,7 @@
 Values are checked where they are read. The settings under Kafka's names are one field of them.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -50,6 +51,8 @@ class ServeOptions:
     memory: bool = False
     """All files are in memory, and end with the process; `data_dir` is `MEMORY`."""
     settings: Settings = field(default_factory=Settings)
+    topics: Mapping[str, int] = field(default_factory=dict)
+    """To be created at the start unless they exist: names, and numbers of partitions."""
     unused_keys: tuple[str, ...] = ()
     """Given settings that only Kafka uses; they are named in a log line."""
 

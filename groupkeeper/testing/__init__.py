@@ -4,7 +4,39 @@ Groups, offsets and records are those of the server; time, faults and restarts a
 the test. See docs/testing-your-consumers.md.
 """
 
-from groupkeeper.testing.broker import AsyncBroker, Broker
-from groupkeeper.testing.errors import BrokerDown, RequestFailed
+from groupkeeper.settings.table import SettingsError
+from groupkeeper.testing import effects
+from groupkeeper.testing.async_broker import AsyncBroker, Broker
+from groupkeeper.testing.errors import (
+    BrokerDown,
+    RequestFailed,
+    RuleNeverFired,
+    WaitTimedOut,
+    WrongArgument,
+)
+from groupkeeper.testing.group import AsyncGroup, Group
+from groupkeeper.testing.nodes import AsyncNode, Node
+from groupkeeper.testing.rules import Rule
+from groupkeeper.testing.seeding import Record
+from groupkeeper.testing.views import GroupNow, MemberNow, Round
 
-__all__ = ["AsyncBroker", "Broker", "BrokerDown", "RequestFailed"]
+__all__ = [
+    "AsyncBroker",
+    "AsyncGroup",
+    "AsyncNode",
+    "Broker",
+    "BrokerDown",
+    "Group",
+    "GroupNow",
+    "MemberNow",
+    "Node",
+    "Record",
+    "RequestFailed",
+    "Round",
+    "Rule",
+    "RuleNeverFired",
+    "SettingsError",
+    "WaitTimedOut",
+    "WrongArgument",
+    "effects",
+]

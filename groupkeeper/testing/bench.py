@@ -6,149 +6,222 @@
 import base64
 import secrets
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from groupkeeper.observe.log_writer import Line
 from groupkeeper.protocol.api_keys import ApiKey
-from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from groupkeeper.protocol.messages.metadata import MetadataRequest
 from groupkeeper.server.server import Server
-from groupkeeper.settings.options import MEMORY, PLAINTEXT, Listen, ServeOptions
-from groupkeeper.settings.table import load
+from groupkeeper.settings.options import MEMORY, Address, Listen, ServeOptions, format_address
+from groupkeeper.settings.table import Settings, load
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.memory_files import MemoryFiles
 from groupkeeper.testing.clock import Time
+from groupkeeper.testing.cluster import ANY_PORT, Cluster
+from groupkeeper.testing.cluster_layer import ClusterLayer
 from groupkeeper.testing.errors import BrokerDown, RequestFailed
+from groupkeeper.testing.faults import Faults
+from groupkeeper.testing.history import History
+from groupkeeper.testing.lives import Lives
+from groupkeeper.testing.presence import Presence
+from groupkeeper.testing.releases import AsRelease
 from groupkeeper.testing.running import RunningServer, Surroundings
+from groupkeeper.testing.seeding import Seeding
 from groupkeeper.testing.tap import Tap
+from groupkeeper.testing.time_control import TimeControl
+from groupkeeper.testing.transcript import Transcript
+from groupkeeper.testing.views import Sights
+from groupkeeper.testing.waiting import LogEnds, Waits
+from groupkeeper.why.rounds import SessionLimits
 
-HOST: Final = "127.0.0.1"
 LINES: Final = 2_000
 """Log lines that are kept."""
-OFFSETS_PARTITIONS: Final = "offsets.topic.num.partitions=1"
-"""So that a start is short; the setting can be given."""
-_CREATE_S: Final = 10
-_CREATE_VERSION: Final = 7
+OFFSETS_PARTITIONS: Final = "offsets.topic.num.partitions={}"
+"""One for each node, so that a start is short; the setting can be given."""
+_METADATA_VERSION: Final = 12
 
 
-class Bench:
+class Bench(Lives):
     """One test broker."""
 
     def __init__(
         self,
         topics: Mapping[str, int] | None = None,
-        settings: Mapping[str, Any] | None = None,
+        settings: Mapping[str, Any] | Settings | None = None,
         data: Path | None = None,
+        brokers: int = 1,
+        as_version: str | None = None,
+        listeners: Sequence[Listen] = (ANY_PORT,),
     ) -> None:
-        """Raises SettingsError. Nothing runs yet."""
-        given = (f"{key}={_text(value)}" for key, value in (settings or {}).items())
-        self._settings, _ = load(None, {}, (OFFSETS_PARTITIONS, *given), dev=True)
+        """`listeners`: see `Cluster`. Raises SettingsError, RequestFailed and WrongArgument.
+        Nothing runs yet.
+        """
+        super().__init__()
+        self._starting: RunningServer | None = None
+        self.cluster = Cluster(brokers, listeners)
+        self._settings = settings if isinstance(settings, Settings) else _read(settings, brokers)
         self._topics = dict(topics or {})
         self._data = data
         self.time = Time()
         self.lines: deque[Line] = deque(maxlen=LINES)
-        self.tap = Tap()
+        self.presence = Presence()
+        nodes = [ClusterLayer(self.cluster)] if brokers > 1 else []
+        self.waits = Waits(self)
+        limits = (
+            self._settings.group_min_session_timeout_ms,
+            self._settings.group_max_session_timeout_ms,
+        )
+        self.history = History(self.waits.wake, SessionLimits(*limits))
+        self.transcript = Transcript(self.time.wall)
+        ends = LogEnds(self.waits.wake_for_lag)
+        self.faults = Faults(self)
+        self.disk_full: tuple[Callable[[], None], ...] = ()
+        """Told about calls that fail because the disk is full; empty: it is not."""
+        release = () if as_version is None else (AsRelease(as_version),)
+        around = self.transcript, *release, ends, self.faults
+        self.tap = Tap(*around, *nodes, self.presence)
         self.cluster_id = base64.urlsafe_b64encode(b"\0" + secrets.token_bytes(15)).decode()[:22]
         self._files: Files = self._new_files()
-        self._port = 0
-        self._running: RunningServer | None = None
+        self.seeding = Seeding(self, self.waits.wake_for_lag)
+        self.time_control = TimeControl(self, self.time, self.presence)
+        self.sights = Sights(self, self.history, self.seeding)
 
     def _new_files(self) -> Files:
         return MemoryFiles(self.time.wall) if self._data is None else Files()
 
     # -- its life ------------------------------------------------------------------------------
 
-    @property
-    def running(self) -> RunningServer:
-        """The server's present life. Raises BrokerDown."""
-        if self._running is None:
-            raise BrokerDown("the broker does not run: start() or restart() starts it")
-        return self._running
-
-    @property
-    def is_up(self) -> bool:
-        """Whether it runs."""
-        return self._running is not None
-
-    @property
-    def server(self) -> Server:
-        """To be used on its loop. Raises BrokerDown."""
-        return self.running.server
-
     def start(self) -> None:
         """Start, on the files that are there. Raises StorageError and OSError."""
-        options = ServeOptions(
+        of = Surroundings(
+            self._files,
+            self.time,
+            self.cluster_id,
+            self._keep,
+            self.tap.around,
+            self._created,
+            lambda: self.disk_full,
+        )
+        self._bury()
+        self._starting = running = RunningServer(self._options(), of)
+        try:
+            running.start()
+        finally:
+            self._starting = None
+        self._running = running
+        self.cluster.started()
+        self.cluster_id = running.server.topics.cluster_id
+        if self._topics:
+            try:
+                running.result(self.seeding.create_topics(self._topics, {}, or_keep=True))
+            except RequestFailed:
+                self.stop()
+                raise
+        self.soon(lambda: self.waits.wake(None))
+
+    def _options(self) -> ServeOptions:
+        return ServeOptions(
             self._data or MEMORY,
-            listeners=(Listen(bind=(HOST, self._port)),),
+            listeners=tuple(self.cluster.listeners),
             http=None,
             dev=True,
             memory=self._data is None,
             settings=self._settings,
         )
-        of = Surroundings(
-            self._files,
-            self.time,
-            self.cluster_id,
-            self.lines.append,
-            self.tap.around,
-            self._created,
-        )
-        self._running = running = RunningServer(options, of)
-        _, self._port = running.server.address(PLAINTEXT)
-        self.cluster_id = running.server.topics.cluster_id
-        if self._topics:
-            try:
-                running.later(self.create_topics(self._topics)).result()
-            except RequestFailed:
-                self.stop()
-                raise
+
+    def _keep(self, line: Line) -> None:
+        """Take a line of the log. Any thread may call."""
+        self.lines.append(line)
 
     def _created(self, server: Server) -> None:
         """Told about every server before it starts."""
+        self.transcript.remark("the broker starts")
+        self.cluster.server = server
+        self.time_control.created(server)
+        self.history.begin_life()
+        server.readers.subscribe("testing", self.history.read)
 
     def stop(self) -> None:
         """End; no error if it does not run. Files on a disk are complete, memory is forgotten."""
+        self._bury()
         running, self._running = self._running, None
         if running is not None:
             (running.kill if self._data is None else running.stop)()
+            self.transcript.remark("the broker was stopped")
+
+    def _bury(self) -> None:
+        """Wait until a server that a fault has crashed is gone."""
+        if self._running is not None and self._running.has_died:
+            self._running.kill()
+            self._running = None
+
+    def crash_here(self) -> None:
+        """As `crash`, on the server's loop, for a fault."""
+        running = self._running or self._starting
+        if running is not None:  # else `crash` is on its way
+            self.transcript.remark("a fault crashes the broker")
+            running.die()
 
     def crash(self) -> None:
         """End at once, as by `kill -9`: see `RunningServer.kill`. Raises BrokerDown."""
         running = self.running
         self._running = None
         running.kill()
+        self.transcript.remark("the broker crashed")
 
     def reset(self) -> None:
         """Begin anew with nothing but the topics of the start. Raises BrokerDown, RequestFailed."""
         if self._data is not None:
             raise RequestFailed("reset() empties brokers in memory, and this one has data=")
         self.crash()
+        self.time.reset()
         self._files = self._new_files()
         self.lines.clear()
+        self.faults.clear()
+        self.cluster.forget()
+        self.seeding.clear()
+        self.history.clear()
+        self.transcript.clear()
         self.start()
 
     @property
-    def address(self) -> tuple[str, int]:
-        """Host and port; they stay the same from the first start on. Raises BrokerDown."""
-        if not self._port:
+    def bootstrap_servers(self) -> str:
+        """The nodes that run. Raises BrokerDown before the first start."""
+        cluster = self.cluster
+        addresses = [cluster.address(node) for node in cluster.up]
+        if not all(port for _, port in addresses):
             raise BrokerDown("the broker has no port before its first start")
-        return HOST, self._port
+        return ",".join(map(format_address, addresses))
 
-    # -- topics --------------------------------------------------------------------------------
+    # -- for faults ----------------------------------------------------------------------------
 
-    async def create_topics(self, topics: Mapping[str, int]) -> None:
-        """Create topics with so many partitions, unless they exist. Raises RequestFailed."""
-        rows = [
-            CreatableTopic(name=name, num_partitions=count, replication_factor=1)
-            for name, count in topics.items()
-        ]
-        request = CreateTopicsRequest(topics=rows, timeout_ms=_CREATE_S * 1000)
-        answer = await self.tap.ask(ApiKey.CREATE_TOPICS, _CREATE_VERSION, request)
-        for each in answer.topics:
-            if each.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-                raise RequestFailed(f"topic '{each.name}' was not created: {each.error_message}")
+    @property
+    def address(self) -> Address:
+        """Of the first node that runs."""
+        return self.cluster.address(self.cluster.up[0])
+
+    @property
+    def topics_by_id(self) -> Mapping[bytes, Any]:
+        """Have names; also while the server starts. Any: topics of the server."""
+        return self.cluster.server.topics.catalog.by_id
+
+    def described_topics(self) -> list[Any]:
+        """See `Ground.described_topics`."""
+        asked = MetadataRequest(topics=None)
+        return list(
+            self.run(
+                lambda: self.tap.ask(ApiKey.METADATA, _METADATA_VERSION, asked, behind=self.faults)
+            ).topics
+        )
+
+
+def _read(settings: Mapping[str, Any] | None, brokers: int) -> Settings:
+    """Raises SettingsError. Any: values of settings."""
+    given = (f"{key}={_text(value)}" for key, value in (settings or {}).items())
+    found, _ = load(None, {}, (OFFSETS_PARTITIONS.format(brokers), *given), dev=True)
+    return found
 
 
 def _text(value: Any) -> str:

@@ -1,24 +1,22 @@
-"""A Kafka broker in the process of a test: `Broker` to call, `AsyncBroker` to await."""
+"""A Kafka broker in the process of a test, to be called: `Broker` without its coroutines."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from groupkeeper.settings.options import format_address
 from groupkeeper.testing.bench import Bench
+from groupkeeper.testing.broker_faults import BrokerFaults
+from groupkeeper.testing.broker_records import BrokerRecords
+from groupkeeper.testing.broker_sight import BrokerSight
+from groupkeeper.testing.group import Group
+from groupkeeper.testing.nodes import Node
+from groupkeeper.testing.time_control import TIMEOUT_S
 
 
-class Broker:
-    """A broker on a thread of its own, with a port on the loopback address.
-
-        with Broker(topics={"orders": 6}) as broker:
-            consumer = KafkaConsumer("orders", bootstrap_servers=broker.bootstrap_servers)
-
-    In a coroutine, `async with Broker(...) as broker` gives an `AsyncBroker`; `broker.aio` is that
-    of a broker that runs.
-    """
+class BlockingBroker(BrokerFaults, BrokerRecords, BrokerSight):
+    """What a `Broker` does when it is called."""
 
     def __init__(
         self,
@@ -26,14 +24,18 @@ class Broker:
         *,
         settings: Mapping[str, Any] | None = None,
         data: str | PathLike[str] | None = None,
+        brokers: int = 1,
+        as_version: str | None = None,
     ) -> None:
         """`topics`: names and numbers of partitions. `settings`: as of `groupkeeper serve --dev`,
-        under Kafka's names. `data`: a data directory; None keeps everything in memory.
+        under Kafka's names. `data`: a data directory; None keeps everything in memory. `brokers`:
+        as many nodes, with ids from 0, and a port each; see `node`. `as_version`: serve the
+        versions of APIs that this release of Kafka serves: 2.8, 3.9 or 4.1.
 
-        Raises SettingsError. Any: the values of settings.
+        Raises SettingsError, RequestFailed and WrongArgument. Any: the values of settings.
         """
-        self._bench = Bench(topics, settings, None if data is None else Path(data))
-        self.aio = AsyncBroker(self._bench)
+        where = None if data is None else Path(data)
+        self._bench = Bench(topics, settings, where, brokers, as_version)
 
     def __enter__(self) -> Self:
         self.start()
@@ -46,18 +48,8 @@ class Broker:
         trace: TracebackType | None,
     ) -> None:
         self.stop()
-
-    async def __aenter__(self) -> "AsyncBroker":
-        self.start()
-        return self.aio
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()
+        if kind is None:
+            self._bench.faults.check()
 
     # -- its life ------------------------------------------------------------------------------
 
@@ -82,32 +74,94 @@ class Broker:
         self._bench.start()
 
     def reset(self) -> None:
-        """Forget all but the topics of the start; connections break, port and cluster id stay.
+        """Forget all but the topics of the start; connections break, port and cluster id stay. Time
+        is the machine's again, and runs.
 
         Raises RequestFailed if the broker has a data directory.
         """
         self._bench.reset()
 
+    # -- time ----------------------------------------------------------------------------------
+
+    def advance(
+        self,
+        seconds: float,
+        *,
+        silent: Collection[str] = (),
+        all: bool = False,  # noqa: A002  # reads as a sentence
+        timeout: float = TIMEOUT_S,
+    ) -> None:
+        """Move the broker's time ahead, through all that is due until then, in order: sessions,
+        rebalance timeouts, expired offsets, retention.
+
+        Members whose connection is open and whose heartbeats came until now stay, as if they went
+        on, but for those that `silent` names (by member, instance or client id; `all`: all of
+        them). When a group waits for members that stay, time waits for them, each time for
+        `timeout` real seconds at most. Of a broker that does not run, only the time moves on.
+
+        Raises TypeError, ValueError, and RequestFailed if `silent` names no member.
+        """
+        self._bench.time_control.advance(seconds, silent, all, timeout)
+
+    def freeze(self) -> None:
+        """Let time stand still for groups, offsets and retention; no error if it does. Requests are
+        answered, and Fetch requests wait, as ever.
+        """
+        self._bench.time_control.freeze()
+
+    def resume(self) -> None:
+        """Let time run again, from where it stands; no error if it runs."""
+        self._bench.time_control.resume()
+
+    # -- groups --------------------------------------------------------------------------------
+
+    def group(self, group_id: str) -> Group:
+        """A group, whether it exists or not: to look at, to wait for, to act on."""
+        return Group(self._bench.sights, self._bench.waits, group_id)
+
     # -- what it is ----------------------------------------------------------------------------
 
     @property
     def bootstrap_servers(self) -> str:
-        """`HOST:PORT`, as clients take it. Raises BrokerDown before the first start."""
-        return format_address(self._bench.address)
+        """`HOST:PORT` of each node that runs, as clients take it.
+
+        Raises BrokerDown before the first start.
+        """
+        return self._bench.bootstrap_servers
 
     @property
     def cluster_id(self) -> str:
         """As Metadata responses have it."""
         return self._bench.cluster_id
 
+    # -- nodes ---------------------------------------------------------------------------------
 
-class AsyncBroker:
-    """The same broker for coroutines: what takes time is awaited."""
-
-    def __init__(self, bench: Bench) -> None:
-        self._bench = bench
+    def node(self, node_id: int) -> Node:
+        """One of `brokers=`, by its id from 0. Raises RequestFailed if there is none."""
+        return Node(self._bench, node_id)
 
     @property
-    def bootstrap_servers(self) -> str:
-        """See `Broker.bootstrap_servers`."""
-        return format_address(self._bench.address)
+    def nodes(self) -> list[Node]:
+        """All, whether they run or not."""
+        return [Node(self._bench, node_id) for node_id in range(self._bench.cluster.size)]
+
+    def coordinator(self, group: str) -> int:
+        """The id of the node that coordinates a group. Raises BrokerDown."""
+        return self._bench.running.call(lambda: self._bench.cluster.coordinator(group))
+
+    def leader(self, topic: str, partition: int) -> int:
+        """The id of the node that leads a partition. Raises BrokerDown, RequestFailed."""
+        return self._bench.running.call(lambda: self._bench.cluster.leader_of(topic, partition))
+
+    def move_coordinator(self, group: str, *, to: int) -> None:
+        """Let another node coordinate a group, and all others in its partition of
+        `__consumer_offsets`, as in a failover: requests that wait get NOT_COORDINATOR, and the
+        groups are loaded from the log, with their members. Returns when they are.
+
+        Raises BrokerDown, and RequestFailed if that node does not run.
+        """
+        self._bench.run(lambda: self._bench.cluster.move_coordinator(group, to))
+
+    def move_leader(self, topic: str, partition: int, *, to: int) -> None:
+        """Let another node lead a partition, in a new leader epoch. Raises as above."""
+        self._bench.run(lambda: self._bench.cluster.move_leader(topic, partition, to))

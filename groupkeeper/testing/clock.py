@@ -15,6 +15,8 @@ class Time:
     """The time of a broker, which goes on over its restarts; any thread may read it."""
 
     def __init__(self) -> None:
+        self._unix_ms = int(time.time() * 1000) - _monotonic_ms()
+        """The Unix time of 0: both times are as far ahead, to the millisecond."""
         self._ahead_ms = 0
         """How far it is ahead of the machine's clocks."""
         self._stands_at: int | None = None
@@ -33,8 +35,7 @@ class Time:
 
     def wall(self) -> int:
         """Unix milliseconds."""
-        real = int(time.time() * 1000)
-        return real + self.now() - _monotonic_ms()
+        return self.now() + self._unix_ms
 
     def freeze(self) -> None:
         """Stand still; no error if it does."""
@@ -46,6 +47,10 @@ class Time:
         if self._stands_at is not None:
             self._ahead_ms, self._stands_at = self._stands_at - _monotonic_ms(), None
             self.moved()
+
+    def reset(self) -> None:
+        """Be the machine's time again, and run: for a broker that begins anew and does not run."""
+        self._ahead_ms, self._stands_at = 0, None
 
     def move_to(self, now_ms: int) -> None:
         """Go ahead to a later time, and stand or run on from there."""
@@ -62,7 +67,9 @@ def _monotonic_ms() -> int:
 
 
 class MovableClock(Clock):
-    """The clock of one server: reads a `Time`, and moves its alarms with it."""
+    """The clock of one server: reads a `Time`, and moves its alarms with it. `Time` is changed on
+    the thread of the server's loop, while it runs.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, source: Time) -> None:
         super().__init__(loop)
@@ -83,6 +90,8 @@ class MovableClock(Clock):
         return alarm
 
     def _moved(self) -> None:
+        if self._loop.is_closed():  # the next server's clock is told from its start on
+            return
         for alarm in list(self._alarms):
             self._arm(alarm)
 
@@ -90,9 +99,9 @@ class MovableClock(Clock):
         if alarm.handle is not None:
             alarm.handle.cancel()
             alarm.handle = None
-        if not self._time.is_frozen:
-            left_s = (alarm.due_ms - self._time.now()) / 1000
-            alarm.handle = self._loop.call_later(left_s, alarm.ring)
+        left_ms = alarm.due_ms - self._time.now()
+        if left_ms <= 0 or not self._time.is_frozen:
+            alarm.handle = self._loop.call_later(left_ms / 1000, alarm.ring)
 
 
 class MovableAlarm:
@@ -105,7 +114,7 @@ class MovableAlarm:
         self.due_ms = due_ms
         self._callback = callback
         self.handle: asyncio.TimerHandle | None = None
-        """None: time stands still."""
+        """None: time stands still before it."""
 
     def ring(self) -> None:
         """It is due."""

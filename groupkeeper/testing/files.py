@@ -2,7 +2,7 @@
 
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
 from groupkeeper.storage.files import Files
@@ -16,12 +16,14 @@ class KillableFiles(Files):
     when a process was killed. Any thread may call.
     """
 
-    def __init__(self, files: Files) -> None:
+    def __init__(self, files: Files, full: Callable[[], Collection[Callable[[], None]]]) -> None:
+        """`full`: whom to tell about a call that fails because the disk is full; empty: it is not.
+        What would grow a full disk fails with ENOSPC.
+        """
         self._files = files
+        self._full = full
         self._open: dict[int, None] = {}
         self._dead = False
-        self.is_full = False
-        """The disk is full: what would grow it fails with ENOSPC."""
 
     def kill(self) -> None:
         """Fail all calls from now on, and close what is open: locks are released."""
@@ -33,7 +35,9 @@ class KillableFiles(Files):
     def _check(self, call: str) -> None:
         if self._dead:
             raise OSError(errno.EIO, "the broker was killed")
-        if self.is_full and call in GROWING:
+        if call in GROWING and (told := self._full()):
+            for tell in told:
+                tell()
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def open(self, path: str, *, create: bool = False) -> int:

@@ -4,8 +4,9 @@ good order, or is killed.
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from collections.abc import Callable, Collection, Coroutine
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -16,6 +17,7 @@ from groupkeeper.settings.options import ServeOptions
 from groupkeeper.storage.compaction import compact
 from groupkeeper.storage.files import Files
 from groupkeeper.testing.clock import MovableClock, Time
+from groupkeeper.testing.errors import BrokerDown
 from groupkeeper.testing.files import KillableFiles
 
 T = TypeVar("T")
@@ -23,6 +25,8 @@ T = TypeVar("T")
 END_S: Final = 5.0
 """How long tasks may take to end when the server is killed."""
 
+ITERATIONS: Final = 4
+"""Of the loop at its end: a socket is accepted, made a connection, lost and closed in one each."""
 LOAD_S: Final = 10.0
 """How long a start waits for the groups in the log; if it is damaged, they never come."""
 
@@ -42,18 +46,28 @@ class Surroundings:
     """See `World.around`."""
     created: Callable[[Server], None]
     """Told about the server before it starts, on its thread."""
+    full: Callable[[], Collection[Callable[[], None]]] = tuple
+    """See `KillableFiles`."""
 
 
 class RunningServer:
     """A server on a thread of its own."""
 
     def __init__(self, options: ServeOptions, of: Surroundings) -> None:
-        """Returns when it serves. Raises what the server raises."""
         self._options = options
         self._of = of
-        self.files = KillableFiles(of.files)
+        self.files = KillableFiles(of.files, of.full)
         self._executors: list[ThreadPoolExecutor] = []
-        self._is_over = False
+        self._asking = threading.Lock()
+        """Held while work is handed to the loop, and when that is over."""
+        self._asked: dict[Future[Any], None] = {}
+        """What other threads wait for."""
+        self._is_over = self._is_broken = False
+        self.has_died = False
+        """By `die`, whether its thread has ended or not."""
+
+    def start(self) -> None:
+        """Returns when it serves. Raises what the server raises."""
         ready: Future[None] = Future()
         self._thread = threading.Thread(
             target=self._run, args=(ready,), name="groupkeeper", daemon=True
@@ -65,7 +79,12 @@ class RunningServer:
 
     def _run(self, ready: "Future[None]") -> None:
         keep_lines(self._of.keep)
-        self.loop = loop = asyncio.SelectorEventLoop()
+        self._context = copy_context()
+        try:
+            self.loop = loop = asyncio.SelectorEventLoop()
+        except OSError as error:  # no file descriptor is left
+            ready.set_exception(error)
+            return
         loop.set_exception_handler(self._failed)
         asyncio.set_event_loop(loop)
         try:
@@ -74,7 +93,8 @@ class RunningServer:
             loop.run_until_complete(self._start())
         except BaseException as error:  # noqa: BLE001  # to be raised where it was started
             self._end()
-            ready.set_exception(error)
+            died = "a fault rule has crashed the broker while it started: restart() starts it again"
+            ready.set_exception(BrokerDown(died) if self.has_died else error)
             return
         ready.set_result(None)
         loop.run_forever()
@@ -113,11 +133,16 @@ class RunningServer:
         """End what is left on the loop: after a kill that is nearly everything."""
         self._is_over = True
         loop = self.loop
+        self._iterate()  # what is being accepted is a connection now
+        if hasattr(self, "server") and hasattr(self.server, "listener"):
+            self.server.listener.stop()
+            self._abort_connections()
         tasks = asyncio.all_tasks(loop)
         for task in tasks:
             task.cancel()
         if tasks:
             loop.run_until_complete(asyncio.wait(tasks, timeout=END_S))
+        self._iterate()
         loop.run_until_complete(loop.shutdown_asyncgens())
         for executor in self._executors:
             executor.shutdown(cancel_futures=True)
@@ -125,46 +150,86 @@ class RunningServer:
             self.server.topics.worker.close()
         self.files.kill()
         asyncio.set_event_loop(None)
-        loop.close()
+        with self._asking:
+            loop.close()
+        for asked in list(self._asked):
+            asked.cancel()
+
+    def _iterate(self) -> None:
+        for _ in range(ITERATIONS):
+            self.loop.run_until_complete(asyncio.sleep(0))
 
     # -- for other threads ---------------------------------------------------------------------
 
     def later(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
-        """Run a coroutine on the loop."""
-        return asyncio.run_coroutine_threadsafe(work, self.loop)
+        """Run a coroutine on the loop; cancelled when the server ends before. Raises BrokerDown."""
+        with self._asking:
+            if self.loop.is_closed():
+                work.close()
+                raise BrokerDown("the broker has ended: restart() starts it")
+            # Not in the context of the caller, whose lines go elsewhere.
+            asked = self._context.copy().run(asyncio.run_coroutine_threadsafe, work, self.loop)
+            self._asked[asked] = None
+        asked.add_done_callback(lambda done: self._asked.pop(done, None))
+        return asked
+
+    def soon(self, callback: Callable[[], None]) -> None:
+        """Call it on the loop soon; never if the server has ended."""
+        with self._asking:
+            if not self.loop.is_closed():
+                self.loop.call_soon_threadsafe(callback, context=self._context)
 
     def call(self, function: Callable[[], T]) -> T:
-        """Call a function on the loop, and wait for what it returns or raises."""
-        done: Future[T] = Future()
+        """Call a function on the loop, and wait for what it returns or raises. Raises BrokerDown
+        also if the server ends before.
+        """
 
-        def run() -> None:
-            try:
-                done.set_result(function())
-            except BaseException as error:  # noqa: BLE001  # raised by the caller
-                done.set_exception(error)
+        async def run() -> T:
+            return function()
 
-        self.loop.call_soon_threadsafe(run)
-        return done.result()
+        return self.result(run())
+
+    def result(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the loop, and wait for what it returns or raises; see `call`."""
+        try:
+            return self.later(work).result()
+        except CancelledError:
+            raise BrokerDown("the broker ended before it answered") from None
 
     def stop(self) -> None:
         """End in good order: what was acknowledged, and what is under way, is written."""
-        self.later(self.server.stop()).result()
-        self._join()
+        try:
+            self.later(self.server.stop()).result()
+        except (CancelledError, BrokerDown):
+            if not self.has_died:
+                raise
+        else:
+            self.soon(self.loop.stop)
+        self._thread.join()
 
     def kill(self) -> None:
         """End at once: nothing more is written or answered, and connections break."""
         self.files.kill()
-        self.loop.call_soon_threadsafe(self._break)
+        self.soon(self._break)
         self._thread.join()
 
+    def die(self) -> None:
+        """As `kill`, from a callback on its loop; does not wait."""
+        self.has_died = True
+        self.files.kill()
+        self.loop.call_soon(self._break)
+
     def _break(self) -> None:
-        listener = self.server.listener
-        listener.stop()
-        for connection in [*listener.connections.opened, *listener.connections.orphans]:
-            connection.abort()
+        if self._is_broken:
+            return
+        self._is_broken = True
+        self.server.readers.flush()  # of what was answered
+        self.server.listener.pause()
+        self._abort_connections()
         # The sockets are closed in the next iteration.
         self.loop.call_soon(self.loop.stop)
 
-    def _join(self) -> None:
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join()
+    def _abort_connections(self) -> None:
+        connections = self.server.listener.connections
+        for connection in [*connections.opened, *connections.orphans]:
+            connection.abort()

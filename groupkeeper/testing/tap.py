@@ -6,17 +6,23 @@ ask for the answer on its way out.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from types import GeneratorType
 from typing import Any, Final, Protocol
 
+from groupkeeper.connections.call import Call
 from groupkeeper.coordinator.caller import Caller, Peer
 from groupkeeper.exchange import NO_REPLY, Handler, ReplyTo, Response
+from groupkeeper.observe.logs import Logger
 from groupkeeper.protocol.message import Message
 from groupkeeper.turns import Slices
 
 INSIDE: Final = "groupkeeper.testing"
 """Client id of requests that the test makes itself."""
+HOST: Final = "/127.0.0.1"
+"""Where they come from."""
+
+_log = Logger("testing")
 
 Answer = Any
 """A response, or NO_REPLY. Any: each API has its own."""
@@ -28,16 +34,20 @@ closes the connection."""
 class Exchange:
     """One request on its way to its handler, and its answer on the way back."""
 
-    __slots__ = ("_changes", "caller", "key", "reply_to", "request")
+    __slots__ = ("_changes", "call", "caller", "is_late", "key", "reply_to", "request")
 
-    def __init__(self, key: int, request: Any, caller: Caller, reply_to: ReplyTo) -> None:
+    def __init__(self, key: int, request: Any, caller: Caller, call: Call) -> None:
         self.key = key
         """The API's."""
         self.request = request
         """May be replaced. Any: each API has its own."""
         self.caller = caller
-        self.reply_to = reply_to
-        """The connection's; the last one that an answer gets to."""
+        self.call = call
+        """The connection's, with the header of the request."""
+        self.reply_to: ReplyTo = call
+        """The last one that an answer gets to; may be replaced."""
+        self.is_late = False
+        """The call in which the request came is over."""
         self._changes: list[Change] = []
 
     def on_answer(self, change: Change) -> None:
@@ -68,6 +78,8 @@ class Tap:
         """The first layer is the outermost."""
         self._layers = layers
         self._handlers: Mapping[int, Handler] = {}
+        self._late: set[asyncio.Task[None]] = set()
+        """Requests that a layer has kept waiting."""
 
     def around(self, handlers: Mapping[int, Handler]) -> Mapping[int, Handler]:
         """See `World.around`."""
@@ -75,10 +87,12 @@ class Tap:
         return {key: self._tapped(key, handler) for key, handler in handlers.items()}
 
     def _tapped(self, key: int, handler: Handler) -> Handler:
-        def handle(request: Any, caller: Caller, reply_to: ReplyTo) -> Slices[None] | None:
-            exchange = Exchange(key, request, caller, reply_to)
+        # Any: the call of a connection.
+        def handle(request: Any, caller: Caller, call: Any) -> Slices[None] | None:
+            exchange = Exchange(key, request, caller, call)
             work: list[Slices[Any]] = []
             self._pass(exchange, handler, 0, work)
+            exchange.is_late = True
             return _finish(work.pop(), exchange) if work else None
 
         return handle
@@ -89,25 +103,56 @@ class Tap:
                 exchange, lambda: self._pass(exchange, handler, depth + 1, work)
             )
             return
+        if exchange.is_late:
+            self._start(self._handle_late(exchange, handler))
+            return
         result = handler(exchange.request, exchange.caller, exchange)
         if isinstance(result, GeneratorType):
             work.append(result)
         elif result is not None:
             exchange.answer(result)
 
-    async def ask(self, key: int, version: int, request: Message) -> Answer:
-        """What the server answers the test itself; no layer sees it."""
-        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        caller = Caller(version, Peer(client_id=INSIDE, host="/127.0.0.1"))
-        result = self._handlers[key](request, caller, _Awaited(answer))
-        if isinstance(result, GeneratorType):
-            try:
-                while True:
-                    next(result)
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._late.add(task)
+        task.add_done_callback(self._late.discard)
+
+    async def _handle_late(self, exchange: Exchange, handler: Handler) -> None:
+        """A layer has waited: the connection does not run the handler any more."""
+        try:
+            result = handler(exchange.request, exchange.caller, exchange)
+            if isinstance(result, GeneratorType):
+                for _ in _finish(result, exchange):
                     await asyncio.sleep(0)
-            except StopIteration as end:
-                result = end.value
-        return await answer if result is None else result
+            elif result is not None:
+                exchange.answer(result)
+        except Exception:  # noqa: BLE001  # as in a connection: one request's bug costs that
+            _log.exception("request failed", api_key=exchange.key)
+            exchange.call.sender.close()
+
+    async def ask(
+        self,
+        key: int,
+        version: int,
+        request: Message,
+        *,
+        peer: Peer | None = None,
+        behind: Layer | None = None,
+    ) -> Answer:
+        """What the server answers the test itself, or another client that it plays. No layer sees
+        it, or only those behind one.
+        """
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        caller = Caller(version, peer or Peer(client_id=INSIDE, host=HOST))
+        awaited: Any = _Awaited(answer)  # in place of the call of a connection
+        exchange = Exchange(key, request, caller, awaited)
+        depth = len(self._layers) if behind is None else self._layers.index(behind) + 1
+        work: list[Slices[Any]] = []
+        self._pass(exchange, self._handlers[key], depth, work)
+        if work:
+            for _ in _finish(work.pop(), exchange):
+                await asyncio.sleep(0)
+        return await answer
 
 
 class _Awaited:

@@ -18,6 +18,7 @@ from collections.abc import AsyncIterator, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from groupkeeper.clock import Clock
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.retention import expired_before
 from groupkeeper.topics.batches import NO_TIMESTAMP
@@ -82,23 +83,33 @@ class Retention:
         self._turns = turns
         self._limits_of = limits_of
         self._listener = listener
-        self._stopping = asyncio.Event()
+        self._stopping = False
+        self._is_waiting = False
+        """No pass is under way."""
+        self._wake = asyncio.Event()
+        """Set when a pass is due, and by `stop`."""
+        self._pass_over = asyncio.Event()
+        self._began_ms = self._interval_ms = 0
+        """When the last pass began, or the first interval; ms of the clock."""
         self._task: asyncio.Task[None] | None = None
         self._future: list[str] = []
         """Partitions with timestamps in the future, found by the present pass."""
         self.segments_deleted = 0
         """Since the start."""
 
-    def start(self, interval_s: float, *, announce: bool) -> None:
-        """Begin the first pass after an interval; the event loop runs.
+    def start(self, clock: Clock, interval_ms: int, *, announce: bool) -> None:
+        """Begin the first pass after an interval of the clock.
 
         `announce`: look at once which topics the first pass will delete records of.
         """
-        self._task = asyncio.get_running_loop().create_task(self._run(interval_s, announce))
+        self._began_ms, self._interval_ms = clock.now(), interval_ms
+        self._task = asyncio.get_running_loop().create_task(self._run(clock, announce))
 
     def stop(self) -> None:
         """Begin no further deletion."""
-        self._stopping.set()
+        self._stopping = True
+        self._wake.set()
+        self._pass_over.set()
 
     async def close(self) -> None:
         """`stop`, and wait for a deletion under way."""
@@ -106,23 +117,37 @@ class Retention:
         if self._task is not None:
             await self._task
 
-    async def _run(self, interval_s: float, announce: bool) -> None:
-        loop = asyncio.get_running_loop()
-        due = loop.time() + interval_s
-        if announce:
-            await self._guarded(self._announce(due))
-        while await self._is_due(due):
-            await self._guarded(self.check())
-            due = loop.time() + interval_s
+    async def caught_up(self, now_ms: int) -> None:
+        """The clock was moved to that time: wait for a pass, if none has begun within the last
+        interval before it.
+        """
+        while now_ms - self._began_ms >= self._interval_ms and not self._stopping:
+            if self._is_waiting:
+                self._wake.set()
+            await self._pass_over.wait()
 
-    async def _is_due(self, due: float) -> bool:
-        """Wait until a time of the loop; False as soon as `stop` is called."""
-        try:
-            async with asyncio.timeout_at(due):
-                await self._stopping.wait()
-        except TimeoutError:
-            return not self._stopping.is_set()
-        return False
+    async def _run(self, clock: Clock, announce: bool) -> None:
+        due_ms = self._began_ms + self._interval_ms
+        if announce:
+            await self._guarded(self._announce(due_ms - clock.now()))
+        while await self._is_due(clock, due_ms):
+            self._began_ms = clock.now()
+            await self._guarded(self.check())
+            due_ms = clock.now() + self._interval_ms
+            self._pass_over.set()
+            self._pass_over.clear()  # those that waited go on nevertheless
+
+    async def _is_due(self, clock: Clock, due_ms: int) -> bool:
+        """Wait until that time; False as soon as `stop` is called."""
+        if self._stopping:
+            return False
+        alarm = clock.call_at(due_ms, self._wake.set)
+        self._is_waiting = True
+        await self._wake.wait()
+        self._is_waiting = False
+        alarm.cancel()
+        self._wake.clear()
+        return not self._stopping
 
     async def _guarded(self, work: Coroutine[None, None, None]) -> None:
         try:
@@ -146,11 +171,10 @@ class Retention:
         if self._future:
             self._listener.kept_for_the_future(self._future[:NAMED], len(self._future))
 
-    async def _announce(self, due: float) -> None:
+    async def _announce(self, left_ms: int) -> None:
         names = {topic.name: None async for topic, _ in self._expiring()}
         if names:
-            seconds = due - asyncio.get_running_loop().time()
-            self._listener.will_delete(list(names), max(seconds, 0))
+            self._listener.will_delete(list(names), max(left_ms, 0) / 1000)
 
     async def _expiring(self) -> AsyncIterator[Place]:
         """The partitions that may have something to delete."""
@@ -195,9 +219,9 @@ class Retention:
                 index += 1
                 if pace.spent():
                     await self._turns.wait()
-                if topic.deleted or self._stopping.is_set():
+                if topic.deleted or self._stopping:
                     break
-            if self._stopping.is_set():
+            if self._stopping:
                 return
             if pace.spent():
                 await self._turns.wait()

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from groupkeeper.clock import Clock
 from groupkeeper.settings.table import Settings
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.folders import FolderList
@@ -172,13 +173,13 @@ class Topics:
         ages = policy.retention_ms, policy.retention_bytes, policy.limits.server_times
         return RetentionLimits(self.wall_ms(), *ages)
 
-    def start_retention(self, *, announce: bool) -> None:
-        """Delete old segments from now on, first after an interval; the event loop runs.
+    def start_retention(self, clock: Clock, *, announce: bool) -> None:
+        """Delete old segments from now on, first after an interval of the clock.
 
         `announce`: tell the listener at once what the first pass will delete.
         """
         interval_ms = self.settings.log_retention_check_interval_ms
-        self.retention.start(interval_ms / 1000, announce=announce)
+        self.retention.start(clock, interval_ms, announce=announce)
 
     def answer_room(self, room: Callable[[], int]) -> None:
         """`room`: how many bytes of responses may still be held for clients; Fetch calls it."""

@@ -7,6 +7,8 @@ requests do not wait for the worker.
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
 from typing import Any, TypeVar
 
 from groupkeeper.exchange import ReplyTo, Response
@@ -25,7 +27,9 @@ class WorkerThread:
         self._executor = ThreadPoolExecutor(1, "groupkeeper-topics")
 
     def __call__(self, job: Callable[[], T]) -> Awaitable[T]:
-        return asyncio.get_running_loop().run_in_executor(self._executor, job)
+        """Run a job, in the caller's context: its log lines go where the caller's go."""
+        in_context = partial(copy_context().run, job)
+        return asyncio.get_running_loop().run_in_executor(self._executor, in_context)
 
     def close(self) -> None:
         """Wait for the running job; drop the others."""

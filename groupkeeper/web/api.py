@@ -2,18 +2,15 @@
 
 import json
 from contextlib import nullcontext
-from typing import Final
 
 from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest
 from groupkeeper.web.call import Call
 from groupkeeper.web.encoding import encoded
-from groupkeeper.web.openapi import PREFIX, document
-from groupkeeper.web.parameters import read_query, read_segment
+from groupkeeper.web.openapi import DOCUMENTED, PREFIX, document
+from groupkeeper.web.parameters import read_query
 from groupkeeper.web.parts import Object, Parts, Refused
-from groupkeeper.web.routes import ROUTES, Route
-
-DOCUMENT: Final = "openapi.json"
-"""Path of the description of all others."""
+from groupkeeper.web.route import DOCUMENT, find_route
+from groupkeeper.web.routes import ROUTES
 
 
 class Api:
@@ -30,8 +27,8 @@ class Api:
         """One request. What goes wrong is `{"error": ...}` with a status."""
         try:
             if request.path == DOCUMENT:
-                return await self._found(document(ROUTES))
-            route, names = find_route(request)
+                return await self._found(document(ROUTES, DOCUMENTED))
+            route, names = find_route(ROUTES, PREFIX, request)
             call = Call(request, names, read_query(request.query, route.parameters))
             async with self._parts.reading if route.reads_events else nullcontext():
                 found = await route.handle(self._parts, call)
@@ -44,20 +41,6 @@ class Api:
 
     async def _found(self, whole: Object) -> HttpAnswer:
         return HttpAnswer(200, await self._parts.turns.run(encoded(whole)))
-
-
-def find_route(request: HttpRequest) -> tuple[Route, dict[str, str]]:
-    """The route of a request, and the names in its path. Raises Refused."""
-    segments = request.path.split("/")
-    fitting = [(each, names) for each in ROUTES if (names := each.fits(segments)) is not None]
-    if not fitting:
-        raise Refused(404, f"no such path: see {PREFIX}{DOCUMENT} for those that exist")
-    method = "GET" if request.method == "HEAD" else request.method
-    for route, names in fitting:
-        if route.method == method:
-            return route, {name: read_segment(text) for name, text in names.items()}
-    allowed = ", ".join(each.method for each, _ in fitting)
-    raise Refused(405, f"{request.method} is not for this path: use {allowed}", {"Allow": allowed})
 
 
 def _line(whole: Object) -> bytes:

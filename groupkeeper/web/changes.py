@@ -6,17 +6,15 @@ as for LeaveGroup and OffsetCommit of an operator.
 """
 
 import asyncio
-import json
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 from typing import Any, Final
 
 from groupkeeper.apis.leave_group import PART_MEMBERS, LeaveGroupHandler
 from groupkeeper.apis.offset_commit import OffsetCommitHandler
 from groupkeeper.coordinator.caller import Caller, Peer
 from groupkeeper.coordinator.group import GroupState
-from groupkeeper.observe.http_exchange import JSON, HttpRequest, media_type
+from groupkeeper.observe.http_exchange import HttpRequest
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from groupkeeper.protocol.messages.offset_commit import (
@@ -24,6 +22,7 @@ from groupkeeper.protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from groupkeeper.web.body import known, number, read_body, rows, text
 from groupkeeper.web.call import Call
 from groupkeeper.web.group_view import find
 from groupkeeper.web.parts import SOON, Object, Parts, Refused
@@ -46,10 +45,10 @@ _OFFSET_MOST: Final = 2**63 - 1
 async def remove_members(parts: Parts, call: Call) -> Object:
     """`POST /groups/G/members/remove`."""
     body = _checked(parts, call.request)
-    _known(body, "members", "reason")
-    reason = _text(body, "reason", REASON_MOST) if "reason" in body else None
-    rows = _rows(body, "members", MEMBERS_MOST)
-    entries = [_entry(each, reason) for each in rows]
+    known(body, "members", "reason")
+    reason = text(body, "reason", REASON_MOST) if "reason" in body else None
+    found = rows(body, "members", MEMBERS_MOST)
+    entries = [_entry(each, reason) for each in found]
     group = find(parts, call.names["group"]).group_id
     request = LeaveGroupRequest(group_id=group, members=entries)
     handler = LeaveGroupHandler(parts.groups)
@@ -69,8 +68,8 @@ async def remove_members(parts: Parts, call: Call) -> Object:
 async def reset_offsets(parts: Parts, call: Call) -> Object:
     """`POST /groups/G/offsets/reset`."""
     body = _checked(parts, call.request)
-    _known(body, "offsets")
-    wanted = [_place(each) for each in _rows(body, "offsets", OFFSETS_MOST)]
+    known(body, "offsets")
+    wanted = [_place(each) for each in rows(body, "offsets", OFFSETS_MOST)]
     group = find(parts, call.names["group"])
     if group.state is not GroupState.EMPTY:
         line = (
@@ -99,77 +98,24 @@ async def reset_offsets(parts: Parts, call: Call) -> Object:
 # -- who may, and with what ----------------------------------------------------------------------
 
 
+# Any: JSON.
 def _checked(parts: Parts, request: HttpRequest) -> Mapping[str, Any]:
     """The body. Raises Refused."""
     options = parts.options
     if not options.settings.http_api_write:
         line = "changes over HTTP are switched off: start the server with http.api.write=true"
         raise Refused(403, line)
-    host = request.headers.get("Host", "").strip()
-    name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
-    known = (options.http, *(at for each in options.listeners for at in each.addresses))
-    ours = [each[0].lower() for each in known if each]
-    if not (_is_address(name) or name.lower() in ("localhost", *ours)):
-        line = (
-            f"the Host header is '{host[:100]}': ask by an IP address, localhost, or the host of"
-            " --http or --advertise"
-        )
-        raise Refused(403, line)
-    if media_type(request.headers) != JSON:
-        raise Refused(415, f"send a body with Content-Type: {JSON}")
-    try:
-        body = json.loads(request.body)
-    except (ValueError, RecursionError):
-        raise Refused(400, "the body is not JSON: send an object") from None
-    if not isinstance(body, dict):
-        raise Refused(400, "the body is not a JSON object: send one")
-    return body
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ip_address(name.strip("[]"))
-    except ValueError:
-        return False
-    return True
-
-
-def _known(part: Mapping[str, Any], *names: str) -> None:
-    for name in part:
-        if name not in names:
-            raise Refused(400, f"unknown field '{name[:100]}': give {' or '.join(names)}")
-
-
-def _text(part: Mapping[str, Any], name: str, most: int = 32_767) -> str:
-    value = part[name]
-    if not isinstance(value, str) or not 0 < len(value) <= most:
-        raise Refused(400, f"'{name}' is no text of at most {most} characters")
-    return value
-
-
-def _number(part: Mapping[str, Any], name: str, most: int) -> int:
-    value = part.get(name)
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
-        raise Refused(400, f"'{name}' is no number from 0 to {most}")
-    return value
-
-
-def _rows(body: Mapping[str, Any], name: str, most: int) -> list[Mapping[str, Any]]:
-    rows = body.get(name)
-    if not isinstance(rows, list) or not 0 < len(rows) <= most:
-        raise Refused(400, f"'{name}' is no list of 1 to {most} objects")
-    for each in rows:
-        if not isinstance(each, dict):
-            raise Refused(400, f"'{name}' has something that is no object")
-    return rows
+    told = (options.http, *(at for each in options.listeners for at in each.addresses))
+    hosts = [each[0].lower() for each in told if each]
+    return read_body(request, hosts, ", or the host of --http or --advertise")
 
 
 def _entry(row: Mapping[str, Any], reason: str | None) -> MemberIdentity:
-    _known(row, "member_id", "instance_id")
+    known(row, "member_id", "instance_id")
     if not row:
         raise Refused(400, "a member is named by 'member_id' or 'instance_id': give one")
-    member_id = _text(row, "member_id") if "member_id" in row else ""
-    instance = _text(row, "instance_id") if "instance_id" in row else None
+    member_id = text(row, "member_id") if "member_id" in row else ""
+    instance = text(row, "instance_id") if "instance_id" in row else None
     return MemberIdentity(member_id=member_id, group_instance_id=instance, reason=reason)
 
 
@@ -179,15 +125,15 @@ Offsets = dict[tuple[str, int], int]
 
 
 def _place(row: Mapping[str, Any]) -> tuple[str, int, int | str]:
-    _known(row, "topic", "partition", "offset")
+    known(row, "topic", "partition", "offset")
     if "topic" not in row:
         raise Refused(400, "an offset has 'topic', 'partition' and 'offset': give all")
-    topic, partition = _text(row, "topic"), _number(row, "partition", 2**31 - 1)
+    topic, partition = text(row, "topic"), number(row, "partition", 2**31 - 1)
     word = row.get("offset")
     if word in (EARLIEST, LATEST):
         return topic, partition, str(word)
     try:
-        return topic, partition, _number(row, "offset", _OFFSET_MOST)
+        return topic, partition, number(row, "offset", _OFFSET_MOST)
     except Refused:
         line = f"'offset' is neither a number nor '{EARLIEST}' nor '{LATEST}'"
         raise Refused(400, line) from None

@@ -1,35 +1,53 @@
 """The OpenAPI document, from the table of routes and the schemas of their answers."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from groupkeeper import __version__
 from groupkeeper.observe.http_exchange import JSON
 from groupkeeper.web.parameters import PLACE_PATTERN
-from groupkeeper.web.routes import Route
+from groupkeeper.web.route import Route
 from groupkeeper.web.schemas import Schema, ref, schemas
 
 PREFIX: Final = "/api/v1/"
 _STREAM: Final = "text/event-stream"
 
 
-def document(routes: Iterable[Route]) -> dict[str, Any]:
+class Documented(NamedTuple):
+    """What an API's document says besides its routes."""
+
+    prefix: str
+    title: str
+    about: str
+    schemas: Callable[[], dict[str, Schema]]
+
+
+DOCUMENTED: Final = Documented(
+    PREFIX,
+    "Groupkeeper",
+    "Consumer groups, and why they rebalanced. Times are Unix milliseconds (`..._ms`), durations"
+    " milliseconds. Fields may be added.",
+    schemas,
+)
+
+
+def document(routes: Iterable[Route], documented: Documented) -> dict[str, Any]:
     """The document, as JSON (Any)."""
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
-        paths.setdefault(PREFIX + route.path, {})[route.method.lower()] = _operation(route)
+        where = paths.setdefault(documented.prefix + route.path, {})
+        where[route.method.lower()] = _operation(route)
     return {
         "openapi": "3.1.0",
         "info": {
-            "title": "Groupkeeper",
+            "title": documented.title,
             "version": __version__,
-            "description": "Consumer groups, and why they rebalanced. Times are Unix milliseconds"
-            " (`..._ms`), durations milliseconds. Fields may be added.",
+            "description": documented.about,
         },
         "paths": paths,
-        "components": {"schemas": schemas()},
+        "components": {"schemas": documented.schemas()},
     }
 
 

@@ -1,57 +1,12 @@
 """The table of routes: what the API serves, and what its OpenAPI document says."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
-from groupkeeper.observe.http_exchange import HttpAnswer
 from groupkeeper.web import changes, follow, group_list, group_view, timeline
-from groupkeeper.web.call import Call
 from groupkeeper.web.parameters import Parameter
-from groupkeeper.web.parts import Object, Parts
+from groupkeeper.web.route import Route, table
 
-Handle = Callable[[Parts, Call], Awaitable[Object | HttpAnswer]]
-"""Makes the answer: a JSON object, without what identifies the server. Raises Refused."""
-
-
-@dataclass(slots=True, frozen=True)
-class Route:
-    """One path and method."""
-
-    path: str
-    """Without the prefix; names in braces."""
-    handle: Handle
-    about: str
-    answer: str
-    """Name of the answer's schema; empty for a stream of events."""
-    parameters: Mapping[str, Parameter]
-    method: str = "GET"
-    statuses: Sequence[int] = ()
-    """Of errors, besides 400 of wrong parameters."""
-    body: str = ""
-    """Name of the body's schema."""
-    reads_events: bool = False
-    """Stored ones, which takes memory: see `parts.READERS`."""
-
-    def fits(self, segments: Sequence[str]) -> dict[str, str] | None:
-        """The names in a path; None if it is another one."""
-        own = self.path.split("/")
-        if len(own) != len(segments):
-            return None
-        names: dict[str, str] = {}
-        for mine, theirs in zip(own, segments, strict=True):
-            if mine.startswith("{") and theirs:
-                names[mine[1:-1]] = theirs
-            elif mine != theirs:
-                return None
-        return names
-
-
-def _table(*parameters: Parameter) -> dict[str, Parameter]:
-    return {each.name: each for each in parameters}
-
-
-_LAST: Final = _table(
+_LAST: Final = table(
     Parameter(
         "last",
         f"The last N rounds; {timeline.ROUNDS} unless `since` is given.",
@@ -71,7 +26,7 @@ ROUTES: Final = (
         group_list.groups,
         "Groups in the order of their ids, in pages.",
         "Groups",
-        _table(
+        table(
             Parameter("search", "Groups whose id has this text, in any case."),
             Parameter("state", "Groups in this state.", of=group_list.STATES),
             Parameter(
@@ -140,7 +95,7 @@ ROUTES: Final = (
         timeline.events,
         "Stored events of a group, oldest first: those after a place, or the last ones.",
         "Events",
-        _table(
+        table(
             Parameter("after", "Events after a place: `next` of an earlier answer.", "place"),
             Parameter(
                 "limit",
@@ -179,7 +134,7 @@ ROUTES: Final = (
         follow.follow,
         "Server-sent events: what happens from now on, or after Last-Event-ID.",
         "",
-        _table(
+        table(
             Parameter("group", "Of this group only."),
             Parameter("after", "As Last-Event-ID, which counts if both are given.", "place"),
         ),

@@ -333,7 +333,7 @@ def _rolling_restart(current: Round, evidence: Part) -> str:
     )
 
 
-def _reserved(current: Round, evidence: Part) -> str:
+def _no_setting(current: Round, evidence: Part) -> str:
     return "Nothing is wrong; no setting avoids it."
 
 
@@ -357,8 +357,8 @@ ADVICE: Final[Mapping[str, Callable[[Round, Part], str]]] = {
     "pending_member_expired": _pending_expired,
     "group_shrunk": _group_shrunk,
     "assignment_lost": _assignment_lost,
-    "operator": _reserved,
-    "policy": _reserved,
+    "operator": _no_setting,
+    "policy": _no_setting,
     "max_poll_exceeded": _max_poll_exceeded,
     "member_left/shutdown": _member_left,
     "crash_or_network": session_expired,

@@ -43,6 +43,11 @@ def time_text(at_ms: int | None) -> str:
     return at.strftime("%Y-%m-%d %H:%M:%S.") + f"{at_ms % 1000:03}Z"
 
 
+def printable(text: str) -> str:
+    """Text of clients without what would move the cursor, or could not be encoded."""
+    return "".join(each if each.isprintable() else "?" for each in text)
+
+
 def short_id(member: str) -> str:
     """A member id with the beginning of its UUID; another one as it is."""
     uuid = member[-UUID_LENGTH:]

@@ -276,6 +276,7 @@ _BRIEFLY: Final[Mapping[str, str]] = {
     "join_timeout": "did not rejoin in time",
     "sync_timeout": "did not ask for its assignment in time",
     "pending_member_expired": "did not use its member id",
+    "operator": "forced a rebalance",
 }
 """Code of a further cause -> what happened, after the name of who triggered it."""
 

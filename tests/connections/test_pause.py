@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from groupkeeper.groups.driver import LATE_MS
+from groupkeeper.groups.deadline_alarm import LATE_MS
 from tests.support.process import Process
 from tests.support.requests import heartbeat, join_request, sync_request
 from tests.support.served import Served, settle

@@ -561,6 +561,7 @@ SITUATIONS = {
     CauseCode.PENDING_MEMBER_EXPIRED: _ghost,
     CauseCode.GROUP_SHRUNK: _shrunk,
     CauseCode.ASSIGNMENT_LOST: _huge_plan,
+    CauseCode.OPERATOR: lambda scene: (scene.form("lea"), scene.force_rebalance()),
 }
 
 

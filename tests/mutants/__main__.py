@@ -22,11 +22,12 @@ from rich.table import Table
 
 from tests.mutants import catalogue
 from tests.mutants.events import EVENT_MUTANTS
+from tests.mutants.examples import EXAMPLE_MUTANTS
 from tests.mutants.mutant import Mutant
 
-MUTANTS = (*catalogue.MUTANTS, *EVENT_MUTANTS)
+MUTANTS = (*catalogue.MUTANTS, *EVENT_MUTANTS, *EXAMPLE_MUTANTS)
 ROOT = Path(__file__).parents[2]
-TREE = ("coordinator", "protocol", "storage", "groupkeeper", "tests", "benchmarks")
+TREE = ("coordinator", "protocol", "storage", "groupkeeper", "tests", "benchmarks", "examples")
 FILES = ("pyproject.toml",)
 LIMIT_S = 600
 """A mutant may let a test hang: that is noticed, too."""

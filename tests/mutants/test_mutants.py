@@ -7,9 +7,10 @@ import pytest
 
 from tests.mutants import catalogue
 from tests.mutants.events import EVENT_MUTANTS
+from tests.mutants.examples import EXAMPLE_MUTANTS
 from tests.mutants.mutant import Misplaced, Mutant
 
-MUTANTS = (*catalogue.MUTANTS, *EVENT_MUTANTS)
+MUTANTS = (*catalogue.MUTANTS, *EVENT_MUTANTS, *EXAMPLE_MUTANTS)
 ROOT = Path(__file__).parents[2]
 
 

@@ -7,6 +7,7 @@ is kept from run to run, and named in a file of the environment's site-packages.
 import os
 import subprocess
 import sys
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,13 @@ class Environment:
                 pytest.skip(str(error))
             raise
         (self._packages / f"{lock.stem}.pth").write_text(f"{packages}\n")
+
+    def share(self, *distributions: str) -> None:
+        """Let it have distributions of the interpreter of the tests."""
+        for each in map(distribution, distributions):
+            for name in {file.parts[0] for file in each.files or ()} - {"..", "__pycache__"}:
+                if not (self._packages / name).exists():
+                    (self._packages / name).symlink_to(str(each.locate_file(name)))
 
     def install(self, *what: str | Path) -> None:
         command = [sys.executable, "-m", "pip", "--python", str(self.python), "install"]

@@ -41,3 +41,20 @@ def test_the_project_and_a_server_share_a_process(
             f"groupkeeper.{name} True",
         )
     ]
+
+
+PYTEST = ("pytest", "pluggy", "iniconfig", "packaging", "pygments")
+
+
+@pytest.mark.parametrize("mode", ["prepend", "importlib"])
+def test_the_project_s_tests_have_the_fixtures(
+    environment: Environment, project: Path, mode: str
+) -> None:
+    environment.share(*PYTEST)
+    told = environment.run(
+        *(environment.python, "-m", "pytest", "-p", "no:cacheprovider", f"--import-mode={mode}"),
+        "with_broker.py",
+        cwd=project,
+        PYTHONPATH=str(project),
+    )
+    assert " 1 passed" in told

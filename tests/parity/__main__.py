@@ -22,8 +22,8 @@ from rich.table import Table
 
 from tests.parity.brokers import PROFILES, Broker, Groupkeeper, Kafka, UnavailableError, dial_to
 from tests.parity.compare import difference
+from tests.parity.people import names_of
 from tests.parity.player import REAL, RECORDING, Patience, Player
-from tests.parity.telling import Names
 from tests.parity.transcript import (
     FOLDER,
     SHOWN_BY_TESTS,
@@ -54,7 +54,7 @@ class Stage:
 
     async def play(self, run: Run) -> list[list[str]]:
         prefix = f"p{int(time.time()) % 1_000_000}x{next(_numbers)}."
-        names = Names(prefix, self.broker.port)
+        names = names_of(prefix, self.broker.port)
         wall = lambda: int(time.time() * 1000)  # noqa: E731
         player = Player(run, names, dial_to(self.broker.port), self._patience, wall)
         player.restart = lambda: self._restart(run)

@@ -19,8 +19,8 @@ from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTo
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
 from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorRequest
 from groupkeeper.protocol.messages.init_producer_id import InitProducerIdRequest
+from tests.parity.people import SHARED_TOPICS
 from tests.parity.player import Dial, NotReadyError, call
-from tests.parity.telling import SHARED_TOPICS
 from tests.suites import maven, versions
 from tests.suites.suite import SuiteError
 

@@ -63,8 +63,8 @@ from groupkeeper.protocol.messages.sync_group import SyncGroupRequest, SyncGroup
 from groupkeeper.protocol.record_batch import encode_batch
 from groupkeeper.protocol.registry import APIS
 from groupkeeper.protocol.types import ArrayOf, Fixed, Sized, StructOf
+from groupkeeper.testing.telling import Names
 from tests.parity.people import AGES, KEYS, Person, Request, Words, milliseconds
-from tests.parity.telling import Names
 from tests.support.codecs import encode_subscription
 from tests.support.requests import fetch_request, flat_fetch_request, offset_delete_request
 

@@ -27,9 +27,9 @@ from groupkeeper.coordinator.placement import partition_of
 from groupkeeper.protocol.group_events import TOPIC, Event, decode
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.record_batch import decode_records, iter_batches
+from groupkeeper.testing.telling import Names
 from tests.parity.people import milliseconds
 from tests.parity.player import Dial, call
-from tests.parity.telling import Names
 
 TOLERANCE_MS = 100
 NONE = "none"

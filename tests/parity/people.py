@@ -8,8 +8,18 @@ from typing import Any
 
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.registry import APIS
+from groupkeeper.testing.telling import Names
 
 KEYS = {api.name: key for key, api in APIS.items()}
+
+SHARED_TOPICS = {"orders": 4, "payments": 4, "refunds": 2}
+"""Name and number of partitions of the topics that every broker has."""
+
+
+def names_of(prefix: str, port: int) -> Names:
+    """Of one run."""
+    return Names(prefix, port, SHARED_TOPICS)
+
 
 AGES = {
     ApiKey.JOIN_GROUP: (0, 1, 2, 3, 4, 5, 6, 7, 8, 9),

@@ -19,9 +19,9 @@ from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.message import key_of
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
 from groupkeeper.protocol.registry import APIS
+from groupkeeper.testing.telling import Names, tell
 from tests.parity.commands import Speech
 from tests.parity.people import Person, Request, milliseconds
-from tests.parity.telling import Names, tell
 from tests.parity.transcript import Run
 from tests.support.codecs import request_encoder, response_decoder
 from tests.support.wire import Frames, frame

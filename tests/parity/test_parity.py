@@ -14,8 +14,7 @@ from groupkeeper.protocol.registry import APIS
 from tests.parity import happened, virtual
 from tests.parity.compare import difference
 from tests.parity.conformance import KIPS, versions_played
-from tests.parity.people import KEYS
-from tests.parity.telling import Names
+from tests.parity.people import KEYS, names_of
 from tests.parity.transcript import SHOWN_BY_TESTS, Run, load, reasons
 
 ROOT = Path(__file__).parents[2]
@@ -98,5 +97,5 @@ def test_enough_transcripts_say_what_is_stored() -> None:
 def test_an_event_line_that_is_not_true_is_a_difference(line: str, told: str) -> None:
     who = {"member": "", "client_id": "lea"}
     event = Event(0, 0, 0, 0, 0, "run.g", "group_created", fields={"who": who})
-    lines = happened.difference(["join lea"], [[line]], [[event]], Names("run.", 0))
+    lines = happened.difference(["join lea"], [[line]], [[event]], names_of("run.", 0))
     assert (told in "\n".join(lines)) if told else not lines

@@ -7,10 +7,11 @@ from typing import Any
 
 from groupkeeper.protocol.group_events import Event
 from groupkeeper.settings.table import load
+from groupkeeper.testing.telling import Names
 from tests.parity import happened
 from tests.parity.brokers import COMMON, PROFILES, prepare
+from tests.parity.people import names_of
 from tests.parity.player import VIRTUAL, Dial, NotReadyError, Player
-from tests.parity.telling import Names
 from tests.parity.transcript import Run
 from tests.simulation.cluster import ADDRESS, START_OF_TIME_MS, Machine
 from tests.support.virtual_loop import Pipe, VirtualLoop
@@ -64,7 +65,7 @@ async def _played(run: Run, loop: VirtualLoop) -> Played:
         await _ready(dial)
 
     await _ready(dial)
-    names = Names("run.", ADDRESS[1])
+    names = names_of("run.", ADDRESS[1])
     wall = lambda: START_OF_TIME_MS + int(loop.time() * 1000)  # noqa: E731
     player = Player(run, names, dial, VIRTUAL, wall)
     player.restart = restart

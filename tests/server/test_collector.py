@@ -60,14 +60,14 @@ def report(*_):
     gc.garbage.clear()
     gc.collect()
 
-after_ready = main._after_ready
+after_ready = main.after_ready
 
 def after_ready_and_disable(options):
     after_ready(options)
     gc.disable()
     signal.signal(signal.SIGUSR1, report)
 
-main._after_ready = after_ready_and_disable
+main.after_ready = after_ready_and_disable
 from groupkeeper.cli import main
 sys.exit(main(sys.argv[1:]))
 """

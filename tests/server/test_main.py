@@ -53,7 +53,7 @@ def report(options):
     print(*sorted(sys.modules), flush=True)
     os._exit(0)
 
-main._after_ready = report
+main.after_ready = report
 from groupkeeper.cli import main
 main(sys.argv[1:])
 """

@@ -1,6 +1,7 @@
 """All suites, in the order in which they are run and shown."""
 
 from tests.suites.browser import Browser
+from tests.suites.examples import Examples
 from tests.suites.franz_go import FranzGo
 from tests.suites.groups_cli import GroupsCli
 from tests.suites.java import Java
@@ -29,6 +30,7 @@ SUITES: dict[str, Suite] = {
             OffsetsLog(),
             Prometheus(),
             Browser(),
+            Examples(),
         ),
     )
 }

@@ -26,7 +26,9 @@ PROGRAM = (sys.executable, "-m", "groupkeeper")
 READY_S = 30.0
 STOP_S = 20.0
 _TAIL_BYTES = 8_000
-_READY = re.compile(r"groupkeeper ready kafka=(\S+):(\d+) http=(\S+) node=(\d+) data=(.+)\n")
+_READY = re.compile(
+    r"groupkeeper ready kafka=(\S+):(\d+) http=(\S+)(?: control=(\S+))? node=(\d+) data=(.+)\n"
+)
 
 
 class Ready(NamedTuple):
@@ -70,6 +72,8 @@ class Process:
         self._log = log
         self._reading = threading.Lock()
         self._is_read = False
+        self.control: str | None = None
+        """`host:port` of the control port, once it is ready."""
         self.output = ""
         """Once the process has ended: standard output behind the lines that were read."""
         self.errors = ""
@@ -115,7 +119,7 @@ class Process:
                 self.wait()
             self.kill()
             raise NotReady(f"the server did not become ready: {line}\n{self.tail()}")
-        host, port, http, node_id, data_dir = found.groups()
+        host, port, http, self.control, node_id, data_dir = found.groups()
         return Ready((host, int(port)), http, int(node_id), data_dir)
 
     def line(self, seconds: float = READY_S) -> str:

@@ -2,6 +2,11 @@
 
 from typing import Any
 
+from groupkeeper.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -22,7 +27,13 @@ from groupkeeper.protocol.messages.offset_fetch import (
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
+from groupkeeper.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
 from groupkeeper.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from groupkeeper.protocol.record_batch import encode_batch
 
 SUBSCRIPTION = b"\0\1\0\0\0\1\0\6orders\0\0\0\0"
 """Consumer protocol version 1: the topic `orders`, no user data, nothing owned."""
@@ -133,6 +144,21 @@ def offset_delete_request(places: list[tuple[str, int]], group_id: str = "g") ->
 
 def delete_topic_request(name: str) -> DeleteTopicsRequest:
     return DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=1000)
+
+
+def produce_request(topic: str, partition: int, *values: bytes) -> ProduceRequest:
+    """One batch of records without keys."""
+    batch = encode_batch(0, -1, 0, [(None, value) for value in values])
+    data = PartitionProduceData(index=partition, records=batch)
+    return ProduceRequest(
+        acks=-1, timeout_ms=1000, topic_data=[TopicProduceData(name=topic, partition_data=[data])]
+    )
+
+
+def delete_records_request(topic: str, partition: int, offset: int) -> DeleteRecordsRequest:
+    partitions = [DeleteRecordsPartition(partition_index=partition, offset=offset)]
+    topics = [DeleteRecordsTopic(name=topic, partitions=partitions)]
+    return DeleteRecordsRequest(topics=topics, timeout_ms=1000)
 
 
 def codes_of(response: Any) -> dict[tuple[str, int], int]:

@@ -15,15 +15,19 @@ from typing import Any
 from uuid import UUID
 
 from groupkeeper.coordinator.caller import Caller, Peer
-from groupkeeper.coordinator.causes import Cause
+from groupkeeper.coordinator.causes import Cause, CauseCode
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.facts import Fact, NotedFact
 from groupkeeper.coordinator.gate import Unwritten
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.heartbeat import Beat
+from groupkeeper.coordinator.liveness import keep_alive
+from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.member_bytes import Total
 from groupkeeper.coordinator.partition import Partition
+from groupkeeper.coordinator.rebalance import prepare
 from groupkeeper.coordinator.step import KeyValue, Step
+from groupkeeper.coordinator.timers import end_session
 from groupkeeper.protocol.embedded import Subscription
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.framing import read_request_header
@@ -270,6 +274,35 @@ class Scene:
         else:
             raise AssertionError("timers spin")
         self.now = until
+
+    def skip(self, ms: int, beats: Mapping[str, int]) -> None:
+        """Time is moved; people go on with heartbeats every so many ms."""
+        self.now += ms
+
+        def decide(step: Step) -> None:
+            for name, interval_ms in beats.items():
+                keep_alive(self.group, self._member(name), interval_ms, step)
+
+        self._settle(self.partition.decide(decide, (self.now, self.wall)))
+
+    def end_session(self, name: str) -> None:
+        """An operator ends the session of the name."""
+
+        def decide(step: Step) -> None:
+            end_session(self.group, self._member(name), step)
+
+        self._settle(self.partition.decide(decide, (self.now, self.wall)))
+
+    def force_rebalance(self, reason: str | None = None) -> None:
+        """An operator wants a rebalance."""
+
+        def decide(step: Step) -> None:
+            prepare(self.group, Cause(CauseCode.OPERATOR, reason=reason), step)
+
+        self._settle(self.partition.decide(decide, (self.now, self.wall)))
+
+    def _member(self, name: str) -> Member:
+        return self.group.members[self.person(name).member_id]
 
     def ring(self) -> Step:
         """Handle timers that are due, as many as are handled in one step."""

@@ -1,6 +1,7 @@
 """The life of a test broker: start, reset, crash, restart, stop."""
 
 import asyncio
+import gc
 import socket
 import sys
 import threading
@@ -12,8 +13,14 @@ import pytest
 from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
 from groupkeeper.settings.table import SettingsError
 from groupkeeper.storage.errors import StorageError
-from groupkeeper.testing import Broker, BrokerDown, RequestFailed
-from tests.support.requests import commit_request, flat_fetch_request
+from groupkeeper.testing import AsyncBroker, Broker, BrokerDown, RequestFailed
+from tests.support.requests import (
+    commit_request,
+    flat_fetch_request,
+    join_request,
+    leave_request,
+    sync_request,
+)
 from tests.support.wire import Gone, connect
 
 
@@ -128,6 +135,15 @@ def test_any_number_run_at_once_and_leave_nothing(capfd: pytest.CaptureFixture[s
     assert capfd.readouterr() == ("", "")
 
 
+def test_lines_of_the_last_moment_are_kept_too(capfd: pytest.CaptureFixture[str]) -> None:
+    with Broker() as broker, connect(_address(broker)) as client:
+        member = client.call(3, join_request()).member_id
+        client.call(3, sync_request(member, 1, plan={member: b""}))
+        client.call(4, leave_request(member))
+    assert capfd.readouterr() == ("", "")
+    assert any("member removed" in line for line in broker.logs)
+
+
 def test_a_start_that_fails_leaves_nothing(tmp_path: Path) -> None:
     before = threading.active_count()
     with Broker(data=tmp_path):
@@ -145,3 +161,18 @@ def test_python_s_switch_interval_stays() -> None:
         broker.restart()
         broker.restart()
     assert sys.getswitchinterval() == before
+
+
+@pytest.mark.filterwarnings("error::ResourceWarning")
+def test_a_connection_that_is_being_accepted_is_closed() -> None:
+    """Also if the broker is killed in the middle of it, which one of some eighty tries hits."""
+    with Broker() as broker:
+        for _ in range(250):
+            with socket.create_connection(_address(broker)):
+                broker.reset()
+    gc.collect()
+
+
+def test_a_coroutine_can_await_all_that_can_be_called() -> None:
+    called = {name for name in dir(Broker) if not name.startswith("_")} - {"aio"}
+    assert called == {name for name in dir(AsyncBroker) if not name.startswith("_")}

@@ -13,8 +13,8 @@ from groupkeeper.coordinator.placement import partition_of
 from groupkeeper.protocol.group_events import TOPIC, Event, decode
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.record_batch import decode_records, iter_batches
+from groupkeeper.testing.telling import Names
 from tests.parity import happened
-from tests.parity.telling import Names
 from tests.support.wire import Address, connect
 
 _ANSWER_BYTES = 8 << 20

@@ -14,7 +14,7 @@ from groupkeeper.why.rounds import ALIKE_MS, Round, SessionLimits
 from groupkeeper.why.words import headline, paragraph, trigger
 from tests.support.told_events import Told, cause, who
 
-RESERVED = {"operator", "policy"}
+WITHOUT_SETTING = {"operator", "policy"}
 JAVA = {"name": "apache-kafka-java", "version": "4.1.0"}
 POD = who(
     "billing-433ad937-7a31-4ef4-bd23-156bd0e5fd80",
@@ -43,7 +43,7 @@ def test_every_code_has_its_sentence(code: str) -> None:
 
 
 @pytest.mark.parametrize("likely", [None, *LIKELY])
-@pytest.mark.parametrize("code", [each for each in CODES if each not in RESERVED])
+@pytest.mark.parametrize("code", [each for each in CODES if each not in WITHOUT_SETTING])
 def test_every_advice_names_a_setting_and_a_number(code: str, likely: str | None) -> None:
     text = advice(round_of(cause(code, POD, likely=likely)))
     assert re.search(r"\b[a-z]+(\.[a-z]+)+\b", text), text
@@ -51,9 +51,23 @@ def test_every_advice_names_a_setting_and_a_number(code: str, likely: str | None
     assert text.endswith(".")
 
 
-@pytest.mark.parametrize("code", sorted(RESERVED))
-def test_reserved_codes_promise_nothing(code: str) -> None:
+@pytest.mark.parametrize("code", sorted(WITHOUT_SETTING))
+def test_what_somebody_wanted_needs_no_setting(code: str) -> None:
     assert advice(round_of(cause(code))) == "Nothing is wrong; no setting avoids it."
+
+
+TEST = who("", client_id="the.test")
+
+
+def test_a_forced_rebalance_names_who_forced_it_and_why() -> None:
+    text = paragraph(round_of(cause("operator", TEST) | {"reason": "deploy"}))
+    assert 'An operator forced it: the.test (on 10.0.0.7). It said: "deploy".' in text
+
+
+def test_a_rebalance_that_is_forced_during_another_one_is_a_further_cause() -> None:
+    more = [cause("operator", TEST)]
+    text = paragraph(replace(round_of(cause("member_joined", POD)), more_causes=more))
+    assert "the.test forced a rebalance" in text
 
 
 def test_an_expired_session_of_a_paused_process() -> None:
@@ -226,7 +240,7 @@ LIMITED = SessionLimits(min_ms=8_000, max_ms=30_000)
 
 
 @pytest.mark.parametrize("likely", [None, *LIKELY])
-@pytest.mark.parametrize("code", [each for each in CODES if each not in RESERVED])
+@pytest.mark.parametrize("code", [each for each in CODES if each not in WITHOUT_SETTING])
 @pytest.mark.parametrize("lost_ms", [None, 1_000, 120_000])
 def test_no_session_is_advised_that_this_coordinator_refuses(
     code: str, likely: str | None, lost_ms: int | None

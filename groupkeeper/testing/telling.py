@@ -1,4 +1,4 @@
-"""Answers as lines of text that are the same for every broker, run and machine.
+"""Requests and answers as lines of text that are the same for every broker, run and machine.
 
     lea <- JoinGroup: NONE generation_id=1 protocol_type=consumer ... leader=lea-1 member_id=lea-1
       members: member_id=lea-1 metadata=<orders>
@@ -7,14 +7,15 @@ Every field that the version carries is written, in the order of the wire, unles
 default (null, "", no bytes, no elements, False, no throttling). Elements of arrays have a line
 each. Error codes are names. What is made up by chance gets a name: a member id is what it begins
 with and a number, counted from the first seen; groups and topics lose the prefix of the run; bytes
-that the transcript sent are written as it wrote them, and of batches their first offsets and
+that somebody has noted are written as they were noted, and of batches their first offsets and
 numbers of records (`0+2 2+1`). More than twenty equal elements are one line.
 """
 
 import itertools
 import re
+from collections.abc import Collection
 from hashlib import md5
-from typing import Any
+from typing import Any, ClassVar
 
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.message import Field, layout_of
@@ -47,12 +48,21 @@ _MEMBER_ID = re.compile(
 class Names:
     """What the things of one run are called in the text, and the other way round."""
 
-    def __init__(self, prefix: str, port: int) -> None:
+    omits_unknown: ClassVar[bool] = False
+    """A field is left out that holds -1, and does so by default."""
+
+    def __init__(self, prefix: str = "", port: int = 0, shared: Collection[str] = ()) -> None:
+        """Of a run whose groups and topics begin with `prefix`, except topics that are `shared`; on
+        a broker with this port.
+        """
         self.prefix = prefix
         self._port = port
-        self._members: dict[str, str] = {}
+        self._shared = shared
+        self.members: dict[str, str] = {}
+        """Names by member id."""
         self._real: dict[str, str] = {}
-        self._bytes: dict[bytes, str] = {}
+        self.noted: dict[bytes, str] = {}
+        """How bytes are written."""
         self._topic_ids: dict[str, bytes] = {}
 
     # -- from text to real ---------------------------------------------------------------------
@@ -66,24 +76,25 @@ class Names:
 
     def real_topic(self, name: str) -> str:
         """Topics that come with the broker are everybody's, others are the run's own."""
-        return name if name in SHARED_TOPICS else self.prefix + name
+        return name if name in self._shared else self.prefix + name
 
     def topic_id(self, name: str) -> bytes:
         """The id of a topic that an answer has named with it; of others, one that nobody has."""
         return self._topic_ids.setdefault(name, md5(name.encode(), usedforsecurity=False).digest())
 
     def note_bytes(self, data: bytes, text: str) -> None:
-        self._bytes.setdefault(data, text)
+        """Write these bytes as `<text>`."""
+        self.noted.setdefault(data, text)
 
     # -- from real to text ---------------------------------------------------------------------
 
     def meet(self, member_id: str) -> None:
         """Give a member id its name, if it is new and was made by the broker."""
         found = _MEMBER_ID.fullmatch(member_id)
-        if member_id in self._members or found is None:
+        if member_id in self.members or found is None:
             return
-        number = 1 + sum(name.rpartition("-")[0] == found[1] for name in self._members.values())
-        self._members[member_id] = f"{found[1]}-{number}"
+        number = 1 + sum(name.rpartition("-")[0] == found[1] for name in self.members.values())
+        self.members[member_id] = f"{found[1]}-{number}"
         self._real[f"{found[1]}-{number}"] = member_id
 
     def meet_topic(self, name: str, topic_id: bytes) -> None:
@@ -104,29 +115,34 @@ class Names:
         """The same without quotes."""
         if len(value) > _LONG and value == value[0] * len(value):
             return f"{value[0]}*{len(value)}"
-        value = self._members.get(value, value).replace(self.prefix, "")
-        for member_id, name in self._members.items():
+        value = self.members.get(value, value).replace(self.prefix, "")
+        for member_id, name in self.members.items():
             value = value.replace(member_id, name)
         return value
 
-    def bytes(self, data: bytes) -> str:
-        if data in self._bytes:
-            return f"<{self._bytes[data]}>"
+    def data(self, data: bytes) -> str:
+        """Bytes."""
+        if data in self.noted:
+            return f"<{self.noted[data]}>"
         if data.isascii() and data.decode().isprintable():
             return repr(data.decode())
         return "0x" + data.hex()
+
+    def batches(self, data: bytes | memoryview) -> str:
+        """Offset and number of records of each batch."""
+        batches = [(each.base_offset, each.record_count) for each in iter_batches(bytes(data))]
+        return " ".join(f"{base}+{count}" for base, count in batches)
 
     def port(self, port: int) -> str:
         return "PORT" if port == self._port else str(port)
 
 
-SHARED_TOPICS = {"orders": 4, "payments": 4, "refunds": 2}
-"""Name and number of partitions of the topics that every broker has."""
+# Any: each API has its own messages.
 
 
-def tell(response: Any, version: int, names: Names) -> list[str]:
+def tell(message: Any, version: int, names: Names) -> list[str]:
     """The first line without who and what, and the lines of the elements."""
-    scalars, lines = _struct(response, version, names, "  ", layout_of(type(response)).name)
+    scalars, lines = _struct(message, version, names, "  ", layout_of(type(message)).name)
     return [" ".join(scalars), *lines]
 
 
@@ -148,7 +164,7 @@ def _struct(
             scalars.insert(0, ErrorCode(told).name)
         elif nameless and field.name == "topic_id":
             scalars.append(f"topic_id={names.topic(told)}")
-        elif not _is_void(field, told):
+        elif not (_is_void(field, told) or (names.omits_unknown and told == field.default == -1)):
             scalars.append(f"{field.name}={_scalar(field.name, told, names)}")
     return scalars, lines
 
@@ -201,11 +217,10 @@ def _scalar(name: str, value: Any, names: Names) -> str:
     match value:
         case bytes() | str() | int() if name in CHANCE:
             return CHANCE[name]
-        case bytes() if name == "records" and value:
-            batches = [(each.base_offset, each.record_count) for each in iter_batches(value)]
-            return " ".join(f"{base}+{count}" for base, count in batches)
+        case bytes() | memoryview() if name == "records" and value:
+            return names.batches(value)
         case bytes():
-            return names.bytes(value)
+            return names.data(value)
         case str():
             if name == "member_id":
                 names.meet(value)

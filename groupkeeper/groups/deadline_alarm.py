@@ -1,0 +1,56 @@
+"""The one alarm of a partition: it rings when the next deadline has come."""
+
+from collections.abc import Callable
+from typing import Final
+
+from groupkeeper.clock import Alarm, Clock
+from groupkeeper.coordinator.partition import Partition
+from groupkeeper.turns import Turns, when_read
+
+LATE_MS: Final = 1_000
+"""An alarm that rings later than this waits until the sockets have been read."""
+READ_FIRST_S: Final = 1.0
+"""The longest that it waits for that."""
+
+
+class DeadlineAlarm:
+    """An alarm that is moved only when the next deadline gets earlier."""
+
+    def __init__(self, clock: Clock, turns: Turns, rung: Callable[[], None]) -> None:
+        """`rung` is called in a turn of its own. The alarm has to be set again then."""
+        self._clock = clock
+        self._turns = turns
+        self._rung = rung
+        self._alarm: Alarm | None = None
+        self.at = 0
+        """For when it was set last."""
+
+    def set(self, partition: Partition) -> None:
+        """See to it that it rings at the next deadline, or earlier."""
+        if self._alarm is not None and not partition.may_be_due_before(self.at):
+            return
+        due = partition.next_deadline()
+        if due is None or (self._alarm is not None and self.at <= due):
+            return
+        self.cancel()
+        self.at = due
+        self._alarm = self._clock.call_at(due, self._ring)
+
+    def cancel(self) -> None:
+        """Do not ring; no error if it is not set."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+
+    def _ring(self) -> None:
+        """A deadline has come. If it is noticed late, the process stood still (stopped, migrated,
+        starved): read the sockets first, so that heartbeats that came meanwhile count.
+        """
+        if self._clock.now() - self.at > LATE_MS:
+            when_read(self._turns, self._over, READ_FIRST_S)
+        else:  # many partitions may have a deadline at the same time
+            self._turns.first(self._over)
+
+    def _over(self) -> None:
+        self._alarm = None
+        self._rung()

@@ -1,0 +1,49 @@
+"""The part of `Broker` and `AsyncBroker` that tells what happened."""
+
+from collections.abc import Collection
+
+from groupkeeper.observe.log_writer import readable
+from groupkeeper.testing.bench import Bench
+
+
+class BrokerSight:
+    """Groups, the log, and what was said."""
+
+    _bench: Bench
+
+    def groups(self) -> list[str]:
+        """The ids of the groups that exist now, sorted. Raises BrokerDown."""
+        return self._bench.sights.group_ids()
+
+    def groups_seen(self) -> list[str]:
+        """The ids of the groups that something has happened to since the broker's start or reset,
+        also of those that are gone; also while it does not run.
+        """
+        return self._bench.sights.seen()
+
+    def timeline(self, group_id: str) -> str:
+        """What happened to a group since the broker's start or reset, and why, and what it does
+        now, as `groupkeeper why` prints it. Also when the broker has crashed or was stopped.
+        """
+        return self._bench.sights.timeline(group_id)
+
+    def transcript(
+        self,
+        *,
+        apis: Collection[str] = (),
+        clients: Collection[str] = (),
+        times: bool = True,
+    ) -> str:
+        """What clients and the broker said since its start or reset, over restarts: requests with
+        versions and fields, answers with errors by name, seconds by the broker's clock.
+
+        `apis` and `clients` (client ids) choose; without `times` the text of the same conversation
+        is the same each time, to be compared with one that was kept. Of a long conversation, the
+        end is kept, and the text says so.
+        """
+        return self._bench.transcript.text(apis, clients, times=times)
+
+    @property
+    def logs(self) -> list[str]:
+        """The last lines of the broker's log, as `groupkeeper serve` prints them."""
+        return [*map(readable(), self._bench.lines.copy())]

@@ -1,0 +1,225 @@
+"""Makes the answers of one server those of a node of a cluster: a layer of the tap.
+
+Each connection is to a node. What the node does not lead or coordinate is refused with Kafka's
+errors, the rest of the request is served (`cluster_partitions` does that for partitions); answers
+that describe the cluster name all nodes. Source: Kafka's `KafkaApis`, `GroupCoordinatorService`.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from functools import partial
+from typing import Any, Final
+
+from groupkeeper.coordinator.apis import refuse
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages import describe_cluster, metadata
+from groupkeeper.testing.cluster import Cluster
+from groupkeeper.testing.cluster_partitions import FORMS, ask_leader
+from groupkeeper.testing.tap import Answer, Exchange
+from groupkeeper.topics.catalog import Topic
+
+Row = Any
+"""A part of a request or an answer. Any: each API has its own."""
+Proceed = Callable[[], None]
+
+_ONE_GROUP: Final = (
+    ApiKey.JOIN_GROUP,
+    ApiKey.SYNC_GROUP,
+    ApiKey.HEARTBEAT,
+    ApiKey.LEAVE_GROUP,
+    ApiKey.OFFSET_COMMIT,
+    ApiKey.OFFSET_DELETE,
+)
+
+
+class ClusterLayer:
+    """The layer; see `Layer`."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        ids: Callable[[Row], str] = str
+        self._by_key: dict[int, Callable[[Exchange, Proceed], None]] = {
+            **dict.fromkeys(_ONE_GROUP, self._group),
+            **{key: partial(ask_leader, cluster, form) for key, form in FORMS.items()},
+            ApiKey.OFFSET_FETCH: self._offset_fetch,
+            ApiKey.DESCRIBE_GROUPS: partial(self._groups, "groups", "groups", ids),
+            ApiKey.DELETE_GROUPS: partial(self._groups, "groups_names", "results", ids),
+            ApiKey.LIST_GROUPS: partial(self._answered, self._list_groups),
+            ApiKey.FIND_COORDINATOR: self._find_coordinator,
+            ApiKey.METADATA: partial(self._answered, self._metadata),
+            ApiKey.DESCRIBE_TOPIC_PARTITIONS: partial(self._answered, self._topics),
+            ApiKey.DESCRIBE_CLUSTER: partial(self._answered, self._describe_cluster),
+            ApiKey.CREATE_TOPICS: self._create_topics,
+            ApiKey.CREATE_PARTITIONS: self._create_partitions,
+        }
+
+    def take(self, exchange: Exchange, proceed: Proceed) -> None:
+        handle = self._by_key.get(exchange.key)
+        if handle is None:
+            proceed()
+        else:
+            handle(exchange, proceed)
+
+    def _node(self, exchange: Exchange) -> int:
+        return self._cluster.node_of(exchange.caller.peer.listener)
+
+    def _answered(
+        self, change: Callable[[Exchange, Answer], Answer], exchange: Exchange, proceed: Proceed
+    ) -> None:
+        """Change the answer only."""
+        exchange.on_answer(partial(change, exchange))
+        proceed()
+
+    # -- groups ----------------------------------------------------------------------------------
+
+    def _group(self, exchange: Exchange, proceed: Proceed) -> None:
+        request = exchange.request
+        if self._cluster.coordinator(request.group_id) == self._node(exchange):
+            proceed()
+        else:
+            exchange.answer(refuse(request, exchange.caller, ErrorCode.NOT_COORDINATOR))
+
+    def _offset_fetch(self, exchange: Exchange, proceed: Proceed) -> None:
+        if exchange.request.groups:
+            self._groups("groups", "groups", lambda group: group.group_id, exchange, proceed)
+        else:
+            self._group(exchange, proceed)
+
+    def _groups(
+        self,
+        asked: str,
+        answered: str,
+        id_of: Callable[[Row], str],
+        exchange: Exchange,
+        proceed: Proceed,
+    ) -> None:
+        """A request that names several groups. `asked`, `answered`: the fields with a row each."""
+        at, request = self._node(exchange), exchange.request
+        rows = getattr(request, asked)
+        here = [row for row in rows if self._cluster.coordinator(id_of(row)) == at]
+        if len(here) == len(rows):
+            proceed()
+            return
+        elsewhere = copy(request)
+        setattr(elsewhere, asked, [row for row in rows if row not in here])
+        refused = refuse(elsewhere, exchange.caller, ErrorCode.NOT_COORDINATOR)
+        if not here:
+            exchange.answer(refused)
+            return
+        exchange.request = copy(request)
+        setattr(exchange.request, asked, here)
+
+        def add(answer: Answer) -> Answer:
+            answer = copy(answer)
+            setattr(answer, answered, [*getattr(answer, answered), *getattr(refused, answered)])
+            return answer
+
+        exchange.on_answer(add)
+        proceed()
+
+    def _list_groups(self, exchange: Exchange, answer: Answer) -> Answer:
+        at, coordinator = self._node(exchange), self._cluster.coordinator
+        answer.groups = [each for each in answer.groups if coordinator(each.group_id) == at]
+        return answer
+
+    def _find_coordinator(self, exchange: Exchange, proceed: Proceed) -> None:
+        key = exchange.request.key
+
+        def change(answer: Answer) -> Answer:
+            if exchange.caller.api_version < 4:
+                self._place(answer, key)
+            else:
+                answer.coordinators = [*answer.coordinators]  # they are made as they are read
+                for each in answer.coordinators:
+                    self._place(each, each.key)
+            return answer
+
+        exchange.on_answer(change)
+        proceed()
+
+    def _place(self, found: Row, group_id: str) -> None:
+        if found.error_code == ErrorCode.NONE:
+            found.node_id = node = self._cluster.coordinator(group_id)
+            found.host, found.port = self._cluster.address(node)
+
+    # -- the cluster -----------------------------------------------------------------------------
+
+    def _metadata(self, exchange: Exchange, answer: Answer) -> Answer:
+        answer.brokers = [
+            metadata.MetadataResponseBroker(node_id=node, host=host, port=port)
+            for node, (host, port) in self._endpoints()
+        ]
+        answer.controller_id = self._cluster.up[0]
+        return self._topics(exchange, answer)
+
+    def _endpoints(self) -> Iterator[tuple[int, tuple[str, int]]]:
+        return ((node, self._cluster.address(node)) for node in self._cluster.up)
+
+    def _topics(self, _: Exchange, answer: Answer) -> Answer:
+        """Leaders and replicas; the rows of the answer are shared with others."""
+        by_name = self._cluster.server.topics.catalog.by_name
+        for each in answer.topics:
+            topic = by_name.get(each.name) if each.error_code == ErrorCode.NONE else None
+            if topic is not None:  # else it was deleted meanwhile
+                each.partitions = [self._led(topic, row) for row in each.partitions]
+        return answer
+
+    def _led(self, topic: Topic, row: Row) -> Row:
+        cluster, row = self._cluster, copy(row)
+        row.leader_id, moves = cluster.leader(topic, row.partition_index)
+        row.leader_epoch += moves
+        row.replica_nodes = cluster.replicas(row.partition_index)
+        row.isr_nodes = [node for node in row.replica_nodes if node in cluster.up]
+        row.offline_replicas = [node for node in row.replica_nodes if node not in cluster.up]
+        return row
+
+    def _describe_cluster(self, _: Exchange, answer: Answer) -> Answer:
+        if answer.error_code == ErrorCode.NONE:
+            answer.controller_id = self._cluster.up[0]
+            answer.brokers = [
+                describe_cluster.DescribeClusterBroker(broker_id=node, host=host, port=port)
+                for node, (host, port) in self._endpoints()
+            ]
+        return answer
+
+    def _create_topics(self, exchange: Exchange, proceed: Proceed) -> None:
+        """The server itself knows one replica: every node has all that it has."""
+        size = self._cluster.size
+        exchange.request = request = copy(exchange.request)
+        request.topics = [copy(each) for each in request.topics]
+        for each in request.topics:
+            if 1 <= each.replication_factor <= size:
+                each.replication_factor = 1
+            each.assignments = self._assigned(each.assignments)
+
+        def change(answer: Answer) -> Answer:
+            for each in answer.topics:
+                if each.error_code == ErrorCode.NONE and each.replication_factor > 0:
+                    each.replication_factor = size
+                elif each.error_message:
+                    registered = f"only {size} broker(s)"
+                    each.error_message = each.error_message.replace("only 1 broker(s)", registered)
+            return answer
+
+        exchange.on_answer(change)
+        proceed()
+
+    def _create_partitions(self, exchange: Exchange, proceed: Proceed) -> None:
+        exchange.request = request = copy(exchange.request)
+        request.topics = [copy(each) for each in request.topics]
+        for each in request.topics:
+            each.assignments = self._assigned(each.assignments)
+        proceed()
+
+    def _assigned(self, assignments: Sequence[Row] | None) -> list[Row] | None:
+        """The same on the one node that the server knows, where the nodes exist."""
+        if assignments is None:
+            return None
+        nodes = range(self._cluster.size)
+        mapped = [copy(each) for each in assignments]
+        for each in mapped:
+            ids = each.broker_ids
+            if ids and len({*ids}) == len(ids) and all(node in nodes for node in ids):
+                each.broker_ids = [0]
+        return mapped

@@ -1,0 +1,283 @@
+"""What a request names, as a tree; entries can be taken out of the request and get an answer of
+their own, while the server handles the others.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import layout_of
+from groupkeeper.protocol.messages.find_coordinator import KEY_TYPE_GROUP
+from groupkeeper.testing.levels import Kind, Level, Named, answer_levels_of, levels_of, named
+
+TopicsById = Mapping[bytes, Any]
+"""Has the topics' names. Any: topics of the server, or of a test."""
+
+KINDS: Final = frozenset(Kind)
+
+_NO_VALUE: Final = frozenset(
+    "base_offset committed_offset high_watermark low_watermark node_id port producer_id "
+    "producer_epoch end_offset leader_id".split()
+)
+"""Fields that are -1 in Kafka's answers with an error."""
+
+
+class Wanted(NamedTuple):
+    """What an entry has to name; None: anything."""
+
+    group: str | None = None
+    topic: str | None = None
+    partition: int | None = None
+    member: str | None = None
+    """A member id, or an instance id."""
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        """Of what is not None."""
+        return frozenset(kind for kind in Kind if getattr(self, kind.value) is not None)
+
+    def fits(self, entry: Named, not_named: frozenset[Kind]) -> bool:
+        """Whether it names that. Of the kinds `not_named` it concerns all."""
+        for kind in self.kinds:
+            value, wanted = getattr(entry, kind.value), getattr(self, kind.value)
+            if value is None:
+                if kind not in not_named:
+                    return False
+            elif not (wanted in value if kind is Kind.MEMBER else wanted == value):
+                return False
+        return True
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """An item of a request. Any: a message of any class, or an id."""
+
+    item: Any
+    names: Named
+    below: list["Entry"] | None
+    """The items in it; None: it has none, or asks for all."""
+    not_named: frozenset[Kind]
+    """What it concerns without naming it, as a request for all topics does."""
+
+
+# From a level of the answer, what is named and where, to a row; None: no row.
+Make = Callable[[Level, Named, Any], Any]
+
+
+def entries_of(request: Any, version: int, topics_by_id: TopicsById) -> Entry:
+    """The request as a tree."""
+    cls: type = type(request)
+    levels = levels_of(cls, version)
+    named_above = frozenset(kind for level in levels for kind in level.kinds.values())
+    only_answered = frozenset(
+        kind
+        for level in answer_levels_of(cls, version)
+        for kind in level.kinds.values()
+        if kind not in named_above
+    )
+
+    def entry(item: Any, depth: int, around: Named) -> Entry:
+        names = named(item, levels[depth], around, topics_by_id)
+        if getattr(request, "key_type", KEY_TYPE_GROUP) != KEY_TYPE_GROUP:
+            names = Named()
+        if depth + 1 == len(levels):
+            return Entry(item, names, None, only_answered)
+        items = _items(request, version, item, levels[depth + 1])
+        if items is None:
+            deeper = (kind for level in levels[depth + 1 :] for kind in level.kinds.values())
+            return Entry(item, names, None, only_answered | frozenset(deeper))
+        below = [entry(each, depth + 1, names) for each in items]
+        return Entry(item, names, below, only_answered if below else frozenset())
+
+    return entry(request, 0, Named())
+
+
+def _items(request: Any, version: int, item: Any, level: Level) -> Iterable[Any] | None:
+    assert level.array is not None, "below the request"
+    items: Iterable[Any] | None = getattr(item, level.array)
+    is_metadata = layout_of(type(request)).key == ApiKey.METADATA
+    return None if is_metadata and version == 0 and not items else items
+
+
+def matches(entry: Entry, wanted: Wanted) -> bool:
+    """Whether anything in it is wanted."""
+    if entry.below:
+        return any(matches(each, wanted) for each in entry.below)
+    return wanted.fits(entry.names, entry.not_named)
+
+
+class Split:
+    """A request of which the wanted entries get an answer of their own."""
+
+    def __init__(
+        self, root: Entry, version: int, wanted: Wanted, topics_by_id: TopicsById, *, top: bool
+    ) -> None:
+        """`top`: the whole answer may have the error, if nothing in particular is wanted."""
+        self._root, self._wanted, self._topics_by_id = root, wanted, topics_by_id
+        cls: type = type(root.item)
+        self._asked = levels_of(cls, version)
+        self._levels = answer_levels_of(cls, version)
+        self._depth = self._choose_depth(top)
+        self._deepest = min(self._depth, len(self._asked) - 1)
+        deeper = self._depth > self._deepest
+        nameless = not any(level.kinds for level in self._levels[1 : self._depth + 1])
+        self._chosen: set[Entry] = set()
+        self.concerns_all = self._depth > 0 and (deeper or nameless)
+        """Rows of the answer are concerned whose entries the request does not name."""
+        if not self.concerns_all:
+            self._choose(root, 0)
+
+    def _choose_depth(self, top: bool) -> int:
+        first = 0
+        for kind in self._wanted.kinds:
+            at = [
+                depth
+                for levels in (self._asked, self._levels)
+                for depth, level in enumerate(levels)
+                if kind in level.kinds.values()
+            ]
+            first = max(first, min(at, default=0))
+        depths = [at for at, level in enumerate(self._levels) if level.has_error]
+        fitting = [at for at in depths if at >= first and (at or top or len(depths) == 1)]
+        return fitting[0] if fitting else depths[-1]
+
+    def _choose(self, entry: Entry, depth: int) -> None:
+        if depth == self._deepest:
+            if matches(entry, self._wanted):
+                self._chosen.add(entry)
+        elif entry.below is None:
+            self.concerns_all |= matches(entry, self._wanted)
+        else:
+            for each in entry.below:
+                self._choose(each, depth + 1)
+
+    @property
+    def is_hit(self) -> bool:
+        """Whether any entry is concerned."""
+        return bool(self._chosen) or self.concerns_all
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the whole request has one answer of its own."""
+        return self._root in self._chosen
+
+    @property
+    def has_chosen(self) -> bool:
+        """Whether entries of the request are not handled."""
+        return bool(self._chosen)
+
+    # -- the request ---------------------------------------------------------------------------
+
+    def rest(self) -> Any | None:
+        """The request without the chosen entries; None if nothing is left of it."""
+        return self._without(self._root, 0) if self._chosen else self._root.item
+
+    def _without(self, entry: Entry, depth: int) -> Any | None:
+        if entry in self._chosen:
+            return None
+        if not entry.below or depth == self._deepest:
+            return entry.item
+        left = [self._without(each, depth + 1) for each in entry.below]
+        array = self._asked[depth + 1].array
+        assert array is not None, "below the request"
+        kept = [each for each in left if each is not None]
+        if not kept:
+            return None
+        item = copy(entry.item)
+        setattr(item, array, kept)
+        return item
+
+    # -- the answer ----------------------------------------------------------------------------
+
+    def merged(self, answer: Any | None, make: Make) -> Any:
+        """The answer to the rest (None: there was none) with the rows of the chosen entries, in the
+        order of the request.
+        """
+        if self.is_whole:
+            return make(self._levels[0], self._root.names, self._root.item)
+        if answer is None:
+            answer = blank(self._levels[0], self._root.names, self._root.item)
+        if self.concerns_all:
+            answer = self._overwritten(answer, 0, Named(), make)
+        return self._merged(self._root, answer, 0, make) if self._chosen else answer
+
+    def _merged(self, entry: Entry, row: Any, depth: int, make: Make) -> Any:
+        level = self._levels[depth + 1]
+        assert level.array is not None and entry.below is not None, "below the answer"
+        rows: dict[Any, deque[Any]] = defaultdict(deque)
+        for each in getattr(row, level.array) or ():
+            rows[self._key(each, level)].append(each)
+        merged = []
+        for each in entry.below:
+            found = rows[_key_of(each, level)]
+            if each in self._chosen:
+                made = make(level, each.names, each.item)
+                merged += [] if made is None else [made]
+            elif depth + 1 < self._deepest and self._has_chosen(each):
+                inner = found.popleft() if found else blank(level, each.names, each.item)
+                merged.append(self._merged(each, inner, depth + 1, make))
+            elif found:
+                merged.append(found.popleft())
+        row = copy(row)
+        # What is left over is that of a topic which was deleted meanwhile.
+        setattr(row, level.array, [*merged, *(each for some in rows.values() for each in some)])
+        return row
+
+    def _has_chosen(self, entry: Entry) -> bool:
+        return entry in self._chosen or any(map(self._has_chosen, entry.below or ()))
+
+    def _key(self, row: Any, level: Level) -> Any:
+        return _key_of(
+            Entry(row, named(row, level, Named(), self._topics_by_id), None, KINDS), level
+        )
+
+    def _overwritten(self, row: Any, depth: int, around: Named, make: Make) -> Any:
+        level = self._levels[depth]
+        names = named(row, level, around, self._topics_by_id)
+        if depth == self._depth:
+            answered = {kind for each in self._levels for kind in each.kinds.values()}
+            fits = self._wanted.fits(names, KINDS - answered)
+            return make(level, names, row) if fits else row
+        array = self._levels[depth + 1].array
+        assert array is not None, "below the answer"
+        rows = (
+            self._overwritten(each, depth + 1, names, make) for each in getattr(row, array) or ()
+        )
+        row = copy(row)
+        setattr(row, array, [each for each in rows if each is not None])
+        return row
+
+
+def _key_of(entry: Entry, level: Level) -> Any:
+    """What tells the rows of a level of the answer apart."""
+    if "resource_type" in level.fields:
+        return entry.item.resource_type, entry.item.resource_name
+    kinds = dict.fromkeys(level.kinds.values())
+    return tuple(getattr(entry.names, kind.value) for kind in kinds)
+
+
+def blank(level: Level, names: Named, source: Any) -> Any:
+    """A row of an answer that names the same as an item of the request, or as another row."""
+    assert level.cls is not None, "answers have no bare ids"
+    row = level.cls()
+    for name in level.fields & _NO_VALUE:
+        setattr(row, name, -1)
+    for name, kind in level.kinds.items():
+        if name in ("topic_id", "resource_name") or kind is Kind.MEMBER:
+            value = getattr(source, name, getattr(row, name))
+        else:
+            value = getattr(names, kind.value)
+            if kind is Kind.TOPIC and _is_unknown_id(source, value):
+                value = None
+        setattr(row, name, value)
+    if "resource_type" in level.fields:
+        row.resource_type = source.resource_type
+    return row
+
+
+def _is_unknown_id(source: Any, topic: str) -> bool:
+    topic_id: bytes = getattr(source, "topic_id", b"")
+    return any(topic_id) and topic_id.hex() == topic

@@ -1,0 +1,243 @@
+"""Effects that give what a request names an answer of its own: errors, stale or wrong contents.
+
+The answer has the form that Kafka gives it: the error stands where the API has one for what the
+rule names, the matched entries have no effect, and the others are handled.
+"""
+
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Self
+
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.find_coordinator import KEY_TYPE_GROUP
+from groupkeeper.protocol.messages.heartbeat import HeartbeatResponse
+from groupkeeper.testing.entries import Make, Split, blank
+from groupkeeper.testing.errors import WrongArgument
+from groupkeeper.testing.levels import Level, Named
+from groupkeeper.testing.rules import Effect, Ground, Hit, Rule
+from groupkeeper.testing.tap import Answer
+
+GROUP_APIS: Final = frozenset(
+    {
+        ApiKey.JOIN_GROUP,
+        ApiKey.SYNC_GROUP,
+        ApiKey.HEARTBEAT,
+        ApiKey.LEAVE_GROUP,
+        ApiKey.OFFSET_COMMIT,
+        ApiKey.OFFSET_FETCH,
+        ApiKey.OFFSET_DELETE,
+        ApiKey.DESCRIBE_GROUPS,
+        ApiKey.DELETE_GROUPS,
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+    }
+)
+"""What a group's coordinator answers."""
+
+_OF_THE_WHOLE: Final[Mapping[int, frozenset[ErrorCode]]] = {
+    ApiKey.FETCH: frozenset(
+        {
+            ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+            ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+            ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+        }
+    ),
+    ApiKey.METADATA: frozenset({ErrorCode.REBOOTSTRAP_REQUIRED}),
+}
+"""APIs with an error of the whole answer that is for these codes only: others are per row."""
+
+_MESSAGE: Final = "by a fault rule of the test"
+
+
+@dataclass(frozen=True, repr=False)
+class ErrorAnswer(Effect):
+    """An error for the request, or for the entries that the rule names."""
+
+    name = "error"
+    code: str
+
+    @property
+    def error_code(self) -> ErrorCode:
+        return ErrorCode[self.code]
+
+    def concerns(self, hit: Hit) -> bool:
+        return _split(hit, self.error_code).is_hit
+
+    def apply(self, hit: Hit) -> None:
+        answer_with_error(hit, self.error_code)
+
+
+def _split(hit: Hit, code: ErrorCode) -> Split:
+    top = hit.key not in _OF_THE_WHOLE or code in _OF_THE_WHOLE[hit.key]
+    return Split(hit.root, hit.version, hit.wanted, hit.bench.topics_by_id, top=top)
+
+
+def answer_with_error(hit: Hit, code: ErrorCode) -> None:
+    """Give the entries that the rule names an error."""
+
+    def make(level: Level, names: Named, source: Any) -> Any:
+        row = blank(level, names, source)
+        row.error_code = code
+        if "error_message" in level.fields:
+            row.error_message = _MESSAGE
+        return row
+
+    answer_with(hit, _split(hit, code), make)
+
+
+def answer_with(hit: Hit, split: Split, make: Make) -> None:
+    """Let the server handle what is left of the request, and add the rows for the rest."""
+    exchange, rest = hit.exchange, split.rest()
+    if rest is None and hit.key == ApiKey.METADATA and not split.is_whole:
+        # Brokers and controller are the server's. In version 0 no topics would be all of them.
+        rest = copy(exchange.request)
+        rest.topics = []
+        exchange.caller = replace(exchange.caller, api_version=max(hit.version, 1))
+    unanswered = hit.key == ApiKey.PRODUCE and not exchange.request.acks
+
+    def merged(answer: Answer) -> Answer:
+        hit.count()
+        if unanswered:  # As a Kafka broker, which has no other way to tell the producer.
+            exchange.call.sender.close()
+            return None
+        return split.merged(answer, make)
+
+    exchange.on_answer(merged)
+    if rest is None:
+        exchange.answer(None)
+        return
+    if hit.key == ApiKey.FETCH and split.has_chosen:  # an error is answered at once
+        rest = copy(rest)
+        rest.max_wait_ms = 0
+    exchange.request = rest
+    hit.proceed()
+
+
+@dataclass(frozen=True, repr=False)
+class Loading(Effect):
+    """The coordinator loads for so long, by the broker's clock."""
+
+    name = "loading"
+    seconds: float
+    until_ms: int = field(default=0, repr=False, compare=False)
+    apis = GROUP_APIS
+
+    def arm(self, rule: Rule, bench: Ground) -> Self:
+        return replace(self, until_ms=bench.time.now() + int(self.seconds * 1000))
+
+    def concerns(self, hit: Hit) -> bool:
+        return hit.bench.time.now() < self.until_ms
+
+    def apply(self, hit: Hit) -> None:
+        if hit.key == ApiKey.HEARTBEAT:  # as Kafka: nobody is to rejoin because of it
+            hit.count()
+            hit.exchange.answer(HeartbeatResponse())
+        else:
+            answer_with_error(hit, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+
+
+@dataclass(frozen=True, repr=False)
+class WrongCoordinator(Effect):
+    """FindCoordinator names another node, and this one is not the coordinator."""
+
+    name = "wrong_coordinator"
+    node_id: int | None = None
+    host: str | None = None
+    port: int | None = None
+    apis = GROUP_APIS | {ApiKey.FIND_COORDINATOR}
+
+    def concerns(self, hit: Hit) -> bool:
+        return bool(getattr(hit.exchange.request, "key_type", KEY_TYPE_GROUP) == KEY_TYPE_GROUP)
+
+    def apply(self, hit: Hit) -> None:
+        code = ErrorCode.NOT_COORDINATOR
+        if hit.key != ApiKey.FIND_COORDINATOR:
+            answer_with_error(hit, code)
+            return
+        cluster = hit.bench.cluster
+        own_host, own_port = cluster.address(cluster.up[0])
+        node_id = cluster.size if self.node_id is None else self.node_id
+
+        def make(level: Level, names: Named, source: Any) -> Any:
+            row = blank(level, names, source)
+            row.node_id = node_id
+            row.host = self.host or own_host
+            row.port = self.port or own_port
+            return row
+
+        answer_with(hit, _split(hit, code), make)
+
+
+@dataclass(frozen=True, repr=False)
+class StaleMetadata(Effect):
+    """Metadata of topics is as it was when the rule was made."""
+
+    name = "stale_metadata"
+    then: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    """Rows of the topics that there were, by name."""
+    apis = (ApiKey.METADATA,)
+
+    def arm(self, rule: Rule, bench: Ground) -> Self:
+        if rule.wanted.partition is not None:
+            raise WrongArgument("stale_metadata() is about whole topics: leave out partition=")
+        return type(self)({topic.name: topic for topic in bench.described_topics()})
+
+    def apply(self, hit: Hit) -> None:
+        split = _split(hit, ErrorCode.NONE)
+        wanted = hit.wanted.topic
+
+        def make(level: Level, names: Named, source: Any) -> Any:
+            row = self.then.get(names.topic or "")
+            if row is not None:
+                return row
+            if split.concerns_all:
+                return None
+            row = blank(level, names, source)
+            row.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            return row
+
+        def with_deleted(answer: Answer) -> Answer:
+            there = {topic.name for topic in answer.topics}
+            gone = [
+                row
+                for name, row in self.then.items()
+                if name not in there and wanted in (None, name)
+            ]
+            answer.topics = [*answer.topics, *gone]
+            return answer
+
+        if split.concerns_all:
+            hit.exchange.on_answer(with_deleted)
+        answer_with(hit, split, make)
+
+
+@dataclass(frozen=True, repr=False)
+class StaleGeneration(Effect):
+    """JoinGroup is answered with the generation before."""
+
+    name = "stale_generation"
+    apis = (ApiKey.JOIN_GROUP,)
+
+    def concerns(self, hit: Hit) -> bool:
+        """A first JoinGroup is answered with the member's id, and no generation (KIP-394)."""
+        request = hit.exchange.request
+        return bool(
+            request.member_id or request.group_instance_id or hit.version < _IDS_REQUIRED_SINCE
+        )
+
+    def apply(self, hit: Hit) -> None:
+        def make_stale(answer: Answer) -> Answer:
+            if answer.error_code:
+                return answer
+            hit.count()
+            answer = copy(answer)
+            answer.generation_id -= 1
+            return answer
+
+        hit.exchange.on_answer(make_stale)
+        hit.proceed()
+
+
+_IDS_REQUIRED_SINCE: Final = 4
+"""From this version of JoinGroup on, a member gets an id before it joins."""

@@ -1,0 +1,120 @@
+"""The fault rules of a broker, as a layer around the handlers.
+
+A request goes to the first rule that it matches, in the order in which the rules were made; what
+that rule passes on goes to the next ones.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
+from typing import Any
+
+from groupkeeper.coordinator.caller import Link
+from groupkeeper.testing.entries import Entry, Wanted, entries_of, matches
+from groupkeeper.testing.errors import WrongArgument
+from groupkeeper.testing.rules import Conditions, Effect, Ground, Hit, Rule, When, unknown
+from groupkeeper.testing.tap import Exchange
+
+
+# Any: values of arguments.
+def _part(when: When, names: Iterable[str]) -> dict[str, Any]:
+    return {name: value for name, value in when.items() if name in set(names)}
+
+
+class Faults(Collection[Rule]):
+    """The rules of a broker, in order."""
+
+    def __init__(self, bench: Ground) -> None:
+        self._bench = bench
+        self._rules: tuple[Rule, ...] = ()
+        self._missed: tuple[Rule, ...] = ()
+        """Removed rules that never fired."""
+        self._muted: dict[Link, float] = {}
+        """Connections of which no request is handled until a time of the loop."""
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    def __iter__(self) -> Iterator[Rule]:
+        return iter(self._rules)
+
+    def __contains__(self, rule: object) -> bool:
+        return rule in self._rules
+
+    def __repr__(self) -> str:
+        return f"[{', '.join(map(repr, self._rules))}]"
+
+    def add(self, effect: Effect, when: When) -> Rule:
+        """Make a rule. Raises WrongArgument, and BrokerDown if the effect needs a broker."""
+        if not isinstance(effect, Effect):
+            raise WrongArgument(f"{effect!r} is no effect: call one of groupkeeper.testing.effects")
+        for name in when:
+            if name not in When.__annotations__:
+                raise WrongArgument(unknown("argument of fault()", name, When.__annotations__))
+        wanted = Wanted(**_part(when, Wanted._fields))
+        return self._add(effect, wanted, Conditions(**_part(when, Conditions.__slots__)))
+
+    def _add(self, effect: Effect, wanted: Wanted, when: Conditions) -> Rule:
+        rule = Rule(effect, wanted, when, self._bench)
+        rule.effect = effect.arm(rule, self._bench)
+        self._rules += (rule,)
+        return rule
+
+    def remove(self, rule: Rule) -> None:
+        """See `Rule.remove`."""
+        if rule in self._rules:
+            self._rules = tuple(each for each in self._rules if each is not rule)
+            if not rule.hits and not rule.may_miss:
+                self._missed += (rule,)
+            rule.effect.disarm(self._bench)
+
+    def forget(self, rule: Rule) -> None:
+        """Do not check it at the end: it was checked."""
+        self._missed = tuple(each for each in self._missed if each is not rule)
+
+    def clear(self) -> None:
+        """Remove all rules, and forget them."""
+        for rule in self._rules:
+            self.remove(rule)
+        self._missed = ()
+
+    def check(self) -> None:
+        """Raises RuleNeverFired for the first rule, removed or not, that never fired and had to."""
+        for rule in (*self._missed, *self._rules):
+            rule.check()
+
+    # -- on the broker's loop ------------------------------------------------------------------
+
+    def take(self, exchange: Exchange, proceed: Callable[[], None]) -> None:
+        """See `Layer.take`."""
+        until = self._muted.pop(exchange.caller.peer.link, None) if self._muted else None
+        if until is None:
+            self._take(exchange, proceed, self._rules)
+        else:
+            loop = asyncio.get_running_loop()
+            loop.call_at(until, self._take, exchange, proceed, self._rules)
+
+    def mute(self, link: Link, seconds: float) -> None:
+        """Handle the next request of a connection only after so long."""
+        self._muted = {each: until for each, until in self._muted.items() if not each.closed}
+        self._muted[link] = asyncio.get_running_loop().time() + seconds
+
+    def _take(
+        self, exchange: Exchange, proceed: Callable[[], None], rules: tuple[Rule, ...]
+    ) -> None:
+        root: Entry | None = None
+        for at, rule in enumerate(rules):
+            if not rule.may_fire(exchange):
+                continue
+            if root is None:
+                topics = self._bench.topics_by_id
+                root = entries_of(exchange.request, exchange.caller.api_version, topics)
+            if not matches(root, rule.wanted):
+                continue
+            later = rules[at + 1 :]
+            then = partial(self._take, exchange, proceed, later)
+            hit = Hit(exchange, then, root, rule, self._bench)
+            if rule.effect.concerns(hit) and rule.fires():
+                rule.effect.apply(hit)
+                return
+        proceed()

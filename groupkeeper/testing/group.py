@@ -1,0 +1,243 @@
+"""A group of a test broker, to look at and to wait for: `Group` to call, `AsyncGroup` to await."""
+
+from asyncio import to_thread
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Final, Self, Unpack
+
+from groupkeeper.testing import effects, group_control
+from groupkeeper.testing.errors import BrokerDown
+from groupkeeper.testing.rules import Rule, When
+from groupkeeper.testing.views import GroupNow, MemberNow, Place, Round, Sights
+from groupkeeper.testing.waiting import Conditions, Wait, Waits, Wanted
+
+TIMEOUT_S: Final = 5.0
+"""How long to wait unless a test says otherwise, in seconds of the machine's clock."""
+
+
+class GroupView:
+    """What a group is now. Each attribute asks the broker, which takes a part of a millisecond;
+    `now` has all of one moment.
+    """
+
+    def __init__(self, sights: Sights, waits: Waits, group_id: str) -> None:
+        self._sights = sights
+        self._waits = waits
+        self.id = group_id
+
+    @property
+    def now(self) -> GroupNow:
+        """State, members, offsets, lag and rounds of one moment. Raises BrokerDown, as all here."""
+        return self._sights.now(self.id)
+
+    @property
+    def exists(self) -> bool:
+        """Whether the broker knows the group."""
+        return self.now.exists
+
+    @property
+    def state(self) -> str:
+        """Stable, PreparingRebalance, CompletingRebalance, Empty, or Dead if it does not exist."""
+        return self.now.state
+
+    @property
+    def generation(self) -> int:
+        """-1 if the group does not exist."""
+        return self.now.generation
+
+    @property
+    def members(self) -> tuple[MemberNow, ...]:
+        """With their instance ids and partitions, in the order in which they joined."""
+        return self.now.members
+
+    @property
+    def assigned(self) -> dict[str, list[int]]:
+        """The partitions of all members, by topic; empty unless the group is Stable."""
+        return self.now.assigned
+
+    @property
+    def committed(self) -> Mapping[Place, int]:
+        """Committed offsets, by topic and partition."""
+        return self.now.committed
+
+    @property
+    def lag(self) -> int | None:
+        """Records left to read in all partitions that are assigned or committed; None if there is
+        no such partition.
+        """
+        return self.now.lag
+
+    @property
+    def lags(self) -> Mapping[Place, int]:
+        """The same for each partition."""
+        return self.now.lags
+
+    @property
+    def rounds(self) -> tuple[Round, ...]:
+        """Rebalances since the broker's start or reset, the oldest first; the last one may be under
+        way.
+        """
+        return self.now.rounds
+
+    def member(self, name: str) -> MemberNow:
+        """The member with this instance id, client id or member id. Raises LookupError."""
+        members = self.members
+        for each in members:
+            if each.is_called(name):
+                return each
+        names = ", ".join(repr(each.name) for each in members) or "none"
+        raise LookupError(f"group '{self.id}' has no member {name!r}; there are: {names}")
+
+    # -- faults: rules for this group, see `Broker.fault` -----------------------------------------
+
+    def hold_joins(self) -> Rule:
+        """Keep its JoinGroups until the rule is removed: no rebalance completes.
+
+        with group.hold_joins():
+            restart(consumer)
+        """
+        return self._fault(effects.hold_joins(), {})
+
+    def lose_plan(self) -> Rule:
+        """Lose the next SyncGroup with which its leader sends the assignments."""
+        return self._fault(effects.lose_plan(), {"times": 1})
+
+    def stale_generation(self) -> Rule:
+        """Answer its next JoinGroup with the generation before: that member's next request is
+        refused with ILLEGAL_GENERATION.
+        """
+        return self._fault(effects.stale_generation(), {"times": 1})
+
+    def _fault(self, effect: effects.Effect, when: When) -> Rule:
+        return self._sights.lives.faults.add(effect, {**when, "group": self.id})
+
+    def timeline(self) -> str:
+        """What happened to the group and why, and what it does now; see `Broker.timeline`."""
+        return self._sights.timeline(self.id)
+
+    def __repr__(self) -> str:
+        try:
+            return repr(self.now)
+        except BrokerDown as down:
+            return f"<group {self.id!r}: {down}>"
+
+
+class Group(GroupView):
+    """A group, for calls."""
+
+    def wait_until(self, *, timeout: float = TIMEOUT_S, **wanted: Unpack[Conditions]) -> GroupNow:
+        """Wait until the group is as wanted, and return it as it was then.
+
+            group.wait_until(stable=True, members=3)
+
+        What can be wanted, at least one and all at one moment, is in `Conditions`. `timeout` is in
+        seconds of the machine's clock. The broker may crash and restart meanwhile.
+        Raises WaitTimedOut, an AssertionError that says what is not so and what the group does.
+        """
+        return Wait(self._sights, self._waits, self.id, Wanted(wanted)).wait(timeout)
+
+    def no_rebalance(self) -> "NoRebalance":
+        """Fail if a rebalance begins within a with statement, and say why it did.
+
+            with group.no_rebalance():
+                restart(consumer)
+                group.wait_until(committed={("orders", 0): 5})
+
+        Wait for the effect within the statement: what begins after it does not count. Raises
+        AssertionError, unless the statement raises.
+        """
+        return NoRebalance(self._sights, self.id)
+
+    def expire(self, member: str) -> None:
+        """End the session of a member now (all with that member, instance or client id), as if
+        nothing had been heard of it for its session timeout: the same cause and numbers. A client
+        that runs is answered UNKNOWN_MEMBER_ID, and joins anew.
+
+        Raises RequestFailed, also while its JoinGroup or SyncGroup waits, and BrokerDown.
+        """
+        group_control.expire(self._sights.lives, self.id, member)
+
+    def fence(self, instance_id: str) -> str:
+        """Let another process join with an instance id, and end without a word: the client that
+        had it is answered FENCED_INSTANCE_ID. No rebalance follows, as the other process keeps
+        the partitions, until its session ends (`Broker.advance`), or a client joins with the
+        instance id. Returns the other process's member id.
+
+        Raises RequestFailed, also unless the group is Stable, and BrokerDown.
+        """
+        return group_control.fence(self._sights.lives, self.id, instance_id)
+
+    def rebalance(self, reason: str | None = None) -> None:
+        """Force a rebalance, with the cause `operator` and this reason.
+
+        Raises RequestFailed if the group has no members, and BrokerDown.
+        """
+        group_control.rebalance(self._sights.lives, self.id, reason)
+
+
+class AsyncGroup(GroupView):
+    """A group, for coroutines: what waits is awaited, looking is not."""
+
+    async def wait_until(
+        self,
+        *,
+        timeout: float = TIMEOUT_S,  # noqa: ASYNC109  # says what is not so
+        **wanted: Unpack[Conditions],
+    ) -> GroupNow:
+        """See `Group.wait_until`."""
+        return await Wait(self._sights, self._waits, self.id, Wanted(wanted)).wait_async(timeout)
+
+    def no_rebalance(self) -> "NoRebalance":
+        """See `Group.no_rebalance`; `with` and `async with` do the same."""
+        return NoRebalance(self._sights, self.id)
+
+    async def expire(self, member: str) -> None:
+        """See `Group.expire`."""
+        await to_thread(group_control.expire, self._sights.lives, self.id, member)
+
+    async def fence(self, instance_id: str) -> str:
+        """See `Group.fence`."""
+        return await to_thread(group_control.fence, self._sights.lives, self.id, instance_id)
+
+    async def rebalance(self, reason: str | None = None) -> None:
+        """See `Group.rebalance`."""
+        await to_thread(group_control.rebalance, self._sights.lives, self.id, reason)
+
+
+class NoRebalance:
+    """See `Group.no_rebalance`."""
+
+    def __init__(self, sights: Sights, group: str) -> None:
+        self._sights = sights
+        self._group = group
+        self._began = 0
+
+    def __enter__(self) -> Self:
+        self._began = self._sights.rounds(self._group)[1]
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            return
+        rounds, began = self._sights.rounds(self._group)
+        new = rounds[max(0, len(rounds) - (began - self._began)) :]
+        if new:
+            causes = ", ".join(each.cause for each in new)
+            told = "\n  ".join(each.text for each in new)
+            raise AssertionError(f"group '{self._group}' rebalanced: {causes}\n  {told}")
+
+    async def __aenter__(self) -> Self:
+        return self.__enter__()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.__exit__(kind, error, trace)

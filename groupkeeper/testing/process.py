@@ -1,0 +1,127 @@
+"""`groupkeeper serve --control`: a test broker as a process of its own, with an HTTP port on which
+programs in any language do with it what tests in Python do.
+
+The broker runs on a thread, as in a test. The control port is on the main thread: it goes on while
+the broker is crashed and started again. The HTTP port of `--http` is the broker's own and ends and
+begins with it.
+"""
+
+import asyncio
+import signal
+from dataclasses import replace
+
+from groupkeeper.observe import logs
+from groupkeeper.observe.http_server import HttpServer
+from groupkeeper.observe.log_writer import Line
+from groupkeeper.server.descriptors import raise_limit
+from groupkeeper.server.http_port import HttpPort
+from groupkeeper.server.main import WRONG_CALL, after_ready, exit_with, warn_of_open_ports
+from groupkeeper.settings.options import Address, ServeOptions, format_address
+from groupkeeper.storage.errors import StorageError
+from groupkeeper.testing.bench import Bench
+from groupkeeper.testing.control import PREFIX, Control
+from groupkeeper.testing.control_parts import ServedBroker
+from groupkeeper.testing.errors import BrokerDown, RequestFailed, WrongArgument
+
+_log = logs.Logger("control")
+
+
+def run(
+    options: ServeOptions, control: Address, brokers: int = 1, as_version: str | None = None
+) -> int:
+    """Serve until SIGTERM or SIGINT. Returns the exit code; an error is one line on stderr."""
+    logs.configure()
+    raise_limit()
+    try:
+        return asyncio.run(_serve(options, control, brokers, as_version))
+    except (StorageError, OSError) as error:
+        return exit_with(str(error))
+    except (RequestFailed, WrongArgument) as error:
+        return exit_with(str(error), WRONG_CALL)
+
+
+async def _serve(
+    options: ServeOptions, control: Address, brokers: int, as_version: str | None
+) -> int:
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+    bench = ServedBench(options, brokers, as_version)
+    bench.start()
+    api = Control(ServedBroker(bench))
+    try:
+        http = HttpServer({}, apis={PREFIX: api.answer})
+        at = await http.start(control)
+    except OSError:
+        bench.stop()
+        raise
+    print(  # noqa: T201  # the ready line is an interface: see `server.main`
+        f"groupkeeper ready kafka={bench.bootstrap_servers} http={bench.http_at} "
+        f"control={format_address(at)} node={options.node_id} data={options.data_dir}",
+        flush=True,
+    )
+    after_ready(options)
+    await warn_of_open_ports(options)
+    await stopped.wait()
+    _log.info("stopping")
+    await http.close()
+    await api.close()
+    await asyncio.to_thread(bench.stop)
+    return 0
+
+
+class ServedBench(Bench):
+    """A test broker with the options of `groupkeeper serve`, which has an HTTP port and writes its
+    log lines to standard error.
+    """
+
+    def __init__(self, options: ServeOptions, brokers: int, as_version: str | None) -> None:
+        """Raises RequestFailed."""
+        data = None if options.memory else options.data_dir
+        super().__init__(
+            options.topics, options.settings, data, brokers, as_version, options.listeners
+        )
+        self._given = options
+        self._http_at = options.http
+        self._http: HttpPort | None = None
+
+    @property
+    def http_at(self) -> str:
+        """The address of the HTTP port, or `off`."""
+        return "off" if self._http_at is None else format_address(self._http_at)
+
+    def _options(self) -> ServeOptions:
+        return replace(self._given, listeners=tuple(self.cluster.listeners), dev=True)
+
+    def _keep(self, line: Line) -> None:
+        super()._keep(line)
+        logs.pass_on(line)
+
+    def start(self) -> None:
+        self._close()  # if a fault has crashed the broker
+        super().start()
+        self.run(self._open)
+
+    async def _open(self) -> None:
+        await self.server.log_findings()
+        if self._http_at is not None:
+            self._http = HttpPort(self.server)
+            self._http_at = await self._http.start(self._http_at)
+
+    def _close(self) -> None:
+        http, self._http = self._http, None
+        if http is not None:
+            try:
+                self.run(http.close)
+            except BrokerDown:
+                self._bury()
+                http.abandon()
+
+    def stop(self) -> None:
+        self._close()
+        super().stop()
+
+    def crash(self) -> None:
+        self._close()
+        super().crash()

@@ -1,0 +1,345 @@
+"""Rules of a test: which requests a fault happens to, and how often it did."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from random import Random
+from types import TracebackType
+from typing import Any, ClassVar, Final, Protocol, Self, TypedDict
+
+from groupkeeper.coordinator.caller import Link
+from groupkeeper.protocol.registry import APIS
+from groupkeeper.testing.clock import Time
+from groupkeeper.testing.cluster import Cluster
+from groupkeeper.testing.entries import Entry, TopicsById, Wanted
+from groupkeeper.testing.errors import RuleNeverFired, WrongArgument
+from groupkeeper.testing.levels import Kind, answer_levels_of, levels_of
+from groupkeeper.testing.tap import Exchange
+
+API_NAMES: Final[Mapping[str, int]] = {api.name: key for key, api in APIS.items()}
+
+WAIT_S: Final = 5.0
+"""How long `Rule.wait` waits unless told otherwise."""
+
+
+class RuleList(Protocol):
+    """The rules of a broker."""
+
+    def remove(self, rule: "Rule") -> None:
+        """See `Rule.remove`."""
+
+    def forget(self, rule: "Rule") -> None:
+        """Do not check it at the end: it was checked."""
+
+    def mute(self, link: Link, seconds: float) -> None:
+        """Handle the next request of a connection only after so long."""
+
+
+class Ground(Protocol):
+    """What rules and effects use of their broker."""
+
+    disk_full: tuple[Callable[[], None], ...]
+    """Told about calls that fail because the disk is full; empty: it is not."""
+
+    @property
+    def faults(self) -> RuleList: ...
+    @property
+    def time(self) -> Time: ...
+    @property
+    def cluster(self) -> Cluster: ...
+    @property
+    def topics_by_id(self) -> TopicsById: ...
+
+    # Any: rows of topics in a Metadata response.
+    def described_topics(self) -> list[Any]:
+        """All topics as they are now. Waits; not on the broker's loop. Raises BrokerDown."""
+
+    def crash_here(self) -> None:
+        """End as by `kill -9`; on the broker's loop."""
+
+
+@dataclass(slots=True, eq=False)
+class Hit:
+    """A request that a rule has matched."""
+
+    exchange: Exchange
+    proceed: Callable[[], None]
+    """Passes the exchange on to later rules, and to the server."""
+    root: Entry
+    rule: "Rule"
+    bench: Ground
+
+    @property
+    def key(self) -> int:
+        """Of the API."""
+        return self.exchange.key
+
+    @property
+    def version(self) -> int:
+        return self.exchange.caller.api_version
+
+    @property
+    def wanted(self) -> Wanted:
+        return self.rule.wanted
+
+    def count(self) -> None:
+        """Count that the fault has happened."""
+        self.rule.hit()
+
+
+@dataclass(frozen=True, repr=False)
+class Effect:
+    """What happens to the requests that match a rule; made by the functions of `effects.py`."""
+
+    apis: ClassVar[Collection[int] | None] = None
+    """Keys of the APIs that it can happen to; None: all. Empty: it happens to no request."""
+    name: ClassVar[str] = ""
+    """The function that makes it."""
+
+    def __repr__(self) -> str:
+        """As it was made."""
+        given = ((each, getattr(self, each.name)) for each in fields(self) if each.repr)
+        words = (f"{each.name}={value!r}" for each, value in given if value != each.default)
+        return f"{self.name}({', '.join(words)})"
+
+    def arm(self, rule: "Rule", bench: Ground) -> Self:
+        """The rule is made; returns the effect with the state that it has in this rule. On the
+        caller's thread; may wait for the broker. Raises WrongArgument and BrokerDown.
+        """
+        return self
+
+    def disarm(self, bench: Ground) -> None:
+        """The rule is removed. On the caller's thread."""
+
+    def concerns(self, hit: Hit) -> bool:
+        """Whether there is anything for it to do. On the broker's loop."""
+        return True
+
+    def apply(self, hit: Hit) -> None:
+        """Do it: call `hit.proceed` or not, answer, or close; and `hit.count` when it happens,
+        before a client can see it. On the broker's loop.
+        """
+        raise NotImplementedError
+
+
+class When(TypedDict, total=False):
+    """What `Broker.fault` takes beside the effect."""
+
+    api: str | Iterable[str]
+    """Names of APIs, such as "OffsetCommit"."""
+    versions: tuple[int, int]
+    """First and last version of the requests."""
+    group: str
+    topic: str
+    partition: int
+    member: str
+    """Member id or instance id."""
+    client_id: str
+    nth: int
+    """The first of the matching requests that it happens to, from 1 on."""
+    times: int
+    """How often it happens at most; 1 if `nth` is given, else without limit."""
+    probability: float
+    seed: int
+    """Of `probability`: the same requests give the same hits."""
+    may_miss: bool
+    """It is no error if it never fires."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """The part of `When` that is not about what a request names."""
+
+    api: str | Iterable[str] | None = None
+    versions: tuple[int, int] | None = None
+    client_id: str | None = None
+    nth: int | None = None
+    times: int | None = None
+    probability: float | None = None
+    seed: int = 0
+    may_miss: bool = False
+
+
+class Rule:
+    """A fault, and the requests that it happens to; made by `Broker.fault`.
+
+    As a context manager it is removed at the end, which raises RuleNeverFired if it never fired.
+    """
+
+    def __init__(self, effect: Effect, wanted: Wanted, when: Conditions, bench: Ground) -> None:
+        """Raises WrongArgument."""
+        self.effect, self.wanted, self._when = effect, wanted, when
+        self.may_miss = when.may_miss
+        self._bench = bench
+        self._keys = _keys_of(effect, wanted, when)
+        self._random = Random(when.seed)  # noqa: S311  # the same in every run
+        self._most = 1 if when.nth is not None and when.times is None else when.times
+        self._matched = self._begun = self._hits = 0
+        self._changed = threading.Condition()
+        self._waiting: list[tuple[int, Future[None]]] = []
+
+    def __repr__(self) -> str:
+        given = {name: getattr(self.wanted, name) for name in self.wanted._fields}
+        given |= {name: getattr(self._when, name) for name in Conditions.__slots__}
+        unless = Conditions()
+        words = [
+            f"{name}={value!r}"
+            for name, value in given.items()
+            if value is not None and value != getattr(unless, name, None)
+        ]
+        return f"fault({', '.join([repr(self.effect), *words])})"
+
+    @property
+    def hits(self) -> int:
+        """How often the fault has happened. What happens to an answer counts when that is there."""
+        return self._hits
+
+    def wait(self, hits: int = 1, timeout: float = WAIT_S) -> None:
+        """Wait until it has fired so often, in all. Raises TimeoutError after `timeout` seconds."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._hits >= hits, timeout):
+                raise TimeoutError(self._late(hits, timeout))
+
+    async def fired(self, hits: int = 1, timeout: float = WAIT_S) -> None:  # noqa: ASYNC109
+        """As `wait`, for coroutines."""
+        reached: Future[None] = Future()
+        with self._changed:
+            if self._hits >= hits:
+                return
+            self._waiting.append((hits, reached))
+        try:
+            await asyncio.wait_for(asyncio.wrap_future(reached), timeout)
+        except TimeoutError:
+            raise TimeoutError(self._late(hits, timeout)) from None
+
+    def _late(self, hits: int, timeout: float) -> str:
+        return f"{self!r} fired {self._hits} times in {timeout} s, not {hits}; {self._seen()}"
+
+    def _seen(self) -> str:
+        return f"{self._matched} requests matched"
+
+    def remove(self) -> None:
+        """Let it do nothing any more; no error if it was removed before."""
+        self._bench.faults.remove(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.remove()
+        self._bench.faults.forget(self)
+        if kind is None:
+            self.check()
+
+    def check(self) -> None:
+        """Raises RuleNeverFired if it never fired, and that was not allowed."""
+        if not self._hits and not self.may_miss:
+            raise RuleNeverFired(
+                f"{self!r} never fired ({self._seen()}); may_miss=True would allow that"
+            )
+
+    # -- on the broker's threads ---------------------------------------------------------------
+
+    def may_fire(self, exchange: Exchange) -> bool:
+        """Whether the exchange is of the API, version and client, and the rule is not used up."""
+        when, version = self._when, exchange.caller.api_version
+        return (
+            exchange.key in self._keys
+            and (when.versions is None or when.versions[0] <= version <= when.versions[1])
+            and (when.client_id is None or when.client_id == exchange.caller.peer.client_id)
+            and (self._most is None or self._begun < self._most)
+        )
+
+    def fires(self) -> bool:
+        """Count a request that matches; whether it is one that the fault is to happen to."""
+        self._matched += 1
+        if self._when.nth is not None and self._matched < self._when.nth:
+            return False
+        probability = self._when.probability
+        if probability is not None and self._random.random() >= probability:
+            return False
+        self._begun += 1
+        return True
+
+    def hit(self) -> None:
+        """Count that it fired."""
+        with self._changed:
+            self._hits += 1
+            self._changed.notify_all()
+            reached = [future for hits, future in self._waiting if hits <= self._hits]
+            self._waiting = [each for each in self._waiting if each[0] > self._hits]
+        for future in reached:
+            if future.set_running_or_notify_cancel():
+                future.set_result(None)
+
+
+def _keys_of(effect: Effect, wanted: Wanted, when: Conditions) -> frozenset[int]:
+    """The APIs that the rule is about. Raises WrongArgument."""
+    _check(when)
+    possible = frozenset(APIS) if effect.apis is None else frozenset(effect.apis)
+    if not possible:
+        if when != Conditions(may_miss=when.may_miss) or wanted.kinds:
+            raise WrongArgument(f"{effect!r} happens to no request: leave out all conditions")
+        return possible
+    names = [when.api] if isinstance(when.api, str) else when.api
+    keys = possible if names is None else frozenset(map(key_of_api, names))
+    if not keys <= possible:
+        other = ", ".join(APIS[key].name for key in sorted(keys - possible))
+        known = ", ".join(APIS[key].name for key in sorted(possible))
+        raise WrongArgument(f"{effect!r} happens to {known}, not to {other}")
+    for kind in wanted.kinds:
+        with_it = frozenset(key for key in keys if kind in _kinds_of(key))
+        if not with_it or (names is not None and with_it != keys):
+            other = ", ".join(APIS[key].name for key in sorted(keys - with_it))
+            raise WrongArgument(f"{other} names no {kind.value}: leave out {kind.value}=")
+        keys = with_it
+    return keys
+
+
+def _check(when: Conditions) -> None:
+    if when.probability is not None and not 0 <= when.probability <= 1:
+        raise WrongArgument(f"probability={when.probability} is not between 0 and 1")
+    for name in ("nth", "times"):
+        value = getattr(when, name)
+        if value is not None and value < 1:
+            raise WrongArgument(f"{name}={value}: counts from 1")
+    versions = when.versions
+    if versions is not None and versions[0] > versions[1]:
+        raise WrongArgument(f"versions={when.versions}: give the first and the last version")
+
+
+def key_of_api(name: str) -> int:
+    """The key of an API. Raises WrongArgument."""
+    if name in API_NAMES:
+        return API_NAMES[name]
+    raise WrongArgument(unknown("API", name, API_NAMES))
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> str:
+    """That there is no such name, and the closest one of those that there are."""
+    by_small = {each.lower(): each for each in known}
+    close = get_close_matches(name.lower(), by_small, 1)
+    advice = f"did you mean {by_small[close[0]]!r}?" if close else f"known are {', '.join(known)}"
+    return f"{name!r}: no such {what}; {advice}"
+
+
+def _kinds_of(key: int) -> frozenset[Kind]:
+    api = APIS[key]
+    return frozenset(
+        kind
+        for version in range(api.served[0], api.served[1] + 1)
+        for levels in (
+            levels_of(api.request_type, version),
+            answer_levels_of(api.request_type, version),
+        )
+        for level in levels
+        for kind in level.kinds.values()
+    )

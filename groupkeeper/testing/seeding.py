@@ -1,0 +1,361 @@
+"""Sets up topics, records and offsets of a test broker, and reads them back, without a client.
+
+Requests go through `Tap.ask`, so that no fault hits them. Records are encoded and decoded on the
+thread that calls, never on the server's event loop.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import Final, NamedTuple
+
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from groupkeeper.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    PartitionData,
+)
+from groupkeeper.protocol.messages.list_offsets import (
+    EARLIEST_TIMESTAMP,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from groupkeeper.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from groupkeeper.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from groupkeeper.protocol.messages.offset_fetch import OffsetFetchRequest
+from groupkeeper.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from groupkeeper.protocol.record_batch import decode_records, iter_batches
+from groupkeeper.protocol.timed_batch import TimedRecord, encode_timed_batch, size_of_record
+from groupkeeper.testing.errors import RequestFailed
+from groupkeeper.testing.lives import Lives
+from groupkeeper.testing.partitioner import partition_of_key
+
+BATCH_BYTES: Final = 256 * 1024
+"""Of a batch with several records."""
+BATCH_RECORDS: Final = 5_000
+FETCH_BYTES: Final = 2 * 1024 * 1024
+"""Of one answer; a batch that is larger comes alone."""
+TIMEOUT_MS: Final = 10_000
+
+_CREATE_TOPICS_VERSION: Final = 7
+_PRODUCE_VERSION: Final = 9
+_FETCH_VERSION: Final = 11
+_METADATA_VERSION: Final = 9
+_LIST_OFFSETS_VERSION: Final = 6
+_OFFSET_FETCH_VERSION: Final = 7
+_OFFSET_COMMIT_VERSION: Final = 8
+
+Data = bytes | str | None
+"""A key or a value; a str stands for its UTF-8 bytes, None for null (a tombstone)."""
+Headers = Mapping[str, Data] | Iterable[tuple[str, Data]]
+Place = tuple[str, int]
+"""Topic and partition."""
+
+
+class Record(NamedTuple):
+    """A record in the log of a partition. Key and value are None where they are null."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    """Unix milliseconds."""
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+class Seeding:
+    """What `Broker` has under the same names. Any thread but the server's may call."""
+
+    def __init__(self, lives: Lives, grew: Callable[[], None]) -> None:
+        """`grew` is called on the server's loop when logs have grown."""
+        self._lives = lives
+        self._grew = grew
+        self._next: Counter[str] = Counter()
+        """By topic, how many records without a key and a partition there were."""
+
+    def clear(self) -> None:
+        """Forget whose turn it is among partitions: the topics are new."""
+        self._next.clear()
+
+    # -- topics --------------------------------------------------------------------------------
+
+    def create_topic(self, name: str, partitions: int, configs: Mapping[str, str]) -> None:
+        """Raises RequestFailed, also if it exists."""
+        self._lives.run(lambda: self.create_topics({name: partitions}, configs))
+
+    async def create_topics(
+        self, topics: Mapping[str, int], configs: Mapping[str, str], *, or_keep: bool = False
+    ) -> None:
+        """Create topics with so many partitions; `or_keep` those that exist. On the server's loop.
+        Raises RequestFailed.
+        """
+        rows = [
+            CreatableTopic(
+                name=name,
+                num_partitions=count,
+                replication_factor=1,
+                configs=[CreatableTopicConfig(name=k, value=v) for k, v in configs.items()],
+            )
+            for name, count in topics.items()
+        ]
+        request = CreateTopicsRequest(topics=rows, timeout_ms=TIMEOUT_MS)
+        answer = await self._lives.tap.ask(ApiKey.CREATE_TOPICS, _CREATE_TOPICS_VERSION, request)
+        for told in answer.topics:
+            is_there = told.error_code == ErrorCode.TOPIC_ALREADY_EXISTS
+            if told.error_code and not (or_keep and is_there):
+                raise RequestFailed(f"topic '{told.name}' was not created: {told.error_message}")
+
+    # -- records -------------------------------------------------------------------------------
+
+    def produce(
+        self, topic: str, records: Iterable[TimedRecord], partition: int | None
+    ) -> list[Record]:
+        """Append records, and return them as they are in the log, in the same order. Raises
+        RequestFailed; batches that were appended before stay.
+        """
+        count = len(self._lives.run(lambda: self._partitions(topic, creates=True)))
+        if partition is not None and not 0 <= partition < count:
+            raise RequestFailed(_no_partition(topic, partition, count))
+        placed = [
+            (self._place(topic, each.key, count) if partition is None else partition, each)
+            for each in records
+        ]
+        by_partition = defaultdict[int, list[TimedRecord]](list)
+        for at, each in placed:
+            by_partition[at].append(each)
+        offsets = {at: iter(self._append_all(topic, at, some)) for at, some in by_partition.items()}
+        return [
+            Record(topic, at, next(offsets[at]), *each[:3], tuple(each.headers))
+            for at, each in placed
+        ]
+
+    def _place(self, topic: str, key: bytes | None, count: int) -> int:
+        if key is not None:
+            return partition_of_key(key, count)
+        self._next[topic] += 1
+        return (self._next[topic] - 1) % count
+
+    def _append_all(self, topic: str, partition: int, records: list[TimedRecord]) -> list[int]:
+        offsets: list[int] = []
+        waiting = list(_batches(records))[::-1]
+        while waiting:
+            some = waiting.pop()
+            batch = encode_timed_batch(0, -1, some)
+            error, told = self._lives.run(partial(self._append, topic, partition, batch))
+            if error == ErrorCode.MESSAGE_TOO_LARGE and len(some) > 1:
+                half = len(some) // 2
+                waiting += some[half:], some[:half]
+            elif error:
+                where = f"partition {partition} of topic '{topic}'"
+                raise RequestFailed(f"{where} does not take the records: {error.name}{told}")
+            else:
+                offsets += range(int(told), int(told) + len(some))
+        return offsets
+
+    async def _append(self, topic: str, partition: int, batch: bytes) -> tuple[ErrorCode, str]:
+        """The base offset as text, or an error and what the broker says of it."""
+        data = PartitionProduceData(index=partition, records=batch)
+        request = ProduceRequest(
+            acks=-1,
+            timeout_ms=TIMEOUT_MS,
+            topic_data=[TopicProduceData(name=topic, partition_data=[data])],
+        )
+        answer = await self._lives.tap.ask(ApiKey.PRODUCE, _PRODUCE_VERSION, request)
+        self._grew()
+        [told] = answer.responses[0].partition_responses
+        if not told.error_code:
+            return ErrorCode.NONE, str(told.base_offset)
+        texts = [told.error_message, *(e.batch_index_error_message for e in told.record_errors)]
+        return ErrorCode(told.error_code), "".join(f": {each}" for each in texts if each)
+
+    def records(self, topic: str, partition: int | None = None) -> list[Record]:
+        """All that are in the log now, partition after partition, without control records. Raises
+        RequestFailed.
+        """
+        partitions = self._lives.run(lambda: self._partitions(topic, creates=False))
+        if partition is not None and partition not in partitions:
+            raise RequestFailed(_no_partition(topic, partition, len(partitions)))
+        found: list[Record] = []
+        for at in partitions if partition is None else [partition]:
+            start, end = 0, None
+            while end is None or start < end:
+                data = self._lives.run(partial(self._fetch, topic, at, start))
+                start = max(start, data.log_start_offset)
+                end = data.high_watermark if end is None else end
+                following = _decode(found, (topic, at), bytes(data.records or b""), start, end)
+                if following == start:
+                    break
+                start = following
+        return found
+
+    async def _fetch(self, topic: str, partition: int, offset: int) -> PartitionData:
+        """From an offset on, or from the first one that is there."""
+        wanted = FetchPartition(
+            partition=partition, fetch_offset=offset, partition_max_bytes=FETCH_BYTES
+        )
+        request = FetchRequest(
+            max_bytes=FETCH_BYTES, topics=[FetchTopic(topic=topic, partitions=[wanted])]
+        )
+        answer = await self._lives.tap.ask(ApiKey.FETCH, _FETCH_VERSION, request)
+        data: PartitionData = answer.responses[0].partitions[0]
+        if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            return await self._fetch(topic, partition, await self._first(topic, partition))
+        where = f"partition {partition} of topic '{topic}' cannot be read"
+        _check(data.error_code, where)
+        data.records = bytes(data.records or b"")  # while it is there
+        return data
+
+    async def _first(self, topic: str, partition: int) -> int:
+        wanted = ListOffsetsPartition(partition_index=partition, timestamp=EARLIEST_TIMESTAMP)
+        request = ListOffsetsRequest(
+            replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[wanted])]
+        )
+        answer = await self._lives.tap.ask(ApiKey.LIST_OFFSETS, _LIST_OFFSETS_VERSION, request)
+        told = answer.topics[0].partitions[0]
+        _check(told.error_code, f"partition {partition} of topic '{topic}' has no first offset")
+        return int(told.offset)
+
+    async def _partitions(self, topic: str, *, creates: bool) -> list[int]:
+        """Their numbers. Creates the topic if that is asked for, and the settings allow it."""
+        request = MetadataRequest(
+            topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=creates
+        )
+        answer = await self._lives.tap.ask(ApiKey.METADATA, _METADATA_VERSION, request)
+        [told] = answer.topics
+        if told.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise RequestFailed(
+                f"topic '{topic}' does not exist: name it in topics= of the Broker, or call "
+                "create_topic()"
+            )
+        _check(told.error_code, f"topic '{topic}' cannot be used")
+        return sorted(each.partition_index for each in told.partitions)
+
+    # -- offsets -------------------------------------------------------------------------------
+
+    def committed(self, group: str) -> dict[Place, int]:
+        """The offsets that a group has committed. Raises RequestFailed."""
+        return self._lives.run(lambda: self.offsets_of(group))
+
+    async def offsets_of(self, group: str) -> dict[Place, int]:
+        """The same, on the server's loop."""
+        request = OffsetFetchRequest(group_id=group, topics=None)
+        answer = await self._lives.tap.ask(ApiKey.OFFSET_FETCH, _OFFSET_FETCH_VERSION, request)
+        _check(answer.error_code, f"the offsets of group '{group}' cannot be read")
+        return {
+            (topic.name, each.partition_index): each.committed_offset
+            for topic in answer.topics
+            for each in topic.partitions
+            if each.committed_offset >= 0
+        }
+
+    def commit(self, group: str, offsets: Mapping[Place, int]) -> None:
+        """Commit for a group without members, as an admin client does. Raises RequestFailed."""
+        self._lives.run(lambda: self._commit(group, offsets))
+
+    async def _commit(self, group: str, offsets: Mapping[Place, int]) -> None:
+        by_topic = defaultdict[str, list[OffsetCommitRequestPartition]](list)
+        for (topic, partition), offset in offsets.items():
+            each = OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset)
+            by_topic[topic].append(each)
+        request = OffsetCommitRequest(
+            group_id=group,
+            topics=[
+                OffsetCommitRequestTopic(name=topic, partitions=some)
+                for topic, some in by_topic.items()
+            ],
+        )
+        answer = await self._lives.tap.ask(ApiKey.OFFSET_COMMIT, _OFFSET_COMMIT_VERSION, request)
+        for topic in answer.topics:
+            for told in topic.partitions:
+                what = f"offset of {topic.name}-{told.partition_index} of group '{group}'"
+                if told.error_code == ErrorCode.UNKNOWN_MEMBER_ID:
+                    raise RequestFailed(f"{what} was not committed: only its members may do that")
+                _check(told.error_code, f"{what} was not committed")
+
+
+# -- records as they are given and found ---------------------------------------------------------
+
+
+def timed(value: Data, key: Data, headers: Headers, timestamp_ms: int) -> TimedRecord:
+    """A record of what a test has given. Raises TypeError."""
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    named = tuple((name, _bytes(each, f"header '{name}'")) for name, each in pairs)
+    return TimedRecord(timestamp_ms, _bytes(key, "key"), _bytes(value, "value"), named)
+
+
+def timed_ones(
+    values: Iterable[Data | tuple[Data, Data]], timestamp_ms: int
+) -> Iterator[TimedRecord]:
+    """Of values, and pairs of key and value. Raises TypeError."""
+    for each in values:
+        key, value = each if isinstance(each, tuple) else (None, each)
+        yield TimedRecord(timestamp_ms, _bytes(key, "key"), _bytes(value, "value"))
+
+
+def _bytes(data: object, what: str) -> bytes | None:
+    if isinstance(data, str):
+        return data.encode()
+    if data is None or isinstance(data, bytes):
+        return data
+    if isinstance(data, bytearray | memoryview):
+        return bytes(data)
+    kind = type(data).__name__
+    raise TypeError(f"a {what} is bytes, str or None, not {kind}: encode it, as with json.dumps()")
+
+
+def _batches(records: list[TimedRecord]) -> Iterator[list[TimedRecord]]:
+    """Pieces of bounded length, each of at least one record."""
+    piece: list[TimedRecord] = []
+    size = 0
+    for each in records:
+        more = size_of_record(each)
+        if piece and (size + more > BATCH_BYTES or len(piece) == BATCH_RECORDS):
+            yield piece
+            piece, size = [], 0
+        piece.append(each)
+        size += more
+    if piece:
+        yield piece
+
+
+def _decode(into: list[Record], place: Place, data: bytes, start: int, end: int) -> int:
+    """Add the records between two offsets, and return the offset to go on from."""
+    topic, partition = place
+    following = start
+    for header in iter_batches(data):
+        if not header.is_control:
+            into += [
+                Record(topic, partition, *each)
+                for each in decode_records(data, header)
+                if start <= each.offset < end
+            ]
+        following = max(following, header.next_offset)
+    return following
+
+
+def _no_partition(topic: str, partition: int, count: int) -> str:
+    return f"topic '{topic}' has no partition {partition}: it has {count}, from 0"
+
+
+def _check(error_code: int, what: str) -> None:
+    """Raises RequestFailed unless the code is NONE."""
+    if error_code:
+        raise RequestFailed(f"{what}: {ErrorCode(error_code).name}")

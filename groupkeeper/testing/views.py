@@ -1,0 +1,371 @@
+"""What a test sees of a group: its state at one moment, its members, its rounds with their causes.
+
+Values that do not change any more; `GroupView` in group.py asks for new ones.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from groupkeeper.coordinator.group import Group, GroupState
+from groupkeeper.coordinator.member import Member
+from groupkeeper.protocol.embedded import read_assigned
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.server.server import Server
+from groupkeeper.testing.errors import BrokerDown, RequestFailed
+from groupkeeper.testing.history import History
+from groupkeeper.testing.lives import Lives
+from groupkeeper.testing.seeding import Seeding
+from groupkeeper.why import rounds as told
+from groupkeeper.why.advice import advice
+from groupkeeper.why.fields import Part
+from groupkeeper.why.layout import entry_text, filled
+from groupkeeper.why.live import live_text
+from groupkeeper.why.texts import count, partitions_text, span
+from groupkeeper.why.words import paragraph
+
+DEAD: Final = str(GroupState.DEAD)
+"""State of a group that does not exist, as in DescribeGroups."""
+UNKNOWN: Final = "Unknown"
+"""State of a group whose coordinator is loading, or has failed."""
+
+Place = tuple[str, int]
+"""Topic and partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemberNow:
+    """A member of a group, at one moment."""
+
+    member_id: str
+    instance_id: str | None
+    """`group.instance.id`; None for a dynamic member."""
+    client_id: str
+    host: str
+    """Its address, as 127.0.0.1."""
+    partitions: Mapping[str, list[int]]
+    """What is assigned to it, by topic; empty unless the group is Stable."""
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+
+    @property
+    def name(self) -> str:
+        """Its instance id, or its client id."""
+        return self.instance_id or self.client_id
+
+    def is_called(self, name: str) -> bool:
+        """Whether that is its member id, instance id or client id."""
+        return name in (self.member_id, self.instance_id, self.client_id)
+
+    def __repr__(self) -> str:
+        owned = partitions_text(self.partitions) or "no partitions"
+        return f"<{self.name}: {owned}>"
+
+
+class Round:
+    """One rebalance of a group, and why it happened."""
+
+    __slots__ = ("_told",)
+
+    # Any: parts of events, as docs/events.md has them.
+
+    def __init__(self, of: told.Round) -> None:
+        self._told = of
+
+    @property
+    def cause(self) -> str:
+        """Code of what triggered it, as `session_expired`: see docs/events.md."""
+        return str((self._told.cause or {}).get("code", "unknown"))
+
+    @property
+    def more_causes(self) -> list[str]:
+        """Codes of what happened while it was under way, and would have triggered one."""
+        return [str(each.get("code")) for each in self._told.more_causes]
+
+    @property
+    def likely(self) -> str | None:
+        """What probably is behind the cause, as `max_poll_exceeded`; None without evidence."""
+        found: str | None = (self._told.cause or {}).get("likely")
+        return found
+
+    @property
+    def reason(self) -> str | None:
+        """The client's own words (KIP-800)."""
+        found: str | None = (self._told.cause or {}).get("reason")
+        return found
+
+    @property
+    def evidence(self) -> Mapping[str, Any]:
+        """The numbers behind the cause."""
+        return dict((self._told.cause or {}).get("evidence") or {})
+
+    @property
+    def who(self) -> str | None:
+        """Instance id, or else client id, of the member that triggered it."""
+        return _name((self._told.cause or {}).get("who"))
+
+    @property
+    def member_id(self) -> str | None:
+        """Of the member that triggered it."""
+        found: str | None = ((self._told.cause or {}).get("who") or {}).get("member")
+        return found
+
+    @property
+    def outcome(self) -> str:
+        """`completed`, `under_way`, `emptied` (no member was left), `superseded` (by the next
+        round) or `lost` (with the coordinator).
+        """
+        return self._told.outcome
+
+    @property
+    def generation(self) -> int:
+        """The generation it led to; while the join phase lasts, that before."""
+        return self._told.generation
+
+    @property
+    def protocol(self) -> str | None:
+        """The assignment strategy that was elected."""
+        return self._told.protocol
+
+    @property
+    def members(self) -> int | None:
+        """How many joined; None before the join phase is over."""
+        return len(self._told.joined) if self._told.ended_by else None
+
+    @property
+    def added(self) -> list[str]:
+        """Names (instance or client ids) of the members that came."""
+        return [_name(each.get("who")) or "" for each in self._told.added]
+
+    @property
+    def removed(self) -> list[str]:
+        """Names of the members that left, or were removed."""
+        return [_name(each.get("who")) or "" for each in self._told.removed]
+
+    @property
+    def moved(self) -> int | None:
+        """How many partitions changed their owner; None before it is completed, or if the
+        assignments are not those of consumers.
+        """
+        return self._told.moved
+
+    @property
+    def duration_ms(self) -> int | None:
+        """From its start to its end; None while it is under way."""
+        return self._told.duration_ms
+
+    @property
+    def started_at_ms(self) -> int | None:
+        """Unix milliseconds, by the broker's clock."""
+        return self._told.started_at_ms
+
+    @property
+    def text(self) -> str:
+        """What happened in a few sentences, as `groupkeeper why` says it."""
+        return paragraph(self._told)
+
+    @property
+    def advice(self) -> str:
+        """What to change; empty while it is under way."""
+        return "" if self._told.outcome == told.UNDER_WAY else advice(self._told)
+
+    def __repr__(self) -> str:
+        took = "" if self.duration_ms is None else f" in {span(self.duration_ms)}"
+        likely = "" if self.likely is None else f" (likely {self.likely})"
+        who = "" if self.who is None else f" by {self.who}"
+        generation = f"generation {self.generation}"
+        return f"<round: {self.cause}{likely}{who}, {self.outcome}{took}, {generation}>"
+
+
+def _name(who: Part | None) -> str | None:
+    if not who:
+        return None
+    return who.get("instance") or who.get("client_id") or None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupNow:
+    """A group at one moment. All that it shows is durable."""
+
+    group: str
+    state: str = DEAD
+    """As in DescribeGroups: Stable, PreparingRebalance, CompletingRebalance, Empty, or Dead, which
+    is a group that does not exist. Unknown: the broker is loading it."""
+    generation: int = -1
+    protocol: str | None = None
+    """The assignment strategy in use."""
+    leader: str | None = None
+    """Member id."""
+    members: tuple[MemberNow, ...] = ()
+    """In the order in which they joined."""
+    committed: Mapping[Place, int] = field(default_factory=dict)
+    """Offsets by topic and partition."""
+    lags: Mapping[Place, int] = field(default_factory=dict)
+    """Records left to read, of each partition that is assigned or committed; of one without an
+    offset, all that are in the log."""
+    rounds: tuple[Round, ...] = ()
+    """Since the broker's start or reset, over restarts, the oldest first; the last one may be under
+    way. At most `history.ENTRIES`."""
+    began: int = 0
+    """How many rounds have begun, also those that are not kept any more."""
+
+    @property
+    def exists(self) -> bool:
+        """Whether the broker knows the group."""
+        return self.state not in (DEAD, UNKNOWN)
+
+    @property
+    def is_stable(self) -> bool:
+        """Its members have been assigned their partitions."""
+        return self.state == GroupState.STABLE
+
+    @property
+    def lag(self) -> int | None:
+        """The sum of `lags`; None if nothing is assigned or committed."""
+        return sum(self.lags.values()) if self.lags else None
+
+    @property
+    def assigned(self) -> dict[str, list[int]]:
+        """The partitions of all members, by topic."""
+        owned: dict[str, list[int]] = {}
+        for member in self.members:
+            for topic, numbers in member.partitions.items():
+                owned.setdefault(topic, []).extend(numbers)
+        return {topic: sorted(owned[topic]) for topic in sorted(owned)}
+
+    def __repr__(self) -> str:
+        parts = [self.state]
+        if self.exists:
+            parts.append(f"generation {self.generation}")
+            names = f" {[*self.members]}" if self.members else ""
+            parts.append(count(len(self.members), "member") + names)
+            parts.append(f"lag {self.lag}")
+        if self.rounds:
+            parts.append(f"{count(self.began, 'round')}, the last {self.rounds[-1]!r}")
+        return f"<group {self.group!r}: {', '.join(parts)}>"
+
+
+class Sights:
+    """Looks at the groups of the present server. Coroutines run on its loop."""
+
+    def __init__(self, lives: Lives, history: History, seeding: Seeding) -> None:
+        self.lives = lives
+        self._history = history
+        self._seeding = seeding
+
+    def group_ids(self) -> list[str]:
+        """The groups that exist now, sorted. Raises BrokerDown."""
+        drivers = self.lives.server.group_partitions
+        return self.lives.running.call(
+            lambda: sorted(id_ for each in drivers for id_ in each.group_ids())
+        )
+
+    def now(self, group_id: str) -> GroupNow:
+        """See `look`; for other threads."""
+        return self.lives.run(lambda: self.look(group_id))
+
+    def rounds(self, group_id: str) -> tuple[tuple[Round, ...], int]:
+        """Those that are kept, and how many have begun; also while no server runs."""
+        try:
+            now = self.now(group_id)
+        except BrokerDown:
+            return self._rounds(group_id)
+        return now.rounds, now.began
+
+    def timeline(self, group_id: str) -> str:
+        """What happened to the group, as `groupkeeper why` prints it, and what it does now; without
+        that while no server runs.
+        """
+        try:
+            return self.lives.run(lambda: self._timeline(group_id))
+        except BrokerDown:
+            return self._past(group_id)
+
+    def seen(self) -> list[str]:
+        """See `Broker.groups_seen`."""
+        return self._history.groups()
+
+    async def look(self, group_id: str) -> GroupNow:
+        """The group as it is: state, members, offsets and rounds of one moment. Raises
+        BrokerDown.
+        """
+        while True:
+            server = self.lives.server
+            driver = server.group_partitions.of(group_id)
+            if driver.absence is not ErrorCode.NONE:
+                return GroupNow(group_id, UNKNOWN)
+            seen = _seen(driver.peek(group_id))
+            # Its answer waits until what was seen is durable.
+            try:
+                committed = await self._seeding.offsets_of(group_id)
+            except RequestFailed:  # the log has failed meanwhile
+                return GroupNow(group_id, UNKNOWN)
+            server.readers.flush()
+            found = driver.peek(group_id)
+            if seen == _seen(found):
+                break
+        now = _now(group_id, found)
+        rounds, began = self._rounds(group_id)
+        lags = await _lags(server, now, committed)
+        return replace(now, committed=committed, lags=lags, rounds=rounds, began=began)
+
+    async def doing(self, group_id: str) -> str:
+        """What the group does now, and whom it waits for; empty if it does not exist."""
+        server = self.lives.server
+        looked = server.group_partitions.of(group_id).look(group_id)
+        return "" if looked is None else filled(live_text(await server.turns.run(looked)))
+
+    async def _timeline(self, group_id: str) -> str:
+        self.lives.server.readers.flush()
+        return "\n".join(filter(None, (self._past(group_id), await self.doing(group_id))))
+
+    def _past(self, group_id: str) -> str:
+        return "\n".join(map(entry_text, self._history.entries(group_id)))
+
+    def _rounds(self, group_id: str) -> tuple[tuple[Round, ...], int]:
+        entries = self._history.entries(group_id)
+        rounds = tuple(Round(each) for each in entries if isinstance(each, told.Round))
+        return rounds, self._history.began(group_id)
+
+
+def _seen(group: Group | None) -> tuple[int, int, int, int] | None:
+    """What differs when the group has changed."""
+    return None if group is None else (id(group), group.changes, group.round, group.generation)
+
+
+def _now(group_id: str, group: Group | None) -> GroupNow:
+    if group is None:
+        return GroupNow(group_id)
+    is_stable = group.state is GroupState.STABLE
+    return GroupNow(
+        group_id,
+        str(group.state),
+        group.generation,
+        group.protocol_name,
+        group.leader_id,
+        tuple(_member(each, is_stable=is_stable) for each in group.members.values()),
+    )
+
+
+def _member(member: Member, *, is_stable: bool) -> MemberNow:
+    assigned = read_assigned(member.assignment) if is_stable and member.assignment else None
+    who = member.who
+    return MemberNow(
+        member.member_id,
+        member.instance_id,
+        who.client_id,
+        who.host.removeprefix("/"),
+        {topic: sorted(numbers) for topic, numbers in sorted((assigned or {}).items())},
+        member.session_timeout_ms,
+        member.rebalance_timeout_ms,
+    )
+
+
+async def _lags(server: Server, now: GroupNow, committed: Mapping[Place, int]) -> dict[Place, int]:
+    owned = [(topic, each) for topic, some in now.assigned.items() for each in some]
+    places = dict.fromkeys([*owned, *committed])
+    extents = await server.topics.positions.extents(places)
+    return {
+        place: max(0, end - max(start, committed.get(place, start)))
+        for place, (start, end, _) in sorted(extents.items())
+    }

@@ -1,0 +1,286 @@
+"""Waiting until a group is as a test wants it: woken by what happens, never by polling.
+
+`Wanted` says what is wanted, and what of it is not so. A `Wait` looks at the group whenever
+something has happened to it, also across crashes, restarts and resets of the broker.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, InvalidStateError
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Final, TypeAlias, TypedDict
+
+from groupkeeper.coordinator.group import GroupState
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.group_event_words import CODES
+from groupkeeper.testing.errors import BrokerDown, WaitTimedOut
+from groupkeeper.testing.lives import Lives
+from groupkeeper.testing.tap import Answer, Exchange
+from groupkeeper.testing.views import DEAD, UNKNOWN, GroupNow, Place, Sights
+from groupkeeper.why.texts import count, partitions_text
+
+Partitions: TypeAlias = Mapping[str, Iterable[int]]
+"""Numbers of partitions by topic."""
+STATES: Final = (*map(str, GroupState), UNKNOWN)
+
+
+class Conditions(TypedDict, total=False):
+    """What a group shall be; all that is given, at one moment."""
+
+    stable: bool
+    """True: the group is Stable. Its clients may not have heard of it yet."""
+    state: str
+    """As DescribeGroups names it: Stable, PreparingRebalance, CompletingRebalance, Empty, Dead."""
+    exists: bool
+    members: int
+    """It has so many."""
+    assigned: Partitions | Mapping[str, Partitions]
+    """{"orders": [0, 1]}: members have these partitions. {"a": {"orders": [0]}}: the member with
+    this instance, client or member id has these partitions and no others."""
+    generation: int
+    """It has reached this generation."""
+    lag: int
+    """So many records are left to read; see `GroupView.lag`."""
+    committed: Mapping[Place, int]
+    """{("orders", 0): 5}: these offsets are committed."""
+    rounds: int
+    """So many rebalances have begun since the broker's start or reset, or more."""
+    cause: str
+    """Code of what triggered the last rebalance, as `session_expired`."""
+
+
+NAMES: Final = (*Conditions.__annotations__,)
+
+
+class Wanted:
+    """What a group shall be."""
+
+    def __init__(self, conditions: Conditions) -> None:
+        """Raises TypeError and ValueError for what can never be."""
+        self._conditions = conditions
+        for name in conditions:
+            if name not in NAMES:
+                raise TypeError(f"wait_until() waits for no {name!r}, but for {', '.join(NAMES)}")
+        if not conditions:
+            raise ValueError(f"wait_until() needs something to wait for: {', '.join(NAMES)}")
+        _check_word("cause", conditions.get("cause"), CODES)
+        _check_word("state", conditions.get("state"), STATES)
+
+    @property
+    def wants_lag(self) -> bool:
+        """It depends on the ends of logs."""
+        return "lag" in self._conditions
+
+    def unmet(self, now: GroupNow) -> list[str]:
+        """A line for each condition that is not met, with what is instead; empty if all are."""
+        lines = (
+            getattr(self, f"_{name}")(wanted, now) for name, wanted in self._conditions.items()
+        )
+        return [*filter(None, lines)]
+
+    # -- one function for each condition: a line, or "" if it is met ---------------------------
+
+    def _stable(self, wanted: bool, now: GroupNow) -> str:
+        return "" if now.is_stable == wanted else f"stable={wanted}: it is {now.state}"
+
+    def _state(self, wanted: str, now: GroupNow) -> str:
+        return "" if now.state == wanted else f"state={wanted!r}: it is {now.state}"
+
+    def _exists(self, wanted: bool, now: GroupNow) -> str:
+        return "" if now.exists == wanted else f"exists={wanted}: it is {now.state}"
+
+    def _members(self, wanted: int, now: GroupNow) -> str:
+        found = len(now.members)
+        names = f": {', '.join(each.name for each in now.members)}" if found else ""
+        return "" if found == wanted else f"members={wanted}: it has {found}{names}"
+
+    def _assigned(self, wanted: "Partitions | Mapping[str, Partitions]", now: GroupNow) -> str:
+        if not now.is_stable:
+            return f"assigned: nothing is while the group is {now.state}"
+        lines = []
+        for name, some in wanted.items():
+            if isinstance(some, Mapping):
+                lines.append(_of_member(name, some, now))
+            elif missing := sorted({*some} - {*now.assigned.get(name, ())}):
+                lines.append(f"{partitions_text({name: missing})} of no member")
+        told = "; ".join(filter(None, lines))
+        return told and f"assigned: {told}"
+
+    def _generation(self, wanted: int, now: GroupNow) -> str:
+        found = now.generation if now.exists else "none"
+        is_met = now.exists and now.generation >= wanted
+        return "" if is_met else f"generation={wanted}: it is {found}"
+
+    def _lag(self, wanted: int, now: GroupNow) -> str:
+        if now.lag == wanted:
+            return ""
+        parts = [f"{topic}-{each}: {lag}" for (topic, each), lag in now.lags.items() if lag]
+        told = "; nothing is assigned or committed" if now.lag is None else ""
+        return f"lag={wanted}: it is {now.lag}{told}{' in ' if parts else ''}{', '.join(parts)}"
+
+    def _committed(self, wanted: Mapping[Place, int], now: GroupNow) -> str:
+        wrong = [
+            f"{topic}-{number}: {offset} wanted, it is {now.committed.get((topic, number))}"
+            for (topic, number), offset in wanted.items()
+            if now.committed.get((topic, number)) != offset
+        ]
+        return f"committed: {', '.join(wrong)}" if wrong else ""
+
+    def _rounds(self, wanted: int, now: GroupNow) -> str:
+        return "" if now.began >= wanted else f"rounds={wanted}: {now.began} have begun"
+
+    def _cause(self, wanted: str, now: GroupNow) -> str:
+        last = now.rounds[-1].cause if now.rounds else None
+        told = "there was no round" if last is None else f"that of the last round is {last!r}"
+        return "" if last == wanted else f"cause={wanted!r}: {told}"
+
+
+def _of_member(name: str, wanted: Partitions, now: GroupNow) -> str:
+    """What a member does not own as it shall; several may have one client id."""
+    shall = {topic: sorted(some) for topic, some in wanted.items() if [*some]}
+    found = [each for each in now.members if each.is_called(name)]
+    if not found:
+        return f"no member is called {name!r}"
+    if any(dict(each.partitions) == shall for each in found):
+        return ""
+    owned = " or ".join(partitions_text(each.partitions) or "nothing" for each in found)
+    return f"{name} has {owned}, not {partitions_text(shall) or 'nothing'}"
+
+
+def _check_word(name: str, given: str | None, words: Iterable[str]) -> None:
+    if given is not None and given not in words:
+        raise ValueError(f"{name}={given!r} is never so; there are {', '.join(words)}")
+
+
+class Wait:
+    """One test that waits for one group."""
+
+    def __init__(self, sights: Sights, waits: "Waits", group: str, wanted: Wanted) -> None:
+        self._sights = sights
+        self._waits = waits
+        self.group = group
+        self.wanted = wanted
+        self.done: Future[GroupNow] = Future()
+        self._is_due = False
+        self._looking: asyncio.Task[None] | None = None
+
+    def wake(self) -> None:
+        """Look again, on the loop of the present server."""
+        self._is_due = True
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.get_running_loop().create_task(self._look())
+
+    async def _look(self) -> None:
+        while self._is_due and not self.done.done():
+            self._is_due = False
+            try:
+                now = await self._sights.look(self.group)
+                is_met = not self.wanted.unmet(now)
+            except BrokerDown:  # it is starting, and will wake this when it has started
+                return
+            except Exception as error:  # noqa: BLE001  # raised by the test that waits
+                self._end(partial(self.done.set_exception, error))
+                return
+            if is_met:
+                self._end(partial(self.done.set_result, now))
+
+    def _end(self, end: Callable[[], None]) -> None:
+        with suppress(InvalidStateError):  # the test does not wait any more
+            end()
+
+    # -- for the thread that waits -------------------------------------------------------------
+
+    def wait(self, timeout: float) -> GroupNow:
+        """The group as it was when all was met. Raises WaitTimedOut."""
+        with self._waits.of(self):
+            try:
+                return self.done.result(timeout)
+            except TimeoutError:
+                raise self._timed_out(timeout) from None
+
+    async def wait_async(self, timeout: float) -> GroupNow:  # noqa: ASYNC109  # says what is not so
+        """The same, for coroutines."""
+        with self._waits.of(self):
+            try:
+                return await asyncio.wait_for(asyncio.wrap_future(self.done), timeout)
+            except TimeoutError:
+                error = await asyncio.to_thread(self._timed_out, timeout)
+                raise error from None
+
+    def _timed_out(self, timeout: float) -> WaitTimedOut:
+        """What is not so, and what the group is doing instead."""
+        head = f"group '{self.group}' was not as wanted within {timeout:g} s"
+        try:
+            now, live = self._sights.lives.run(self._told)
+        except BrokerDown as down:
+            return WaitTimedOut(f"{head}: {down}")
+        lines = self.wanted.unmet(now) or ["it is now: it became so when the time was over"]
+        if live:
+            lines.append(live)
+        elif now.state == UNKNOWN:
+            lines.append("The broker is loading the group, or its log has failed.")
+        elif now.state == DEAD:
+            lines.append(_who_is_there(self._sights.group_ids()))
+        if now.rounds:
+            lines.append(f"The last of {count(now.began, 'round')}: {now.rounds[-1].text}")
+        return WaitTimedOut("\n  ".join([f"{head}:", *lines]))
+
+    async def _told(self) -> tuple[GroupNow, str]:
+        sights = self._sights
+        return await sights.look(self.group), await sights.doing(self.group)
+
+
+def _who_is_there(groups: Iterable[str]) -> str:
+    named = ", ".join(f"'{each}'" for each in groups)
+    return f"No such group exists; there are {named}." if named else "No group exists."
+
+
+class Waits:
+    """All that wait for groups of one broker, over its restarts."""
+
+    def __init__(self, lives: Lives) -> None:
+        self._lives = lives
+        self._waiting: dict[Wait, None] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    @contextmanager
+    def of(self, wait: Wait) -> Iterator[None]:
+        """Wake it whenever something has happened to its group, and now."""
+        self._waiting[wait] = None
+        try:
+            self._lives.soon(wait.wake)
+            yield
+        finally:
+            self._waiting.pop(wait, None)
+
+    def wake(self, group: str | None) -> None:
+        """On the server's loop: something has happened to a group; None: to any."""
+        for each in [*self._waiting]:
+            if group is None or each.group == group:
+                each.wake()
+
+    def wake_for_lag(self) -> None:
+        """On the server's loop: the ends of logs have changed."""
+        for each in [*self._waiting]:
+            if each.wanted.wants_lag:
+                each.wake()
+
+
+class LogEnds:
+    """A layer that notices when the ends of logs have changed."""
+
+    def __init__(self, changed: Callable[[], None]) -> None:
+        self._changed = changed
+
+    def take(self, exchange: Exchange, proceed: Callable[[], None]) -> None:
+        """See `Layer`."""
+        if exchange.key in (ApiKey.PRODUCE, ApiKey.DELETE_RECORDS):
+            exchange.on_answer(self._answered)
+        proceed()
+
+    def _answered(self, answer: Answer) -> Answer:
+        self._changed()
+        return answer

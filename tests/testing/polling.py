@@ -1,0 +1,189 @@
+"""Real consumers that poll on a thread of their own, with heartbeats every 50 ms."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from types import TracebackType
+from typing import Any, Final, Self
+
+from aiokafka import AIOKafkaConsumer
+from aiokafka import ConsumerRebalanceListener as AsyncListener
+from confluent_kafka import Consumer, KafkaException
+from kafka import KafkaConsumer
+from kafka.consumer.subscription_state import ConsumerRebalanceListener
+
+from groupkeeper.testing import Broker
+
+BEAT_MS: Final = 50
+POLL_S: Final = 0.02
+Assigned = frozenset[int]
+
+
+class Polling:
+    """A consumer of `orders`. Settings are those of its library."""
+
+    def __init__(self, servers: str, client_id: str = "consumer", **settings: Any) -> None:
+        self.client_id = client_id
+        self.assigned: list[Assigned] = [frozenset()]
+        """The partitions that it was given, each time since the last question."""
+        self.error: BaseException | None = None
+        """What has ended it."""
+        self.changed = threading.Condition()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._guarded, args=(servers, settings))
+        self._thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _guarded(self, servers: str, settings: dict[str, Any]) -> None:
+        try:
+            self._run(servers, settings)
+        except BaseException as error:  # noqa: BLE001  # what ended the thread is asked for
+            with self.changed:
+                self.error = error
+                self.changed.notify_all()
+
+    def _run(self, servers: str, settings: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+    def _note(self, partitions: Any) -> None:
+        with self.changed:
+            self.assigned.append(frozenset(each.partition for each in partitions))
+            self.changed.notify_all()
+
+    def gets(self, *partitions: int, seconds: float = 20.0) -> None:
+        """Wait until it is given these partitions, or has them."""
+        wanted = frozenset(partitions)
+        with self.changed:
+            self._wait(lambda: wanted in self.assigned, seconds)
+            self.assigned = self.assigned[self.assigned.index(wanted) :]
+
+    def gets_some(self, count: int, seconds: float = 20.0) -> Assigned:
+        """Wait until it is given so many partitions, or has them."""
+        with self.changed:
+            self._wait(lambda: count in map(len, self.assigned), seconds)
+            at = [*map(len, self.assigned)].index(count)
+            self.assigned = self.assigned[at:]
+            return self.assigned[0]
+
+    def _wait(self, done: Callable[[], bool], seconds: float) -> None:
+        ready = self.changed.wait_for(lambda: self.error is not None or done(), seconds)
+        assert ready and self.error is None, (self.error, self.assigned)
+
+
+class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]
+    def __init__(self, note: Callable[[Any], None]) -> None:
+        self._note = note
+
+    def on_partitions_revoked(self, revoked: Any) -> None: ...
+
+    def on_partitions_assigned(self, assigned: Any) -> None:
+        self._note(assigned)
+
+
+class _AsyncListener(AsyncListener):  # type: ignore[misc]
+    def __init__(self, note: Callable[[Any], None]) -> None:
+        self._note = note
+
+    def on_partitions_revoked(self, revoked: Any) -> None: ...
+
+    def on_partitions_assigned(self, assigned: Any) -> None:
+        self._note(assigned)
+
+
+class OnKafkaPython(Polling):
+    def _run(self, servers: str, settings: dict[str, Any]) -> None:
+        given = {
+            "bootstrap_servers": servers,
+            "group_id": "g",
+            "client_id": self.client_id,
+            "heartbeat_interval_ms": BEAT_MS,
+            "session_timeout_ms": 45_000,
+            "max_poll_interval_ms": 300_000,
+            "enable_auto_commit": False,
+        }
+        consumer = KafkaConsumer(**given | settings)
+        consumer.subscribe(["orders"], listener=_Listener(self._note))
+        # Else it joins twice at a start, and 3.0.12 may miss the answer to the second SyncGroup.
+        consumer.partitions_for_topic("orders")
+        try:
+            while not self._over.is_set():
+                consumer.poll(timeout_ms=int(POLL_S * 1000))
+        finally:
+            consumer.close(autocommit=False)
+
+
+class OnConfluent(Polling):
+    def _run(self, servers: str, settings: dict[str, Any]) -> None:
+        given = {
+            "bootstrap.servers": servers,
+            "group.id": "g",
+            "client.id": self.client_id,
+            "heartbeat.interval.ms": BEAT_MS,
+            "session.timeout.ms": 45_000,
+            "max.poll.interval.ms": 300_000,
+            "enable.auto.commit": False,
+            "partition.assignment.strategy": "roundrobin,range",
+        }
+        consumer = Consumer(given | {k.replace("_", "."): v for k, v in settings.items()})
+        consumer.subscribe(["orders"], on_assign=lambda _, partitions: self._note(partitions))
+        try:
+            while not self._over.is_set():
+                message = consumer.poll(POLL_S)
+                if message is not None and message.error() is not None:
+                    raise KafkaException(message.error())
+        finally:
+            consumer.close()
+
+
+class OnAiokafka(Polling):
+    def _run(self, servers: str, settings: dict[str, Any]) -> None:
+        asyncio.run(self._poll(servers, settings))
+
+    async def _poll(self, servers: str, settings: dict[str, Any]) -> None:
+        given = {
+            "bootstrap_servers": servers,
+            "group_id": "g",
+            "client_id": self.client_id,
+            "heartbeat_interval_ms": BEAT_MS,
+            "session_timeout_ms": 45_000,
+            "rebalance_timeout_ms": 300_000,
+            "enable_auto_commit": False,
+        }
+        consumer = AIOKafkaConsumer(**given | settings)
+        consumer.subscribe(["orders"], listener=_AsyncListener(self._note))
+        await consumer.start()
+        try:
+            while not self._over.is_set():
+                await consumer.getmany(timeout_ms=int(POLL_S * 1000))
+        finally:
+            await consumer.stop()
+
+
+LIBRARIES: Final = (OnKafkaPython, OnConfluent, OnAiokafka)
+
+
+@contextmanager
+def gathered(broker: Broker, *libraries: Callable[..., Polling]) -> Iterator[list[Polling]]:
+    """Consumers that join one after the other, as some never recover from a first assignment
+    without metadata.
+    """
+    there: list[Polling] = []
+    with ExitStack() as stack:
+        for number, library in enumerate(libraries, 1):
+            client_id = f"consumer-{number}"
+            there.append(stack.enter_context(library(broker.bootstrap_servers, client_id)))
+            for each in there:
+                each.gets_some(6 // number)
+        yield there

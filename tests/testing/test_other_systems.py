@@ -1,0 +1,124 @@
+"""The test bench on systems that are not Linux, as far as that can be seen on Linux.
+
+`elsewhere.py` takes away what Windows lacks. The second half is about macOS.
+"""
+
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from groupkeeper.server.descriptors import raise_limit
+from tests.support.process import ROOT, Process
+
+ELSEWHERE = Path(__file__).with_name("elsewhere.py")
+WINDOWS = (sys.executable, str(ELSEWHERE))
+COMMAND = "import sys; from groupkeeper.cli import main; sys.exit(main())"
+NO_LOCKS = (
+    "data directories need the file locks (flock) of Linux or macOS, and this system has none: "
+    "use --memory, in tests a Broker without data="
+)
+
+IN_MEMORY = """
+from groupkeeper.testing import Broker
+with Broker(topics={"orders": 1}) as broker:
+    broker.produce("orders", "first")
+    broker.commit("billing", {("orders", 0): 1})
+    broker.crash()
+    broker.restart()
+    assert [record.value for record in broker.records("orders")] == [b"first"]
+    assert broker.committed("billing") == {("orders", 0): 1}
+    broker.reset()
+    assert broker.committed("billing") == {}
+"""
+NO_FILES = """
+import resource
+from groupkeeper.testing import Broker
+resource.setrlimit(resource.RLIMIT_NOFILE, (0, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+try:
+    Broker().start()
+except OSError as error:
+    print(error)
+"""
+ON_DISK = """
+import pathlib, sys
+from groupkeeper.testing import Broker
+try:
+    Broker(data=sys.argv[1]).start()
+except Exception as error:
+    print(error)
+print(pathlib.Path(sys.argv[1]).exists())
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    return tmp_path / "program.py"
+
+
+def run(*command: str | Path) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error."""
+    done = subprocess.run(
+        list(map(str, command)),
+        cwd=ROOT,
+        env={"PYTHONPATH": str(ROOT)},
+        timeout=30,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_a_broker_in_memory_needs_nothing_that_windows_lacks(program: Path) -> None:
+    program.write_text(IN_MEMORY)
+    assert run(*WINDOWS, program) == (0, "", "")
+
+
+def test_a_data_directory_without_locks_is_refused_in_a_line(program: Path, tmp_path: Path) -> None:
+    program.write_text(ON_DISK)
+    assert run(*WINDOWS, program, tmp_path / "data") == (0, f"{NO_LOCKS}\nFalse\n", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"), [(("serve", "--data-dir"), 1), (("dump",), 2), (("repair",), 2)]
+)
+def test_commands_on_files_say_so_too(
+    program: Path, tmp_path: Path, arguments: tuple[str, ...], code: int
+) -> None:
+    program.write_text(COMMAND)
+    ended, output, errors = run(*WINDOWS, program, *arguments, tmp_path)
+    assert (ended, output, errors.splitlines()[-1]) == (code, "", f"groupkeeper: {NO_LOCKS}")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_server_in_memory_stops_in_order(program: Path, number: signal.Signals) -> None:
+    program.write_text(COMMAND)
+    command = [*WINDOWS, str(program)]
+    with Process("--dev", "--memory", "--http", "127.0.0.1:0", program=command) as process:
+        process.ready()
+        process.popen.send_signal(number)
+        assert process.wait() == 0, process.tail()
+
+
+def test_a_hard_limit_of_open_files_that_is_refused_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: object) -> None:
+        raise ValueError("current limit exceeds maximum limit")
+
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (256, resource.RLIM_INFINITY))
+    monkeypatch.setattr(resource, "setrlimit", refuse)
+    raise_limit()
+    monkeypatch.undo()
+    assert resource.getrlimit(resource.RLIMIT_NOFILE) == before
+
+
+def test_a_broker_that_can_open_no_file_says_so(program: Path) -> None:
+    program.write_text(NO_FILES)
+    code, output, _ = run(sys.executable, program)  # asyncio complains on standard error, too
+    assert (code, output) == (0, "[Errno 24] Too many open files\n")

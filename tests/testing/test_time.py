@@ -1,0 +1,310 @@
+"""Time that is moved or stands still, seen from raw connections."""
+
+import math
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from groupkeeper.coordinator.facts import (
+    MemberJoined,
+    MemberRemoved,
+    OffsetsCommitted,
+    RebalanceStarted,
+)
+from groupkeeper.testing import Broker, BrokerDown, RequestFailed
+from tests.support.requests import commit_request, flat_fetch_request, join_request
+from tests.support.wire import Client
+from tests.testing.members import Facts, beat, connected, joined, members, until
+
+WEEK_S = 7 * 24 * 3600
+
+
+@pytest.fixture
+def broker() -> Iterator[Broker]:
+    with Broker(topics={"orders": 1}) as broker:
+        yield broker
+
+
+@pytest.fixture
+def client(broker: Broker) -> Iterator[Client]:
+    with connected(broker) as client:
+        yield client
+
+
+def commit(client: Client, offset: int = 7, group: str = "g") -> None:
+    answer = client.call(8, commit_request({("orders", 0): offset}, group))
+    assert answer.topics[0].partitions[0].error_code == 0
+
+
+def committed(client: Client, group: str = "g") -> int:
+    answer = client.call(5, flat_fetch_request(group, {"orders": [0]}))
+    return int(answer.topics[0].partitions[0].committed_offset)
+
+
+# -- expiry ----------------------------------------------------------------------------------------
+
+
+def test_offsets_expire_with_the_first_check_after_their_retention(
+    broker: Broker, client: Client
+) -> None:
+    commit(client)
+    broker.advance(WEEK_S - 1)
+    assert committed(client) == 7
+    broker.advance(601)
+    assert committed(client) == -1
+
+
+def test_a_member_whose_connection_is_closed_expires_by_itself(broker: Broker) -> None:
+    with connected(broker) as client:
+        joined(client, session_timeout_ms=45_000)
+    broker.advance(44)
+    assert len(members(broker)) == 1
+    broker.advance(1)
+    assert members(broker) == []
+
+
+def test_a_member_that_is_heard_of_stays(broker: Broker, client: Client) -> None:
+    member_id, generation = joined(client)
+    broker.advance(3600)
+    assert beat(client, member_id, generation) == 0
+
+
+def test_a_member_is_silent_under_each_of_its_names(broker: Broker, client: Client) -> None:
+    for name in ("tester", "i", None):
+        member_id, _ = joined(client, group_instance_id="i")
+        broker.advance(10, silent=[name or member_id])
+        assert members(broker) == []
+    joined(client, group_instance_id="i")
+    broker.advance(10, silent="i")
+    assert members(broker) == []
+
+
+def test_everybody_is_silent(broker: Broker, client: Client) -> None:
+    with connected(broker) as other:
+        joined(client)
+        joined(other, "other")
+        broker.advance(10, all=True)
+    assert members(broker) == members(broker, "other") == []
+
+
+def test_expiries_happen_in_order_each_at_its_time(broker: Broker) -> None:
+    facts, ids = Facts(broker), list[str]()
+    for seconds in (30, 10, 20):
+        with connected(broker) as client:
+            ids.append(joined(client, f"g{seconds}", session_timeout_ms=seconds * 1000)[0])
+    began = facts.noted(RebalanceStarted)[-1][0]
+    broker.advance(60)
+    removed = facts.noted(MemberRemoved)
+    assert [fact.who.member for _, fact in removed] == [ids[1], ids[2], ids[0]]
+    after_s = [(at - began) / 1000 for at, _ in removed]
+    assert after_s == pytest.approx([10, 20, 30], abs=0.5)
+
+
+def test_requests_of_a_silent_member_wait_until_the_time_is_reached(
+    broker: Broker, client: Client
+) -> None:
+    """As those of a process that is cut off."""
+    facts = Facts(broker)
+    member_id, generation = joined(client, session_timeout_ms=10_000)
+    with connected(broker) as slow, connected(broker) as other:
+        joined(slow, "slow")
+        other.send(3, join_request("slow"))
+        until(lambda: len(facts.of(MemberJoined)) == 3)
+        done: list[int] = []
+
+        def advance() -> None:
+            broker.advance(60, silent=[member_id], timeout=0.3)
+
+        thread = threading.Thread(target=advance)
+        thread.start()
+        time.sleep(0.1)
+        done.append(beat(client, member_id, generation))
+        thread.join()
+    assert done == [25]
+
+
+def test_a_pending_id_expires(broker: Broker, client: Client) -> None:
+    knock = client.call(9, join_request("g", session_timeout_ms=30_000))
+    broker.advance(30)
+    assert client.call(9, join_request("g", knock.member_id)).error_code == 25
+
+
+def test_records_are_deleted_after_their_retention(broker: Broker) -> None:
+    broker.produce("orders", "old")
+    broker.advance(WEEK_S - 3600)
+    assert len(broker.records("orders")) == 1
+    broker.advance(2 * 3600)
+    assert broker.records("orders") == []
+
+
+# -- who has to answer -----------------------------------------------------------------------------
+
+
+def test_a_member_that_does_not_answer_in_time_is_treated_by_the_rules(broker: Broker) -> None:
+    facts = Facts(broker)
+    with connected(broker) as slow, connected(broker) as other:
+        slow_id, generation = joined(slow, rebalance_timeout_ms=60_000)
+        beat(slow, slow_id, generation)
+        other.send(3, join_request("g", rebalance_timeout_ms=60_000))
+        until(lambda: len(facts.of(MemberJoined)) == 2)
+        began = time.monotonic()
+        broker.advance(61, timeout=0.2)
+        assert 0.2 <= time.monotonic() - began < 5
+        assert other.take().error_code == 0
+    [removed] = facts.of(MemberRemoved)
+    assert (removed.who.member, removed.cause.code) == (slow_id, "join_timeout")
+    assert removed.cause.likely == "slow_member"
+    assert removed.cause.evidence["waited_ms"] == pytest.approx(60_000, abs=500)
+
+
+# -- time that stands still ------------------------------------------------------------------------
+
+
+def test_nobody_expires_while_time_stands_still(broker: Broker, client: Client) -> None:
+    joined(client, session_timeout_ms=300)
+    broker.freeze()
+    time.sleep(1)
+    assert len(members(broker)) == 1
+    broker.resume()
+    time.sleep(0.5)
+    assert members(broker) == []
+
+
+def test_time_that_stands_still_is_moved_and_stands_again(broker: Broker, client: Client) -> None:
+    facts = Facts(broker)
+    broker.freeze()
+    broker.freeze()
+    commit(client)
+    broker.advance(3600)
+    commit(client)
+    time.sleep(0.01)
+    commit(client)
+    broker.resume()
+    broker.resume()
+    [first, second, third] = [at for at, _ in facts.noted(OffsetsCommitted)]
+    assert (second - first, third - second) == (3_600_000, 0)
+
+
+def test_time_that_runs_runs_on_from_where_it_was_moved_to(broker: Broker, client: Client) -> None:
+    facts = Facts(broker)
+    commit(client)
+    broker.advance(3600)
+    time.sleep(0.05)
+    commit(client)
+    [first, second] = [at for at, _ in facts.noted(OffsetsCommitted)]
+    assert 3_600_050 <= second - first < 3_610_000
+    assert first == pytest.approx(time.time() * 1000, abs=10_000)
+
+
+# -- a broker that does not run --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("data", [None, "disk"])
+def test_time_goes_by_while_the_broker_does_not_run(data: str | None, tmp_path: Path) -> None:
+    with Broker(topics={"orders": 1}, data=data and tmp_path / data) as broker:
+        with connected(broker) as client:
+            commit(client)
+        broker.crash()
+        broker.freeze()
+        broker.advance(WEEK_S)
+        broker.restart()
+        with connected(broker) as client:
+            assert committed(client) == 7
+            broker.advance(600)
+            assert committed(client) == -1
+
+
+def test_members_of_a_broker_that_was_restarted_have_time_to_come_back(broker: Broker) -> None:
+    with connected(broker) as client:
+        member_id, generation = joined(client)
+    broker.restart()
+    with connected(broker) as client:
+        timer = threading.Timer(0.1, lambda: beat(client, member_id, generation))
+        timer.start()
+        broker.advance(3600)
+        timer.join()
+        assert members(broker) == [member_id]
+
+
+def test_members_that_do_not_come_back_to_a_restarted_broker_expire(broker: Broker) -> None:
+    with connected(broker) as client:
+        joined(client)
+        broker.restart()
+    broker.advance(9, timeout=0.1)
+    assert len(members(broker)) == 1
+    broker.advance(1, timeout=0.1)
+    assert members(broker) == []
+
+
+def test_who_waits_for_a_time_hears_that_the_broker_has_ended(broker: Broker) -> None:
+    facts = Facts(broker)
+    with connected(broker) as slow, connected(broker) as other:
+        joined(slow)
+        other.send(3, join_request("g"))
+        until(lambda: len(facts.of(MemberJoined)) == 2)
+        timer = threading.Timer(0.1, broker.crash)
+        timer.start()
+        with pytest.raises(BrokerDown):
+            broker.advance(10, timeout=10)
+        timer.join()
+    broker.restart()
+    broker.advance(1, timeout=0)
+
+
+def test_a_broker_that_is_reset_has_the_machines_time(broker: Broker) -> None:
+    broker.advance(3600)
+    broker.freeze()
+    broker.reset()
+    with connected(broker) as client:
+        facts = Facts(broker)
+        joined(client, session_timeout_ms=100)
+        [(at, _)] = facts.noted(MemberJoined)
+        assert at == pytest.approx(time.time() * 1000, abs=10_000)
+        until(lambda: members(broker) == [])
+
+
+# -- arguments -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("seconds", "error", "line"),
+    [
+        (-1, ValueError, r"takes 0 to 31622400 seconds \(a year\), not -1"),
+        (math.nan, ValueError, "not nan"),
+        (math.inf, ValueError, "not inf"),
+        (1e9, ValueError, "not 1000000000.0"),
+        ("45", TypeError, "a number of seconds, not '45'"),
+        (True, TypeError, "not True"),
+    ],
+)
+def test_wrong_times_are_refused(
+    broker: Broker, seconds: Any, error: type[Exception], line: str
+) -> None:
+    with pytest.raises(error, match=line):
+        broker.advance(seconds)
+
+
+def test_a_wrong_name_is_refused_before_anything_happens(broker: Broker, client: Client) -> None:
+    with pytest.raises(RequestFailed, match="'x', which is no member: there are no members"):
+        broker.advance(10, silent=["x"])
+    member_id, generation = joined(client)
+    with pytest.raises(RequestFailed, match=f"'x', which is no member: {member_id}, tester"):
+        broker.advance(10, silent=["tester", "x"])
+    assert beat(client, member_id, generation) == 0
+
+
+def test_members_of_a_broker_that_does_not_run_cannot_be_named(broker: Broker) -> None:
+    broker.crash()
+    with pytest.raises(BrokerDown, match="does not run"):
+        broker.advance(10, all=True)
+
+
+async def test_in_a_coroutine() -> None:
+    async with Broker(topics={"orders": 1}) as broker:
+        await broker.freeze()
+        await broker.advance(10)
+        await broker.resume()
