@@ -36,6 +36,7 @@ SCHEMA: Final = pa.schema(
         ("timestamp_ms", pa.int64()),
         ("group", pa.string()),
         ("tombstone", pa.bool_()),
+        ("converted", pa.bool_()),
         ("value_version", pa.int16()),
         ("protocol_type", pa.string()),
         ("generation", pa.int32()),
@@ -46,7 +47,9 @@ SCHEMA: Final = pa.schema(
         ("problem", pa.string()),
     ]
 )
-INPUT_COLUMNS: Final = ("partition", "offset", "timestamp_ms", "group", "tombstone", "value")
+INPUT_COLUMNS: Final = (
+    *("partition", "offset", "timestamp_ms", "group", "tombstone", "converted", "value"),
+)
 
 Row = dict[str, object]
 

@@ -42,7 +42,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 def reduced(
-    spark: "SparkSession", plan: Plan, parquet_files: Path | None, groups: frozenset[str] | None
+    spark: "SparkSession", plan: Plan, parquet_files: Path | None, groups: frozenset[str]
 ) -> "DataFrame":
     """Rows of KEPT from the chunks of `plan`, or from the files that `bulk.write_records` has made
     of them. With `groups`, those of other groups are dropped, but counted.
@@ -60,7 +60,7 @@ def reduced(
 def _read_chunks(
     chunks: tuple[Chunk, ...],
     folder: str | None,
-    groups: frozenset[str] | None,
+    groups: frozenset[str],
     numbers: Iterable[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     """For mapInArrow: takes chunk numbers."""
@@ -79,11 +79,11 @@ def _records(chunk: Chunk, folder: str | None, number: int) -> Iterator[pa.Recor
 
 
 def reduce_records(
-    batches: Iterable[pa.RecordBatch], groups: frozenset[str] | None = None
+    batches: Iterable[pa.RecordBatch], groups: frozenset[str] = frozenset()
 ) -> Iterator[pa.RecordBatch]:
     """Rows of SCHEMA, in the order of the log -> rows of KEPT."""
     counts: Counter[tuple[int | None, bool]] = Counter()
-    wanted = None if groups is None else pa.array(sorted(groups), pa.string())
+    wanted = pa.array(sorted(groups), pa.string()) if groups else None
     run = _Run()
     for batch in batches:
         _count(batch, counts)

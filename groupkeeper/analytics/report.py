@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from groupkeeper.analytics.errors import AnalyticsError
+from groupkeeper.analytics.export import Request, Tables, print_json, write_csv
 from groupkeeper.analytics.plan import Plan, plan
 from groupkeeper.analytics.problems import is_damage
 from groupkeeper.analytics.render import (
@@ -45,37 +46,30 @@ class Findings:
 
     plan: Plan
     records: int
-    groups: "DataFrame"
-    members: "DataFrame"
-    generations: "DataFrame"
-    offsets: "DataFrame"
+    tables: Tables
     problems: "DataFrame"
 
 
-def analyze(
-    paths: Sequence[str | Path],
-    out: Path | None = None,
-    *,
-    partition: int | None = None,
-    master: str | None = None,
-) -> int:
-    """Print groups, members, generations and committed offsets of the logs under `paths`; with
-    `out` also write Parquet into that folder. `partition` is that of segments in no partition
-    folder, `master` says where Spark runs.
+def analyze(paths: Sequence[str | Path], request: Request | None = None) -> int:
+    """Print groups, members, generations and committed offsets of the logs under `paths`; write
+    them to files, too, if that is requested.
 
     Returns an exit code: 0, or 3 if a log is damaged. After one line on standard error 2 when there
-    is nothing to read, no Java, or `out` is in use, and 1 when Spark fails.
+    is nothing to read, no Java, or a folder to write to is in use, and 1 when Spark fails.
     """
     try:
         check_libraries()
-        work = plan(expand(map(str, paths)), partition=partition)
+        request = request or Request()
+        local = expand(map(str, paths))
+        work = plan(local, partition=request.partition)
         if not work.chunks:
             raise AnalyticsError(
                 f"nothing to read in {', '.join(map(str, paths))}: all segments are empty"
             )
-        _check_free(out)
+        _check_free(request.out)
+        _check_free(request.csv)
         with failures_as_one_line():
-            return DAMAGED if _run(work, out, master) else 0
+            return DAMAGED if _run(work, local, request) else 0
     except AnalyticsError as error:
         said = f"groupkeeper: {plain(str(error))}"
         print(said, file=sys.stderr)  # noqa: T201  # the command's error line
@@ -88,34 +82,45 @@ def _check_free(out: Path | None) -> None:
         raise AnalyticsError(f"{out} exists: name a new or an empty folder")
 
 
-def _run(work: Plan, out: Path | None, master: str | None) -> bool:
+def _run(work: Plan, paths: list[Path], request: Request) -> bool:
     """Whether a log is damaged."""
     from pyspark.sql import SparkSession
 
     borrowed = SparkSession.getActiveSession() is not None
-    to = console()
     with _progress() as bar:
-        step = _Steps(bar, _STEPS + (1 + len(TABLES) if out else 0))
+        step = _Steps(bar, _STEPS + (1 + len(TABLES) if request.out else 0))
         step.start("starting Spark")
-        spark = open_session(short=work.size < SHORT_BELOW, master=master)
+        spark = open_session(short=work.size < SHORT_BELOW, master=request.master)
         try:
-            findings = _find(spark, work, out, step)
-            if out:
-                _write(findings, out, step)
+            findings = _find(spark, work, paths, request, step)
+            if request.out:
+                _write(findings, request.out, step)
+            if request.csv:
+                write_csv(findings.tables, request.csv)
             bar.stop()
-            print_findings(to, findings)
-            damaged = _is_damaged(findings)
+            _show(findings, request)
+            return _is_damaged(findings)
         finally:
             if not borrowed:
                 spark.stop()
-    if out:
-        to.print(Text(plain(f"Written to {out}: records, {', '.join(TABLES)}")))
-    return damaged
 
 
 def _is_damaged(findings: Findings) -> bool:
     told = findings.problems.select("problem").distinct().collect()
     return any(is_damage(row["problem"]) for row in told)
+
+
+def _show(findings: Findings, request: Request) -> None:
+    if request.as_json:
+        print_json(findings.tables | {"problems": findings.problems})
+        return
+    to = console()
+    print_findings(to, findings)
+    if request.out:
+        to.print(Text(plain(f"Written to {request.out}: records, {', '.join(TABLES)}")))
+    if request.csv:
+        names = ", ".join(f"{name}.csv" for name in TABLES)
+        to.print(Text(plain(f"Written to {request.csv}: {names}")))
 
 
 class _Steps:
@@ -146,42 +151,50 @@ def _progress() -> Iterator[Progress]:
         yield bar
 
 
-def _find(spark: "SparkSession", work: Plan, out: Path | None, step: _Steps) -> Findings:
+def _find(
+    spark: "SparkSession", work: Plan, paths: list[Path], request: Request, step: _Steps
+) -> Findings:
     """Read the log once; all tables are made of what is kept of it."""
     from pyspark import StorageLevel
 
     from groupkeeper.analytics import tables
+    from groupkeeper.analytics.modern import modern_groups, topic_names
     from groupkeeper.analytics.reduce import COUNT, reduced
 
+    out = request.out
     if out:
         from groupkeeper.analytics.bulk import write_records
 
         step.start(f"writing records ({size(work.size)})")
         write_records(spark, work, out / "records")
     step.start("reading")
-    rows = reduced(spark, work, out / "records" if out else None, None)
+    rows = reduced(spark, work, out / "records" if out else None, request.choice.groups)
     rows = rows.persist(StorageLevel.MEMORY_AND_DISK)
     records = rows.where(rows[COUNT].isNull()).drop(COUNT)
     counts = rows.agg({COUNT: "sum"}).head()
     events = tables.group_events(records).persist(StorageLevel.MEMORY_AND_DISK)
+    modern = modern_groups(records, topic_names(paths)).persist(StorageLevel.MEMORY_AND_DISK)
     step.start("deriving groups")
     committed = tables.offsets(records).persist(StorageLevel.MEMORY_AND_DISK)
     return Findings(
         work,
         int(counts[0] or 0) if counts else 0,
-        tables.groups(events, records, committed),
-        tables.members(events),
-        tables.generations(events),
-        committed,
-        tables.problems(records, events),
+        request.choice.of(
+            {
+                "groups": tables.groups(events, modern, committed),
+                "members": tables.members(events, modern),
+                "generations": tables.generations(events, records),
+                "offsets": committed,
+            }
+        ),
+        tables.problems(records, events, modern),
     )
 
 
 def _write(findings: Findings, out: Path, step: _Steps) -> None:
     for name in TABLES:
         step.start(f"writing {name}")
-        table: DataFrame = getattr(findings, name)
-        table.coalesce(1).write.parquet(str(out / name))
+        findings.tables[name].coalesce(1).write.parquet(str(out / name))
 
 
 # ---------------------------------------------------------------- printing
@@ -195,12 +208,12 @@ _GROUPS: Final = {
     "generation": Column("generation", text, number=True),
     "member_count": Column("members", text, number=True),
     "offsets": Column("offsets", text, number=True),
-    "last_change_ms": Column("last change", instant),
+    "last_change": Column("last change", instant),
 }
 _GENERATIONS: Final = {
     "group": Column("group", text),
     "offset": Column("log offset", text, number=True),
-    "timestamp_ms": Column("time", instant),
+    "time": Column("time", instant),
     "kind": Column("kind", text),
     "generation": Column("generation", text, number=True),
     "member_count": Column("members", text, number=True),
@@ -212,7 +225,7 @@ _OFFSETS: Final = {
     "topic": Column("topic", text),
     "topic_partition": Column("partition", text, number=True),
     "committed_offset": Column("offset", text, number=True),
-    "commit_timestamp_ms": Column("committed", instant),
+    "commit_time": Column("committed", instant),
     "metadata": Column("metadata", text),
 }
 _PROBLEMS: Final = {
@@ -245,10 +258,10 @@ _MEMBERS: Final = {
 def print_findings(to: Console, findings: Findings) -> None:
     """Print the tables, then a summary of what was read."""
     for title, table, columns in (
-        ("Groups", findings.groups, _GROUPS),
-        ("Members", findings.members, _MEMBERS),
-        ("Generations", findings.generations, _GENERATIONS),
-        ("Committed offsets", findings.offsets, _OFFSETS),
+        ("Groups", findings.tables["groups"], _GROUPS),
+        ("Members", findings.tables["members"], _MEMBERS),
+        ("Generations", findings.tables["generations"], _GENERATIONS),
+        ("Committed offsets", findings.tables["offsets"], _OFFSETS),
     ):
         _print(to, title, table, columns)
     problems = findings.problems.count()
@@ -271,5 +284,10 @@ def _left_over(findings: Findings) -> str:
 
 
 def _print(to: Console, title: str, table: "DataFrame", columns: dict[str, Column]) -> None:
-    rows = table.select(*(f"`{name}`" for name in columns)).limit(most_rows(to) + 1).collect()
+    from pyspark.sql import functions as F  # noqa: N812  # its usual name
+
+    # As a timestamp, Python would give it the zone of this machine.
+    times = {name for name, kind in table.dtypes if kind == "timestamp"}
+    shown = [F.unix_millis(name).alias(name) if name in times else F.col(name) for name in columns]
+    rows = table.select(*shown).limit(most_rows(to) + 1).collect()
     print_table(to, title, list(columns.values()), rows)

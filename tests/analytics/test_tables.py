@@ -5,6 +5,7 @@ import time
 import pytest
 
 from groupkeeper.analytics import tables
+from groupkeeper.analytics.modern import modern_groups
 from tests.analytics.logs import (
     NOW,
     TRANSACTIONAL,
@@ -77,20 +78,25 @@ def events(records):
 
 
 @pytest.fixture(scope="module")
+def modern(records):
+    return modern_groups(records, {}).persist()
+
+
+@pytest.fixture(scope="module")
 def committed(records):
     return tables.offsets(records).persist()
 
 
-def test_each_group_record_is_told_by_its_predecessor(events):
-    told = [row for row in tables.generations(events).collect() if row["group"] == "g"]
+def test_each_group_record_is_told_by_its_predecessor(events, records):
+    told = [row for row in tables.generations(events, records).collect() if row["group"] == "g"]
     assert [(row["offset"], row["kind"]) for row in told] == list(
         enumerate(kind for kind, _ in STORY)
     )
     assert [row["unwritten"] for row in told[3:6]] == [0, 2, 0]
 
 
-def test_members_are_those_of_the_last_record(events):
-    (row,) = tables.members(events).collect()
+def test_members_are_those_of_the_last_record(events, modern):
+    (row,) = tables.members(events, modern).collect()
     assert (row["group"], row["member_id"], row["group_instance_id"]) == ("g", "z", "i")
     assert (row["is_leader"], row["session_timeout_ms"], row["assigned_partitions"]) == (
         True,
@@ -100,13 +106,13 @@ def test_members_are_those_of_the_last_record(events):
 
 
 def test_offsets_are_what_a_coordinator_would_load(committed):
-    rows = committed.collect()
+    rows = committed.selectExpr("*", "unix_millis(commit_time) AS ms").collect()
     assert [(row["topic_partition"], row["committed_offset"]) for row in rows] == [
         (0, 10),
         (1, 1),
         (2, 99),
     ]
-    assert (rows[2]["metadata"], rows[2]["commit_timestamp_ms"]) == ("later", NOW + 5)
+    assert (rows[2]["metadata"], rows[2]["ms"]) == ("later", NOW + 5)
 
 
 def test_transactions_of_one_producer_cost_linear_time(spark, tmp_path):
@@ -128,19 +134,19 @@ def test_transactions_of_one_producer_cost_linear_time(spark, tmp_path):
     }
 
 
-def test_groups_of_every_kind_are_listed(events, records, committed):
-    found = tables.groups(events, records.where(tables.is_rare(records)), committed).collect()
+def test_groups_of_every_kind_are_listed(events, modern, committed):
+    found = tables.groups(events, modern, committed).collect()
     assert [(row["group"], row["type"], row["state"], row["offsets"]) for row in found] == [
         ("bad", "classic", None, 0),
         ("g", "classic", "Stable", 0),
-        ("newer", "other", None, 0),
+        ("newer", "consumer", None, 0),
         ("o", "simple", "Empty", 3),
     ]
 
 
-def test_unreadable_values_are_problems(events, records):
-    found = tables.problems(records.where(tables.is_rare(records)), events).collect()
+def test_unreadable_values_are_problems(events, modern, records):
+    found = tables.problems(records, events, modern).collect()
     assert [row["problem"].split(":")[0] for row in found] == [
         "records that another segment holds too, read once",
-        *["unreadable value"] * 2,
+        *["unreadable value"] * 3,
     ]

@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 
 from groupkeeper.analytics import session
+from groupkeeper.analytics.export import Choice, Request
 from groupkeeper.cli import main
 
 ROOT = Path(__file__).parents[2]
@@ -20,14 +21,12 @@ Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
-    called: list[tuple[object, ...]] = []
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], Request]]:
+    called: list[tuple[list[str], Request]] = []
     report = ModuleType("groupkeeper.analytics.report")
 
-    def run(
-        paths: list[str], out: Path | None, *, partition: int | None, master: str | None
-    ) -> int:
-        called.append((paths, out, partition, master))
+    def run(paths: list[str], request: Request) -> int:
+        called.append((paths, request))
         return 5
 
     report.analyze = run  # type: ignore[attr-defined]  # a module made here
@@ -35,14 +34,26 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
     return called
 
 
-def test_paths_and_options_are_handed_on(calls: list[tuple[object, ...]], tmp_path: Path) -> None:
+def test_paths_and_output_are_handed_on(
+    calls: list[tuple[list[str], Request]], tmp_path: Path
+) -> None:
     out = tmp_path / "report"
     assert main(["analyze", "file:/data", "--out", str(out)]) == 5
     assert main(["analyze", "a", "b", "--partition", "3", "--master", "spark://host:7077"]) == 5
-    assert calls == [
-        (["file:/data"], out, None, None),
-        (["a", "b"], None, 3, "spark://host:7077"),
-    ]
+    placed = Request(partition=3, master="spark://host:7077")
+    assert calls == [(["file:/data"], Request(out)), (["a", "b"], placed)]
+
+
+def test_a_choice_is_handed_on(calls: list[tuple[list[str], Request]], tmp_path: Path) -> None:
+    words = ["--group", "a", "--group", "b", "--since", "1970-01-01T00:00:07", "--top", "3"]
+    assert main(["analyze", str(tmp_path), *words, "--json", "--csv", str(tmp_path)]) == 5
+    choice = Choice(frozenset("ab"), 7_000, 3)
+    assert calls == [([str(tmp_path)], Request(csv=tmp_path, as_json=True, choice=choice))]
+
+
+def test_a_time_that_is_none_is_refused(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["analyze", str(tmp_path), "--since", "yesterday"]) == 2
+    assert "'yesterday' is no time" in capsys.readouterr().err
 
 
 def test_without_its_libraries_it_says_how_to_get_them(
