@@ -41,12 +41,15 @@ class Choice:
 @dataclass(frozen=True, slots=True)
 class Request:
     """What is wanted of an analysis: Parquet files in the folder `out`, CSV files in the folder
-    `csv`, lines of JSON instead of the report, and a choice of rows.
+    `csv`, lines of JSON instead of the report, and a choice of rows. `partition` is that of
+    segments in no partition folder, `master` says where Spark runs.
     """
 
     out: Path | None = None
     csv: Path | None = None
     as_json: bool = False
+    partition: int | None = None
+    master: str | None = None
     choice: Choice = field(default_factory=Choice)
 
 

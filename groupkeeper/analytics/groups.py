@@ -9,7 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from groupkeeper.analytics.columns import PROBLEM_TEXTS, Problem
+from groupkeeper.analytics.problems import PROBLEM_TEXTS, Problem
 from groupkeeper.protocol.embedded import decode_assignment, subscribed_topics
 from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.records.consumer_offsets import MemberMetadata, decode_group_value

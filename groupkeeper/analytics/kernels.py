@@ -15,7 +15,6 @@ from groupkeeper.analytics.compiled import (
     INTS,
     INTS32,
     NOTHING,
-    PAIR,
     TABLE,
     ByteArray,
     Int32Array,
@@ -38,6 +37,10 @@ _BAD_RECORDS: Final = 6
 _HEADER: Final = 61
 _SMALLEST_OLD: Final = 26
 _SMALLEST_RECORD: Final = 7
+SCAN_LIMIT: Final = 1024**3
+"""Bytes whose checksums are tried in search of the next batch: length fields in damaged bytes may
+ask for any number of long ones.
+"""
 
 
 def _crc_tables() -> Int64Array:
@@ -197,33 +200,98 @@ def check_count(line: Int64Array) -> None:
         line[COUNT] = 0
 
 
-@kernel(PAIR(BYTES, INT, INT, TABLE, INT))
-def walk(
-    buffer: ByteArray, pos: int, end: int, batches: Int64Array, most_records: int
-) -> tuple[int, int]:
-    """Fill the batch table from the headers starting at `pos`, until it is full, holds
-    `most_records` records, or `end` is reached.
-
-    Returns the number of rows and the position after the last batch. Rows with a PROBLEM have COUNT
-    0. A problem of unknown size takes all remaining bytes.
+@kernel(INT(BYTES, INT, INT))
+def next_sound(buffer: ByteArray, pos: int, end: int) -> int:
+    """Where the next whole batch with a good checksum starts, from `pos` on; `end` without one, or
+    once SCAN_LIMIT bytes of checksums were in vain.
     """
+    checked = 0
+    while pos + _HEADER <= end:
+        if buffer[pos + 16] == 2:
+            size = int32_at(buffer, pos + 8) + 12
+            if _HEADER <= size <= end - pos:
+                checked += size
+                if checked > SCAN_LIMIT:
+                    return end
+                if _trouble(buffer, pos, end)[0] == 0:
+                    return pos
+        pos += 1
+    return end
+
+
+@inline
+def _is_complete(buffer: ByteArray, pos: int, end: int) -> bool:
+    """Whether all records of a batch are there although its length says that they are not."""
+    if crc32c(buffer, pos + 21, end) == int32_at(buffer, pos + 17) & 0xFFFFFFFF:
+        return True
+    if int16_at(buffer, pos + 21) & 7:
+        return False
+    at = pos + _HEADER
+    for _ in range(int32_at(buffer, pos + 57)):
+        length, at = varint_at(buffer, at, end)
+        if at < 0 or length < 1 or length > end - at:
+            return False
+        at += length
+    return True
+
+
+@inline
+def _is_unfinished(buffer: ByteArray, pos: int, end: int, first: int, until: int) -> bool:
+    """Whether the bytes up to the end can be the beginning of a batch with an offset in [first,
+    until), or are zeros.
+    """
+    left = end - pos
+    if left < 8 or _only_zeros(buffer, pos, end):
+        return True
+    if not first <= int64_at(buffer, pos) < until:
+        return False
+    if left < 17:
+        return True
+    if buffer[pos + 16] > 2:
+        return False
+    if left < _HEADER or buffer[pos + 16] < 2:
+        return True
+    if int32_at(buffer, pos + 23) < 0 or int32_at(buffer, pos + 57) < 0:
+        return False
+    return not _is_complete(buffer, pos, end)
+
+
+@kernel(INT(BYTES, INT, INT, INTS, TABLE))
+def walk(buffer: ByteArray, first: int, until: int, state: Int64Array, batches: Int64Array) -> int:
+    """Fill the batch table from the headers on, until it is full or the buffer ends. Returns the
+    number of rows.
+
+    `state` has the position to go on from, and where the next sound batch is known to be. Rows with
+    a PROBLEM have COUNT 0. Bytes that are no batch take one row up to the next sound batch.
+    """
+    end = len(buffer)
     used = 0
-    records = 0
-    while pos < end and used < len(batches) and records < most_records:
+    pos = state[0]
+    while pos < end and used < len(batches):
         line = batches[used]
         line[:] = 0
-        line[POSITION] = pos
         problem, size = _trouble(buffer, pos, end)
-        line[PROBLEM] = problem
-        line[SIZE] = size
         if problem == 0:
             _read_header(buffer, pos, size, line)
             if line[ATTRIBUTES] & 7 == 0:
                 check_count(line)
-        records += line[COUNT]
+        else:
+            if state[1] <= pos:
+                state[1] = next_sound(buffer, pos + 1, end)
+            framed = _BAD_CHECKSUM <= problem <= _OLD_MAGIC
+            # The length of a damaged batch is believed only if it leads over no sound one.
+            if not framed or pos + size > state[1]:
+                size = state[1] - pos
+                torn = problem == _TORN and state[1] == end
+                if not torn or not _is_unfinished(buffer, pos, end, first, until):
+                    problem = _BAD_HEADER
+            line[PROBLEM] = problem
+        line[POSITION] = pos
+        line[SIZE] = size
         used += 1
         pos += size
-    return used, pos
+    state[0] = pos
+    return used
 
 
 @kernel(INT(INTS, INTS, INTS32))

@@ -3,7 +3,7 @@ defined in `groupkeeper.analytics.tables`.
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,26 +11,30 @@ from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.export import Request, Tables, print_json, write_csv
 from groupkeeper.analytics.plan import Plan, plan
+from groupkeeper.analytics.problems import is_damage
 from groupkeeper.analytics.render import (
     Column,
     console,
     instant,
     most_rows,
+    plain,
     print_table,
     ranges,
     size,
     text,
 )
-from groupkeeper.analytics.session import check_libraries, local_session
+from groupkeeper.analytics.segments import expand
+from groupkeeper.analytics.session import check_libraries, failures_as_one_line, open_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-USAGE_ERROR: Final = 2
+DAMAGED: Final = 3
 TABLES: Final = ("groups", "members", "generations", "offsets")
 SHORT_BELOW: Final = 64 * 1024 * 1024
 _STEPS: Final = 3
@@ -46,28 +50,29 @@ class Findings:
     problems: "DataFrame"
 
 
-def analyze(paths: list[Path], request: Request | None = None) -> int:
+def analyze(paths: Sequence[str | Path], request: Request | None = None) -> int:
     """Print groups, members, generations and committed offsets of the logs under `paths`; write
     them to files, too, if that is requested.
 
-    Returns an exit code: 0, or 2 after one line on standard error when there is nothing to read, no
-    Java, or a folder to write to is in use.
+    Returns an exit code: 0, or 3 if a log is damaged. After one line on standard error 2 when there
+    is nothing to read, no Java, or a folder to write to is in use, and 1 when Spark fails.
     """
+    request = request or Request()
     try:
         check_libraries()
-        work = plan(paths)
+        work = plan(expand(map(str, paths)), partition=request.partition)
         if not work.chunks:
             raise AnalyticsError(
                 f"nothing to read in {', '.join(map(str, paths))}: all segments are empty"
             )
-        request = request or Request()
         _check_free(request.out)
         _check_free(request.csv)
-        _run(work, paths, request)
+        with failures_as_one_line():
+            return DAMAGED if _run(work, request) else 0
     except AnalyticsError as error:
-        print(f"groupkeeper: {error}", file=sys.stderr)  # noqa: T201  # the command's error line
-        return USAGE_ERROR
-    return 0
+        said = f"groupkeeper: {plain(str(error))}"
+        print(said, file=sys.stderr)  # noqa: T201  # the command's error line
+        return error.exit_code
 
 
 def _check_free(out: Path | None) -> None:
@@ -76,22 +81,24 @@ def _check_free(out: Path | None) -> None:
         raise AnalyticsError(f"{out} exists: name a new or an empty folder")
 
 
-def _run(work: Plan, paths: list[Path], request: Request) -> None:
+def _run(work: Plan, request: Request) -> bool:
+    """Whether a log is damaged."""
     from pyspark.sql import SparkSession
 
     borrowed = SparkSession.getActiveSession() is not None
     with _progress() as bar:
         step = _Steps(bar, _STEPS + (1 + len(TABLES) if request.out else 0))
         step.start("starting Spark")
-        spark = local_session(short=work.size < SHORT_BELOW)
+        spark = open_session(short=work.size < SHORT_BELOW, master=request.master)
         try:
-            findings = _find(spark, work, paths, request, step)
+            findings = _find(spark, work, request, step)
             if request.out:
                 _write(findings, request.out, step)
             if request.csv:
                 write_csv(findings.tables, request.csv)
             bar.stop()
             _show(findings, request)
+            return _is_damaged(findings)
         finally:
             if not borrowed:
                 spark.stop()
@@ -104,9 +111,15 @@ def _show(findings: Findings, request: Request) -> None:
     to = console()
     print_findings(to, findings)
     if request.out:
-        to.print(f"Written to {request.out}: records, {', '.join(TABLES)}")
+        to.print(Text(plain(f"Written to {request.out}: records, {', '.join(TABLES)}")))
     if request.csv:
-        to.print(f"Written to {request.csv}: {', '.join(f'{name}.csv' for name in TABLES)}")
+        files = ", ".join(f"{name}.csv" for name in TABLES)
+        to.print(Text(plain(f"Written to {request.csv}: {files}")))
+
+
+def _is_damaged(findings: Findings) -> bool:
+    told = findings.problems.select("problem").distinct().collect()
+    return any(is_damage(row["problem"]) for row in told)
 
 
 class _Steps:
@@ -137,9 +150,7 @@ def _progress() -> Iterator[Progress]:
         yield bar
 
 
-def _find(
-    spark: "SparkSession", work: Plan, paths: list[Path], request: Request, step: _Steps
-) -> Findings:
+def _find(spark: "SparkSession", work: Plan, request: Request, step: _Steps) -> Findings:
     """Read the log once; all tables are made of what is kept of it."""
     from pyspark import StorageLevel
 
@@ -159,7 +170,7 @@ def _find(
     records = rows.where(rows[COUNT].isNull()).drop(COUNT)
     counts = rows.agg({COUNT: "sum"}).head()
     events = tables.group_events(records).persist(StorageLevel.MEMORY_AND_DISK)
-    modern = modern_groups(records, topic_names(paths)).persist(StorageLevel.MEMORY_AND_DISK)
+    modern = modern_groups(records, topic_names(work)).persist(StorageLevel.MEMORY_AND_DISK)
     step.start("deriving groups")
     committed = tables.offsets(records).persist(StorageLevel.MEMORY_AND_DISK)
     return Findings(

@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 from pyarrow import parquet
+from pyspark.errors import PySparkException
 
 from groupkeeper.analytics import report
 from groupkeeper.analytics.errors import AnalyticsError
@@ -145,13 +146,35 @@ def test_only_later_changes_are_shown(spark, broker_copy, capsys):
     assert "billing" not in groups
 
 
-def test_damage_is_part_of_the_report(spark, broker_copy, tmp_path, capsys):
-    source = broker_copy / "__consumer_offsets-0" / f"{0:020d}.log"
-    write_segment(tmp_path / "__consumer_offsets-0", 0, source.read_bytes()[:-10])
+@pytest.fixture
+def one_log(broker_copy):
+    return (broker_copy / "__consumer_offsets-0" / f"{0:020d}.log").read_bytes()
+
+
+def test_an_unfinished_batch_is_told_and_is_no_damage(spark, one_log, tmp_path, capsys):
+    write_segment(tmp_path / "__consumer_offsets-0", 0, one_log[:-10])
     assert report.analyze([tmp_path]) == 0
     said = capsys.readouterr().out
     assert "unfinished batch at the end of the log" in said
     assert said.endswith("115 bytes left over in 1 place(s).\n")
+
+
+def test_damage_has_an_exit_code_of_its_own(spark, one_log, tmp_path, capsys):
+    damaged = bytearray(one_log)
+    damaged[9] ^= 1
+    write_segment(tmp_path / "__consumer_offsets-0", 0, bytes(damaged))
+    assert report.analyze([tmp_path]) == 3
+    assert "bytes that are no batch skipped" in capsys.readouterr().out
+
+
+def test_a_failure_of_spark_is_one_line(broker_copy, capsys, monkeypatch):
+    def fails(*, short, master):
+        raise PySparkException("at a.b.c\nValueError: no \x1b[2J space\n")
+
+    monkeypatch.setattr(report, "open_session", fails)
+    assert report.analyze([broker_copy]) == 1
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", "groupkeeper: Spark failed: ValueError: no �[2J space\n")
 
 
 def refused(capsys, *arguments):
@@ -175,8 +198,8 @@ def test_nothing_is_written_over(broker_copy, capsys):
 
 
 def test_a_missing_java_is_said_in_one_line(broker_copy, capsys, monkeypatch):
-    def none(*, short):
+    def none(*, short, master):
         raise AnalyticsError("Spark needs Java")
 
-    monkeypatch.setattr(report, "local_session", none)
+    monkeypatch.setattr(report, "open_session", none)
     assert "Spark needs Java" in refused(capsys, [broker_copy])

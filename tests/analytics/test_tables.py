@@ -63,10 +63,12 @@ def transactions():
 @pytest.fixture(scope="module")
 def records(spark, tmp_path_factory):
     root = tmp_path_factory.mktemp("log")
-    write_segment(root / "__consumer_offsets-0", 0, batch([record for _, record in STORY]))
-    write_segment(root / "__consumer_offsets-1", 50, b"".join(transactions()))
+    story = [record for _, record in STORY]
+    first, second = batch(story[:6]), batch(story[6:], 6)
+    write_segment(root / "__consumer_offsets-0", 0, first + second)
+    write_segment(root / "__consumer_offsets-1", 0, b"".join(transactions()))
     # The same batch once more: a compaction was under way when the log was copied.
-    write_segment(root / "__consumer_offsets-0", 90, batch([record for _, record in STORY]))
+    write_segment(root / "__consumer_offsets-0", 6, second)
     return spark.read.format("consumer_offsets").load(str(root)).persist()
 
 
@@ -144,4 +146,7 @@ def test_groups_of_every_kind_are_listed(events, modern, committed):
 
 def test_unreadable_values_are_problems(events, modern, records):
     found = tables.problems(records, events, modern).collect()
-    assert [row["problem"].split(":")[0] for row in found] == ["unreadable value"] * 3
+    assert [row["problem"].split(":")[0] for row in found] == [
+        "records that another segment holds too, read once",
+        *["unreadable value"] * 3,
+    ]
