@@ -48,6 +48,8 @@ class Request:
     out: Path | None = None
     csv: Path | None = None
     as_json: bool = False
+    partition: int | None = None
+    master: str | None = None
     choice: Choice = field(default_factory=Choice)
     partition: int | None = None
     master: str | None = None

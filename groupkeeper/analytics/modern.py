@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from groupkeeper.analytics.groups import ASSIGNMENT_TYPE
+from groupkeeper.analytics.plan import Plan
 from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.records.modern_groups import (
     EPOCH_TYPES,
@@ -207,14 +208,14 @@ def id_text(topic_id: bytes) -> str:
     return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
 
 
-def topic_names(paths: Iterable[Path]) -> dict[bytes, str]:
-    """Names of topics by id, from `partition.metadata` in the folders of a data directory.
+def topic_names(plan: Plan) -> dict[bytes, str]:
+    """Names of topics by id, from `partition.metadata` in the folders beside those that are read.
 
     Records of newer groups hold only ids; a copy of the offsets topic alone has no names.
     """
     found: dict[bytes, str] = {}
-    for path in paths:
-        for file in path.rglob("partition.metadata"):
+    for place in {Path(split.path).parent.parent for chunk in plan.chunks for split in chunk}:
+        for file in place.glob("*-*/partition.metadata"):
             with contextlib.suppress(OSError, ValueError):
                 found[_topic_id(file)] = file.parent.name.rpartition("-")[0]
     return found

@@ -57,11 +57,10 @@ def analyze(paths: Sequence[str | Path], request: Request | None = None) -> int:
     Returns an exit code: 0, or 3 if a log is damaged. After one line on standard error 2 when there
     is nothing to read, no Java, or a folder to write to is in use, and 1 when Spark fails.
     """
+    request = request or Request()
     try:
         check_libraries()
-        request = request or Request()
-        local = expand(map(str, paths))
-        work = plan(local, partition=request.partition)
+        work = plan(expand(map(str, paths)), partition=request.partition)
         if not work.chunks:
             raise AnalyticsError(
                 f"nothing to read in {', '.join(map(str, paths))}: all segments are empty"
@@ -69,7 +68,7 @@ def analyze(paths: Sequence[str | Path], request: Request | None = None) -> int:
         _check_free(request.out)
         _check_free(request.csv)
         with failures_as_one_line():
-            return DAMAGED if _run(work, local, request) else 0
+            return DAMAGED if _run(work, request) else 0
     except AnalyticsError as error:
         said = f"groupkeeper: {plain(str(error))}"
         print(said, file=sys.stderr)  # noqa: T201  # the command's error line
@@ -82,7 +81,7 @@ def _check_free(out: Path | None) -> None:
         raise AnalyticsError(f"{out} exists: name a new or an empty folder")
 
 
-def _run(work: Plan, paths: list[Path], request: Request) -> bool:
+def _run(work: Plan, request: Request) -> bool:
     """Whether a log is damaged."""
     from pyspark.sql import SparkSession
 
@@ -92,7 +91,7 @@ def _run(work: Plan, paths: list[Path], request: Request) -> bool:
         step.start("starting Spark")
         spark = open_session(short=work.size < SHORT_BELOW, master=request.master)
         try:
-            findings = _find(spark, work, paths, request, step)
+            findings = _find(spark, work, request, step)
             if request.out:
                 _write(findings, request.out, step)
             if request.csv:
@@ -105,11 +104,6 @@ def _run(work: Plan, paths: list[Path], request: Request) -> bool:
                 spark.stop()
 
 
-def _is_damaged(findings: Findings) -> bool:
-    told = findings.problems.select("problem").distinct().collect()
-    return any(is_damage(row["problem"]) for row in told)
-
-
 def _show(findings: Findings, request: Request) -> None:
     if request.as_json:
         print_json(findings.tables | {"problems": findings.problems})
@@ -119,8 +113,13 @@ def _show(findings: Findings, request: Request) -> None:
     if request.out:
         to.print(Text(plain(f"Written to {request.out}: records, {', '.join(TABLES)}")))
     if request.csv:
-        names = ", ".join(f"{name}.csv" for name in TABLES)
-        to.print(Text(plain(f"Written to {request.csv}: {names}")))
+        files = ", ".join(f"{name}.csv" for name in TABLES)
+        to.print(Text(plain(f"Written to {request.csv}: {files}")))
+
+
+def _is_damaged(findings: Findings) -> bool:
+    told = findings.problems.select("problem").distinct().collect()
+    return any(is_damage(row["problem"]) for row in told)
 
 
 class _Steps:
@@ -151,9 +150,7 @@ def _progress() -> Iterator[Progress]:
         yield bar
 
 
-def _find(
-    spark: "SparkSession", work: Plan, paths: list[Path], request: Request, step: _Steps
-) -> Findings:
+def _find(spark: "SparkSession", work: Plan, request: Request, step: _Steps) -> Findings:
     """Read the log once; all tables are made of what is kept of it."""
     from pyspark import StorageLevel
 
@@ -173,7 +170,7 @@ def _find(
     records = rows.where(rows[COUNT].isNull()).drop(COUNT)
     counts = rows.agg({COUNT: "sum"}).head()
     events = tables.group_events(records).persist(StorageLevel.MEMORY_AND_DISK)
-    modern = modern_groups(records, topic_names(paths)).persist(StorageLevel.MEMORY_AND_DISK)
+    modern = modern_groups(records, topic_names(work)).persist(StorageLevel.MEMORY_AND_DISK)
     step.start("deriving groups")
     committed = tables.offsets(records).persist(StorageLevel.MEMORY_AND_DISK)
     return Findings(

@@ -37,7 +37,7 @@ def analyze(
     groups: tuple[str, ...],
     since_ms: int | None,
     top: int | None,
-    **to: Any,
+    **how: Any,
 ) -> int:
     """Report groups, members, generations and offsets found in logs.
 
@@ -48,4 +48,4 @@ def analyze(
     from groupkeeper.analytics.report import analyze as run
 
     choice = Choice(frozenset(groups), since_ms, top)
-    return run([*paths], Request(**to, choice=choice))
+    return run([*paths], Request(**how, choice=choice))

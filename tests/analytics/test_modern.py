@@ -6,6 +6,7 @@ import pytest
 
 from groupkeeper.analytics import tables
 from groupkeeper.analytics.modern import modern_groups, topic_names
+from groupkeeper.analytics.plan import plan
 from tests.analytics.logs import batch, commit, group, no_group, write_segment
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -157,8 +158,8 @@ def test_members_have_epochs_and_assignments(records, modern):
 
 
 def test_topics_have_names_where_their_folders_are(tmp_path):
-    folder = tmp_path / "data" / "my-topic-12"
-    folder.mkdir(parents=True)
-    (folder / "partition.metadata").write_text("version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw\n")
-    (tmp_path / "partition.metadata").write_text("?")
-    assert topic_names([tmp_path]) == {ORDERS: "my-topic"}
+    write_segment(tmp_path / "__consumer_offsets-0", 0, batch([no_group("g")]))
+    for name, text in ("my-topic-12", "topic_id: AAECAwQFBgcICQoLDA0ODw"), ("bad-1", "?"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "partition.metadata").write_text(f"version: 0\n{text}\n")
+    assert topic_names(plan([tmp_path])) == {ORDERS: "my-topic"}

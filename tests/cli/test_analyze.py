@@ -34,25 +34,27 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], Request]]:
     return called
 
 
-def test_paths_and_output_are_handed_on(
+def test_paths_and_options_are_handed_on(
     calls: list[tuple[list[str], Request]], tmp_path: Path
 ) -> None:
     out = tmp_path / "report"
     assert main(["analyze", "file:/data", "--out", str(out)]) == 5
     assert main(["analyze", "a", "b", "--partition", "3", "--master", "spark://host:7077"]) == 5
-    placed = Request(partition=3, master="spark://host:7077")
-    assert calls == [(["file:/data"], Request(out)), (["a", "b"], placed)]
+    assert calls == [
+        (["file:/data"], Request(out=out)),
+        (["a", "b"], Request(partition=3, master="spark://host:7077")),
+    ]
 
 
 def test_a_choice_is_handed_on(calls: list[tuple[list[str], Request]], tmp_path: Path) -> None:
     words = ["--group", "a", "--group", "b", "--since", "1970-01-01T00:00:07", "--top", "3"]
-    assert main(["analyze", str(tmp_path), *words, "--json", "--csv", str(tmp_path)]) == 5
+    assert main(["analyze", "data", *words, "--json", "--csv", str(tmp_path)]) == 5
     choice = Choice(frozenset("ab"), 7_000, 3)
-    assert calls == [([str(tmp_path)], Request(csv=tmp_path, as_json=True, choice=choice))]
+    assert calls == [(["data"], Request(csv=tmp_path, as_json=True, choice=choice))]
 
 
-def test_a_time_that_is_none_is_refused(tmp_path: Path, capsys: Capture) -> None:
-    assert main(["analyze", str(tmp_path), "--since", "yesterday"]) == 2
+def test_a_time_that_is_none_is_refused(capsys: Capture) -> None:
+    assert main(["analyze", "data", "--since", "yesterday"]) == 2
     assert "'yesterday' is no time" in capsys.readouterr().err
 
 
