@@ -51,8 +51,6 @@ class Request:
     partition: int | None = None
     master: str | None = None
     choice: Choice = field(default_factory=Choice)
-    partition: int | None = None
-    master: str | None = None
 
 
 def _since(tables: Tables, since_ms: int) -> Tables:
