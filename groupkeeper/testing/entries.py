@@ -265,6 +265,8 @@ def blank(level: Level, names: Named, source: Any) -> Any:
     row = level.cls()
     for name in level.fields & _NO_VALUE:
         setattr(row, name, -1)
+    if "records" in level.fields:
+        row.records = b""  # not null, which librdkafka takes for a broken answer
     for name, kind in level.kinds.items():
         if name in ("topic_id", "resource_name") or kind is Kind.MEMBER:
             value = getattr(source, name, getattr(row, name))

@@ -18,7 +18,7 @@ def check_accounts(server: Server) -> None:
         for connection in server.listener.connections.opened
         if connection._call is not None and connection._transport is not None
     ]
-    held = [token for token in _held(server) if token._sender._transport is not None]
+    held = [token for token in _held(server) if token.sender._transport is not None]
     assert len(held) == len(set(held)), "a request is held twice"
     assert set(held) == set(waiting), "a request is under way and its token is lost, or the reverse"
 
