@@ -1,6 +1,7 @@
 """What the examples share: a broker, and the service in the client library that a test asks for."""
 
 import json
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -87,8 +88,9 @@ class Running:
     def _run(self) -> None:
         try:
             self.service.run()
-        except BaseException as error:  # noqa: BLE001  # raised by `stop`
+        except BaseException as error:  # raised by `stop`
             self.error = error
+            logging.getLogger("examples").exception("the service has ended")
 
     def stop(self) -> None:
         """Stop in good order, and raise what ended it."""

@@ -48,17 +48,16 @@ class Billing:
         )
         self._consumer.subscribe([TOPIC])
         # Before the first poll: else it joins twice, and 3.0.12 may lose the second assignment.
-        self._consumer.partitions_for_topic(TOPIC)
+        self._consumer.topics()
 
     def run(self) -> None:
         """Consume until `stop` is called."""
         try:
             while not self._stopping.is_set():
                 # One at a time: max.poll.interval.ms then limits one order, not 500.
-                for records in self._consumer.poll(timeout_ms=200, max_records=1).values():
-                    for record in records:
-                        self._handle(record.value)
-                        self._commit(record)
+                for record in self._poll():
+                    self._handle(record.value)
+                    self._commit(record)
         finally:
             self._consumer.close(autocommit=False)
             self._producer.close()
@@ -66,6 +65,16 @@ class Billing:
     def stop(self) -> None:
         """From any thread: end after the order that is being charged."""
         self._stopping.set()
+
+    def _poll(self) -> list[Any]:
+        try:
+            polled = self._consumer.poll(timeout_ms=200, max_records=1)
+        except KafkaError as error:
+            if not error.retriable:
+                raise
+            log.warning("poll failed: %s", error)  # as while a broker goes away
+            return []
+        return [record for records in polled.values() for record in records]
 
     def _handle(self, value: bytes | None) -> None:
         try:

@@ -4,12 +4,16 @@ docs/analytics.md describes each column. Rows about damage have `problem` and `p
 offset.
 """
 
-from enum import IntEnum
+from collections.abc import Iterable
 from typing import Final
 
 import pyarrow as pa
 
 from groupkeeper.analytics.plan import Split
+from groupkeeper.analytics.problems import PROBLEM_TEXTS, Problem
+
+Lost = tuple[int, int, int]
+"""Position in the split, Problem, number of bytes that gave no rows."""
 
 # Spark rejects batches whose types differ from these.
 SCHEMA: Final = pa.schema(
@@ -43,54 +47,59 @@ OFFSET_KEY_TYPES: Final = (0, 1)
 GROUP_KEY_TYPE: Final = 2
 
 
-class Problem(IntEnum):
-    """Damage in a log. Up to GONE it concerns bytes that gave no rows, after that one record."""
-
-    NONE = 0
-    TORN_TAIL = 1
-    TORN = 2
-    BAD_HEADER = 3
-    BAD_CHECKSUM = 4
-    OLD_MAGIC = 5
-    BAD_RECORDS = 6
-    GONE = 7
-    BAD_KEY = 8
-    BAD_VALUE = 9
-
-
-PROBLEM_TEXTS: Final = {
-    Problem.TORN_TAIL: "unfinished batch at the end of the log",
-    Problem.TORN: "batch is cut off",
-    Problem.BAD_HEADER: "not a batch header, rest of the split skipped",
-    Problem.BAD_CHECKSUM: "batch with a wrong checksum skipped",
-    Problem.OLD_MAGIC: "batch of an old format (magic 0 or 1) skipped",
-    Problem.BAD_RECORDS: "batch whose records cannot be told apart skipped",
-    Problem.GONE: "segment went away before it was read",
-    Problem.BAD_KEY: "unreadable key",
-    Problem.BAD_VALUE: "unreadable value",
-}
-
-
-def problem_rows(split: Split, problems: list[tuple[int, int, int]]) -> pa.RecordBatch:
-    """Rows for bytes without records, each given as (position in the split, Problem, number of
-    bytes).
+def problem_rows(split: Split, problems: Iterable[Lost]) -> pa.RecordBatch:
+    """Rows for bytes without records. Neighbours of DUPLICATE are one row.
 
     A batch that is cut off at the end of the log counts as TORN_TAIL: it is still being written.
     """
+    merged: list[Lost] = []
+    for each in problems:
+        before = merged[-1] if merged else None
+        if (
+            before
+            and each[1] == before[1] == Problem.DUPLICATE
+            and each[0] == before[0] + before[2]
+        ):
+            merged[-1] = (before[0], before[1], before[2] + each[2])
+        else:
+            merged.append(each)
+    return text_rows(
+        split,
+        [
+            (split.start + position, _text(Problem(problem), split), size)
+            for position, problem, size in merged
+        ],
+    )
+
+
+def _text(problem: Problem, split: Split) -> str:
+    is_tail = problem == Problem.TORN and split.last
+    return PROBLEM_TEXTS[Problem.TORN_TAIL if is_tail else problem]
+
+
+def note_rows(split: Split) -> pa.RecordBatch:
+    """Rows for the offsets that the plan did not find in any segment."""
+    return text_rows(
+        split,
+        [
+            (split.start, f"{PROBLEM_TEXTS[kind]}: {first} to {until - 1} are not there", None)
+            for kind, first, until in split.notes
+        ],
+    )
+
+
+def text_rows(split: Split, rows: Iterable[tuple[int, str, int | None]]) -> pa.RecordBatch:
+    """Rows about damage: position in the file, text, and number of bytes without records."""
     return pa.RecordBatch.from_pylist(
         [
             {
                 "partition": split.partition,
-                "batch_position": split.start + position,
+                "batch_position": position,
                 "tombstone": False,
-                "problem": PROBLEM_TEXTS[
-                    Problem.TORN_TAIL
-                    if problem == Problem.TORN and split.last
-                    else Problem(problem)
-                ],
+                "problem": text,
                 "problem_bytes": size,
             }
-            for position, problem, size in problems
+            for position, text, size in rows
         ],
         schema=SCHEMA,
     )

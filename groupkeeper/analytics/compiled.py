@@ -43,7 +43,6 @@ if not os.environ.get("NUMBA_CACHE_DIR"):
 
 # Types of kernel signatures. BYTES is read-only, whether or not the array is.
 INT: Final = numba.int64
-PAIR: Final = numba.types.UniTuple(numba.int64, 2)
 NOTHING: Final = numba.void
 INTS: Final = numba.int64[::1]
 INTS32: Final = numba.int32[::1]
@@ -58,7 +57,7 @@ def kernel(signature: object) -> Callable[[Function], Function]:
 
 
 def inline(function: Function) -> Function:
-    """A helper that is compiled only together with the kernels that call it, so that loading a
-    cached kernel compiles nothing.
+    """A helper that is compiled into the kernels that call it, so that loading a cached kernel
+    compiles nothing. Without "always", tuples and array views are handed over in memory.
     """
-    return numba.njit(function, nogil=True)  # type: ignore[no-any-return]  # numba has no types
+    return numba.njit(function, nogil=True, inline="always")  # type: ignore[no-any-return]  # numba has no types

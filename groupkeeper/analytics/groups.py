@@ -9,7 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from groupkeeper.analytics.columns import PROBLEM_TEXTS, Problem
+from groupkeeper.analytics.problems import PROBLEM_TEXTS, Problem
 from groupkeeper.protocol.embedded import decode_assignment, subscribed_topics
 from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.records.consumer_offsets import MemberMetadata, decode_group_value
@@ -36,6 +36,7 @@ SCHEMA: Final = pa.schema(
         ("timestamp_ms", pa.int64()),
         ("group", pa.string()),
         ("tombstone", pa.bool_()),
+        ("converted", pa.bool_()),
         ("value_version", pa.int16()),
         ("protocol_type", pa.string()),
         ("generation", pa.int32()),
@@ -46,7 +47,9 @@ SCHEMA: Final = pa.schema(
         ("problem", pa.string()),
     ]
 )
-INPUT_COLUMNS: Final = ("partition", "offset", "timestamp_ms", "group", "tombstone", "value")
+INPUT_COLUMNS: Final = (
+    *("partition", "offset", "timestamp_ms", "group", "tombstone", "converted", "value"),
+)
 
 Row = dict[str, object]
 

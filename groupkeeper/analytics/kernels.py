@@ -15,7 +15,6 @@ from groupkeeper.analytics.compiled import (
     INTS,
     INTS32,
     NOTHING,
-    PAIR,
     TABLE,
     ByteArray,
     Int32Array,
@@ -38,6 +37,10 @@ _BAD_RECORDS: Final = 6
 _HEADER: Final = 61
 _SMALLEST_OLD: Final = 26
 _SMALLEST_RECORD: Final = 7
+SCAN_LIMIT: Final = 1024**3
+"""Bytes whose checksums are tried in search of the next batch: length fields in damaged bytes may
+ask for any number of long ones.
+"""
 
 
 def _crc_tables() -> Int64Array:
@@ -58,16 +61,22 @@ _CRC: Final = _crc_tables().astype(np.uint32)
 
 
 @inline
+def byte_at(buffer: ByteArray, pos: int) -> int:
+    """Without numba's test for an index from the end: then eight of these are one instruction."""
+    return np.int64(buffer[np.uint64(pos)])  # type: ignore[return-value]  # numba's int64
+
+
+@inline
 def int16_at(buffer: ByteArray, pos: int) -> int:
-    value = np.int64(buffer[pos]) << 8 | np.int64(buffer[pos + 1])
-    return value - ((value & 0x8000) << 1)  # type: ignore[return-value]  # numba's int64
+    value = byte_at(buffer, pos) << 8 | byte_at(buffer, pos + 1)
+    return value - ((value & 0x8000) << 1)
 
 
 @inline
 def int32_at(buffer: ByteArray, pos: int) -> int:
     value = np.int64(0)
     for i in range(4):
-        value = value << 8 | np.int64(buffer[pos + i])
+        value = value << 8 | byte_at(buffer, pos + i)
     return value - ((value & 0x80000000) << 1)  # type: ignore[return-value]  # numba's int64
 
 
@@ -75,7 +84,7 @@ def int32_at(buffer: ByteArray, pos: int) -> int:
 def int64_at(buffer: ByteArray, pos: int) -> int:
     value = np.int64(0)
     for i in range(8):
-        value = value << 8 | np.int64(buffer[pos + i])
+        value = value << 8 | byte_at(buffer, pos + i)
     return value  # type: ignore[return-value]  # numba's int64
 
 
@@ -87,7 +96,7 @@ def unsigned_varint_at(buffer: ByteArray, pos: int, end: int) -> tuple[int, int]
     value = np.int64(0)
     shift = np.int64(0)
     while pos < end and shift < 70:
-        byte = np.int64(buffer[pos])
+        byte = byte_at(buffer, pos)
         pos += 1
         if shift == 63 and byte > 1:
             return 0, -1
@@ -197,33 +206,98 @@ def check_count(line: Int64Array) -> None:
         line[COUNT] = 0
 
 
-@kernel(PAIR(BYTES, INT, INT, TABLE, INT))
-def walk(
-    buffer: ByteArray, pos: int, end: int, batches: Int64Array, most_records: int
-) -> tuple[int, int]:
-    """Fill the batch table from the headers starting at `pos`, until it is full, holds
-    `most_records` records, or `end` is reached.
-
-    Returns the number of rows and the position after the last batch. Rows with a PROBLEM have COUNT
-    0. A problem of unknown size takes all remaining bytes.
+@kernel(INT(BYTES, INT, INT))
+def next_sound(buffer: ByteArray, pos: int, end: int) -> int:
+    """Where the next whole batch with a good checksum starts, from `pos` on; `end` without one, or
+    once SCAN_LIMIT bytes of checksums were in vain.
     """
+    checked = 0
+    while pos + _HEADER <= end:
+        if buffer[pos + 16] == 2:
+            size = int32_at(buffer, pos + 8) + 12
+            if _HEADER <= size <= end - pos:
+                checked += size
+                if checked > SCAN_LIMIT:
+                    return end
+                if _trouble(buffer, pos, end)[0] == 0:
+                    return pos
+        pos += 1
+    return end
+
+
+@inline
+def _is_complete(buffer: ByteArray, pos: int, end: int) -> bool:
+    """Whether all records of a batch are there although its length says that they are not."""
+    if crc32c(buffer, pos + 21, end) == int32_at(buffer, pos + 17) & 0xFFFFFFFF:
+        return True
+    if int16_at(buffer, pos + 21) & 7:
+        return False
+    at = pos + _HEADER
+    for _ in range(int32_at(buffer, pos + 57)):
+        length, at = varint_at(buffer, at, end)
+        if at < 0 or length < 1 or length > end - at:
+            return False
+        at += length
+    return True
+
+
+@inline
+def _is_unfinished(buffer: ByteArray, pos: int, end: int, first: int, until: int) -> bool:
+    """Whether the bytes up to the end can be the beginning of a batch with an offset in [first,
+    until), or are zeros.
+    """
+    left = end - pos
+    if left < 8 or _only_zeros(buffer, pos, end):
+        return True
+    if not first <= int64_at(buffer, pos) < until:
+        return False
+    if left < 17:
+        return True
+    if buffer[pos + 16] > 2:
+        return False
+    if left < _HEADER or buffer[pos + 16] < 2:
+        return True
+    if int32_at(buffer, pos + 23) < 0 or int32_at(buffer, pos + 57) < 0:
+        return False
+    return not _is_complete(buffer, pos, end)
+
+
+@kernel(INT(BYTES, INT, INT, INTS, TABLE))
+def walk(buffer: ByteArray, first: int, until: int, state: Int64Array, batches: Int64Array) -> int:
+    """Fill the batch table from the headers on, until it is full or the buffer ends. Returns the
+    number of rows.
+
+    `state` has the position to go on from, and where the next sound batch is known to be. Rows with
+    a PROBLEM have COUNT 0. Bytes that are no batch take one row up to the next sound batch.
+    """
+    end = len(buffer)
     used = 0
-    records = 0
-    while pos < end and used < len(batches) and records < most_records:
+    pos = state[0]
+    while pos < end and used < len(batches):
         line = batches[used]
         line[:] = 0
-        line[POSITION] = pos
         problem, size = _trouble(buffer, pos, end)
-        line[PROBLEM] = problem
-        line[SIZE] = size
         if problem == 0:
             _read_header(buffer, pos, size, line)
             if line[ATTRIBUTES] & 7 == 0:
                 check_count(line)
-        records += line[COUNT]
+        else:
+            if state[1] <= pos:
+                state[1] = next_sound(buffer, pos + 1, end)
+            framed = _BAD_CHECKSUM <= problem <= _OLD_MAGIC
+            # The length of a damaged batch is believed only if it leads over no sound one.
+            if not framed or pos + size > state[1]:
+                size = state[1] - pos
+                torn = problem == _TORN and state[1] == end
+                if not torn or not _is_unfinished(buffer, pos, end, first, until):
+                    problem = _BAD_HEADER
+            line[PROBLEM] = problem
+        line[POSITION] = pos
+        line[SIZE] = size
         used += 1
         pos += size
-    return used, pos
+    state[0] = pos
+    return used
 
 
 @kernel(INT(INTS, INTS, INTS32))

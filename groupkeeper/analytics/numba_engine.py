@@ -5,7 +5,7 @@ first decompressed behind the bytes of the window, so the kernels only see plain
 with a string that is not UTF-8 goes to the reference parser.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -14,9 +14,11 @@ import pyarrow as pa
 
 from groupkeeper.analytics import kernels, reference
 from groupkeeper.analytics import record_kernels as fields
-from groupkeeper.analytics.columns import PROBLEM_TEXTS, SCHEMA, Problem, problem_rows
+from groupkeeper.analytics.columns import SCHEMA, problem_rows
 from groupkeeper.analytics.compiled import ByteArray, Int64Array
 from groupkeeper.analytics.plan import Split
+from groupkeeper.analytics.problems import PROBLEM_TEXTS, Problem
+from groupkeeper.analytics.settle import NO_EPOCH, settle
 from groupkeeper.protocol.compression import DecompressionError, decompress
 from groupkeeper.protocol.record_batch import DECOMPRESSED_LIMIT
 
@@ -24,27 +26,88 @@ WINDOW_RECORDS: Final = 100_000
 _WINDOW_BATCHES: Final = 32_768
 _CODEC: Final = 0x07
 
+_STRINGS: Final = {
+    "group": fields.GROUP,
+    "topic": fields.TOPIC,
+    "metadata": fields.METADATA,
+    "key": fields.KEY,
+    "value": fields.VALUE,
+}
+_OF_BATCH: Final = {"producer_id": kernels.PRODUCER_ID, "attributes": kernels.ATTRIBUTES}
+_NUMBERS: Final = {
+    "offset": fields.OFFSET,
+    "timestamp_ms": fields.TIMESTAMP,
+    "key_type": fields.KEY_TYPE,
+    "topic_partition": fields.TOPIC_PARTITION,
+    "committed_offset": fields.COMMITTED,
+    "commit_leader_epoch": fields.COMMIT_EPOCH,
+    "commit_timestamp_ms": fields.COMMIT_TIMESTAMP,
+}
+
 Mask = npt.NDArray[np.bool_]
 
 
-def read(buffer: bytes, split: Split) -> Iterator[pa.RecordBatch]:
-    """Rows of `buffer`, the bytes of `split`. Damaged bytes raise nothing."""
+def read(
+    buffer: bytes, split: Split, names: Sequence[str] = SCHEMA.names
+) -> Iterator[pa.RecordBatch]:
+    """Rows of `buffer`, the bytes of `split`, with the columns `names`. Damaged bytes raise
+    nothing.
+    """
     view = np.frombuffer(buffer, np.uint8)
-    table = np.zeros((_WINDOW_BATCHES, kernels.BATCH_FIELDS), np.int64)
+    table = _batches(view, split)
+    # What is before each batch; windows end where that exceeds another WINDOW_RECORDS.
+    records = np.cumsum(table[:, kernels.COUNT])
     start = 0
-    while start < len(view):
-        used, end = kernels.walk(view, start, len(view), table, WINDOW_RECORDS)
-        working, batches = _unfold(buffer, view, table[:used])
-        if len(batches) < used:
-            end = int(table[len(batches), kernels.POSITION])
-        rows = np.empty((int(batches[:, kernels.COUNT].sum()), fields.RECORD_FIELDS), np.int64)
+    room = np.empty(0, np.int64)
+    while start < len(table):
+        before = int(records[start] - table[start, kernels.COUNT])
+        end = int(np.searchsorted(records, before + WINDOW_RECORDS)) + 1
+        batches = table[start : min(end, start + _WINDOW_BATCHES)]
+        working, batches = _unfold(buffer, view, batches)
+        start += len(batches)
+        rows, room = _rows(int(batches[:, kernels.COUNT].sum()), room)
         count = fields.read_records(working, batches, rows)
-        try:
-            tables = list(_tables(working, batches, rows[:count], split)) if count >= 0 else None
-        except pa.ArrowInvalid:
-            tables = None
-        yield from reference.read(buffer, split, start, end) if tables is None else tables
-        start = end
+        if count < 0:
+            read_again = reference.read_lines(buffer, split, _lines(batches))
+            yield from (each.select(names) for each in read_again)
+            continue
+        if count:
+            columns = _columns(working, batches, rows[:, :count], split, names)
+            schema = pa.schema([SCHEMA.field(name) for name in names])
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+        told = (batches[:, kernels.PROBLEM] != 0) | (batches[:, kernels.LEADER_EPOCH] == NO_EPOCH)
+        problems = list(reference.lost(_lines(batches[told])))
+        if problems:
+            yield problem_rows(split, problems).select(names)
+
+
+def _rows(count: int, room: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """A record table in `room`, which is used again in every window, and the room."""
+    size = count * fields.RECORD_FIELDS
+    if size > len(room):
+        room = np.empty(size, np.int64)
+    return room[:size].reshape(fields.RECORD_FIELDS, count), room
+
+
+def _batches(view: ByteArray, split: Split) -> Int64Array:
+    """The batch table of the whole split."""
+    tables = []
+    state = np.zeros(2, np.int64)
+    while state[0] < len(view):
+        part = np.empty((_WINDOW_BATCHES, kernels.BATCH_FIELDS), np.int64)
+        used = kernels.walk(view, split.first, split.until, state, part)
+        tables.append(part[:used].copy())
+    table = np.concatenate(tables) if tables else np.empty((0, kernels.BATCH_FIELDS), np.int64)
+    spans = table[:, kernels.LAST_DELTA] + 1
+    problems, epochs = table[:, kernels.PROBLEM], table[:, kernels.LEADER_EPOCH]
+    settle(problems, table[:, kernels.BASE_OFFSET], spans, epochs, split)
+    table[table[:, kernels.PROBLEM] != 0, kernels.COUNT] = 0
+    return table
+
+
+def _lines(batches: Int64Array) -> list[reference.Line]:
+    names = (kernels.POSITION, kernels.PROBLEM, kernels.SIZE, kernels.LEADER_EPOCH)
+    return [reference.Line(*line) for line in batches[:, names].tolist()]
 
 
 def _unfold(buffer: bytes, view: ByteArray, batches: Int64Array) -> tuple[ByteArray, Int64Array]:
@@ -78,62 +141,59 @@ def _unfold(buffer: bytes, view: ByteArray, batches: Int64Array) -> tuple[ByteAr
     return view, batches
 
 
-def _tables(
-    working: ByteArray, batches: Int64Array, rows: Int64Array, split: Split
-) -> Iterator[pa.RecordBatch]:
-    """Records, then problems. Raises ArrowInvalid for bad UTF-8."""
-    if len(rows):
-        columns = _columns(working, batches[rows[:, fields.BATCH]], rows, split)
-        yield pa.RecordBatch.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
-    problems = [
-        (int(line[kernels.POSITION]), int(line[kernels.PROBLEM]), int(line[kernels.SIZE]))
-        for line in batches[batches[:, kernels.PROBLEM] != 0]
-    ]
-    if problems:
-        yield problem_rows(split, problems)
-
-
 def _columns(
-    working: ByteArray, of_batch: Int64Array, rows: Int64Array, split: Split
-) -> dict[str, pa.Array]:
-    has_topic = rows[:, fields.TOPIC] >= 0
-    has_commit = rows[:, fields.METADATA] >= 0
-    key_type = rows[:, fields.KEY_TYPE]
-    problems = rows[:, fields.PROBLEM]
-    columns = {
-        "partition": _numbers("partition", np.full(len(rows), split.partition)),
-        "batch_position": _numbers("batch_position", of_batch[:, kernels.POSITION] + split.start),
-        "offset": _numbers("offset", rows[:, fields.OFFSET]),
-        "timestamp_ms": _numbers("timestamp_ms", rows[:, fields.TIMESTAMP]),
-        "leader_epoch": _numbers("leader_epoch", of_batch[:, kernels.LEADER_EPOCH]),
-        "producer_id": _numbers("producer_id", of_batch[:, kernels.PRODUCER_ID]),
-        "attributes": _numbers("attributes", of_batch[:, kernels.ATTRIBUTES]),
-        "key_type": _numbers("key_type", key_type, key_type != fields.NO_TYPE),
-        "topic_partition": _numbers("topic_partition", rows[:, fields.TOPIC_PARTITION], has_topic),
-        "tombstone": pa.array(rows[:, fields.TOMBSTONE] == 1),
-        "problem": pa.array(
-            [PROBLEM_TEXTS[Problem(code)] if code else None for code in problems.tolist()],
-            pa.string(),
-        )
-        if problems.any()
-        else pa.nulls(len(rows), pa.string()),
-        "problem_bytes": pa.nulls(len(rows), pa.int64()),
-    }
-    for name, field in (
-        ("committed_offset", fields.COMMITTED),
-        ("commit_leader_epoch", fields.COMMIT_EPOCH),
-        ("commit_timestamp_ms", fields.COMMIT_TIMESTAMP),
-    ):
-        columns[name] = _numbers(name, rows[:, field], has_commit)
-    for name, field in (
-        ("group", fields.GROUP),
-        ("topic", fields.TOPIC),
-        ("metadata", fields.METADATA),
-        ("key", fields.KEY),
-        ("value", fields.VALUE),
-    ):
-        columns[name] = _strings(name, working, rows[:, field], rows[:, field + 1])
-    return columns
+    working: ByteArray, batches: Int64Array, rows: Int64Array, split: Split, names: Sequence[str]
+) -> list[pa.Array]:
+    return [_column(name, working, batches, rows, split) for name in names]
+
+
+def _column(
+    name: str, working: ByteArray, batches: Int64Array, rows: Int64Array, split: Split
+) -> pa.Array:
+    """One column of SCHEMA from the record table, or from the batch of each record."""
+    of_batch = rows[fields.BATCH]
+    valid: Mask | None = None
+    match name:
+        case "group" | "topic" | "metadata" | "key" | "value":
+            field = _STRINGS[name]
+            return _strings(name, working, rows[field], rows[field + 1])
+        case "partition":
+            values = np.full(len(of_batch), split.partition)
+        case "batch_position":
+            values = batches[of_batch, kernels.POSITION] + split.start
+        case "leader_epoch":
+            values = batches[of_batch, kernels.LEADER_EPOCH]
+            valid = values != NO_EPOCH
+        case "producer_id" | "attributes":
+            values = batches[of_batch, _OF_BATCH[name]]
+        case "tombstone":
+            return pa.array(rows[fields.TOMBSTONE] == 1)
+        case "problem":
+            return _problems(rows[fields.PROBLEM])
+        case "problem_bytes":
+            return pa.nulls(len(of_batch), pa.int64())
+        case _:
+            values = rows[_NUMBERS[name]]
+            valid = _valid(name, rows)
+    return _numbers(name, values, valid)
+
+
+def _valid(name: str, rows: Int64Array) -> Mask | None:
+    valid: Mask | None = None
+    if name == "key_type":
+        valid = rows[fields.KEY_TYPE] != fields.NO_TYPE
+    elif name == "topic_partition":
+        valid = rows[fields.TOPIC] >= 0
+    elif name.startswith("commit"):
+        valid = rows[fields.METADATA] >= 0
+    return valid
+
+
+def _problems(codes: Int64Array) -> pa.Array:
+    if not codes.any():
+        return pa.nulls(len(codes), pa.string())
+    texts = [PROBLEM_TEXTS[Problem(code)] if code else None for code in codes.tolist()]
+    return pa.array(texts, pa.string())
 
 
 def _numbers(name: str, values: Int64Array, valid: Mask | None = None) -> pa.Array:
@@ -143,15 +203,12 @@ def _numbers(name: str, values: Int64Array, valid: Mask | None = None) -> pa.Arr
 
 
 def _strings(name: str, working: ByteArray, starts: Int64Array, lengths: Int64Array) -> pa.Array:
-    """A string or binary column. Raises ArrowInvalid if a string is not UTF-8."""
-    starts, lengths = np.ascontiguousarray(starts), np.ascontiguousarray(lengths)
+    """A string or binary column. The kernels have checked that strings are UTF-8."""
     offsets = np.empty(len(starts) + 1, np.int32)
     data = np.empty(kernels.string_offsets(starts, lengths, offsets), np.uint8)
     kernels.gather(working, starts, lengths, data)
     buffers = [_bitmap(starts >= 0), pa.py_buffer(offsets), pa.py_buffer(data)]
-    array = pa.Array.from_buffers(SCHEMA.field(name).type, len(starts), buffers)
-    array.validate(full=True)
-    return array
+    return pa.Array.from_buffers(SCHEMA.field(name).type, len(starts), buffers)
 
 
 def _bitmap(valid: Mask | None) -> pa.Buffer | None:

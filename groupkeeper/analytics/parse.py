@@ -2,45 +2,118 @@
 
 for split in chunk:
     for batch in parse_split(split): ...
+
+The file may change between planning and reading: a broker truncates it, or compaction replaces it.
+What it replaced is read again by offsets, from the files that are there then.
 """
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 import pyarrow as pa
 
-from groupkeeper.analytics.columns import Problem, problem_rows
-from groupkeeper.analytics.plan import Split
+from groupkeeper.analytics.columns import SCHEMA, note_rows, text_rows
+from groupkeeper.analytics.coverage import cover
+from groupkeeper.analytics.errors import AnalyticsError
+from groupkeeper.analytics.plan import Split, cut
+from groupkeeper.analytics.problems import PROBLEM_TEXTS, Problem
+from groupkeeper.analytics.segments import log_files_in, segment_file
 
 Engine = Literal["auto", "numba", "reference"]
+_OFFSET_SIZE: Final = 8
+_ATTEMPTS: Final = 3
+"""How often bytes are looked for that compaction moves again and again."""
 
 
-def parse(buffer: bytes, split: Split, engine: Engine = "auto") -> Iterator[pa.RecordBatch]:
-    """The rows of `buffer`, which holds the bytes of `split` and starts with a batch. Columns:
-    `groupkeeper.analytics.columns`.
+def parse(
+    buffer: bytes,
+    split: Split,
+    engine: Engine = "auto",
+    names: Sequence[str] = SCHEMA.names,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of `buffer`, which holds the bytes of `split` and starts with a batch, with the
+    columns `names` of `groupkeeper.analytics.columns`.
 
     Damaged bytes raise nothing: they become rows with `problem` and `problem_bytes`.
     """
     if engine == "reference" or (engine == "auto" and find_spec("numba") is None):
         from groupkeeper.analytics import reference
 
-        return reference.read(buffer, split)
+        return reference.read(buffer, split, names)
     from groupkeeper.analytics import numba_engine
 
-    return numba_engine.read(buffer, split)
+    return numba_engine.read(buffer, split, names)
 
 
-def parse_split(split: Split, engine: Engine = "auto") -> Iterator[pa.RecordBatch]:
-    """The rows of one split. A file that compaction has deleted meanwhile is one row with the
-    problem GONE.
-    """
+def parse_split(
+    split: Split, engine: Engine = "auto", names: Sequence[str] = SCHEMA.names
+) -> Iterator[pa.RecordBatch]:
+    """The rows of one split, read from its file. What cannot be read, or is gone, is a row."""
+    if split.notes:
+        yield note_rows(split).select(names)
+    for part, buffer in _buffers(split, _ATTEMPTS):
+        if isinstance(buffer, bytes):
+            yield from parse(buffer, part, engine, names)
+        else:
+            yield text_rows(part, [buffer]).select(names)
+
+
+def _buffers(split: Split, attempts: int) -> Iterator[tuple[Split, bytes | tuple[int, str, int]]]:
+    """What to parse, with its bytes, or a row about bytes that are not there."""
     try:
         with Path(split.path).open("rb") as file:
+            status = os.fstat(file.fileno())
             file.seek(split.start)
             buffer = file.read(split.size)
     except FileNotFoundError:
-        yield problem_rows(split, [(0, Problem.GONE, split.size)])
+        yield from _read_again(split, attempts)
         return
-    yield from parse(buffer, split, engine)
+    except OSError as error:
+        text = f"{PROBLEM_TEXTS[Problem.UNREADABLE]}: {error.strerror}"
+        yield split, (split.start, text, split.size)
+        return
+    if _is_replaced(split, status, buffer):
+        yield from _read_again(split, attempts)
+        return
+    yield replace(split, last=split.last and len(buffer) == split.size), buffer
+    if len(buffer) < split.size:
+        missing = split.size - len(buffer)
+        yield split, (split.start + len(buffer), PROBLEM_TEXTS[Problem.SHORTER], missing)
+
+
+def _is_replaced(split: Split, status: os.stat_result, buffer: bytes) -> bool:
+    """Whether this is not the file that was planned, or not its content: inodes are used again."""
+    if split.identity == (0, 0):
+        return False
+    if split.identity != (status.st_dev, status.st_ino):
+        return True
+    base = int.from_bytes(buffer[:_OFFSET_SIZE], "big")
+    return split.start > 0 and len(buffer) >= _OFFSET_SIZE and base != split.first
+
+
+def _read_again(
+    split: Split, attempts: int
+) -> Iterator[tuple[Split, bytes | tuple[int, str, int]]]:
+    """The offsets of the split, from the segments that are in its folder now."""
+    path = Path(split.path)
+    gone = split, (split.start, PROBLEM_TEXTS[Problem.GONE], split.size)
+    try:
+        found = [segment_file(file, split.partition) for file in log_files_in(path.parent)]
+    except AnalyticsError:
+        found = []
+    covered = list(cover([segment for segment in found if segment]))
+    only = max(split.first, split.only[0]), min(split.until, split.only[1])
+    parts = [
+        replace(part, notes=(), only=only)
+        for each in covered
+        for part in cut(each, max(split.size, 1), last=split.last and each is covered[-1])
+        if part.first < split.until and part.until > split.first
+    ]
+    if not parts or not attempts:
+        yield gone
+    for part in parts if attempts else ():
+        yield from _buffers(part, attempts - 1)

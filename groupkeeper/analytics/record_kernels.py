@@ -10,6 +10,7 @@ from typing import Final
 from groupkeeper.analytics import kernels
 from groupkeeper.analytics.compiled import BYTES, INT, TABLE, ByteArray, Int64Array, inline, kernel
 from groupkeeper.analytics.kernels import (
+    byte_at,
     int16_at,
     int32_at,
     int64_at,
@@ -17,7 +18,7 @@ from groupkeeper.analytics.kernels import (
     varint_at,
 )
 
-# Columns of the record table. Strings take two: start and length.
+# Rows of the record table, one array per field. Strings take two: start and length.
 BATCH: Final = 0
 OFFSET: Final = 1
 TIMESTAMP: Final = 2
@@ -83,6 +84,46 @@ def _is_ascii(buffer: ByteArray, start: int, length: int) -> bool:
     while start < end and buffer[start] < 0x80:
         start += 1
     return start == end
+
+
+@inline
+def _is_utf8(buffer: ByteArray, pos: int, length: int) -> bool:
+    """As Python decodes it: no overlong forms, no surrogates, nothing above U+10FFFF."""
+    end = pos + length
+    while pos < end:
+        first = byte_at(buffer, pos)
+        pos += 1
+        if first < 0x80:
+            continue
+        low, high = 0x80, 0xBF
+        if 0xC2 <= first <= 0xDF:
+            more = 1
+        elif 0xE0 <= first <= 0xEF:
+            more = 2
+            low = 0xA0 if first == 0xE0 else low
+            high = 0x9F if first == 0xED else high
+        elif 0xF0 <= first <= 0xF4:
+            more = 3
+            low = 0x90 if first == 0xF0 else low
+            high = 0x8F if first == 0xF4 else high
+        else:
+            return False
+        for _ in range(more):
+            if pos == end or not low <= buffer[pos] <= high:
+                return False
+            pos += 1
+            low, high = 0x80, 0xBF
+    return True
+
+
+@inline
+def _is_text(buffer: ByteArray, row: Int64Array) -> bool:
+    """Whether group, topic and metadata are UTF-8."""
+    return (
+        _is_utf8(buffer, row[GROUP], row[GROUP + 1])
+        and _is_utf8(buffer, row[TOPIC], row[TOPIC + 1])
+        and _is_utf8(buffer, row[METADATA], row[METADATA + 1])
+    )
 
 
 @inline
@@ -287,15 +328,18 @@ def read_records(buffer: ByteArray, batches: Int64Array, rows: Int64Array) -> in
         first = at
         pos = batch[kernels.RECORDS]
         for _ in range(batch[kernels.COUNT]):
-            _clear(rows[at], number)
-            pos = _record_at(buffer, pos, batch, rows[at])
+            row = rows[:, at]
+            _clear(row, number)
+            pos = _record_at(buffer, pos, batch, row)
             if pos == UNSURE:
                 return UNSURE
             if pos < 0:
                 break
-            rows[at, TOMBSTONE] = 1 if rows[at, VALUE] < 0 else 0
+            row[TOMBSTONE] = 1 if row[VALUE] < 0 else 0
             if not batch[kernels.ATTRIBUTES] & _CONTROL:
-                _interpret(buffer, rows[at])
+                _interpret(buffer, row)
+                if not _is_text(buffer, row):
+                    return UNSURE
             at += 1
         if batch[kernels.PROBLEM] == 0 and pos != batch[kernels.RECORDS_END]:
             batch[kernels.PROBLEM] = _BAD_RECORDS

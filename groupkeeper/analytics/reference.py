@@ -5,23 +5,28 @@ It also reads where numba is not installed, and windows that the fast parser pas
 for damaged bytes are in docs/analytics.md.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct
-from typing import Final
+from typing import Final, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+from crc32c import crc32c
 
 from groupkeeper.analytics.columns import (
     GROUP_KEY_TYPE,
     OFFSET_KEY_TYPES,
-    PROBLEM_TEXTS,
     SCHEMA,
-    Problem,
+    Lost,
     problem_rows,
 )
 from groupkeeper.analytics.plan import Split
+from groupkeeper.analytics.problems import PROBLEM_TEXTS, Problem
+from groupkeeper.analytics.settle import NO_EPOCH, settle
+from groupkeeper.analytics.walk import SMALLEST_OLD
 from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.record_batch import (
+    CRC_START,
     HEADER_SIZE,
     LENGTH_OVERHEAD,
     MAGIC,
@@ -31,6 +36,7 @@ from groupkeeper.protocol.record_batch import (
     check_crc,
     decode_records,
     read_header,
+    read_signed,
 )
 from groupkeeper.protocol.records.consumer_offsets import (
     OffsetCommitKey,
@@ -40,7 +46,9 @@ from groupkeeper.protocol.records.consumer_offsets import (
 )
 
 _ROWS: Final = 10_000
-_SMALLEST_OLD: Final = 26
+_OFFSET_SIZE: Final = 8
+SCAN_LIMIT: Final = 1024**3
+"""As kernels.SCAN_LIMIT."""
 _MAGIC_AT: Final = 16
 _INT16: Final = Struct(">h")
 _INT32: Final = Struct(">i")
@@ -48,31 +56,148 @@ _INT32: Final = Struct(">i")
 Row = dict[str, object]
 
 
+class Line(NamedTuple):
+    """A batch, or bytes that are none, at `position` of a split. `epoch` is NO_EPOCH if the leader
+    epoch is not to be believed.
+    """
+
+    position: int
+    problem: int
+    size: int
+    epoch: int
+
+
 def read(
-    buffer: bytes, split: Split, start: int = 0, end: int | None = None
+    buffer: bytes, split: Split, names: Sequence[str] = SCHEMA.names
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of `buffer[start:end]`; `buffer` holds those of `split`. Damage raises nothing."""
+    """Rows of `buffer`, the bytes of `split`, with the columns `names`. Damage raises nothing."""
+    lines = list(_walk(buffer, split))
+    headers = [None if line.problem else read_header(buffer, line.position) for line in lines]
+    found = np.array(
+        [
+            (line.problem, each.base_offset, each.last_offset_delta + 1, each.leader_epoch)
+            if each
+            else (line.problem, 0, 0, 0)
+            for line, each in zip(lines, headers, strict=True)
+        ],
+        np.int64,
+    ).reshape(-1, 4)
+    problems, bases, spans, epochs = found.T
+    settle(problems, bases, spans, epochs, split)
+    settled = [
+        Line(line.position, problem, line.size, epoch)
+        for line, problem, epoch in zip(lines, problems.tolist(), epochs.tolist(), strict=True)
+    ]
+    for batch in read_lines(buffer, split, settled):
+        yield batch.select(names)
+
+
+def read_lines(buffer: bytes, split: Split, lines: Iterable[Line]) -> Iterator[pa.RecordBatch]:
+    """Rows of the batches at `lines`, then those about damage."""
     rows: list[Row] = []
-    problems: list[tuple[int, int, int]] = []
-    position, limit = start, len(buffer) if end is None else end
-    while position < limit:
-        problem, size = _trouble(buffer, position, limit)
-        if not problem:
-            header = read_header(buffer, position)
+    looked_at: list[Line] = []
+    for each in lines:
+        line = each
+        if not line.problem:
+            header = read_header(buffer, line.position)
             try:
-                rows += [_row(record, header, split) for record in decode_records(buffer, header)]
+                records = list(decode_records(buffer, header))
             except CorruptBatch:
-                problem = Problem.BAD_RECORDS
-        if problem:
-            problems.append((position, problem, size))
-        position += size
+                line = line._replace(problem=Problem.BAD_RECORDS)
+            else:
+                rows += [_row(record, header, line, split) for record in records]
+        looked_at.append(line)
         if len(rows) >= _ROWS:
             yield pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
             rows = []
     if rows:
         yield pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
+    problems = list(lost(looked_at))
     if problems:
         yield problem_rows(split, problems)
+
+
+def lost(lines: Iterable[Line]) -> Iterator[Lost]:
+    """What `problem_rows` takes."""
+    for line in lines:
+        if line.problem and line.problem != Problem.OTHER_TASK:
+            yield line.position, line.problem, line.size
+        elif not line.problem and line.epoch == NO_EPOCH:
+            yield line.position, Problem.BAD_EPOCH, 0
+
+
+def _walk(buffer: bytes, split: Split) -> Iterator[Line]:
+    """All bytes of the split, batch by batch. See kernels.walk."""
+    position, end, sound = 0, len(buffer), 0
+    while position < end:
+        problem, size = _trouble(buffer, position, end)
+        if problem:
+            if sound <= position:
+                sound = _next_sound(buffer, position + 1, end)
+            framed = problem in (Problem.BAD_CHECKSUM, Problem.OLD_MAGIC)
+            # The length of a damaged batch is believed only if it leads over no sound one.
+            if not framed or position + size > sound:
+                size = sound - position
+                torn = problem == Problem.TORN and sound == end
+                if not torn or not _is_unfinished(buffer[position:], split):
+                    problem = Problem.BAD_HEADER
+        yield Line(position, problem, size, 0)
+        position += size
+
+
+def _next_sound(buffer: bytes, position: int, end: int) -> int:
+    """Where the next whole batch with a good checksum starts. See kernels.next_sound."""
+    checked = 0
+    at = buffer.find(MAGIC, position + _MAGIC_AT)
+    while at >= 0:
+        position = at - _MAGIC_AT
+        if position + HEADER_SIZE > end:
+            break
+        size = _INT32.unpack_from(buffer, position + 8)[0] + LENGTH_OVERHEAD
+        if HEADER_SIZE <= size <= end - position:
+            checked += size
+            if checked > SCAN_LIMIT:
+                break
+            if not _trouble(buffer, position, end)[0]:
+                return position
+        at = buffer.find(MAGIC, at + 1)
+    return end
+
+
+def _is_unfinished(left: bytes, split: Split) -> bool:
+    """Whether these bytes up to the end can be the beginning of a batch of the split, or are
+    zeros.
+    """
+    if len(left) < _OFFSET_SIZE or not any(left):
+        return True
+    if not split.first <= int.from_bytes(left[:_OFFSET_SIZE], "big", signed=True) < split.until:
+        return False
+    if len(left) <= _MAGIC_AT or left[_MAGIC_AT] > MAGIC:
+        return len(left) <= _MAGIC_AT
+    if len(left) < HEADER_SIZE or left[_MAGIC_AT] < MAGIC:
+        return True
+    try:
+        return not _is_complete(left, read_header(left))
+    except CorruptBatch:
+        return False
+
+
+def _is_complete(left: bytes, header: BatchHeader) -> bool:
+    """Whether all records of a batch are there although its length says that they are not."""
+    if crc32c(left[CRC_START:]) == header.crc:
+        return True
+    if header.codec:
+        return False
+    at = HEADER_SIZE
+    try:
+        for _ in range(header.record_count):
+            length, at = read_signed(left, at)
+            if length < 1 or length > len(left) - at:
+                return False
+            at += length
+    except (IndexError, CorruptBatch):
+        return False
+    return True
 
 
 def _trouble(buffer: bytes, position: int, limit: int) -> tuple[Problem, int]:
@@ -83,7 +208,7 @@ def _trouble(buffer: bytes, position: int, limit: int) -> tuple[Problem, int]:
     if left < LENGTH_OVERHEAD:
         return Problem.TORN, left
     size = _INT32.unpack_from(buffer, position + 8)[0] + LENGTH_OVERHEAD
-    if size < _SMALLEST_OLD:
+    if size < SMALLEST_OLD:
         # Zeros up to the end are preallocated space.
         return (Problem.BAD_HEADER if any(buffer[position:limit]) else Problem.TORN), left
     if size > left:
@@ -99,13 +224,13 @@ def _trouble(buffer: bytes, position: int, limit: int) -> tuple[Problem, int]:
     return (Problem.NONE if check_crc(buffer, header) else Problem.BAD_CHECKSUM), size
 
 
-def _row(record: Record, header: BatchHeader, split: Split) -> Row:
+def _row(record: Record, header: BatchHeader, line: Line, split: Split) -> Row:
     row: Row = {
         "partition": split.partition,
         "batch_position": split.start + header.position,
         "offset": _int64(record.offset),
         "timestamp_ms": _int64(record.timestamp_ms),
-        "leader_epoch": header.leader_epoch,
+        "leader_epoch": None if line.epoch == NO_EPOCH else header.leader_epoch,
         "producer_id": header.producer_id,
         "attributes": header.attributes,
         "tombstone": record.value is None,

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from rich import box
-from rich.console import Console
+from rich.cells import cell_len
+from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
@@ -41,23 +42,45 @@ def print_table(
     """Print the table under its title, or one line if it is empty. At most `most_rows` are shown,
     with a line if there are more.
     """
-    table = Table(box=box.ROUNDED if to.is_terminal else None, pad_edge=False)
-    for column in columns:
-        heading = column.heading if to.is_terminal else column.heading.upper()
-        table.add_column(heading, justify="right" if column.number else "left", overflow="fold")
     limit = most_rows(to)
+    shown: list[list[str]] = []
     count = 0
     for row in rows:
         if count < limit:
-            pairs = zip(columns, row, strict=True)
-            table.add_row(*(Text(plain(column.show(value))) for column, value in pairs))
+            shown.append(
+                [plain(column.show(value)) for column, value in zip(columns, row, strict=True)]
+            )
         count += 1
     to.print(Text(f"{title}: {count if count else 'none'}", style="bold"))
-    if count:
-        to.print(table)
+    if count and to.is_terminal:
+        to.print(_framed(columns, shown))
+    elif count:
+        _print_lines(to, columns, shown)
     if count > limit:
         to.print(f"{limit} of them shown; --out writes all")
     to.print()
+
+
+def _framed(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Table:
+    table = Table(box=box.ROUNDED, pad_edge=False)
+    for column in columns:
+        justify: JustifyMethod = "right" if column.number else "left"
+        table.add_column(column.heading, justify=justify, overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return table
+
+
+def _print_lines(to: Console, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+    """Aligned cells, without rich: it takes half a millisecond a row."""
+    lines = [[column.heading.upper() for column in columns], *rows]
+    widths = [max(map(cell_len, cells)) for cells in zip(*lines, strict=True)]
+    for line in lines:
+        cells = []
+        for column, width, cell in zip(columns, widths, line, strict=True):
+            space = " " * (width - cell_len(cell))
+            cells.append(space + cell if column.number else cell + space)
+        to.file.write("  ".join(cells).rstrip() + "\n")
 
 
 def plain(text: str) -> str:

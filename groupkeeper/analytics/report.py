@@ -3,7 +3,7 @@ defined in `groupkeeper.analytics.tables`.
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,28 +11,33 @@ from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 from groupkeeper.analytics.errors import AnalyticsError
+from groupkeeper.analytics.export import Request, Tables, print_json, write_csv
 from groupkeeper.analytics.plan import Plan, plan
+from groupkeeper.analytics.problems import is_damage
 from groupkeeper.analytics.render import (
     Column,
     console,
     instant,
     most_rows,
+    plain,
     print_table,
     ranges,
     size,
     text,
 )
-from groupkeeper.analytics.session import check_libraries, local_session
+from groupkeeper.analytics.segments import expand
+from groupkeeper.analytics.session import check_libraries, failures_as_one_line, open_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-USAGE_ERROR: Final = 2
+DAMAGED: Final = 3
 TABLES: Final = ("groups", "members", "generations", "offsets")
 SHORT_BELOW: Final = 64 * 1024 * 1024
-_STEPS: Final = 5
+_STEPS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,33 +46,33 @@ class Findings:
 
     plan: Plan
     records: int
-    groups: "DataFrame"
-    members: "DataFrame"
-    generations: "DataFrame"
-    offsets: "DataFrame"
+    tables: Tables
     problems: "DataFrame"
 
 
-def analyze(paths: list[Path], out: Path | None = None) -> int:
-    """Print groups, members, generations and committed offsets of the logs under `paths`; with
-    `out` also write Parquet into that folder.
+def analyze(paths: Sequence[str | Path], request: Request | None = None) -> int:
+    """Print groups, members, generations and committed offsets of the logs under `paths`; write
+    them to files, too, if that is requested.
 
-    Returns an exit code: 0, or 2 after one line on standard error when there is nothing to read, no
-    Java, or `out` is in use.
+    Returns an exit code: 0, or 3 if a log is damaged. After one line on standard error 2 when there
+    is nothing to read, no Java, or a folder to write to is in use, and 1 when Spark fails.
     """
+    request = request or Request()
     try:
         check_libraries()
-        work = plan(paths)
+        work = plan(expand(map(str, paths)), partition=request.partition)
         if not work.chunks:
             raise AnalyticsError(
                 f"nothing to read in {', '.join(map(str, paths))}: all segments are empty"
             )
-        _check_free(out)
-        _run(work, paths, out)
+        _check_free(request.out)
+        _check_free(request.csv)
+        with failures_as_one_line():
+            return DAMAGED if _run(work, request) else 0
     except AnalyticsError as error:
-        print(f"groupkeeper: {error}", file=sys.stderr)  # noqa: T201  # the command's error line
-        return USAGE_ERROR
-    return 0
+        said = f"groupkeeper: {plain(str(error))}"
+        print(said, file=sys.stderr)  # noqa: T201  # the command's error line
+        return error.exit_code
 
 
 def _check_free(out: Path | None) -> None:
@@ -76,26 +81,45 @@ def _check_free(out: Path | None) -> None:
         raise AnalyticsError(f"{out} exists: name a new or an empty folder")
 
 
-def _run(work: Plan, paths: list[Path], out: Path | None) -> None:
+def _run(work: Plan, request: Request) -> bool:
+    """Whether a log is damaged."""
     from pyspark.sql import SparkSession
 
     borrowed = SparkSession.getActiveSession() is not None
-    to = console()
     with _progress() as bar:
-        step = _Steps(bar, _STEPS + (1 + len(TABLES) if out else 0))
+        step = _Steps(bar, _STEPS + (1 + len(TABLES) if request.out else 0))
         step.start("starting Spark")
-        spark = local_session(short=work.size < SHORT_BELOW)
+        spark = open_session(short=work.size < SHORT_BELOW, master=request.master)
         try:
-            findings = _find(spark, work, paths, out, step)
-            if out:
-                _write(findings, out, step)
+            findings = _find(spark, work, request, step)
+            if request.out:
+                _write(findings, request.out, step)
+            if request.csv:
+                write_csv(findings.tables, request.csv)
             bar.stop()
-            print_findings(to, findings)
+            _show(findings, request)
+            return _is_damaged(findings)
         finally:
             if not borrowed:
                 spark.stop()
-    if out:
-        to.print(f"Written to {out}: records, {', '.join(TABLES)}")
+
+
+def _show(findings: Findings, request: Request) -> None:
+    if request.as_json:
+        print_json(findings.tables | {"problems": findings.problems})
+        return
+    to = console()
+    print_findings(to, findings)
+    if request.out:
+        to.print(Text(plain(f"Written to {request.out}: records, {', '.join(TABLES)}")))
+    if request.csv:
+        files = ", ".join(f"{name}.csv" for name in TABLES)
+        to.print(Text(plain(f"Written to {request.csv}: {files}")))
+
+
+def _is_damaged(findings: Findings) -> bool:
+    told = findings.problems.select("problem").distinct().collect()
+    return any(is_damage(row["problem"]) for row in told)
 
 
 class _Steps:
@@ -126,56 +150,48 @@ def _progress() -> Iterator[Progress]:
         yield bar
 
 
-def _find(
-    spark: "SparkSession", work: Plan, paths: list[Path], out: Path | None, step: _Steps
-) -> Findings:
-    """Read the log twice: once for everything but plain commits, once for the newest commits."""
+def _find(spark: "SparkSession", work: Plan, request: Request, step: _Steps) -> Findings:
+    """Read the log once; all tables are made of what is kept of it."""
     from pyspark import StorageLevel
-    from pyspark.sql import Observation
-    from pyspark.sql import functions as F  # noqa: N812  # its usual name
 
     from groupkeeper.analytics import tables
+    from groupkeeper.analytics.modern import modern_groups, topic_names
+    from groupkeeper.analytics.reduce import COUNT, reduced
 
-    records = _records(spark, work, paths, out, step)
-    step.start("reading group records")
-    seen = Observation()
-    counted = records.observe(seen, F.count("offset").alias("records"))
-    rare = counted.where(tables.is_rare(counted)).persist(StorageLevel.MEMORY_AND_DISK)
-    rare.count()
-    events = tables.group_events(rare).persist(StorageLevel.MEMORY_AND_DISK)
-    step.start("reading commits")
-    committed = tables.offsets(records).persist(StorageLevel.MEMORY_AND_DISK)
-    committed.count()
+    out = request.out
+    if out:
+        from groupkeeper.analytics.bulk import write_records
+
+        step.start(f"writing records ({size(work.size)})")
+        write_records(spark, work, out / "records")
+    step.start("reading")
+    rows = reduced(spark, work, out / "records" if out else None, request.choice.groups)
+    rows = rows.persist(StorageLevel.MEMORY_AND_DISK)
+    records = rows.where(rows[COUNT].isNull()).drop(COUNT)
+    counts = rows.agg({COUNT: "sum"}).head()
+    events = tables.group_events(records).persist(StorageLevel.MEMORY_AND_DISK)
+    modern = modern_groups(records, topic_names(work)).persist(StorageLevel.MEMORY_AND_DISK)
     step.start("deriving groups")
+    committed = tables.offsets(records).persist(StorageLevel.MEMORY_AND_DISK)
     return Findings(
         work,
-        int(seen.get["records"]),
-        tables.groups(events, rare, committed),
-        tables.members(events),
-        tables.generations(events),
-        committed,
-        tables.problems(rare, events),
+        int(counts[0] or 0) if counts else 0,
+        request.choice.of(
+            {
+                "groups": tables.groups(events, modern, committed),
+                "members": tables.members(events, modern),
+                "generations": tables.generations(events, records),
+                "offsets": committed,
+            }
+        ),
+        tables.problems(records, events, modern),
     )
-
-
-def _records(
-    spark: "SparkSession", work: Plan, paths: list[Path], out: Path | None, step: _Steps
-) -> "DataFrame":
-    """From the log, or, if `out` is given, from the Parquet files that are written to it first."""
-    if out is None:
-        return spark.read.format("consumer_offsets").load([str(path) for path in paths])
-    from groupkeeper.analytics.bulk import write_records
-
-    step.start(f"writing records ({size(work.size)})")
-    write_records(spark, work, out / "records")
-    return spark.read.parquet(str(out / "records"))
 
 
 def _write(findings: Findings, out: Path, step: _Steps) -> None:
     for name in TABLES:
         step.start(f"writing {name}")
-        table: DataFrame = getattr(findings, name)
-        table.coalesce(1).write.parquet(str(out / name))
+        findings.tables[name].coalesce(1).write.parquet(str(out / name))
 
 
 # ---------------------------------------------------------------- printing
@@ -189,12 +205,12 @@ _GROUPS: Final = {
     "generation": Column("generation", text, number=True),
     "member_count": Column("members", text, number=True),
     "offsets": Column("offsets", text, number=True),
-    "last_change_ms": Column("last change", instant),
+    "last_change": Column("last change", instant),
 }
 _GENERATIONS: Final = {
     "group": Column("group", text),
     "offset": Column("log offset", text, number=True),
-    "timestamp_ms": Column("time", instant),
+    "time": Column("time", instant),
     "kind": Column("kind", text),
     "generation": Column("generation", text, number=True),
     "member_count": Column("members", text, number=True),
@@ -206,7 +222,7 @@ _OFFSETS: Final = {
     "topic": Column("topic", text),
     "topic_partition": Column("partition", text, number=True),
     "committed_offset": Column("offset", text, number=True),
-    "commit_timestamp_ms": Column("committed", instant),
+    "commit_time": Column("committed", instant),
     "metadata": Column("metadata", text),
 }
 _PROBLEMS: Final = {
@@ -239,10 +255,10 @@ _MEMBERS: Final = {
 def print_findings(to: Console, findings: Findings) -> None:
     """Print the tables, then a summary of what was read."""
     for title, table, columns in (
-        ("Groups", findings.groups, _GROUPS),
-        ("Members", findings.members, _MEMBERS),
-        ("Generations", findings.generations, _GENERATIONS),
-        ("Committed offsets", findings.offsets, _OFFSETS),
+        ("Groups", findings.tables["groups"], _GROUPS),
+        ("Members", findings.tables["members"], _MEMBERS),
+        ("Generations", findings.tables["generations"], _GENERATIONS),
+        ("Committed offsets", findings.tables["offsets"], _OFFSETS),
     ):
         _print(to, title, table, columns)
     problems = findings.problems.count()
@@ -265,5 +281,10 @@ def _left_over(findings: Findings) -> str:
 
 
 def _print(to: Console, title: str, table: "DataFrame", columns: dict[str, Column]) -> None:
-    rows = table.select(*(f"`{name}`" for name in columns)).limit(most_rows(to) + 1).collect()
+    from pyspark.sql import functions as F  # noqa: N812  # its usual name
+
+    # As a timestamp, Python would give it the zone of this machine.
+    times = {name for name, kind in table.dtypes if kind == "timestamp"}
+    shown = [F.unix_millis(name).alias(name) if name in times else F.col(name) for name in columns]
+    rows = table.select(*shown).limit(most_rows(to) + 1).collect()
     print_table(to, title, list(columns.values()), rows)

@@ -1,6 +1,7 @@
-"""A local Spark session that finds its Java and Python, listens on loopback only and logs nothing.
+"""The Spark session of a command: that of spark-submit, one on a given master, or a local one,
+which finds its Java and Python, listens on loopback only and logs nothing.
 
-On a cluster, users have a session of their own and call `groupkeeper.analytics.register`.
+Notebooks have a session of their own and call `groupkeeper.analytics.register`.
 """
 
 import os
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 import groupkeeper
-from groupkeeper.analytics.errors import AnalyticsError
+from groupkeeper.analytics.errors import AnalyticsError, SparkFailed
 from groupkeeper.analytics.java import find_java
 
 if TYPE_CHECKING:
@@ -28,8 +29,11 @@ _SHORT: Final = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.codegen.wholeStage": "false",
 }
+_EXCEPTION: Final = re.compile(r"(: |Caused by: )?[\w.$]*(Error|Exception): ")
 _LOOPBACK: Final = "127.0.0.1"
 _STDERR: Final = 2
+_GATEWAY: Final = "PYSPARK_GATEWAY_PORT"
+"""Set by spark-submit, whose Java process has the settings, the master included."""
 
 
 def check_libraries() -> None:
@@ -55,30 +59,57 @@ def _install_command() -> str:
     return f"{python} -m pip install {shlex.join(wanted or LIBRARIES)}"
 
 
-def local_session(name: str = "groupkeeper-analyze", *, short: bool = False) -> "SparkSession":
-    """The active session, or a new one on all cores of this machine, with the source
-    `consumer_offsets` registered. The caller stops it.
+def open_session(
+    name: str = "groupkeeper-analyze", *, short: bool = False, master: str | None = None
+) -> "SparkSession":
+    """The active session, or a new one with the source `consumer_offsets` registered. The caller
+    stops it.
 
-    `short`: optimise for a fast start instead of throughput. Raises AnalyticsError if Java is
-    missing or Spark does not start.
+    It runs on `master` (Spark's URL, or local[N]); without one where spark-submit says, or else on
+    all cores of this machine. `short`: optimise for a fast start instead of throughput. Raises
+    AnalyticsError if Java is missing or Spark does not start.
     """
     from pyspark.sql import SparkSession
 
     from groupkeeper.analytics.source import ConsumerOffsetsSource
 
-    session = SparkSession.getActiveSession() or _start(name, short)
+    session = SparkSession.getActiveSession() or _start(master, name, short)
     session.dataSource.register(ConsumerOffsetsSource)
     return session
 
 
-def _start(name: str, short: bool) -> "SparkSession":
+@contextmanager
+def failures_as_one_line() -> Iterator[None]:
+    """Raise SparkFailed, with the line that says why, for what Spark and Java raise."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError, OSError) as error:
+        raise SparkFailed(f"Spark failed: {_reason(str(error))}") from error
+
+
+def _reason(text: str) -> str:
+    """The most telling line: the last one of a Python traceback, or the first one of Java's."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    named = [line for line in lines if _EXCEPTION.match(line)]
+    return (named or lines or ["no reason given"])[-1 if named else 0].lstrip(": ")
+
+
+def _start(master: str | None, name: str, short: bool) -> "SparkSession":
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    cores = os.cpu_count() or 1
-    _set_environment(find_java())
-    builder = SparkSession.builder.master(f"local[{cores}]").appName(name)
-    for key, value in _settings(cores, short).items():
+    submitted = _GATEWAY in os.environ
+    if master is None and not submitted:
+        master = f"local[{os.cpu_count() or 1}]"
+    if not submitted:
+        _set_environment(find_java(), is_local=is_local(master))
+    builder = SparkSession.builder.appName(name)
+    if master is not None:
+        builder = builder.master(master)
+    for key, value in settings_for(master, short=short, submitted=submitted).items():
         builder = builder.config(key, value)
     with _quiet_start() as said:
         try:
@@ -89,10 +120,20 @@ def _start(name: str, short: bool) -> "SparkSession":
     return session
 
 
-def _set_environment(java_home: Path) -> None:
-    """Workers must run this Python and find our packages, even if only a script's path has them."""
+def is_local(master: str | None) -> bool:
+    return master is not None and master.startswith("local") and "cluster" not in master
+
+
+def _set_environment(java_home: Path, *, is_local: bool) -> None:
+    """Local workers must run this Python and find our packages, even if only a script's path has
+    them; those of a cluster run what they have, or what PYSPARK_PYTHON names.
+    """
     os.environ["JAVA_HOME"] = str(java_home)
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    if not is_local:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        return
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = _LOOPBACK
     root = str(Path(groupkeeper.__file__).parent.parent)
     known = os.environ.get("PYTHONPATH", "")
@@ -100,17 +141,23 @@ def _set_environment(java_home: Path) -> None:
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (root, known)))
 
 
-def _settings(cores: int, short: bool) -> dict[str, str]:
-    return (_SHORT if short else {}) | {
-        "spark.driver.host": _LOOPBACK,
-        "spark.driver.bindAddress": _LOOPBACK,
+def settings_for(master: str | None, *, short: bool, submitted: bool) -> dict[str, str]:
+    """Spark's settings. Those of spark-submit and of a cluster's configuration are left alone."""
+    settings = {"spark.sql.session.timeZone": "UTC", "spark.ui.showConsoleProgress": "false"}
+    if submitted:
+        return settings
+    settings |= {
         "spark.driver.memory": os.environ.get("SPARK_DRIVER_MEMORY", "2g"),
         "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.shuffle.partitions": str(cores),
-        "spark.sql.session.timeZone": "UTC",
         "spark.sql.catalogImplementation": "in-memory",
     }
+    if is_local(master):
+        settings |= (_SHORT if short else {}) | {
+            "spark.driver.host": _LOOPBACK,
+            "spark.driver.bindAddress": _LOOPBACK,
+            "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),
+        }
+    return settings
 
 
 @contextmanager

@@ -4,27 +4,48 @@ The work is done in `groupkeeper.analytics`, whose libraries are the extra `anal
 """
 
 from pathlib import Path
+from typing import Any
 
 import click
 
+from groupkeeper.cli.why_times import since_option
+
 
 @click.command()
-@click.argument(
-    "paths",
-    nargs=-1,
-    required=True,
-    type=click.Path(exists=True, path_type=Path),
-    metavar="PATH...",
-)
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), help="Also write Parquet files here."
 )
-def analyze(paths: tuple[Path, ...], out: Path | None) -> int:
+@click.option(
+    "--csv", type=click.Path(file_okay=False, path_type=Path), help="Also write CSV files here."
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for other programs.")
+@click.option("--group", "groups", multiple=True, help="Only this group; may be given repeatedly.")
+@click.option(
+    "--since",
+    "since_ms",
+    callback=since_option,
+    help="Only what happened since 3h, 2d, 03:00 or 2026-11-22T03:00 (UTC).",
+)
+@click.option(
+    "--top", type=click.IntRange(min=1), help="Only the N groups with the most generations."
+)
+@click.option("--partition", type=click.IntRange(0), help="Of segments in no partition folder.")
+@click.option("--master", help="Where Spark runs: spark://host:7077, local[4].")
+def analyze(
+    paths: tuple[str, ...],
+    groups: tuple[str, ...],
+    since_ms: int | None,
+    top: int | None,
+    **how: Any,
+) -> int:
     """Report groups, members, generations and offsets found in logs.
 
     PATH is a data directory or a `__consumer_offsets-N` folder, of Groupkeeper, running or stopped,
-    or of an Apache Kafka broker.
+    or of an Apache Kafka broker. Exit code 3: a log is damaged.
     """
+    from groupkeeper.analytics.export import Choice, Request
     from groupkeeper.analytics.report import analyze as run
 
-    return run([*paths], out)
+    choice = Choice(frozenset(groups), since_ms, top)
+    return run([*paths], Request(**how, choice=choice))

@@ -8,6 +8,7 @@ import click
 from groupkeeper.cli.cluster import Cluster, Refused, cluster_options
 from groupkeeper.cli.progress import progress
 from groupkeeper.cli.why_show import Printer, remark
+from groupkeeper.cli.why_times import since_option
 from groupkeeper.protocol.group_events import TOPIC
 from groupkeeper.settings.options import Address, format_address, parse_address
 
@@ -25,15 +26,6 @@ SWITCHED_OFF: Final = "events are switched off: start the server with group.even
 UNDER_WAY_WAIT_MS: Final = 500
 IDLE_WAIT_MS: Final = 2_000
 """How long a request for new events waits while a round is under way, and while none is."""
-
-
-def _since(_ctx: click.Context, _param: click.Parameter, text: str | None) -> int | None:
-    from groupkeeper.cli.why_times import read_since
-
-    try:
-        return None if text is None else read_since(text)
-    except ValueError as problem:
-        raise click.BadParameter(str(problem)) from None
 
 
 def _http(_ctx: click.Context, _param: click.Parameter, text: str | None) -> Address | str | None:
@@ -55,7 +47,7 @@ def _http(_ctx: click.Context, _param: click.Parameter, text: str | None) -> Add
 )
 @click.option(
     "--since",
-    callback=_since,
+    callback=since_option,
     metavar="T",
     help="From a time on, in UTC: 3h, 45m, 2d, 03:00, 2026-11-22T03:00.",
 )

@@ -1,9 +1,11 @@
-"""Times as people give them to `groupkeeper why --since`."""
+"""Times as people give them to `--since`."""
 
 import re
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Final
+
+import click
 
 _SPAN: Final = re.compile(r"(\d{1,9})(s|m|h|d)")
 _UNIT_MS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -31,3 +33,11 @@ def read_since(text: str, now_ms: int | None = None) -> int:
         ) from None
     found = found if found.tzinfo else found.replace(tzinfo=UTC)
     return max(0, round(found.timestamp() * 1000))
+
+
+def since_option(_ctx: click.Context, _param: click.Parameter, text: str | None) -> int | None:
+    """The callback of an option `--since`."""
+    try:
+        return None if text is None else read_since(text)
+    except ValueError as problem:
+        raise click.BadParameter(str(problem)) from None

@@ -15,8 +15,8 @@ def broker_copy():
 
 @pytest.fixture(scope="session")
 def spark():
-    from groupkeeper.analytics.session import local_session
+    from groupkeeper.analytics.session import open_session
 
-    session = local_session("groupkeeper-tests", short=True)
+    session = open_session("groupkeeper-tests", short=True)
     yield session
     session.stop()

@@ -200,6 +200,15 @@ def varied():
     return batches
 
 
+def log(*batches):
+    """The batches one behind the other, with rising offsets from 0 on."""
+    made, base = [], 0
+    for data in batches:
+        made.append(struct.pack(">q", base) + data[8:])
+        base += struct.unpack_from(">i", data, 23)[0] + 1
+    return b"".join(made)
+
+
 def write_segment(folder: Path, base: int, data: bytes) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{base:020d}.log"

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groupkeeper.analytics import numba_engine
-from groupkeeper.analytics.columns import PROBLEM_TEXTS, SCHEMA, Problem
+from groupkeeper.analytics.columns import SCHEMA
 from groupkeeper.analytics.parse import parse, parse_split
 from groupkeeper.analytics.plan import Split
+from groupkeeper.analytics.problems import PROBLEM_TEXTS, Problem
 from tests.analytics.logs import (
     APPEND_TIME,
     GOLDEN,
@@ -21,6 +22,7 @@ from tests.analytics.logs import (
     commit,
     forgotten,
     group,
+    log,
     marker,
     record,
     varied,
@@ -148,7 +150,7 @@ def test_a_cleaned_batch_keeps_the_time_of_its_records():
 @pytest.mark.parametrize("codec", range(5))
 def test_compressed_batches_are_unfolded(codec):
     data = batch([commit("g", "t", n, n) for n in range(300)], attributes=codec)
-    assert [row["topic_partition"] for row in agreed(GOLDEN[0] + data)[1:]] == list(range(300))
+    assert [row["topic_partition"] for row in agreed(log(GOLDEN[0], data))[1:]] == list(range(300))
 
 
 def test_both_parsers_agree_on_everything_a_log_can_hold():
@@ -168,7 +170,7 @@ def test_windows_do_not_show(monkeypatch):
     whole = rows(LOG)
     monkeypatch.setattr(numba_engine, "WINDOW_RECORDS", 3)
     monkeypatch.setattr(numba_engine, "DECOMPRESSED_LIMIT", 64)
-    assert offsets(rows(batch([commit("g", "t", 0, 1)]) * 3)) == [0, 0, 0]
+    assert offsets(rows(log(*[batch([commit("g", "t", 0, 1)])] * 3))) == [0, 1, 2]
     monkeypatch.setattr(numba_engine, "DECOMPRESSED_LIMIT", 400)
     assert rows(LOG) == whole
 
@@ -181,9 +183,9 @@ def test_a_record_batch_has_exactly_the_declared_types():
 
 
 def test_every_torn_end_is_counted_to_the_byte():
-    size = len(VARIED[0])
+    size = len(VARIED[1])
     for kept in range(1, size):
-        assert problems(VARIED[1] + VARIED[0][:kept]) == [(Problem.TORN, kept)]
+        assert problems(VARIED[0] + VARIED[1][:kept]) == [(Problem.TORN, kept)]
 
 
 def test_a_torn_end_of_the_log_is_an_unfinished_batch():
@@ -210,7 +212,7 @@ def test_bytes_that_are_no_header_end_the_split():
 def test_old_formats_are_passed_over():
     old = bytearray(batch([commit("g", "t", 0, 0)]))
     old[16] = 1
-    assert problems(bytes(old) + VARIED[0]) == [(Problem.OLD_MAGIC, len(old))]
+    assert problems(bytes(old) + VARIED[1]) == [(Problem.OLD_MAGIC, len(old))]
 
 
 BAD_PAYLOADS = {
@@ -228,7 +230,7 @@ BAD_PAYLOADS = {
 @pytest.mark.parametrize("codec", [0, 1])
 def test_records_that_do_not_fit_cost_their_batch_only(payload, codec):
     data = batch([None], attributes=codec, payload=payload)
-    assert problems(GOLDEN[0] + data + GOLDEN[0]) == [(Problem.BAD_RECORDS, len(data))]
+    assert problems(log(GOLDEN[0], data, GOLDEN[0])) == [(Problem.BAD_RECORDS, len(data))]
 
 
 @pytest.mark.parametrize("codec", [0, 4])
@@ -242,7 +244,7 @@ def test_bytes_that_do_not_unfold_cost_their_batch_only(codec):
     data = bytearray(batch([commit("g", "t", 0, 0)]))
     data[22] = codec
     data[17:21] = struct.pack(">I", crc32c(data[21:]))
-    assert problems(bytes(data) + GOLDEN[0]) == [(Problem.BAD_RECORDS, len(data))]
+    assert problems(log(bytes(data), GOLDEN[0])) == [(Problem.BAD_RECORDS, len(data))]
 
 
 def test_text_that_is_not_utf_8_is_an_unreadable_key():

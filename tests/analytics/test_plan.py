@@ -1,15 +1,13 @@
+from pathlib import Path
+
 import pytest
 
+from groupkeeper.analytics import walk
+from groupkeeper.analytics.coverage import cover
 from groupkeeper.analytics.errors import AnalyticsError
-from groupkeeper.analytics.plan import (
-    SegmentFile,
-    Split,
-    cut,
-    find_segments,
-    pack,
-    plan,
-    read_index,
-)
+from groupkeeper.analytics.plan import Split, cut, pack, plan
+from groupkeeper.analytics.segments import SegmentFile, expand, find_segments
+from groupkeeper.analytics.walk import read_index
 from tests.analytics.logs import batch, commit, index_of, write_segment
 
 BATCHES = [batch([commit("g", "t", 0, n)], base=n) for n in range(12)]
@@ -29,7 +27,7 @@ def segment(folder):
 
 
 def splits(folder, limit):
-    return list(cut(segment(folder), limit, last=True))
+    return list(cut(next(cover([segment(folder)])), limit, last=True))
 
 
 @pytest.mark.parametrize("where", ["", "data", "data/__consumer_offsets-3"])
@@ -158,9 +156,15 @@ def test_splits_cover_the_segment_and_start_at_batches(folder, every, limit):
     assert all(each.size >= limit for each in cuts[:-1])
 
 
-def test_the_index_says_where_to_cut(folder):
+def test_the_index_says_where_the_walk_begins(folder, monkeypatch):
     (folder / f"{0:020d}.index").write_bytes(index_of(BATCHES, every=5, padding=80))
-    assert [each.start for each in splits(folder, 2 * SIZE)] == [0, 5 * SIZE, 10 * SIZE]
+    begun = []
+    headers = walk.headers
+    monkeypatch.setattr(
+        walk, "headers", lambda file, at, *rest: begun.append(at) or headers(file, at, *rest)
+    )
+    assert [each.start for each in splits(folder, 6 * SIZE)] == [0, 6 * SIZE]
+    assert begun == [5 * SIZE]
 
 
 def test_without_an_index_the_headers_say_it(folder):
@@ -170,7 +174,7 @@ def test_without_an_index_the_headers_say_it(folder):
 def test_zero_padding_and_what_follows_is_no_index(folder):
     entries = index_of(BATCHES, every=4)
     (folder / f"{0:020d}.index").write_bytes(entries + bytes(64) + entries + b"odd")
-    assert read_index(segment(folder)) == [4 * SIZE, 8 * SIZE]
+    assert read_index(folder / f"{0:020d}.log", 12 * SIZE) == [4 * SIZE, 8 * SIZE]
 
 
 def test_an_index_that_points_between_batches_is_not_believed(folder):
@@ -197,3 +201,61 @@ def test_only_the_end_of_the_log_may_be_torn(folder):
 def test_small_splits_are_packed_in_order():
     small = [Split("a", 0, 0, size, last=False) for size in (4, 4, 4, 20, 1)]
     assert [[each.size for each in chunk] for chunk in pack(small, 9)] == [[4, 4], [4], [20], [1]]
+
+
+# ---------------------------------------------------------------- names and links
+
+
+def test_a_partition_folder_may_be_a_link(folder, tmp_path):
+    (tmp_path / "disk").mkdir()
+    moved = folder.rename(tmp_path / "disk" / "p3")
+    folder.symlink_to(moved)
+    write_segment(tmp_path / "disk" / "p4", 0, BATCHES[0])
+    (folder.parent / "__consumer_offsets-4").symlink_to(tmp_path / "disk" / "p4")
+    assert [each.partition for each in find_segments([folder.parent])] == [3, 4]
+    assert find_segments([folder])[0].partition == 3
+
+
+def test_a_segment_may_be_a_link(folder, tmp_path):
+    path = folder / f"{0:020d}.log"
+    stored = path.rename(tmp_path / "MD5-abc")
+    path.symlink_to(stored)
+    assert (segment(folder).base, segment(folder).size) == (0, 12 * SIZE)
+
+
+def test_a_folder_is_found_under_both_of_its_names_once(folder, tmp_path):
+    (tmp_path / "link").symlink_to(folder.parent)
+    assert plan([folder, tmp_path / "link"]).size == 12 * SIZE
+
+
+def test_the_folder_may_be_the_working_directory(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    assert segment(Path()).partition == 3
+
+
+def test_lone_segments_need_a_partition(tmp_path):
+    lone = [write_segment(tmp_path, base, BATCHES[0]) for base in (0, 7)]
+    with pytest.raises(AnalyticsError, match=r"partition of .* is not known.*--partition"):
+        plan(lone)
+    assert plan(lone, partition=5).chunks[0][0].partition == 5
+
+
+def test_segments_of_two_unnamed_folders_are_not_mixed(tmp_path):
+    lone = [write_segment(tmp_path / name, 0, BATCHES[0]) for name in "ab"]
+    with pytest.raises(AnalyticsError, match="name no partition: read them apart"):
+        plan(lone, partition=5)
+
+
+@pytest.mark.parametrize("prefix", ["", "file:", "file://"])
+def test_paths_may_be_urls_and_patterns(folder, prefix):
+    (folder.parent / "with space").mkdir()
+    name = "with%20space" if prefix else "with space"
+    assert expand([f"{prefix}{folder.parent}/{name}"]) == [folder.parent / "with space"]
+    assert expand([f"{prefix}{folder.parent}/__consumer_*-[0-9]"]) == [folder]
+
+
+def test_patterns_without_a_match_and_other_file_systems_are_refused(tmp_path):
+    with pytest.raises(AnalyticsError, match="no file or folder matches"):
+        expand([f"{tmp_path}/*.log"])
+    with pytest.raises(AnalyticsError, match="only local files are read, not s3a:"):
+        expand(["s3a://bucket/x"])

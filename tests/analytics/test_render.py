@@ -1,4 +1,5 @@
 import io
+import time
 
 import pytest
 from rich.console import Console
@@ -22,6 +23,21 @@ def test_a_pipe_gets_plain_columns():
         "billing       7",
         "b            12",
         "",
+    ]
+
+
+def test_a_pipe_gets_many_rows_quickly():
+    """With rich, these took 20 s."""
+    rows = [("group", number) for number in range(40_000)]
+    started = time.monotonic()
+    assert len(printed(rows).splitlines()) == 40_003
+    assert time.monotonic() - started < 6
+
+
+def test_wide_characters_take_two_places_in_a_pipe():
+    assert printed([("日本", 7), ("abcde", 12)]).splitlines()[2:4] == [
+        "日本        7",
+        "abcde      12",
     ]
 
 

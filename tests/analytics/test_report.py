@@ -1,13 +1,16 @@
 """`analyze` on the copy of a real broker's log, against what that broker answered itself."""
 
+import csv
 import json
 from collections import Counter
 
 import pytest
 from pyarrow import parquet
+from pyspark.errors import PySparkException
 
 from groupkeeper.analytics import report
 from groupkeeper.analytics.errors import AnalyticsError
+from groupkeeper.analytics.export import Choice, Request
 from tests.analytics.logs import write_segment
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -22,7 +25,7 @@ def answered(broker_copy):
 def written(spark, broker_copy, tmp_path_factory):
     """Tables by name, as Parquet readers see them, from one run with --out."""
     out = tmp_path_factory.mktemp("out") / "analysis"
-    assert report.analyze([broker_copy], out) == 0
+    assert report.analyze([broker_copy], Request(out)) == 0
     names = ("records", *report.TABLES)
     return {name: parquet.read_table(out / name).to_pylist() for name in names}
 
@@ -42,7 +45,7 @@ def test_groups_are_those_that_the_broker_describes(written, answered):
         assert row["member_count"] == len(group["members"])
     assert {name: row["state"] for name, row in found.items()} == {
         "deleted": "Dead",
-        "next-generation": None,
+        "next-generation": "Stable",
     }
 
 
@@ -59,8 +62,16 @@ def test_members_are_those_that_the_broker_describes(written, answered):
     found = {
         flat(row): {topic["topic"]: topic["partitions"] for topic in row["assignment"]}
         for row in written["members"]
+        if row["group"] != "next-generation"
     }
     assert found == expected
+
+
+def test_members_of_the_newer_protocol_are_read(written):
+    """The copy has no other topic's folder, so that their topics have no names."""
+    (row,) = [row for row in written["members"] if row["group"] == "next-generation"]
+    assert (row["client_id"], row["member_epoch"], row["assigned_partitions"]) == ("ng", 1, 2)
+    assert row["assignment"] == [{"topic": "P9tFGkEORDKPCiuyYifkkg", "partitions": [0, 1]}]
 
 
 def test_offsets_are_those_that_the_broker_fetches(written, answered):
@@ -101,13 +112,69 @@ def test_the_report_is_printed(spark, broker_copy, capsys):
     )
 
 
-def test_damage_is_part_of_the_report(spark, broker_copy, tmp_path, capsys):
-    source = broker_copy / "__consumer_offsets-0" / f"{0:020d}.log"
-    write_segment(tmp_path / "__consumer_offsets-0", 0, source.read_bytes()[:-10])
+def test_json_has_one_object_a_line(spark, broker_copy, capsys):
+    request = Request(as_json=True, choice=Choice(groups=frozenset({"billing", "simple"})))
+    assert report.analyze([broker_copy], request) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    found = {row["group"]: row for row in lines if row["table"] == "groups"}
+    assert found.keys() == {"billing", "simple"}
+    assert found["billing"]["last_change"] == "2026-11-21T10:32:56.066Z"
+    assert found["simple"]["protocol"] is None
+    assert {row["table"] for row in lines} == {"groups", "members", "generations", "offsets"}
+
+
+def test_csv_files_hold_the_busiest_groups(spark, broker_copy, tmp_path, capsys):
+    request = Request(csv=tmp_path / "csv", choice=Choice(top=1))
+    assert report.analyze([broker_copy], request) == 0
+    assert "members.csv" in capsys.readouterr().out
+    rows = {}
+    for name in report.TABLES:
+        with (tmp_path / "csv" / f"{name}.csv").open(newline="") as file:
+            rows[name] = list(csv.DictReader(file))
+    assert [row["group"] for row in rows["groups"]] == ["deleted"]
+    assert {row["group"] for row in rows["generations"]} == {"deleted"}
+    assert rows["generations"][0]["time"].startswith("2026-11-21T10:3")
+
+
+def test_only_later_changes_are_shown(spark, broker_copy, capsys):
+    last = 1_795_257_177_000  # 2026-11-21T10:32:57Z
+    assert report.analyze([broker_copy], Request(as_json=True, choice=Choice(since_ms=last))) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {row["time"] >= "2026-11-21T10:32:57" for row in lines if "time" in row} == {True}
+    groups = {row["group"] for row in lines if row["table"] == "groups"}
+    assert "deleted" in groups
+    assert "billing" not in groups
+
+
+@pytest.fixture
+def one_log(broker_copy):
+    return (broker_copy / "__consumer_offsets-0" / f"{0:020d}.log").read_bytes()
+
+
+def test_an_unfinished_batch_is_told_and_is_no_damage(spark, one_log, tmp_path, capsys):
+    write_segment(tmp_path / "__consumer_offsets-0", 0, one_log[:-10])
     assert report.analyze([tmp_path]) == 0
     said = capsys.readouterr().out
     assert "unfinished batch at the end of the log" in said
     assert said.endswith("115 bytes left over in 1 place(s).\n")
+
+
+def test_damage_has_an_exit_code_of_its_own(spark, one_log, tmp_path, capsys):
+    damaged = bytearray(one_log)
+    damaged[9] ^= 1
+    write_segment(tmp_path / "__consumer_offsets-0", 0, bytes(damaged))
+    assert report.analyze([tmp_path]) == 3
+    assert "bytes that are no batch skipped" in capsys.readouterr().out
+
+
+def test_a_failure_of_spark_is_one_line(broker_copy, capsys, monkeypatch):
+    def fails(*, short, master):
+        raise PySparkException("at a.b.c\nValueError: no \x1b[2J space\n")
+
+    monkeypatch.setattr(report, "open_session", fails)
+    assert report.analyze([broker_copy]) == 1
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", "groupkeeper: Spark failed: ValueError: no �[2J space\n")
 
 
 def refused(capsys, *arguments):
@@ -125,12 +192,14 @@ def test_what_cannot_be_read_is_said_in_one_line(tmp_path, capsys):
 
 
 def test_nothing_is_written_over(broker_copy, capsys):
-    assert "exists: name a new or an empty folder" in refused(capsys, [broker_copy], broker_copy)
+    assert "exists: name a new or an empty folder" in refused(
+        capsys, [broker_copy], Request(broker_copy)
+    )
 
 
 def test_a_missing_java_is_said_in_one_line(broker_copy, capsys, monkeypatch):
-    def none(*, short):
+    def none(*, short, master):
         raise AnalyticsError("Spark needs Java")
 
-    monkeypatch.setattr(report, "local_session", none)
+    monkeypatch.setattr(report, "open_session", none)
     assert "Spark needs Java" in refused(capsys, [broker_copy])

@@ -1,16 +1,20 @@
 """The data source in Spark. A call costs a second: few tests, each with several looks."""
 
+import re
 import sys
 
 import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql.types import StructType
 
 import groupkeeper.analytics
 from groupkeeper.analytics.columns import SCHEMA
 from groupkeeper.analytics.errors import AnalyticsError
+from groupkeeper.analytics.options import Options
 from groupkeeper.analytics.parse import parse
 from groupkeeper.analytics.plan import Split
-from groupkeeper.analytics.source import ConsumerOffsetsReader, engine_of, paths_of
-from tests.analytics.logs import varied, write_segment
+from groupkeeper.analytics.source import ConsumerOffsetsReader, columns_of
+from tests.analytics.logs import batch, varied, write_segment
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -53,15 +57,67 @@ def test_importing_the_package_teaches_the_active_session(spark, monkeypatch):
     assert len(taught) == 1
 
 
-def test_options_are_checked_where_the_query_is_planned():
-    with pytest.raises(AnalyticsError, match="needs a path"):
-        paths_of({})
-    with pytest.raises(AnalyticsError, match="no such engine: jvm"):
-        engine_of({"engine": "jvm"})
-    assert [str(path) for path in paths_of({"path": "file:///data"})] == ["/data"]
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "needs a path"),
+        ({"path": "/", "engine": "jvm"}, "no such engine: jvm"),
+        ({"path": "/", "chunk_bytes": "-1"}, "positive size such as 32m, not -1"),
+        ({"path": "/", "chunk_bytes": "0"}, "positive size"),
+        ({"path": "/", "chunk_byte": "9"}, "no such option: chunk_byte, did you mean chunk_bytes?"),
+        ({"path": "/", "x": "9"}, r"no such option: x \(there are path, "),
+        ({"path": "/", "partition": "-1"}, "partition must be a number from 0 on, not -1"),
+    ],
+)
+def test_wrong_options_are_refused(options, said):
+    with pytest.raises(AnalyticsError, match=said):
+        Options.of(options)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("500", 500), ("32m", 32 * 2**20), ("1 GiB", 2**30), ("4KB", 4096)]
+)
+def test_sizes_have_units(text, size):
+    assert Options.of({"path": "/", "chunk_bytes": text}).chunk_bytes == size
 
 
 def test_an_empty_plan_reads_nothing(folder):
     reader = ConsumerOffsetsReader({"path": str(folder / "__consumer_offsets-4")})
     assert reader.partitions() == []
     assert list(reader.read(type("P", (), {"value": None}))) == []
+
+
+def test_a_schema_that_is_given_says_which_columns_are_made(spark, folder):
+    source = spark.read.format("consumer_offsets")
+    few = source.schema("committed_offset bigint, group string").load(str(folder)).collect()
+    every = source.load(str(folder)).select("committed_offset", "group").collect()
+    assert sorted(few, key=repr) == sorted(every, key=repr)
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ("grup string", "no column grup, did you mean group?"),
+        ("offset int", "column offset is bigint, not int: cast it later"),
+    ],
+)
+def test_a_schema_that_does_not_fit_is_refused(schema, said):
+    with pytest.raises(AnalyticsError, match=re.escape(said)):
+        columns_of(StructType.fromDDL(schema))
+
+
+def test_a_wrong_path_is_said_at_load_without_a_traceback(spark, tmp_path):
+    with pytest.raises(PySparkException) as raised:
+        spark.read.format("consumer_offsets").load(str(tmp_path / "nowhere"))
+    assert "no such file or folder" in str(raised.value)
+    assert "Traceback" not in str(raised.value)
+
+
+@pytest.mark.parametrize("engine", ["numba", "reference"])
+def test_pruning_changes_no_row(engine):
+    data = LOG + batch([(b"\0\x01\0\x01\xff\0\x01t\0\0\0\0", b"v")], base=10**6) + b"torn"
+    whole = Split("", 3, 0, len(data), last=True)
+    every = [row for each in parse(data, whole, engine) for row in each.to_pylist()]
+    for name in SCHEMA.names:
+        rows = [row for each in parse(data, whole, engine, [name]) for row in each.to_pylist()]
+        assert rows == [{name: row[name]} for row in every]

@@ -1,8 +1,11 @@
 """What is derived from records, on a log with a known story."""
 
+import time
+
 import pytest
 
 from groupkeeper.analytics import tables
+from groupkeeper.analytics.modern import modern_groups
 from tests.analytics.logs import (
     NOW,
     TRANSACTIONAL,
@@ -60,10 +63,12 @@ def transactions():
 @pytest.fixture(scope="module")
 def records(spark, tmp_path_factory):
     root = tmp_path_factory.mktemp("log")
-    write_segment(root / "__consumer_offsets-0", 0, batch([record for _, record in STORY]))
-    write_segment(root / "__consumer_offsets-1", 50, b"".join(transactions()))
+    story = [record for _, record in STORY]
+    first, second = batch(story[:6]), batch(story[6:], 6)
+    write_segment(root / "__consumer_offsets-0", 0, first + second)
+    write_segment(root / "__consumer_offsets-1", 0, b"".join(transactions()))
     # The same batch once more: a compaction was under way when the log was copied.
-    write_segment(root / "__consumer_offsets-0", 90, batch([record for _, record in STORY]))
+    write_segment(root / "__consumer_offsets-0", 6, second)
     return spark.read.format("consumer_offsets").load(str(root)).persist()
 
 
@@ -73,20 +78,25 @@ def events(records):
 
 
 @pytest.fixture(scope="module")
+def modern(records):
+    return modern_groups(records, {}).persist()
+
+
+@pytest.fixture(scope="module")
 def committed(records):
     return tables.offsets(records).persist()
 
 
-def test_each_group_record_is_told_by_its_predecessor(events):
-    told = [row for row in tables.generations(events).collect() if row["group"] == "g"]
+def test_each_group_record_is_told_by_its_predecessor(events, records):
+    told = [row for row in tables.generations(events, records).collect() if row["group"] == "g"]
     assert [(row["offset"], row["kind"]) for row in told] == list(
         enumerate(kind for kind, _ in STORY)
     )
     assert [row["unwritten"] for row in told[3:6]] == [0, 2, 0]
 
 
-def test_members_are_those_of_the_last_record(events):
-    (row,) = tables.members(events).collect()
+def test_members_are_those_of_the_last_record(events, modern):
+    (row,) = tables.members(events, modern).collect()
     assert (row["group"], row["member_id"], row["group_instance_id"]) == ("g", "z", "i")
     assert (row["is_leader"], row["session_timeout_ms"], row["assigned_partitions"]) == (
         True,
@@ -96,25 +106,47 @@ def test_members_are_those_of_the_last_record(events):
 
 
 def test_offsets_are_what_a_coordinator_would_load(committed):
-    rows = committed.collect()
+    rows = committed.selectExpr("*", "unix_millis(commit_time) AS ms").collect()
     assert [(row["topic_partition"], row["committed_offset"]) for row in rows] == [
         (0, 10),
         (1, 1),
         (2, 99),
     ]
-    assert (rows[2]["metadata"], rows[2]["commit_timestamp_ms"]) == ("later", NOW + 5)
+    assert (rows[2]["metadata"], rows[2]["ms"]) == ("later", NOW + 5)
 
 
-def test_groups_of_every_kind_are_listed(events, records, committed):
-    found = tables.groups(events, records.where(tables.is_rare(records)), committed).collect()
+def test_transactions_of_one_producer_cost_linear_time(spark, tmp_path):
+    """Quadratic, these took 50 s."""
+    count, each = 40_000, 100
+    batches = []
+    for base in range(0, count, each):
+        commits = [commit("g", "t", number, base + number) for number in range(each - 1)]
+        batches.append(batch(commits, base, TRANSACTIONAL, 7))
+        batches.append(marker(base + each - 1, 7, commit=base % 1000 == 0))
+    write_segment(tmp_path / "__consumer_offsets-0", 0, b"".join(batches))
+    records = spark.read.format("consumer_offsets").load(str(tmp_path))
+    started = time.monotonic()
+    rows = tables.offsets(records).collect()
+    assert time.monotonic() - started < 20
+    newest = (count - 1) // 1000 * 1000
+    assert {(row["topic_partition"], row["committed_offset"]) for row in rows} == {
+        (number, newest + number) for number in range(each - 1)
+    }
+
+
+def test_groups_of_every_kind_are_listed(events, modern, committed):
+    found = tables.groups(events, modern, committed).collect()
     assert [(row["group"], row["type"], row["state"], row["offsets"]) for row in found] == [
         ("bad", "classic", None, 0),
         ("g", "classic", "Stable", 0),
-        ("newer", "other", None, 0),
+        ("newer", "consumer", None, 0),
         ("o", "simple", "Empty", 3),
     ]
 
 
-def test_unreadable_values_are_problems(events, records):
-    found = tables.problems(records.where(tables.is_rare(records)), events).collect()
-    assert [row["problem"].split(":")[0] for row in found] == ["unreadable value"] * 2
+def test_unreadable_values_are_problems(events, modern, records):
+    found = tables.problems(records, events, modern).collect()
+    assert [row["problem"].split(":")[0] for row in found] == [
+        "records that another segment holds too, read once",
+        *["unreadable value"] * 3,
+    ]

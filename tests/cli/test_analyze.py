@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 
 from groupkeeper.analytics import session
+from groupkeeper.analytics.export import Choice, Request
 from groupkeeper.cli import main
 
 ROOT = Path(__file__).parents[2]
@@ -20,12 +21,12 @@ Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[Path], Path | None]]:
-    called: list[tuple[list[Path], Path | None]] = []
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], Request]]:
+    called: list[tuple[list[str], Request]] = []
     report = ModuleType("groupkeeper.analytics.report")
 
-    def run(paths: list[Path], out: Path | None) -> int:
-        called.append((paths, out))
+    def run(paths: list[str], request: Request) -> int:
+        called.append((paths, request))
         return 5
 
     report.analyze = run  # type: ignore[attr-defined]  # a module made here
@@ -33,13 +34,28 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[Path], Path | None
     return called
 
 
-def test_paths_and_output_are_handed_on(
-    calls: list[tuple[list[Path], Path | None]], tmp_path: Path
+def test_paths_and_options_are_handed_on(
+    calls: list[tuple[list[str], Request]], tmp_path: Path
 ) -> None:
     out = tmp_path / "report"
-    assert main(["analyze", str(tmp_path), "--out", str(out)]) == 5
-    assert main(["analyze", str(tmp_path), str(tmp_path)]) == 5
-    assert calls == [([tmp_path], out), ([tmp_path, tmp_path], None)]
+    assert main(["analyze", "file:/data", "--out", str(out)]) == 5
+    assert main(["analyze", "a", "b", "--partition", "3", "--master", "spark://host:7077"]) == 5
+    assert calls == [
+        (["file:/data"], Request(out=out)),
+        (["a", "b"], Request(partition=3, master="spark://host:7077")),
+    ]
+
+
+def test_a_choice_is_handed_on(calls: list[tuple[list[str], Request]], tmp_path: Path) -> None:
+    words = ["--group", "a", "--group", "b", "--since", "1970-01-01T00:00:07", "--top", "3"]
+    assert main(["analyze", "data", *words, "--json", "--csv", str(tmp_path)]) == 5
+    choice = Choice(frozenset("ab"), 7_000, 3)
+    assert calls == [(["data"], Request(csv=tmp_path, as_json=True, choice=choice))]
+
+
+def test_a_time_that_is_none_is_refused(capsys: Capture) -> None:
+    assert main(["analyze", "data", "--since", "yesterday"]) == 2
+    assert "'yesterday' is no time" in capsys.readouterr().err
 
 
 def test_without_its_libraries_it_says_how_to_get_them(

@@ -26,8 +26,8 @@ BUGS = (
         "test_commit_after_processing.py::test_an_order_is_committed_after_it_was_charged",
         {
             "on_kafka_python": (
-                "self._handle(record.value)\n                        self._commit(record)",
-                "self._commit(record)\n                        self._handle(record.value)",
+                "self._handle(record.value)\n                    self._commit(record)",
+                "self._commit(record)\n                    self._handle(record.value)",
             ),
             "on_aiokafka": (
                 (
@@ -61,7 +61,7 @@ BUGS = (
     ),
     Bug(
         "takes as many records as it gets",
-        "test_slow_handler.py::test_five_slow_orders_are_one_generation",
+        "test_slow_handler.py::test_many_slow_orders_are_one_generation",
         {
             "on_kafka_python": ("max_records=1", "max_records=500"),
             "on_aiokafka": ("max_records=1", "max_records=500"),

@@ -9,6 +9,7 @@ from tests.suites.kafka_moves import KafkaMoves
 from tests.suites.kafka_python import KafkaPython
 from tests.suites.kafka_tools import KafkaTools
 from tests.suites.kafkajs import KafkaJs, Platformatic
+from tests.suites.offsets_log import OffsetsLog
 from tests.suites.prometheus import Prometheus
 from tests.suites.sarama import Sarama
 from tests.suites.suite import Suite
@@ -26,6 +27,7 @@ SUITES: dict[str, Suite] = {
             KafkaTools(),
             GroupsCli(),
             KafkaMoves(),
+            OffsetsLog(),
             Prometheus(),
             Browser(),
             Examples(),

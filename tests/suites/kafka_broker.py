@@ -3,6 +3,7 @@
 import asyncio
 import re
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.parity.brokers import Kafka, Profile
@@ -23,8 +24,10 @@ _STOP_S = 60
 class MovingKafka(Kafka):
     """One broker and its log directory."""
 
-    def __init__(self, release: str, folder: Path) -> None:
-        super().__init__(Profile(CLEANING, release), folder)
+    def __init__(
+        self, release: str, folder: Path, settings: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(Profile({**CLEANING, **(settings or {})}, release), folder)
         self.log_dir = folder / "log"
 
     @property
