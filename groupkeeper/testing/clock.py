@@ -5,8 +5,10 @@ waits, idle connections, the writer) uses the real time, and never stands still.
 """
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from groupkeeper.clock import Clock
 
@@ -68,13 +70,14 @@ def _monotonic_ms() -> int:
 
 class MovableClock(Clock):
     """The clock of one server: reads a `Time`, and moves its alarms with it. `Time` is changed on
-    the thread of the server's loop, while it runs.
+    the thread of the server's loop, while it runs; while it starts or ends, on others, too.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, source: Time) -> None:
         super().__init__(loop)
         self._time = source
         self._alarms: dict[MovableAlarm, None] = {}
+        self._thread = threading.get_ident()
         source.moved = self._moved
 
     def now(self) -> int:
@@ -90,8 +93,13 @@ class MovableClock(Clock):
         return alarm
 
     def _moved(self) -> None:
-        if self._loop.is_closed():  # the next server's clock is told from its start on
+        if threading.get_ident() == self._thread:
+            self._arm_all()
             return
+        with suppress(RuntimeError):  # closed: the next server's clock is told from its start on
+            self._loop.call_soon_threadsafe(self._arm_all)
+
+    def _arm_all(self) -> None:
         for alarm in list(self._alarms):
             self._arm(alarm)
 

@@ -258,8 +258,8 @@ class Wait:
             lines.append(_who_is_there(self._sights.group_ids()))
         if blocked:
             lines.append(
-                "It was waited for in a coroutine, whose event loop stood still meanwhile, with the "
-                f"clients on it: await broker.aio.group('{self.group}').wait_until(...) instead."
+                "It was waited for in a coroutine, whose event loop stood still meanwhile, with "
+                f"its clients: await broker.aio.group('{self.group}').wait_until(...) instead."
             )
         if now.rounds:
             lines.append(f"The last of {count(now.began, 'round')}: {now.rounds[-1].text}")

@@ -308,3 +308,16 @@ async def test_in_a_coroutine() -> None:
         await broker.freeze()
         await broker.advance(10)
         await broker.resume()
+
+
+def test_time_may_be_changed_while_the_server_ends(broker: Broker) -> None:
+    """A fault has crashed it: its thread may not have ended."""
+    running = broker._bench.running
+    running.loop.call_soon_threadsafe(running.loop.set_debug, True)  # notices other threads
+    broker.commit("g", {("orders", 0): 1})
+    running.has_died = True  # as a fault says on the loop, before it ends
+    broker.freeze()
+    broker.advance(60)
+    broker.resume()
+    running.has_died = False
+    assert broker.committed("g") == {("orders", 0): 1}
