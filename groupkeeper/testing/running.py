@@ -144,12 +144,7 @@ class RunningServer:
         if hasattr(self, "server") and hasattr(self.server, "listener"):
             self.server.listener.stop()
             self._abort_connections()
-        tasks = asyncio.all_tasks(loop)
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            loop.run_until_complete(asyncio.wait(tasks, timeout=END_S))
-        self._iterate()
+        self._end_tasks()
         loop.run_until_complete(loop.shutdown_asyncgens())
         for executor in self._executors:
             executor.shutdown(cancel_futures=True)
@@ -158,9 +153,20 @@ class RunningServer:
         self.files.kill()
         asyncio.set_event_loop(None)
         with self._asking:
+            self._end_tasks()  # what the executors and other threads have begun meanwhile
             loop.close()
         for asked in list(self._asked):
             asked.cancel()
+
+    def _end_tasks(self) -> None:
+        for _ in range(ITERATIONS):
+            self._iterate()
+            tasks = asyncio.all_tasks(self.loop)
+            if not tasks:
+                return
+            for task in tasks:
+                task.cancel()
+            self.loop.run_until_complete(asyncio.wait(tasks, timeout=END_S))
 
     def _iterate(self) -> None:
         for _ in range(ITERATIONS):

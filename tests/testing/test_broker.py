@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,37 @@ def test_a_start_that_fails_leaves_nothing(tmp_path: Path) -> None:
         with pytest.raises(BrokerDown):
             second.crash()
     assert threading.active_count() == before
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_is_asked_while_the_broker_ends_leaves_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A coroutine that was never awaited would be a warning, in a test that passed."""
+    with Broker(topics={"orders": 1}) as broker:
+        running = broker._bench.running
+        asked: list[Future[int]] = []
+
+        async def answer() -> int:
+            asked.append(running.later(again()))
+            return 1
+
+        async def again() -> int:
+            await asyncio.sleep(60)
+            return 2
+
+        def ask() -> None:  # files are closed when tasks have been ended
+            asked.append(running.later(answer()))
+
+        close = running.files.kill
+        running.files.kill = lambda: (ask(), close())  # type: ignore[method-assign]
+        running.soon(running.loop.stop)
+        running._thread.join(10)
+        running.files.kill = close  # type: ignore[method-assign]
+        assert len(asked) == 2
+        assert all(each.cancelled() or each.result() == 1 for each in asked)
+    gc.collect()
+    assert not caplog.records
 
 
 def test_python_s_switch_interval_stays() -> None:
