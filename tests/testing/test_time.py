@@ -13,6 +13,7 @@ from groupkeeper.coordinator.facts import (
     MemberJoined,
     MemberRemoved,
     OffsetsCommitted,
+    OffsetsRemoved,
     RebalanceStarted,
 )
 from groupkeeper.testing import Broker, BrokerDown, RequestFailed
@@ -56,6 +57,50 @@ def test_offsets_expire_with_the_first_check_after_their_retention(
     assert committed(client) == 7
     broker.advance(601)
     assert committed(client) == -1
+
+
+def test_checks_of_offsets_that_remove_nothing_take_no_time() -> None:
+    """There are 52,560 in a year."""
+    with Broker(topics={"orders": 1}, settings={"offsets.retention.minutes": 2**31 - 1}) as broker:
+        for number in range(20):
+            broker.commit(f"g{number}", {("orders", 0): 7})
+        with connected(broker) as client:
+            member_id, generation = joined(client)
+            began = time.monotonic()
+            broker.advance(365 * 24 * 3600)
+            assert time.monotonic() - began < 3
+            assert beat(client, member_id, generation) == 0
+        assert broker.committed("g19") == {("orders", 0): 7}
+
+
+def test_an_offset_with_a_retention_of_its_own_expires_with_the_first_check_after(
+    broker: Broker, client: Client
+) -> None:
+    facts = Facts(broker)
+    commit(client)
+    request = commit_request({("orders", 0): 7}, "own")
+    request.retention_time_ms = 90 * 60_000 + 1
+    assert client.call(4, request).topics[0].partitions[0].error_code == 0
+    broker.advance(2 * WEEK_S)
+    [(began, _), *_] = facts.noted(OffsetsCommitted)
+    own, other = facts.noted(OffsetsRemoved)
+    assert [fact.group for _, fact in (own, other)] == ["own", "g"]
+    assert (own[0] - began) / 60_000 == pytest.approx(100, abs=0.5)
+    assert (other[0] - began) / 60_000 == pytest.approx(WEEK_S / 60 + 10, abs=0.5)
+
+
+def test_checks_are_made_when_a_member_has_left_its_group_on_the_way(broker: Broker) -> None:
+    """Its offset has a retention of its own, and waits only for the group to be empty."""
+    facts = Facts(broker)
+    with connected(broker) as client:
+        member_id, generation = joined(client, session_timeout_ms=1_500_000)
+        request = commit_request({("orders", 0): 7}, "g", member_id, generation)
+        request.retention_time_ms = 1
+        assert client.call(4, request).topics[0].partitions[0].error_code == 0
+    broker.advance(24 * 3600)
+    [(began, _)] = facts.noted(OffsetsCommitted)
+    [(removed, _)] = facts.noted(OffsetsRemoved)
+    assert (removed - began) / 60_000 == pytest.approx(30, abs=0.5)
 
 
 def test_a_member_whose_connection_is_closed_expires_by_itself(broker: Broker) -> None:
@@ -159,6 +204,24 @@ def test_a_member_that_does_not_answer_in_time_is_treated_by_the_rules(broker: B
     assert (removed.who.member, removed.cause.code) == (slow_id, "join_timeout")
     assert removed.cause.likely == "slow_member"
     assert removed.cause.evidence["waited_ms"] == pytest.approx(60_000, abs=500)
+
+
+def test_time_does_not_wait_for_members_whose_joins_are_held(
+    broker: Broker, client: Client
+) -> None:
+    timeouts = {"session_timeout_ms": 45_000, "rebalance_timeout_ms": 60_000}
+    member_id, generation = joined(client, **timeouts)
+    beat(client, member_id, generation)
+    group = broker.group("g")
+    group.rebalance()
+    with group.hold_joins() as rule:
+        client.send(3, join_request("g", member_id, **timeouts))
+        rule.wait()
+        began = time.monotonic()
+        broker.advance(50)
+        assert time.monotonic() - began < 2
+        assert members(broker) == [member_id]
+    assert client.take().generation_id == generation + 1
 
 
 # -- time that stands still ------------------------------------------------------------------------
@@ -308,6 +371,15 @@ async def test_in_a_coroutine() -> None:
         await broker.freeze()
         await broker.advance(10)
         await broker.resume()
+
+
+async def test_time_that_blocks_an_event_loop_says_so(broker: Broker, client: Client) -> None:
+    member_id, generation = joined(client)
+    beat(client, member_id, generation)
+    broker.group("g").rebalance()
+    with pytest.warns(RuntimeWarning, match=rf"{member_id}.*await broker\.aio\.advance") as told:
+        broker.advance(5, timeout=0.1)
+    assert told[0].filename == __file__
 
 
 def test_time_may_be_changed_while_the_server_ends(broker: Broker) -> None:
