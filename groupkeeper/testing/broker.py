@@ -5,6 +5,7 @@ from os import PathLike
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from weakref import finalize
 
 from groupkeeper.testing.bench import Bench
 from groupkeeper.testing.broker_faults import BrokerFaults
@@ -32,10 +33,14 @@ class BlockingBroker(BrokerFaults, BrokerRecords, BrokerSight):
         as many nodes, with ids from 0, and a port each; see `node`. `as_version`: serve the
         versions of APIs that this release of Kafka serves: 2.8, 3.9 or 4.1.
 
+        One that is not stopped ends when it is collected as garbage, with a ResourceWarning, also
+        if groups and nodes of it are still in use.
+
         Raises SettingsError, RequestFailed, WrongArgument, TypeError. Any: the values of settings.
         """
         where = None if data is None else Path(data)
         self._bench = Bench(topics, settings, where, brokers, as_version)
+        finalize(self, self._bench.forsake).atexit = False
 
     def __enter__(self) -> Self:
         self.start()
