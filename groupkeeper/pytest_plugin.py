@@ -140,7 +140,7 @@ def kafka_broker_shared(request: pytest.FixtureRequest, _kafka_broker_of_all: "B
     try:
         for name, partitions in given.get("topics", {}).items():
             broker.create_topic(name, partitions)
-    except RequestFailed as error:
+    except (RequestFailed, TypeError, ValueError) as error:
         _refuse(f"asks for what cannot be: {error}")
     _add_faults(broker, given)
     _keep(request, "kafka_broker_shared", broker)

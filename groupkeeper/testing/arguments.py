@@ -4,8 +4,10 @@ from deep inside, or a wait for what can never be.
 All functions raise TypeError for a value of another kind, and ValueError for one that cannot be.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from math import isfinite
+from os import PathLike, fspath
+from pathlib import Path
 from typing import Any, Final
 
 FOREVER_S: Final = 366 * 24 * 3600.0
@@ -21,6 +23,26 @@ def text(value: Any, what: str) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{what} is a str, not {value!r}")
     return value
+
+
+def names(value: Any, what: str) -> list[str]:
+    """One, or several."""
+    if isinstance(value, str):
+        return [text(value, what)]
+    if not isinstance(value, Iterable):
+        raise TypeError(f"{what} is a name or a list of names, not {value!r}")
+    return [text(each, f"a name of {what}") for each in value]
+
+
+def folder(value: Any) -> Path | None:
+    """A directory, or None."""
+    if value is None:
+        return None
+    if not isinstance(value, str | PathLike) or not isinstance(fspath(value), str):
+        raise TypeError(f"data= is a directory, not {value!r}")
+    if not fspath(value):
+        raise ValueError("data= is empty: name a directory, or leave it out to keep all in memory")
+    return Path(value)
 
 
 def whole(value: Any, what: str, least: int | None = None, most: int | None = None) -> int:
@@ -67,7 +89,7 @@ def topics(given: Any, what: str = "topics=") -> dict[str, int]:
     if not isinstance(given, Mapping):
         raise TypeError(f"{what} is a dict such as {{'orders': 6}}, not {given!r}")
     return {
-        text(name, "a topic's name"): whole(count, f"the number of partitions of '{name}'")
+        text(name, "a topic's name"): whole(count, f"the number of partitions of '{name}'", 1)
         for name, count in given.items()
     }
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Collection, Mapping
 from os import PathLike
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 from weakref import finalize
 
+from groupkeeper.testing import arguments
 from groupkeeper.testing.bench import Bench
 from groupkeeper.testing.broker_faults import BrokerFaults
 from groupkeeper.testing.broker_records import BrokerRecords
@@ -36,9 +36,10 @@ class BlockingBroker(BrokerFaults, BrokerRecords, BrokerSight):
         One that is not stopped ends when it is collected as garbage, with a ResourceWarning, also
         if groups and nodes of it are still in use.
 
-        Raises SettingsError, RequestFailed, WrongArgument, TypeError. Any: the values of settings.
+        Raises SettingsError, RequestFailed, WrongArgument, TypeError, ValueError.
+        Any: the values of settings.
         """
-        where = None if data is None else Path(data)
+        where = arguments.folder(data)
         self._bench = Bench(topics, settings, where, brokers, as_version)
         finalize(self, self._bench.forsake).atexit = False
 

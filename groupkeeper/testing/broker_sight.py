@@ -3,7 +3,9 @@
 from collections.abc import Collection
 
 from groupkeeper.observe.log_writer import readable
+from groupkeeper.testing import arguments
 from groupkeeper.testing.bench import Bench
+from groupkeeper.testing.rules import key_of_api
 
 
 class BrokerSight:
@@ -30,8 +32,8 @@ class BrokerSight:
     def transcript(
         self,
         *,
-        apis: Collection[str] = (),
-        clients: Collection[str] = (),
+        apis: str | Collection[str] = (),
+        clients: str | Collection[str] = (),
         times: bool = True,
     ) -> str:
         """What clients and the broker said since its start or reset, over restarts: requests with
@@ -39,9 +41,13 @@ class BrokerSight:
 
         `apis` and `clients` (client ids) choose; without `times` the text of the same conversation
         is the same each time, to be compared with one that was kept. Of a long conversation, the
-        end is kept, and the text says so.
+        end is kept, and the text says so. Raises TypeError, and WrongArgument for an unknown API.
         """
-        return self._bench.transcript.text(apis, clients, times=times)
+        chosen = arguments.names(apis, "apis=")
+        for each in chosen:
+            key_of_api(each)
+        ids = arguments.names(clients, "clients=")
+        return self._bench.transcript.text(chosen, ids, times=times)
 
     @property
     def logs(self) -> list[str]:

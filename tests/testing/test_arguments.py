@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
 from groupkeeper.testing import Broker, RequestFailed, WrongArgument, effects
+from tests.support.wire import connect
 
 
 @pytest.fixture
@@ -23,11 +25,15 @@ def broker() -> Iterator[Broker]:
         ({"topics": {"orders": 1.5}}, "the number of partitions of 'orders' is a whole number"),
         ({"topics": {3: 1}}, "a topic's name is a str, not 3"),
         ({"settings": ["a=b"]}, "settings= is a dict"),
+        ({"topics": {"orders": -1}}, "the number of partitions of 'orders' is 1 or more, not -1"),
+        ({"topics": {"orders": 0}}, "is 1 or more, not 0"),
+        ({"data": ""}, "data= is empty: name a directory"),
+        ({"data": b"here"}, "data= is a directory, not b'here'"),
         ({"brokers": "3"}, "brokers= is a whole number, not '3'"),
     ],
 )
 def test_of_a_broker(given: dict[str, Any], line: str) -> None:
-    with pytest.raises(TypeError, match=line):
+    with pytest.raises((TypeError, ValueError), match=line):
         Broker(**given)
 
 
@@ -115,6 +121,28 @@ def test_of_what_is_there(broker: Broker, do: Callable[[Any], object], line: str
     with pytest.raises((TypeError, ValueError), match=line):
         do(broker)
     assert broker.logs == []
+
+
+@pytest.mark.parametrize(
+    ("chosen", "line"),
+    [
+        ({"apis": ["Foo"]}, "'Foo': no such API"),
+        ({"apis": "Fetc"}, "did you mean 'Fetch'?"),
+        ({"apis": 1}, "apis= is a name or a list of names, not 1"),
+        ({"clients": [1]}, "a name of clients= is a str, not 1"),
+    ],
+)
+def test_of_a_transcript(broker: Broker, chosen: dict[str, Any], line: str) -> None:
+    with pytest.raises((TypeError, WrongArgument), match=line):
+        broker.transcript(**chosen)
+
+
+def test_one_name_is_enough_for_a_transcript(broker: Broker) -> None:
+    with connect(("127.0.0.1", int(broker.bootstrap_servers.split(":")[1]))) as client:
+        client.call(4, ListGroupsRequest())
+    assert "ListGroups v4" in broker.transcript(apis="ListGroups")
+    assert broker.transcript(apis="Fetch") == ""
+    assert broker.transcript(clients="nobody") == ""
 
 
 def test_numbers_may_be_configs(broker: Broker) -> None:
