@@ -168,7 +168,10 @@ def kafka_topic(request: pytest.FixtureRequest) -> str:
 
     words = re.sub(r"[^a-zA-Z0-9._-]+", "-", request.node.name)[:100]
     name = f"{words}-{secrets.token_hex(4)}"
-    broker.create_topic(name, _given(request).get("partitions", 1))
+    try:
+        broker.create_topic(name, _given(request).get("partitions", 1))
+    except (TypeError, ValueError) as error:
+        _refuse(f"asks for what cannot be with partitions=: {error}")
     return name
 
 

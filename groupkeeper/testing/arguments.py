@@ -19,9 +19,13 @@ LONGEST: Final = 2**63 - 1
 
 # Any: what a test has written.
 def text(value: Any, what: str) -> str:
-    """A str."""
+    """A str that UTF-8 can encode."""
     if not isinstance(value, str):
         raise TypeError(f"{what} is a str, not {value!r}")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{what} has a lone surrogate, which UTF-8 has not: {value!r}") from None
     return value
 
 
@@ -102,6 +106,7 @@ def offsets(given: Any, what: str) -> dict[tuple[str, int], int]:
     for place in given:
         if not isinstance(place, tuple) or list(map(type, place)) != [str, int]:
             raise TypeError(f"{example}: {place!r} is no topic with a partition")
+        text(place[0], "a topic's name")
     return {
         place: whole(offset, f"the offset of {place[0]}-{place[1]}", 0, LONGEST)
         for place, offset in given.items()

@@ -155,6 +155,7 @@ class BlockingBroker(BrokerFaults, BrokerRecords, BrokerSight):
 
     def coordinator(self, group: str) -> int:
         """The id of the node that coordinates a group. Raises BrokerDown."""
+        arguments.text(group, "a group's id")
         return self._bench.running.call(lambda: self._bench.cluster.coordinator(group))
 
     def leader(self, topic: str, partition: int) -> int:
@@ -168,6 +169,7 @@ class BlockingBroker(BrokerFaults, BrokerRecords, BrokerSight):
 
         Raises BrokerDown, and RequestFailed if that node does not run.
         """
+        arguments.text(group, "a group's id")
         self._bench.run(lambda: self._bench.cluster.move_coordinator(group, to))
 
     def move_leader(self, topic: str, partition: int, *, to: int) -> None:

@@ -27,7 +27,7 @@ class BrokerSight:
         """What happened to a group since the broker's start or reset, and why, and what it does
         now, as `groupkeeper why` prints it. Also when the broker has crashed or was stopped.
         """
-        return self._bench.sights.timeline(group_id)
+        return self._bench.sights.timeline(arguments.text(group_id, "a group's id"))
 
     def transcript(
         self,

@@ -35,6 +35,7 @@ from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.step import Step
 from groupkeeper.groups.driver import PartitionDriver
 from groupkeeper.server.server import Server
+from groupkeeper.testing import arguments
 from groupkeeper.testing.clock import Time
 from groupkeeper.testing.errors import BrokerDown, RequestFailed
 from groupkeeper.testing.lives import Lives
@@ -84,7 +85,8 @@ class TimeControl:
     ) -> None:
         """See `Broker.advance`."""
         ms = milliseconds(seconds)
-        names = [silent] if isinstance(silent, str) else silent
+        names = arguments.names(silent, "silent=")
+        timeout_s = arguments.timeout_of(timeout_s)
         if self._lives.is_up:
             running = self._lives.running
             self._lives.run(lambda: self._mover.advance(ms, names, everyone, timeout_s))

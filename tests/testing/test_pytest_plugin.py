@@ -365,6 +365,24 @@ def test_given_by_name_and_by_entry_point_it_is_loaded_once() -> None:
     assert project["entry-points"]["pytest11"] == {PLUGIN: PLUGIN}
 
 
+def test_a_wrong_argument_of_kafka_topic_gets_one_line(suite: pytest.Pytester) -> None:
+    result = run(
+        suite,
+        """
+        import pytest
+
+        @pytest.mark.kafka(partitions="3")
+        def test(kafka_topic):
+            pass
+        """,
+    )
+    result.assert_outcomes(errors=1)
+    line = (
+        "@pytest.mark.kafka asks for what cannot be with partitions=: *is a whole number, not '3'"
+    )
+    result.stdout.fnmatch_lines([line])
+
+
 # -- rules that never fired ------------------------------------------------------------------------
 
 UNFIRED = """
