@@ -9,7 +9,7 @@ docs/testing-your-consumers.md.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -36,6 +36,8 @@ _MARKER_LINE: Final = (
 
 _BROKERS: Final = pytest.StashKey[dict[str, "Broker"]]()
 """Of a test, by the names of their fixtures."""
+_NEVER_FIRED: Final = pytest.StashKey[AssertionError]()
+"""What a test has failed with after it had passed."""
 
 # Any: what a test has written.
 _Given = dict[str, Any]
@@ -138,7 +140,7 @@ def kafka_broker_shared(request: pytest.FixtureRequest, _kafka_broker_of_all: "B
     try:
         for name, partitions in given.get("topics", {}).items():
             broker.create_topic(name, partitions)
-    except RequestFailed as error:
+    except (RequestFailed, TypeError, ValueError) as error:
         _refuse(f"asks for what cannot be: {error}")
     _add_faults(broker, given)
     _keep(request, "kafka_broker_shared", broker)
@@ -166,7 +168,10 @@ def kafka_topic(request: pytest.FixtureRequest) -> str:
 
     words = re.sub(r"[^a-zA-Z0-9._-]+", "-", request.node.name)[:100]
     name = f"{words}-{secrets.token_hex(4)}"
-    broker.create_topic(name, _given(request).get("partitions", 1))
+    try:
+        broker.create_topic(name, _given(request).get("partitions", 1))
+    except (TypeError, ValueError) as error:
+        _refuse(f"asks for what cannot be with partitions=: {error}")
     return name
 
 
@@ -180,28 +185,36 @@ def _keep(request: pytest.FixtureRequest, name: str, broker: "Broker") -> None:
 # -- reports ---------------------------------------------------------------------------------------
 
 
+# Any: pluggy's result. Hooks of the old style: the plugin is loaded by any version of pytest.
 @pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """Fail a test whose fault rules never fired; show what groups did in a test that has failed."""
-    # Any: pluggy's result.
-    outcome: Any = yield
-    brokers = item.stash.get(_BROKERS, {})
-    if not brokers:
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any]:
+    """Fail a test that has passed if its fault rules never fired; xfail and --pdb see that."""
+    outcome = yield
+    if outcome.excinfo is not None:
         return
-    report: pytest.TestReport = outcome.get_result()
-    if report.when == "call" and report.passed:
-        _check_faults(report, brokers)
-    if report.failed and report.when != "teardown":
-        for name, broker in brokers.items():
-            report.sections += _sections(name, broker)
-
-
-def _check_faults(report: pytest.TestReport, brokers: "dict[str, Broker]") -> None:
-    for broker in brokers.values():
+    for broker in item.stash.get(_BROKERS, {}).values():
         try:
             broker.check_faults()
         except AssertionError as error:
-            report.outcome, report.longrepr = "failed", str(error)
+            item.stash[_NEVER_FIRED] = error
+            outcome.force_exception(error)
+            return
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, Any]:
+    """Show what groups did in a test that has failed."""
+    outcome = yield
+    report: pytest.TestReport = outcome.get_result()
+    if not report.failed or report.when == "teardown":
+        return
+    never_fired = item.stash.get(_NEVER_FIRED, None)
+    if never_fired is not None and call.excinfo is not None and call.excinfo.value is never_fired:
+        report.longrepr = str(never_fired)  # where it was raised says nothing
+    for name, broker in item.stash.get(_BROKERS, {}).items():
+        report.sections += _sections(name, broker)
 
 
 def _sections(name: str, broker: "Broker") -> Iterator[tuple[str, str]]:

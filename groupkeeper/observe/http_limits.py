@@ -14,6 +14,9 @@ HEADER_BYTES: Final = 8 * 1024
 """Of the request line and headers. The most headers that fit are parsed in 3 ms."""
 BODY_BYTES: Final = 64 * 1024
 """Of a request's body."""
+DROPPED_BYTES: Final = 64 * 1024 * 1024
+"""Of a body that is too long: read and dropped, so that its client gets the answer. A longer one
+is not read: its connection is closed, which may reset it before the client has read the answer."""
 CONNECTIONS: Final = 64
 """Open connections. For one more, the one that has been idle longest is closed."""
 ANSWERS: Final = 56

@@ -22,26 +22,24 @@ from tornado.http1connection import HTTP1Connection
 from tornado.httpserver import HTTPServer
 from tornado.httputil import (
     HTTPConnection,
-    HTTPHeaders,
     HTTPMessageDelegate,
     HTTPServerConnectionDelegate,
-    RequestStartLine,
-    ResponseStartLine,
 )
 from tornado.iostream import StreamClosedError
 from tornado.web import Application, HTTPError, RequestHandler
 
-from groupkeeper.observe.http_exchange import JSON, Api, Apis, HttpRequest, Pieces, media_type
+from groupkeeper.observe.http_exchange import JSON, Api, Apis, HttpRequest, Pieces
 from groupkeeper.observe.http_limits import (
     ANSWERS,
-    BODY_BYTES,
     CONNECTIONS,
+    DROPPED_BYTES,
     HEADER_BYTES,
     HEALTH,
     KEPT_S,
     Page,
     Pages,
 )
+from groupkeeper.observe.http_request import Request
 from groupkeeper.observe.http_stream import Stream
 from groupkeeper.observe.logs import Logger
 from groupkeeper.turns import Turns
@@ -75,6 +73,7 @@ class Site(HTTPServerConnectionDelegate):
         self._streams: dict[Stream, None] = {}
         self._listening: Sequence[socket.socket] = ()
         self._kept = _Kept()
+        self._pages, self._prefixes = pages, tuple(apis)
         routes: list[tuple[str, type[_Handler], dict[str, Any]]]  # Any: arguments of a handler
         routes = [
             (re.escape(path), _PageHandler, {"make": partial(self._kept.page, path, make)})
@@ -93,7 +92,7 @@ class Site(HTTPServerConnectionDelegate):
         self._server = HTTPServer(
             self,
             max_header_size=HEADER_BYTES,
-            max_body_size=BODY_BYTES,
+            max_body_size=DROPPED_BYTES,
             chunk_size=HEADER_BYTES,
             idle_connection_timeout=timeout_s,
             body_timeout=timeout_s,
@@ -165,6 +164,10 @@ class Site(HTTPServerConnectionDelegate):
         """An answer was not read in time."""
         self.counts["limits_reached", "TIMEOUT_S"] += 1
 
+    def tells_json(self, path: str) -> bool:
+        """Whether errors of this path are JSON: it is no page, but of an API."""
+        return path not in self._pages and path.startswith(self._prefixes)
+
     def has_place(self, path: str) -> bool:
         """Whether a request for this path may be answered now."""
         busy = sum(each.waiting_since is None for each in self._streams)
@@ -177,66 +180,7 @@ class Site(HTTPServerConnectionDelegate):
     ) -> HTTPMessageDelegate:
         connection = cast(HTTP1Connection, request_conn)
         inner = self._application.start_request(server_conn, request_conn)
-        return _Request(self, connection, inner, self._timeout_s)
-
-
-class _Request(HTTPMessageDelegate):
-    """One request, checked against the limits before the application sees it."""
-
-    def __init__(
-        self,
-        site: Site,
-        connection: HTTP1Connection,
-        application: HTTPMessageDelegate,
-        timeout_s: float,
-    ) -> None:
-        self._site = site
-        self._connection = connection
-        self._application = application
-        self._timeout_s = timeout_s
-        self._stream = cast(Stream, connection.stream)
-        self._stream.await_request()
-        self._method = self._path = ""
-        self._takes_body = False
-
-    def headers_received(
-        self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders
-    ) -> Awaitable[None] | None:
-        self._stream.headers_came = True
-        request_line = cast(RequestStartLine, start_line)
-        self._method, self._path = request_line.method, request_line.path.partition("?")[0]
-        length = headers.get("Content-Length", "")
-        if re.fullmatch("[0-9]+", length) and (len(length) > 9 or int(length) > BODY_BYTES):
-            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, Connection="close")
-            return None
-        self._takes_body = media_type(headers) == JSON
-        waited = asyncio.get_running_loop().time() - (self._stream.waiting_since or 0.0)
-        self._connection.set_body_timeout(max(0.0, self._timeout_s - waited))
-        return self._application.headers_received(start_line, headers)
-
-    def data_received(self, chunk: bytes) -> Awaitable[None] | None:
-        """Dropped unless it is JSON: the library would parse forms at once, which takes long."""
-        return self._application.data_received(chunk) if self._takes_body else None
-
-    def finish(self) -> None:
-        has_place = self._site.has_place(self._path)
-        self._stream.await_answer()
-        if has_place:
-            self._application.finish()
-        else:
-            self._site.counts["limits_reached", "ANSWERS"] += 1
-            _log.warning("page refused", path=self._path, limit="ANSWERS", most=ANSWERS)
-            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, **{"Retry-After": "1"})
-
-    def on_connection_close(self) -> None:
-        self._application.on_connection_close()
-
-    def _refuse(self, status: HTTPStatus, **more: str) -> None:
-        body = f"{status.value} {status.phrase}\n".encode()
-        headers = HTTPHeaders({"Content-Type": _TEXT, "Content-Length": str(len(body)), **more})
-        start = ResponseStartLine("HTTP/1.1", status.value, status.phrase)
-        self._connection.write_headers(start, headers, b"" if self._method == "HEAD" else body)
-        self._connection.finish()
+        return Request(self, connection, inner, self._timeout_s)
 
 
 class _Handler(RequestHandler):

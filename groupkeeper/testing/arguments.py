@@ -4,8 +4,10 @@ from deep inside, or a wait for what can never be.
 All functions raise TypeError for a value of another kind, and ValueError for one that cannot be.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from math import isfinite
+from os import PathLike, fspath
+from pathlib import Path
 from typing import Any, Final
 
 FOREVER_S: Final = 366 * 24 * 3600.0
@@ -17,10 +19,34 @@ LONGEST: Final = 2**63 - 1
 
 # Any: what a test has written.
 def text(value: Any, what: str) -> str:
-    """A str."""
+    """A str that UTF-8 can encode."""
     if not isinstance(value, str):
         raise TypeError(f"{what} is a str, not {value!r}")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{what} has a lone surrogate, which UTF-8 has not: {value!r}") from None
     return value
+
+
+def names(value: Any, what: str) -> list[str]:
+    """One, or several."""
+    if isinstance(value, str):
+        return [text(value, what)]
+    if not isinstance(value, Iterable):
+        raise TypeError(f"{what} is a name or a list of names, not {value!r}")
+    return [text(each, f"a name of {what}") for each in value]
+
+
+def folder(value: Any) -> Path | None:
+    """A directory, or None."""
+    if value is None:
+        return None
+    if not isinstance(value, str | PathLike) or not isinstance(fspath(value), str):
+        raise TypeError(f"data= is a directory, not {value!r}")
+    if not fspath(value):
+        raise ValueError("data= is empty: name a directory, or leave it out to keep all in memory")
+    return Path(value)
 
 
 def whole(value: Any, what: str, least: int | None = None, most: int | None = None) -> int:
@@ -67,7 +93,7 @@ def topics(given: Any, what: str = "topics=") -> dict[str, int]:
     if not isinstance(given, Mapping):
         raise TypeError(f"{what} is a dict such as {{'orders': 6}}, not {given!r}")
     return {
-        text(name, "a topic's name"): whole(count, f"the number of partitions of '{name}'")
+        text(name, "a topic's name"): whole(count, f"the number of partitions of '{name}'", 1)
         for name, count in given.items()
     }
 
@@ -80,6 +106,7 @@ def offsets(given: Any, what: str) -> dict[tuple[str, int], int]:
     for place in given:
         if not isinstance(place, tuple) or list(map(type, place)) != [str, int]:
             raise TypeError(f"{example}: {place!r} is no topic with a partition")
+        text(place[0], "a topic's name")
     return {
         place: whole(offset, f"the offset of {place[0]}-{place[1]}", 0, LONGEST)
         for place, offset in given.items()

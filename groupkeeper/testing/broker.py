@@ -2,10 +2,11 @@
 
 from collections.abc import Collection, Mapping
 from os import PathLike
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from weakref import finalize
 
+from groupkeeper.testing import arguments
 from groupkeeper.testing.bench import Bench
 from groupkeeper.testing.broker_faults import BrokerFaults
 from groupkeeper.testing.broker_records import BrokerRecords
@@ -32,10 +33,15 @@ class BlockingBroker(BrokerFaults, BrokerRecords, BrokerSight):
         as many nodes, with ids from 0, and a port each; see `node`. `as_version`: serve the
         versions of APIs that this release of Kafka serves: 2.8, 3.9 or 4.1.
 
-        Raises SettingsError, RequestFailed, WrongArgument, TypeError. Any: the values of settings.
+        One that is not stopped ends when it is collected as garbage, with a ResourceWarning, also
+        if groups and nodes of it are still in use.
+
+        Raises SettingsError, RequestFailed, WrongArgument, TypeError, ValueError.
+        Any: the values of settings.
         """
-        where = None if data is None else Path(data)
+        where = arguments.folder(data)
         self._bench = Bench(topics, settings, where, brokers, as_version)
+        finalize(self, self._bench.forsake).atexit = False
 
     def __enter__(self) -> Self:
         self.start()
@@ -152,6 +158,7 @@ class BlockingBroker(BrokerFaults, BrokerRecords, BrokerSight):
 
     def coordinator(self, group: str) -> int:
         """The id of the node that coordinates a group. Raises BrokerDown."""
+        arguments.text(group, "a group's id")
         return self._bench.running.call(lambda: self._bench.cluster.coordinator(group))
 
     def leader(self, topic: str, partition: int) -> int:
@@ -165,6 +172,7 @@ class BlockingBroker(BrokerFaults, BrokerRecords, BrokerSight):
 
         Raises BrokerDown, and RequestFailed if that node does not run.
         """
+        arguments.text(group, "a group's id")
         self._bench.run(lambda: self._bench.cluster.move_coordinator(group, to))
 
     def move_leader(self, topic: str, partition: int, *, to: int) -> None:

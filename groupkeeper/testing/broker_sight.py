@@ -3,7 +3,9 @@
 from collections.abc import Collection
 
 from groupkeeper.observe.log_writer import readable
+from groupkeeper.testing import arguments
 from groupkeeper.testing.bench import Bench
+from groupkeeper.testing.rules import key_of_api
 
 
 class BrokerSight:
@@ -25,13 +27,13 @@ class BrokerSight:
         """What happened to a group since the broker's start or reset, and why, and what it does
         now, as `groupkeeper why` prints it. Also when the broker has crashed or was stopped.
         """
-        return self._bench.sights.timeline(group_id)
+        return self._bench.sights.timeline(arguments.text(group_id, "a group's id"))
 
     def transcript(
         self,
         *,
-        apis: Collection[str] = (),
-        clients: Collection[str] = (),
+        apis: str | Collection[str] = (),
+        clients: str | Collection[str] = (),
         times: bool = True,
     ) -> str:
         """What clients and the broker said since its start or reset, over restarts: requests with
@@ -39,9 +41,13 @@ class BrokerSight:
 
         `apis` and `clients` (client ids) choose; without `times` the text of the same conversation
         is the same each time, to be compared with one that was kept. Of a long conversation, the
-        end is kept, and the text says so.
+        end is kept, and the text says so. Raises TypeError, and WrongArgument for an unknown API.
         """
-        return self._bench.transcript.text(apis, clients, times=times)
+        chosen = arguments.names(apis, "apis=")
+        for each in chosen:
+            key_of_api(each)
+        ids = arguments.names(clients, "clients=")
+        return self._bench.transcript.text(chosen, ids, times=times)
 
     @property
     def logs(self) -> list[str]:

@@ -97,8 +97,8 @@ class Cluster:
         return each.advertised or each.bind
 
     def check(self, node: int) -> int:
-        """Raises RequestFailed if there is no such node."""
-        if not 0 <= node < self.size:
+        """Raises TypeError, and RequestFailed if there is no such node."""
+        if not 0 <= arguments.whole(node, "a node's id") < self.size:
             raise RequestFailed(f"there is no node {node}: this broker has 0 to {self.size - 1}")
         return node
 

@@ -81,6 +81,11 @@ class Control:
             status = next(code for kind, code in STATUSES.items() if isinstance(error, kind))
             return _answer(status, self._about() | {"error": str(error)})
 
+    async def no_path(self, _: HttpRequest) -> HttpAnswer:
+        """One that is not under `PREFIX`."""
+        line = f"no such path: those of the control begin with {PREFIX}"
+        return _answer(404, self._about() | {"error": line})
+
     def _about(self) -> Object:
         return {"cluster": self._broker.cluster_id}
 

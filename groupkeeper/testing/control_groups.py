@@ -5,13 +5,14 @@ import binascii
 from collections.abc import Mapping
 from typing import Any, Final
 
-from groupkeeper.testing.control_parts import Parts, ServedBroker
+from groupkeeper.observe.logs import Logger
+from groupkeeper.testing.control_parts import WAITS, Parts, ServedBroker
 from groupkeeper.testing.group import TIMEOUT_S
 from groupkeeper.testing.seeding import Record
 from groupkeeper.testing.views import GroupNow, MemberNow, Round
 from groupkeeper.testing.waiting import Conditions
 from groupkeeper.web.call import Call
-from groupkeeper.web.parts import Object, Refused
+from groupkeeper.web.parts import SOON, Object, Refused
 
 ROUND: Final = (
     "cause",
@@ -33,6 +34,8 @@ ROUND: Final = (
     "advice",
 )
 """Properties of a round that are told, under their own names."""
+
+_log = Logger("control")
 
 # -- groups ----------------------------------------------------------------------------------------
 
@@ -62,7 +65,11 @@ async def wait(parts: Parts, call: Call) -> Object:
         body["committed"] = _places(body["committed"])
     wanted: Conditions = body  # type: ignore[assignment]  # checked against the schema
     group = parts.broker.aio.group(call.names["group"])
-    return _group(await group.wait_until(timeout=timeout, **wanted))
+    if parts.waits.locked():
+        _log.warning("wait refused", group=group.id, limit="WAITS", most=WAITS)
+        raise Refused(503, f"{WAITS} waits are under way: ask again when one has ended", SOON)
+    async with parts.waits:
+        return _group(await group.wait_until(timeout=timeout, **wanted))
 
 
 def expire(broker: ServedBroker, call: Call) -> Object:

@@ -1,10 +1,11 @@
 """What the routes of the control stand on, and how their functions get to the broker."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial, wraps
 from itertools import count
-from typing import Any, Protocol, Unpack
+from typing import Any, Final, Protocol, Unpack
 
 from groupkeeper.testing.async_broker import Broker
 from groupkeeper.testing.bench import Bench
@@ -13,6 +14,10 @@ from groupkeeper.testing.rules import Rule, When
 from groupkeeper.web.call import Call
 from groupkeeper.web.parts import Object
 from groupkeeper.web.route import Handle
+
+WAITS: Final = 40
+"""Waits for groups at a time: less than the port answers (`http_limits.ANSWERS`), so that what they
+wait for can still be asked."""
 
 
 class ServedBroker(Broker):
@@ -80,6 +85,8 @@ class Parts:
 
     broker: ServedBroker
     run: Run
+    waits: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(WAITS))
+    """Places for them."""
 
 
 def change(do: Do) -> Handle:

@@ -21,7 +21,7 @@ def _post(path: str, do: Do, about: str, answer: str, body: str = "Nothing") -> 
 
 
 def _posted(path: str, handle: Handle, about: str, answer: str, body: str) -> Route:
-    statuses = (*_OF_A_BODY, 408) if body == "Wait" else _OF_A_BODY
+    statuses = (*_OF_A_BODY, 408, 503) if body == "Wait" else _OF_A_BODY
     return Route(path, handle, about, answer, {}, "POST", statuses, body)
 
 

@@ -72,7 +72,7 @@ def error(code: str) -> Effect:
     The others of the request are handled, and one answer has both. A Produce with acks 0 has no
     answer: its connection is closed. Raises WrongArgument.
     """
-    if code not in CODES:
+    if arguments.text(code, "code=") not in CODES:
         raise WrongArgument(unknown("error", code, CODES))
     return ErrorAnswer(code)
 
@@ -81,7 +81,7 @@ def throttle(ms: int) -> Effect:
     """Say in the answer that the client is throttled, and handle its next request on the connection
     only after that time, as a broker does (KIP-219).
     """
-    return Throttle(_positive("ms", ms))
+    return Throttle(arguments.whole(ms, "ms=", 1, MOST))
 
 
 def stale_metadata() -> Effect:
@@ -97,6 +97,12 @@ def wrong_coordinator(
     """Name another node in answers to FindCoordinator, and answer requests of groups with
     NOT_COORDINATOR. By default the node has another id and this broker's address.
     """
+    if node_id is not None:
+        arguments.whole(node_id, "node_id=", -MOST, MOST)
+    if host is not None:
+        arguments.text(host, "host=")
+    if port is not None:
+        arguments.whole(port, "port=", 0, 65535)
     return WrongCoordinator(node_id, host, port)
 
 
@@ -146,14 +152,14 @@ def drop(*, handled: bool = False) -> Effect:
     """Never answer; the request is lost, or with `handled=True` its answer is. What the client
     sends later on the connection waits behind it, as behind a request that hangs in a broker.
     """
-    return Drop(handled)
+    return Drop(arguments.flag(handled, "handled="))
 
 
 def close(*, handled: bool = False) -> Effect:
     """Close the connection instead of handling the request; with `handled=True` instead of
     answering it.
     """
-    return Close(handled)
+    return Close(arguments.flag(handled, "handled="))
 
 
 def half_open() -> Effect:
@@ -165,7 +171,7 @@ def half_open() -> Effect:
 
 def truncated(keep: float = 0.5) -> Effect:
     """Send this part of the answer's bytes, then close the connection."""
-    if not 0 <= keep < 1:
+    if not 0 <= arguments.number(keep, "keep=") < 1:
         raise WrongArgument(f"keep={keep} is not a part: give 0 to 1")
     return Truncated(keep)
 
@@ -174,14 +180,15 @@ def damaged(seed: int = 0, count: int = 3) -> Effect:
     """Change so many bytes of the answer, behind its size and correlation id; which ones, the seed
     decides.
     """
-    return Damaged(seed, int(_positive("count", count)))
+    arguments.whole(seed, "seed=")
+    return Damaged(seed, arguments.whole(count, "count=", 1, MOST))
 
 
 def slow_reading(bytes_per_s: int) -> Effect:
     """Read what the client sends after the request at this rate, until it disconnects. The first
     request on a connection is mostly ApiVersions.
     """
-    return SlowReading(int(_positive("bytes_per_s", bytes_per_s)))
+    return SlowReading(arguments.whole(bytes_per_s, "bytes_per_s=", 1, MOST))
 
 
 # -- the process and its disk ----------------------------------------------------------------------

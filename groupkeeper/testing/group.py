@@ -225,11 +225,14 @@ class NoRebalance:
         if kind is not None:
             return
         rounds, began = self._sights.rounds(self._group)
-        new = rounds[max(0, len(rounds) - (began - self._began)) :]
-        if new:
-            causes = ", ".join(each.cause for each in new)
-            told = "\n  ".join(each.text for each in new)
-            raise AssertionError(f"group '{self._group}' rebalanced: {causes}\n  {told}")
+        count = began - self._began
+        if count:
+            new = rounds[max(0, len(rounds) - count) :]
+            causes, texts = [each.cause for each in new], [each.text for each in new]
+            if len(new) < count:
+                causes.insert(0, f"{count - len(new)} of which nothing is kept")
+            told = "\n  ".join([", ".join(causes), *texts])
+            raise AssertionError(f"group '{self._group}' rebalanced: {told}")
 
     async def __aenter__(self) -> Self:
         return self.__enter__()

@@ -16,6 +16,7 @@ from groupkeeper.groups.driver import PartitionDriver
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest
+from groupkeeper.testing import arguments
 from groupkeeper.testing.errors import RequestFailed
 from groupkeeper.testing.lives import Lives
 from groupkeeper.testing.tap import HOST, INSIDE
@@ -31,11 +32,14 @@ def expire(lives: Lives, group_id: str, name: str) -> None:
 
 def fence(lives: Lives, group_id: str, instance_id: str) -> str:
     """See `Group.fence`."""
+    arguments.text(instance_id, "an instance id")
     return lives.run(lambda: _fence(lives, group_id, instance_id))
 
 
 def rebalance(lives: Lives, group_id: str, reason: str | None) -> None:
     """See `Group.rebalance`."""
+    if reason is not None:
+        arguments.text(reason, "reason")
     lives.run(lambda: _rebalance(lives, group_id, reason))
 
 

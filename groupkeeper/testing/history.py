@@ -42,6 +42,8 @@ class History:
         self._changed = changed
         self._limits = limits
         self._past: dict[str, _Past] = {}
+        self._before: dict[str, int] = {}
+        """How many rounds of a group had begun before `clear`; of the last `GROUPS` groups."""
         self._life_began = 0.0
 
     def begin_life(self) -> None:
@@ -49,7 +51,11 @@ class History:
         self._life_began = time.monotonic()
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Forget everything but how many rounds there were."""
+        for group in self._past:
+            self._before[group] = self.before(group) + self.began(group)
+        while len(self._before) > GROUPS:
+            del self._before[next(iter(self._before))]
         self._past.clear()
 
     def read(self, origin: Origin, noted: NotedFact) -> None:
@@ -118,6 +124,10 @@ class History:
         """How many rounds have begun, also those that are dropped."""
         past = self._past.get(group)
         return 0 if past is None else past.began
+
+    def before(self, group: str) -> int:
+        """How many had begun before `clear`."""
+        return self._before.get(group, 0)
 
     def groups(self) -> list[str]:
         """Those that something has happened to, in the order in which they were heard of."""

@@ -6,6 +6,7 @@ What looks at a server and asks it stands on this; `Bench` begins and ends the l
 import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
+from warnings import warn
 
 from groupkeeper.server.server import Server
 from groupkeeper.testing.errors import BrokerDown
@@ -50,6 +51,15 @@ class Lives:
         """Call it on the server's loop soon, unless none runs."""
         if self._running is not None:
             self._running.soon(callback)
+
+    def forsake(self) -> None:
+        """Nobody can stop it any more: end it soon, and warn. For `weakref.finalize`."""
+        if self.is_up and self.running.forsake():
+            warn(
+                "a test broker was not stopped: use it in a with statement, or call stop()",
+                ResourceWarning,
+                stacklevel=2,
+            )
 
     @property
     def server(self) -> Server:

@@ -204,12 +204,16 @@ class Rule:
 
     def wait(self, hits: int = 1, timeout: float = WAIT_S) -> None:
         """Wait until it has fired so often, in all. Raises TimeoutError after `timeout` seconds."""
+        arguments.whole(hits, "hits=")
+        timeout = arguments.timeout_of(timeout)
         with self._changed:
             if not self._changed.wait_for(lambda: self._hits >= hits, timeout):
                 raise TimeoutError(self._late(hits, timeout))
 
     async def fired(self, hits: int = 1, timeout: float = WAIT_S) -> None:  # noqa: ASYNC109
         """As `wait`, for coroutines."""
+        arguments.whole(hits, "hits=")
+        timeout = arguments.timeout_of(timeout)
         reached: Future[None] = Future()
         with self._changed:
             if self._hits >= hits:
@@ -294,7 +298,9 @@ def _keys_of(effect: Effect, wanted: Wanted, when: Conditions) -> frozenset[int]
         if when != Conditions(may_miss=when.may_miss) or wanted.kinds:
             raise WrongArgument(f"{effect!r} happens to no request: leave out all conditions")
         return possible
-    names = [when.api] if isinstance(when.api, str) else when.api
+    names = None if when.api is None else arguments.names(when.api, "api=")
+    if names == []:
+        raise WrongArgument("api= names no API: leave it out for all")
     keys = possible if names is None else frozenset(map(key_of_api, names))
     if not keys <= possible:
         other = ", ".join(APIS[key].name for key in sorted(keys - possible))

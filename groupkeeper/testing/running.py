@@ -254,6 +254,18 @@ class RunningServer:
         self.files.kill()
         self.loop.call_soon(self._break)
 
+    def forsake(self) -> bool:
+        """As `die`, from wherever the collector of garbage runs: it takes no lock and waits for
+        nothing. False if there is nothing to end.
+        """
+        if self._is_elsewhere or self._is_over:
+            return False
+        try:
+            self.loop.call_soon_threadsafe(self.die, context=self._context)
+        except RuntimeError:  # the loop was closed meanwhile
+            return False
+        return True
+
     def _break(self) -> None:
         if self._is_broken:
             return

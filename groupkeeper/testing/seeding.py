@@ -134,6 +134,7 @@ class Seeding:
         """Append records, and return them as they are in the log, in the same order. Raises
         RequestFailed; batches that were appended before stay.
         """
+        arguments.text(topic, "a topic's name")
         count = len(self._lives.run(lambda: self._partitions(topic, creates=True)))
         if partition is not None and not 0 <= arguments.whole(partition, "partition=") < count:
             raise RequestFailed(_no_partition(topic, partition, count))
@@ -193,6 +194,7 @@ class Seeding:
         """All that are in the log now, partition after partition, without control records. Raises
         RequestFailed.
         """
+        arguments.text(topic, "a topic's name")
         partitions = self._lives.run(lambda: self._partitions(topic, creates=False))
         if partition is not None and arguments.whole(partition, "partition=") not in partitions:
             raise RequestFailed(_no_partition(topic, partition, len(partitions)))
@@ -301,12 +303,15 @@ class Seeding:
 
 
 def timed(value: Data, key: Data, headers: Headers, timestamp_ms: int) -> TimedRecord:
-    """A record of what a test has given. Raises TypeError."""
+    """A record of what a test has given. Raises TypeError and ValueError."""
     pairs = [*headers.items()] if isinstance(headers, Mapping) else [*headers]
     for pair in pairs:
         if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[0], str):
             raise TypeError(f"a header is a pair of a name and a value, not {pair!r}")
-    named = tuple((name, _bytes(each, f"header '{name}'")) for name, each in pairs)
+    named = tuple(
+        (arguments.text(name, "a header's name"), _bytes(each, f"header '{name}'"))
+        for name, each in pairs
+    )
     return TimedRecord(timestamp_ms, _bytes(key, "key"), _bytes(value, "value"), named)
 
 
@@ -326,7 +331,7 @@ def timed_ones(
 
 def _bytes(data: object, what: str) -> bytes | None:
     if isinstance(data, str):
-        return data.encode()
+        return arguments.text(data, f"the {what}").encode()
     if data is None or isinstance(data, bytes):
         return data
     if isinstance(data, bytearray | memoryview):

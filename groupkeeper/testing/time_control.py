@@ -8,6 +8,7 @@ from warnings import warn
 
 from groupkeeper.coordinator.member import Member
 from groupkeeper.server.server import Server
+from groupkeeper.testing import arguments
 from groupkeeper.testing.clock import Time
 from groupkeeper.testing.errors import BrokerDown, RequestFailed
 from groupkeeper.testing.faults import Faults
@@ -63,7 +64,8 @@ class TimeControl:
     ) -> None:
         """See `Broker.advance`."""
         ms = milliseconds(seconds)
-        names = [silent] if isinstance(silent, str) else silent
+        names = arguments.names(silent, "silent=")
+        timeout_s = arguments.timeout_of(timeout_s)
         if self._lives.is_up:
             running = self._lives.running
             late = self._lives.run(lambda: self._advance(ms, names, everyone, timeout_s))

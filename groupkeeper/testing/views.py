@@ -265,12 +265,15 @@ class Sights:
         return self.lives.run(lambda: self.look(group_id))
 
     def rounds(self, group_id: str) -> tuple[tuple[Round, ...], int]:
-        """Those that are kept, and how many have begun; also while no server runs."""
+        """Those that are kept, and how many have ever begun, before resets too; also while no
+        server runs.
+        """
         try:
             now = self.now(group_id)
+            rounds, began = now.rounds, now.began
         except BrokerDown:
-            return self._rounds(group_id)
-        return now.rounds, now.began
+            rounds, began = self._rounds(group_id)
+        return rounds, self._history.before(group_id) + began
 
     def timeline(self, group_id: str) -> str:
         """What happened to the group, as `groupkeeper why` prints it, and what it does now; without

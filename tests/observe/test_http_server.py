@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import json
 import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -484,6 +485,47 @@ async def send(address: Address, request: bytes) -> bytes:
 def post(body: bytes, kind: str, more: str = "") -> bytes:
     headers = f"Content-Type: {kind}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n{more}"
     return get("/api/x", "POST", headers) + body
+
+
+@pytest.mark.parametrize("is_chunked", [False, True])
+async def test_a_long_body_is_read_to_its_end_and_refused_in_a_line(is_chunked: bool) -> None:
+    size = 18_000_000
+    more = "Transfer-Encoding: chunked\r\n" if is_chunked else f"Content-Length: {size}\r\n"
+    piece = b"10000\r\n" + bytes(0x10000) + b"\r\n"
+    body = piece * (size // 0x10000) + b"0\r\n\r\n" if is_chunked else bytes(size)
+    async with api_of(HttpAnswer(200, b"{}"), asked := []) as (address, _):
+        more += "Content-Type: application/json\r\n"
+        sent = get("/api/x", "POST", more) + body + get("/hello", more="Connection: close\r\n")
+        answer = await send(address, sent)
+    head, _, rest = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 413 ")
+    assert b"Content-Type: application/json" in head
+    line, _, then = rest.partition(b"\n")
+    assert json.loads(line) == {"error": "the body is longer than 65536 bytes: send less at a time"}
+    assert then.startswith(b"HTTP/1.1 200 ")
+    assert asked == []
+
+
+async def test_a_body_without_end_is_not_read() -> None:
+    size = http_limits.DROPPED_BYTES + 1
+    async with api_of(HttpAnswer(200, b"{}"), []) as (address, _):
+        answer = await send(address, get("/api/x", "POST", f"Content-Length: {size}\r\n"))
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    assert b"Connection: close\r\n" in answer
+
+
+async def test_an_api_that_is_refused_for_now_is_told_so_in_json() -> None:
+    stream = Stream(b"x", 0)
+    async with api_of(HttpAnswer(200, stream), []) as (address, _), AsyncExitStack() as opened:
+        for _ in range(ANSWERS):
+            talk = await opened.enter_async_context(Talk(address))
+            await talk.send(get("/api/x"))
+            await talk.reader.readline()
+        answer = await send(address, get("/api/x", more="Connection: close\r\n"))
+    assert answer.startswith(b"HTTP/1.1 503 ")
+    assert json.loads(answer.partition(b"\r\n\r\n")[2]) == {
+        "error": f"{ANSWERS} requests are under way: ask again when one has ended"
+    }
 
 
 async def test_a_long_answer_of_an_api_is_sent_in_pieces() -> None:

@@ -8,6 +8,7 @@ import socket
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
@@ -189,6 +190,41 @@ def test_what_is_asked_while_the_broker_ends_leaves_nothing(
         assert all(each.cancelled() or each.result() == 1 for each in asked)
     gc.collect()
     assert not caplog.records
+
+
+@pytest.mark.parametrize("on_its_thread", [False, True])
+def test_a_broker_that_nobody_can_stop_ends(on_its_thread: bool) -> None:
+    before = {*threading.enumerate()}
+    broker = Broker(topics={"orders": 1})
+    broker.start()
+    assert broker.aio.bootstrap_servers  # which refers back: only the collector finds it
+    address, running = _address(broker), broker._bench.running
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        del broker
+        if on_its_thread:
+            running.call(gc.collect)
+        else:
+            gc.collect()
+        for thread in {*threading.enumerate()} - before:
+            thread.join(5)
+    assert {*threading.enumerate()} <= before
+    [line] = [str(each.message) for each in warned if each.category is ResourceWarning]
+    assert line == "a test broker was not stopped: use it in a with statement, or call stop()"
+    with pytest.raises(ConnectionRefusedError):
+        connect(address)
+
+
+def test_a_broker_that_was_stopped_is_forgotten_without_a_word() -> None:
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            broker = Broker()
+            broker.start()
+            broker.stop()
+        del broker
+        gc.collect()
+    assert [each for each in warned if each.category is ResourceWarning] == []
 
 
 def test_python_s_switch_interval_stays() -> None:

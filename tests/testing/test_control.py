@@ -2,22 +2,24 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Coroutine, Iterator
 from http.client import HTTPConnection
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from groupkeeper.observe.http_exchange import HttpRequest
+from groupkeeper.observe.http_limits import ANSWERS
 from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
 from groupkeeper.settings.options import MEMORY, Listen, ServeOptions
 from groupkeeper.settings.table import load
 from groupkeeper.testing import effects
 from groupkeeper.testing.control import PREFIX, Control
-from groupkeeper.testing.control_parts import ServedBroker
+from groupkeeper.testing.control_parts import WAITS, ServedBroker
 from groupkeeper.testing.control_routes import ROUTES
 from groupkeeper.testing.control_schemas import DOCUMENTED
 from groupkeeper.testing.process import ServedBench
@@ -25,6 +27,8 @@ from groupkeeper.web.openapi import document
 from tests.support.requests import commit_request, join_request, sync_request
 from tests.support.web import closed
 from tests.support.wire import Client, Gone, connect
+
+T = TypeVar("T")
 
 DOCUMENT = document(ROUTES, DOCUMENTED)
 HEADERS = {"Content-Type": "application/json", "Host": "127.0.0.1:9645"}
@@ -57,14 +61,23 @@ class Controlled:
         self, method: str, path: str, headers: dict[str, str] | None = None, **body: Any
     ) -> tuple[int, Any]:
         """Status and body."""
+        return self._loop.run_until_complete(self.asked(method, path, headers, **body))
+
+    async def asked(
+        self, method: str, path: str, headers: dict[str, str] | None = None, **body: Any
+    ) -> tuple[int, Any]:
+        """As `ask`, on the loop of the control."""
         where, _, query = path.partition("?")
         data = json.dumps(body).encode() if method == "POST" else b""
         request = HttpRequest(method, where, query, HEADERS | (headers or {}), "127.0.0.1", data)
-        answer = self._loop.run_until_complete(self.control.answer(request))
+        answer = await self.control.answer(request)
         assert isinstance(answer.body, bytes)
         found = json.loads(answer.body)
         _check(method, where, answer.status, found)
         return answer.status, found
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._loop.run_until_complete(work)
 
     def get(self, path: str) -> Any:
         return self._done("GET", path)
@@ -191,6 +204,27 @@ def test_a_group_is_shown_and_waited_for(of: Controlled) -> None:
     assert (status, "members=2" in line) == (408, True)
     of.post("time/advance", seconds=60, silent=[member_id])
     assert of.post("groups/billing/wait", state="Empty")["members"] == []
+
+
+def test_many_waits_leave_room_for_what_ends_them(of: Controlled) -> None:
+    offset = [{"topic": "orders", "partition": 0, "offset": 5}]
+
+    async def many() -> list[tuple[int, Any]]:
+        wait = {"committed": offset, "timeout_ms": 60_000}
+        waits = [
+            asyncio.ensure_future(of.asked("POST", "groups/billing/wait", **wait))
+            for _ in range(WAITS + 20)
+        ]
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        assert (await of.asked("POST", "groups/billing/committed", committed=offset))[0] == 200
+        return await asyncio.gather(*waits)
+
+    assert WAITS < ANSWERS - 10
+    answers = of.run(many())
+    assert Counter(status for status, _ in answers) == {200: WAITS, 503: 20}
+    [line] = {body["error"] for status, body in answers if status == 503}
+    assert line == f"{WAITS} waits are under way: ask again when one has ended"
+    of.post("groups/billing/wait", committed=offset)
 
 
 def test_a_group_that_does_not_exist_is_told_so(of: Controlled) -> None:

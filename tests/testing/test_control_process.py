@@ -30,6 +30,14 @@ def test_commands_control_the_process(capsys: Capture) -> None:
             return code, out, err
 
         assert control("status")[1] == f"broker {kafka} runs\n"
+        with pytest.raises(HTTPError) as refused:
+            urlopen(f"http://{at}/", timeout=5)
+        assert "those of the control begin with /control/v1/" in json.load(refused.value)["error"]
+        large = Request(f"http://{at}/control/v1/topics", bytes(18_000_000), method="POST")
+        with pytest.raises(HTTPError) as refused:
+            urlopen(large, timeout=5)
+        assert refused.value.code == 413
+        assert "send less at a time" in json.load(refused.value)["error"]
         assert control("produce", "orders", "a", "--partition", "1")[1] == "orders-1@0: a\n"
         code, _, line = control("wait", "billing", "--stable", "--timeout", "0.01")
         assert (code, "stable=True: it is Dead" in line) == (2, True)

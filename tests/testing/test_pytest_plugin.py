@@ -363,3 +363,82 @@ def test_given_by_name_and_by_entry_point_it_is_loaded_once() -> None:
 
     project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["entry-points"]["pytest11"] == {PLUGIN: PLUGIN}
+
+
+def test_a_wrong_argument_of_kafka_topic_gets_one_line(suite: pytest.Pytester) -> None:
+    result = run(
+        suite,
+        """
+        import pytest
+
+        @pytest.mark.kafka(partitions="3")
+        def test(kafka_topic):
+            pass
+        """,
+    )
+    result.assert_outcomes(errors=1)
+    line = (
+        "@pytest.mark.kafka asks for what cannot be with partitions=: *is a whole number, not '3'"
+    )
+    result.stdout.fnmatch_lines([line])
+
+
+# -- rules that never fired ------------------------------------------------------------------------
+
+UNFIRED = """
+    import unittest
+    import pytest
+    from groupkeeper.testing import RuleNeverFired, effects
+
+    def add(broker):
+        broker.fault(effects.close(), api="LeaveGroup")
+
+    def test_fails(kafka_broker):
+        add(kafka_broker)
+
+    @pytest.mark.xfail(strict=True, raises=RuleNeverFired)
+    def test_is_expected(kafka_broker):
+        add(kafka_broker)
+
+    @pytest.mark.xfail(strict=True)
+    async def test_is_expected_of_a_coroutine(kafka_broker):
+        add(kafka_broker)
+
+    def test_skips(kafka_broker):
+        add(kafka_broker)
+        pytest.skip()
+
+    class Test(unittest.TestCase):
+        @pytest.fixture(autouse=True)
+        def a_broker(self, kafka_broker):
+            pass
+
+        def test_of_unittest(self):
+            add(self.kafka_broker)
+
+        @unittest.expectedFailure
+        def test_fails_itself(self):
+            add(self.kafka_broker)
+            self.fail()
+
+        @pytest.mark.xfail(strict=True)
+        def test_is_expected_too(self):
+            add(self.kafka_broker)
+"""
+
+
+def test_a_rule_that_never_fired_fails_the_call_of_a_test(suite: pytest.Pytester) -> None:
+    result = run(suite, UNFIRED, "-rf")
+    result.assert_outcomes(failed=2, xfailed=4, skipped=1)
+    for name in ("test_fails", "Test.test_of_unittest"):
+        line = "fault(close(), api='LeaveGroup') never fired (0 requests matched)*"
+        result.stdout.fnmatch_lines([f"*_ {name} _*", line], consecutive=True)
+    result.stdout.no_fnmatch_line("*def check_faults*")
+
+
+def test_a_debugger_stops_where_a_rule_never_fired(suite: pytest.Pytester) -> None:
+    suite.makeconftest(
+        "def pytest_exception_interact(call): print('interacts:', call.excinfo.typename)"
+    )
+    result = run(suite, UNFIRED, "-k", "test_fails", "-s")
+    result.stdout.fnmatch_lines(["*interacts: RuleNeverFired"])

@@ -461,6 +461,22 @@ def test_no_rebalance_says_why_there_was_one(stage: Stage) -> None:
     assert stage.group.rounds[-1].text in str(error.value)
 
 
+def test_no_rebalance_goes_on_over_a_reset(stage: Stage) -> None:
+    settle(stage.member("lea"))
+    with stage.group.no_rebalance():
+        stage.broker.reset()
+        stage.group.wait_until(exists=False, rounds=0)
+    watch = stage.group.no_rebalance()
+    watch.__enter__()
+    settle(stage.member("lea"))
+    stage.broker.reset()
+    with pytest.raises(AssertionError, match="'billing' rebalanced: 1 of which nothing is kept"):
+        watch.__exit__(None, None, None)
+    settle(stage.member("lea"))
+    with pytest.raises(AssertionError, match="is kept, member_joined\n"):
+        watch.__exit__(None, None, None)
+
+
 def test_a_static_member_that_comes_back_begins_no_rebalance(stage: Stage) -> None:
     settle(stage.member("lea", static=True))
     with stage.group.no_rebalance():
