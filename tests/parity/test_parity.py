@@ -72,9 +72,11 @@ def _written(name: str) -> set[str]:
 
 
 def test_every_cause_every_guess_and_every_type_of_event_is_in_a_transcript() -> None:
-    """`operator` and `policy` are reserved, and no code of the core."""
+    """But for `operator`: no request asks for such a rebalance, only the test bench does
+    (tests/testing/test_group_control.py). `policy` is reserved, and no code of the core.
+    """
     assert {kind for _, kind, _ in EVENTS} == set(TYPES)
-    assert _written("cause") == {str(code) for code in CauseCode}
+    assert _written("cause") == {str(code) for code in CauseCode} - {CauseCode.OPERATOR}
     assert _written("likely") == {*LIKELY, "null"}
 
 

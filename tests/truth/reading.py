@@ -33,7 +33,7 @@ class Clients(Names):
         """Take the names from an event's fields."""
         match value:
             case {"member": str(member), "client_id": name, "instance": instance} if member:
-                self._members[member] = instance or name
+                self.members[member] = instance or name
             case Mapping():
                 for each in value.values():
                     self.learn(each)
