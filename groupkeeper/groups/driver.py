@@ -195,6 +195,20 @@ class PartitionDriver:
         """When each timer is due; only to look at. Empty unless the partition is active."""
         return {} if self.absence else self._partition.deadlines.due
 
+    def is_due(self) -> bool:
+        """Whether a timer is."""
+        due = None if self.absence else self._partition.next_deadline()
+        return due is not None and due <= self._services.clock.now()
+
+    def first_expiry(self) -> Slices[int | None]:
+        """See `Partition.first_expiry`."""
+        return self._partition.first_expiry()
+
+    @property
+    def mark(self) -> object:
+        """Another one after every change of a group."""
+        return self._partition, self._partition.mark
+
     # -- writing -------------------------------------------------------------------------------
 
     def take(self) -> Sequence[LogBatch]:

@@ -54,14 +54,17 @@ class Time:
         """Be the machine's time again, and run: for a broker that begins anew and does not run."""
         self._ahead_ms, self._stands_at = 0, None
 
-    def move_to(self, now_ms: int) -> None:
-        """Go ahead to a later time, and stand or run on from there."""
+    def move_to(self, now_ms: int, *, ring: bool = True) -> None:
+        """Go ahead to a later time, and stand or run on from there. Without `ring` alarms do not
+        notice it before `moved` is called.
+        """
         ahead = max(now_ms - self.now(), 0)
         if self._stands_at is None:
             self._ahead_ms += ahead
         else:
             self._stands_at += ahead
-        self.moved()
+        if ring:
+            self.moved()
 
 
 def _monotonic_ms() -> int:

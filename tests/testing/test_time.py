@@ -13,6 +13,7 @@ from groupkeeper.coordinator.facts import (
     MemberJoined,
     MemberRemoved,
     OffsetsCommitted,
+    OffsetsRemoved,
     RebalanceStarted,
 )
 from groupkeeper.testing import Broker, BrokerDown, RequestFailed
@@ -56,6 +57,50 @@ def test_offsets_expire_with_the_first_check_after_their_retention(
     assert committed(client) == 7
     broker.advance(601)
     assert committed(client) == -1
+
+
+def test_checks_of_offsets_that_remove_nothing_take_no_time() -> None:
+    """There are 52,560 in a year."""
+    with Broker(topics={"orders": 1}, settings={"offsets.retention.minutes": 2**31 - 1}) as broker:
+        for number in range(20):
+            broker.commit(f"g{number}", {("orders", 0): 7})
+        with connected(broker) as client:
+            member_id, generation = joined(client)
+            began = time.monotonic()
+            broker.advance(365 * 24 * 3600)
+            assert time.monotonic() - began < 3
+            assert beat(client, member_id, generation) == 0
+        assert broker.committed("g19") == {("orders", 0): 7}
+
+
+def test_an_offset_with_a_retention_of_its_own_expires_with_the_first_check_after(
+    broker: Broker, client: Client
+) -> None:
+    facts = Facts(broker)
+    commit(client)
+    request = commit_request({("orders", 0): 7}, "own")
+    request.retention_time_ms = 90 * 60_000 + 1
+    assert client.call(4, request).topics[0].partitions[0].error_code == 0
+    broker.advance(2 * WEEK_S)
+    [(began, _), *_] = facts.noted(OffsetsCommitted)
+    own, other = facts.noted(OffsetsRemoved)
+    assert [fact.group for _, fact in (own, other)] == ["own", "g"]
+    assert (own[0] - began) / 60_000 == pytest.approx(100, abs=0.5)
+    assert (other[0] - began) / 60_000 == pytest.approx(WEEK_S / 60 + 10, abs=0.5)
+
+
+def test_checks_are_made_when_a_member_has_left_its_group_on_the_way(broker: Broker) -> None:
+    """Its offset has a retention of its own, and waits only for the group to be empty."""
+    facts = Facts(broker)
+    with connected(broker) as client:
+        member_id, generation = joined(client, session_timeout_ms=1_500_000)
+        request = commit_request({("orders", 0): 7}, "g", member_id, generation)
+        request.retention_time_ms = 1
+        assert client.call(4, request).topics[0].partitions[0].error_code == 0
+    broker.advance(24 * 3600)
+    [(began, _)] = facts.noted(OffsetsCommitted)
+    [(removed, _)] = facts.noted(OffsetsRemoved)
+    assert (removed - began) / 60_000 == pytest.approx(30, abs=0.5)
 
 
 def test_a_member_whose_connection_is_closed_expires_by_itself(broker: Broker) -> None:
