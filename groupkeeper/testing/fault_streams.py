@@ -8,6 +8,7 @@ from random import Random
 from typing import Any, Final, Self
 
 from groupkeeper.connections.call import Call, encode
+from groupkeeper.coordinator.caller import Link
 from groupkeeper.exchange import NO_REPLY
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.testing.rules import Effect, Ground, Hit, Rule
@@ -197,20 +198,23 @@ class HoldJoins(Effect):
 
     name = "hold_joins"
     apis = (ApiKey.JOIN_GROUP,)
-    held: list[tuple[asyncio.AbstractEventLoop, Callable[[], None]]] = field(
-        default_factory=list, repr=False, compare=False
+    held: dict[Link, tuple[asyncio.AbstractEventLoop, Callable[[], None]]] = field(
+        default_factory=dict, repr=False, compare=False
     )
-    """At most one of each connection."""
+    """What waits on a connection: at most one JoinGroup."""
 
     def arm(self, rule: Rule, bench: Ground) -> Self:
         return type(self)()
 
     def apply(self, hit: Hit) -> None:
-        self.held.append((asyncio.get_running_loop(), hit.proceed))
+        self.held[hit.exchange.caller.peer.link] = asyncio.get_running_loop(), hit.proceed
         hit.count()
 
+    def holds(self, link: Link) -> bool:
+        return link in self.held
+
     def disarm(self, bench: Ground) -> None:
-        for loop, proceed in self.held:
+        for loop, proceed in [*self.held.values()]:
             if not loop.is_closed():  # else they ended with their server
                 loop.call_soon_threadsafe(proceed)
 

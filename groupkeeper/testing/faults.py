@@ -99,6 +99,10 @@ class Faults(Collection[Rule]):
         self._muted = {each: until for each, until in self._muted.items() if not each.closed}
         self._muted[link] = asyncio.get_running_loop().time() + seconds
 
+    def holds(self, link: Link) -> bool:
+        """Whether a request on that connection waits until a rule is removed."""
+        return any(rule.effect.holds(link) for rule in self._rules)
+
     def _take(
         self, exchange: Exchange, proceed: Callable[[], None], rules: tuple[Rule, ...]
     ) -> None:

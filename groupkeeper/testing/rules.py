@@ -115,6 +115,10 @@ class Effect:
     def disarm(self, bench: Ground) -> None:
         """The rule is removed. On the caller's thread."""
 
+    def holds(self, link: Link) -> bool:
+        """Whether a request on that connection waits until the rule is removed."""
+        return False
+
     def concerns(self, hit: Hit) -> bool:
         """Whether there is anything for it to do. On the broker's loop."""
         return True

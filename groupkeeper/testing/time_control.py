@@ -9,6 +9,7 @@ from groupkeeper.coordinator.member import Member
 from groupkeeper.server.server import Server
 from groupkeeper.testing.clock import Time
 from groupkeeper.testing.errors import BrokerDown, RequestFailed
+from groupkeeper.testing.faults import Faults
 from groupkeeper.testing.lives import Lives
 from groupkeeper.testing.presence import Presence
 from groupkeeper.testing.time_walk import Walk, members_of
@@ -45,7 +46,7 @@ class TimeControl:
 
     def created(self, server: Server) -> None:
         """The broker has a new server."""
-        self._mover = _Mover(self._time, self._presence, server)
+        self._mover = _Mover(self._time, self._presence, self._lives.faults, server)
 
     def advance(
         self, seconds: float, silent: Collection[str], everyone: bool, timeout_s: float
@@ -81,9 +82,10 @@ class TimeControl:
 class _Mover:
     """Moves the time of one server; on the thread of its loop."""
 
-    def __init__(self, source: Time, presence: Presence, server: Server) -> None:
+    def __init__(self, source: Time, presence: Presence, faults: Faults, server: Server) -> None:
         self._time = source
         self._presence = presence
+        self._faults = faults
         self._server = server
         self._one_at_a_time = asyncio.Lock()
 
@@ -105,7 +107,8 @@ class _Mover:
             self._time.freeze()
             try:
                 with self._presence.silence(members):
-                    walk = Walk(self._time, self._presence, self._server, members, timeout_s)
+                    parts = self._presence, self._faults, self._server
+                    walk = Walk(self._time, *parts, members, timeout_s)
                     await walk.to(self._time.now() + ms)
             finally:
                 if ran:

@@ -37,6 +37,7 @@ from groupkeeper.coordinator.step import Step
 from groupkeeper.groups.driver import PartitionDriver
 from groupkeeper.server.server import Server
 from groupkeeper.testing.clock import Time
+from groupkeeper.testing.faults import Faults
 from groupkeeper.testing.presence import Presence
 from groupkeeper.turns import TURN_S, Slices
 
@@ -74,12 +75,14 @@ class Walk:
         self,
         source: Time,
         presence: Presence,
+        faults: Faults,
         server: Server,
         silent: Collection[str],
         timeout_s: float,
     ) -> None:
         self._time = source
         self._presence = presence
+        self._faults = faults
         self._server = server
         self._silent = silent
         self._timeout_s = timeout_s
@@ -241,13 +244,17 @@ class Walk:
             await asyncio.sleep(LOOK_S)
 
     def _awaited(self) -> Iterator[Awaited]:
-        """The members that groups wait for, and that are heard of."""
+        """The members that groups wait for, and that are heard of. One whose JoinGroup a rule holds
+        cannot answer.
+        """
         for driver in self._drivers:
             for group in groups_with_members(driver):
                 for member_id in _expected(group):
                     member = group.members[member_id]
-                    unheard = group.returning is not None and member.peer is None
-                    if member_id not in self._silent and (
+                    peer = member.peer
+                    unheard = group.returning is not None and peer is None
+                    is_held = peer is not None and self._faults.holds(peer.link)
+                    if not (is_held or member_id in self._silent) and (
                         unheard or self._is_kept(driver, session_timer(group, member))
                     ):
                         yield group.group_id, group.round, str(group.state), member_id

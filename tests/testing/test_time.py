@@ -206,6 +206,24 @@ def test_a_member_that_does_not_answer_in_time_is_treated_by_the_rules(broker: B
     assert removed.cause.evidence["waited_ms"] == pytest.approx(60_000, abs=500)
 
 
+def test_time_does_not_wait_for_members_whose_joins_are_held(
+    broker: Broker, client: Client
+) -> None:
+    timeouts = {"session_timeout_ms": 45_000, "rebalance_timeout_ms": 60_000}
+    member_id, generation = joined(client, **timeouts)
+    beat(client, member_id, generation)
+    group = broker.group("g")
+    group.rebalance()
+    with group.hold_joins() as rule:
+        client.send(3, join_request("g", member_id, **timeouts))
+        rule.wait()
+        began = time.monotonic()
+        broker.advance(50)
+        assert time.monotonic() - began < 2
+        assert members(broker) == [member_id]
+    assert client.take().generation_id == generation + 1
+
+
 # -- time that stands still ------------------------------------------------------------------------
 
 
