@@ -81,12 +81,12 @@ class Bench(Lives):
         self.disk_full: tuple[Callable[[], None], ...] = ()
         """Told about calls that fail because the disk is full; empty: it is not."""
         release = () if as_version is None else (AsRelease(as_version),)
-        around = self.transcript, *release, ends, self.faults
+        around = self.transcript, *release, self.faults, ends
         self.tap = Tap(*around, *nodes, self.presence)
         self.cluster_id = base64.urlsafe_b64encode(b"\0" + secrets.token_bytes(15)).decode()[:22]
         self._files: Files = self._new_files()
         self.seeding = Seeding(self, self.waits.wake_for_lag)
-        self.time_control = TimeControl(self, self.time, self.presence)
+        self.time_control = TimeControl(self, self.time, self.presence, self.waits.wake_for_lag)
         self.sights = Sights(self, self.history, self.seeding)
 
     def _new_files(self) -> Files:

@@ -39,10 +39,14 @@ def milliseconds(seconds: float) -> int:
 class TimeControl:
     """Moves the time of a broker. For any thread."""
 
-    def __init__(self, lives: Lives, source: Time, presence: Presence) -> None:
+    def __init__(
+        self, lives: Lives, source: Time, presence: Presence, moved: Callable[[], None]
+    ) -> None:
+        """`moved`: called on the server's loop when time was moved: records may be deleted."""
         self._lives = lives
         self._time = source
         self._presence = presence
+        self._moved = moved
 
     def created(self, server: Server) -> None:
         """The broker has a new server."""
@@ -56,13 +60,19 @@ class TimeControl:
         names = [silent] if isinstance(silent, str) else silent
         if self._lives.is_up:
             running = self._lives.running
-            self._lives.run(lambda: self._mover.advance(ms, names, everyone, timeout_s))
+            self._lives.run(lambda: self._advance(ms, names, everyone, timeout_s))
             if self._lives.running is not running:  # it came to its end while the server ended
                 raise BrokerDown("the broker ended while its time was moved")
         elif names or everyone:
             raise BrokerDown("silent= and all= are about members, and the broker does not run")
         else:
             self._time.move_to(self._time.now() + ms)
+
+    async def _advance(
+        self, ms: int, silent: Collection[str], everyone: bool, timeout_s: float
+    ) -> None:
+        await self._mover.advance(ms, silent, everyone, timeout_s)
+        self._moved()
 
     def freeze(self) -> None:
         """See `Broker.freeze`."""

@@ -317,7 +317,9 @@ class Waits:
 
 
 class LogEnds:
-    """A layer that notices when the ends of logs have changed."""
+    """A layer that notices when the ends of logs have changed; within the faults, which may keep
+    the answer from the client.
+    """
 
     def __init__(self, changed: Callable[[], None]) -> None:
         self._changed = changed
