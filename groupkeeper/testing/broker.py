@@ -101,6 +101,9 @@ class BlockingBroker(BrokerFaults, BrokerRecords, BrokerSight):
         them). When a group waits for members that stay, time waits for them, each time for
         `timeout` real seconds at most. Of a broker that does not run, only the time moves on.
 
+        In a coroutine, await `broker.aio.advance` instead: clients on its event loop cannot answer
+        meanwhile. A RuntimeWarning says so when members were waited for in vain.
+
         Raises TypeError, ValueError, and RequestFailed if `silent` names no member.
         """
         self._bench.time_control.advance(seconds, silent, all, timeout)

@@ -3,6 +3,7 @@
 What looks at a server and asks it stands on this; `Bench` begins and ends the lives.
 """
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -54,3 +55,12 @@ class Lives:
     def server(self) -> Server:
         """To be used on its loop. Raises BrokerDown."""
         return self.running.server
+
+
+def blocks_a_loop() -> bool:
+    """Whether the caller is a coroutine: while it waits, its event loop stands still."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

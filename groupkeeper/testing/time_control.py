@@ -4,13 +4,14 @@ import asyncio
 from collections.abc import Callable, Collection, Iterator
 from math import isfinite
 from typing import Final
+from warnings import warn
 
 from groupkeeper.coordinator.member import Member
 from groupkeeper.server.server import Server
 from groupkeeper.testing.clock import Time
 from groupkeeper.testing.errors import BrokerDown, RequestFailed
 from groupkeeper.testing.faults import Faults
-from groupkeeper.testing.lives import Lives
+from groupkeeper.testing.lives import Lives, blocks_a_loop
 from groupkeeper.testing.presence import Presence
 from groupkeeper.testing.time_walk import Walk, members_of
 from groupkeeper.turns import when_read
@@ -25,6 +26,11 @@ READ_S: Final = 1.0
 """The longest that it reads what clients have sent before, in real seconds."""
 NAMED: Final = 20
 """How many members an error names."""
+BLOCKED: Final = (
+    "time went on without members that were waited for ({}): advance() was called in a coroutine, "
+    "whose event loop stood still meanwhile, with its clients: await broker.aio.advance(...) "
+    "instead"
+)
 
 
 def milliseconds(seconds: float) -> int:
@@ -60,9 +66,11 @@ class TimeControl:
         names = [silent] if isinstance(silent, str) else silent
         if self._lives.is_up:
             running = self._lives.running
-            self._lives.run(lambda: self._advance(ms, names, everyone, timeout_s))
+            late = self._lives.run(lambda: self._advance(ms, names, everyone, timeout_s))
             if self._lives.running is not running:  # it came to its end while the server ended
                 raise BrokerDown("the broker ended while its time was moved")
+            if late and blocks_a_loop():
+                warn(BLOCKED.format(", ".join(late[:NAMED])), RuntimeWarning, stacklevel=3)
         elif names or everyone:
             raise BrokerDown("silent= and all= are about members, and the broker does not run")
         else:
@@ -70,9 +78,10 @@ class TimeControl:
 
     async def _advance(
         self, ms: int, silent: Collection[str], everyone: bool, timeout_s: float
-    ) -> None:
-        await self._mover.advance(ms, silent, everyone, timeout_s)
+    ) -> list[str]:
+        late = await self._mover.advance(ms, silent, everyone, timeout_s)
         self._moved()
+        return late
 
     def freeze(self) -> None:
         """See `Broker.freeze`."""
@@ -106,9 +115,10 @@ class _Mover:
 
     async def advance(
         self, ms: int, silent: Collection[str], everyone: bool, timeout_s: float
-    ) -> None:
+    ) -> list[str]:
         """Move ahead by so many ms. `silent`: ids of members, instances or clients whose members
-        are silent; with `everyone`, all are. `timeout_s`: see `TIMEOUT_S`. Raises RequestFailed.
+        are silent; with `everyone`, all are. `timeout_s`: see `TIMEOUT_S`. Returns the ids of
+        members that did not answer in that time. Raises RequestFailed.
         """
         async with self._one_at_a_time:
             await self._read()
@@ -120,6 +130,7 @@ class _Mover:
                     parts = self._presence, self._faults, self._server
                     walk = Walk(self._time, *parts, members, timeout_s)
                     await walk.to(self._time.now() + ms)
+                    return walk.late
             finally:
                 if ran:
                     self._time.resume()

@@ -109,6 +109,11 @@ class Walk:
         await self._stop_at(target)
         await self._server.topics.retention.caught_up(target)
 
+    @property
+    def late(self) -> list[str]:
+        """Ids of members that did not answer in time."""
+        return sorted({member_id for *_, member_id in self._given_up})
+
     async def _stop_at(self, at: int) -> None:
         """Move to a time, and do what is due then."""
         self._time.move_to(at, ring=False)  # sessions are restarted before they could end

@@ -16,7 +16,7 @@ from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.group_event_words import CODES
 from groupkeeper.testing import arguments
 from groupkeeper.testing.errors import BrokerDown, WaitTimedOut
-from groupkeeper.testing.lives import Lives
+from groupkeeper.testing.lives import Lives, blocks_a_loop
 from groupkeeper.testing.tap import Answer, Exchange
 from groupkeeper.testing.views import DEAD, UNKNOWN, GroupNow, Place, Sights
 from groupkeeper.why.texts import count, partitions_text
@@ -224,7 +224,7 @@ class Wait:
             try:
                 return self.done.result(seconds)
             except TimeoutError:
-                return self._last_look(seconds, _blocks_a_loop())
+                return self._last_look(seconds, blocks_a_loop())
 
     async def wait_async(
         self,
@@ -268,14 +268,6 @@ class Wait:
     async def _told(self) -> tuple[GroupNow, str]:
         sights = self._sights
         return await sights.look(self.group), await sights.doing(self.group)
-
-
-def _blocks_a_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
 
 
 def _who_is_there(groups: Iterable[str]) -> str:

@@ -373,6 +373,15 @@ async def test_in_a_coroutine() -> None:
         await broker.resume()
 
 
+async def test_time_that_blocks_an_event_loop_says_so(broker: Broker, client: Client) -> None:
+    member_id, generation = joined(client)
+    beat(client, member_id, generation)
+    broker.group("g").rebalance()
+    with pytest.warns(RuntimeWarning, match=rf"{member_id}.*await broker\.aio\.advance") as told:
+        broker.advance(5, timeout=0.1)
+    assert told[0].filename == __file__
+
+
 def test_time_may_be_changed_while_the_server_ends(broker: Broker) -> None:
     """A fault has crashed it: its thread may not have ended."""
     running = broker._bench.running
