@@ -300,7 +300,7 @@ class PartitionDriver:
 
     async def _load_until_it_works(self, pause: float) -> None:
         while True:
-            await asyncio.sleep(pause)
+            await self._services.loader.pause(pause)
             try:
                 async with self._services.loader.place():
                     await self._load()

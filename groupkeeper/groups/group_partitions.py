@@ -35,6 +35,7 @@ class GroupPartitions:
         self.deleted_topics = DeletedTopics()
         """The topics deleted while this process runs."""
         self._replies = services.replies
+        self._loader = services.loader
         self._placed: dict[str, PartitionDriver] = {}
 
     def __iter__(self) -> Iterator[PartitionDriver]:
@@ -60,6 +61,10 @@ class GroupPartitions:
         # Not before: they append to their logs.
         for driver in waiting:
             driver.start_loading()
+
+    def load_now(self) -> None:
+        """Do not wait any longer to load those again that have failed; see `Loader.try_now`."""
+        self._loader.try_now()
 
     async def loaded(self, seconds: float) -> None:
         """Wait until no partition is being loaded any more, but no longer than that."""

@@ -8,7 +8,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Executor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final, TypeVar
 
 from groupkeeper.backoff import Backoff
@@ -51,6 +51,7 @@ class Loader:
         self._places = asyncio.Semaphore(AT_ONCE)
         self._loading = 0
         self._switch_s = 0.0
+        self._again = asyncio.Event()
 
     @asynccontextmanager
     async def place(self) -> AsyncIterator[None]:
@@ -66,6 +67,16 @@ class Loader:
                 self._loading -= 1
                 if not self._loading:
                     sys.setswitchinterval(self._switch_s)
+
+    async def pause(self, seconds: float) -> None:
+        """Wait before a partition is loaded, or until `try_now`."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._again.wait(), seconds)
+
+    def try_now(self) -> None:
+        """Load all that wait in `pause`: what made their loads fail is known to be over."""
+        self._again.set()
+        self._again = asyncio.Event()
 
     def call(self, job: Callable[..., T], *args: object) -> "asyncio.Future[T]":
         """Run a job on the thread."""

@@ -3,10 +3,12 @@
 `Broker` and `AsyncBroker` are two ways to call it from other threads.
 """
 
+import asyncio
 import base64
 import secrets
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,6 +39,11 @@ from groupkeeper.testing.views import Sights
 from groupkeeper.testing.waiting import LogEnds, Waits
 from groupkeeper.why.rounds import SessionLimits
 
+LOAD_AGAIN_S: Final = 2.0
+"""How long the removal of a rule waits for groups to be loaded; if a log is damaged, they never
+are."""
+LOOK_AGAIN_S: Final = 0.01
+"""How often it looks meanwhile whether they are, and lets them be loaded."""
 LINES: Final = 2_000
 """Log lines that are kept."""
 OFFSETS_PARTITIONS: Final = "offsets.topic.num.partitions={}"
@@ -211,6 +218,20 @@ class Bench(Lives):
     def topics_by_id(self) -> Mapping[bytes, Any]:
         """Have names; also while the server starts. Any: topics of the server."""
         return self.cluster.server.topics.catalog.by_id
+
+    def disk_has_room(self) -> None:
+        """See `Ground.disk_has_room`."""
+        if self.is_up:
+            with suppress(BrokerDown):  # it ends meanwhile
+                self.run(self._load_again)
+
+    async def _load_again(self) -> None:
+        partitions = self.server.group_partitions
+        for _ in range(int(LOAD_AGAIN_S / LOOK_AGAIN_S)):
+            if not any(driver.absence for driver in partitions):
+                return
+            partitions.load_now()  # one that was loaded meanwhile may have failed just now
+            await asyncio.sleep(LOOK_AGAIN_S)
 
     def described_topics(self) -> list[Any]:
         """See `Ground.described_topics`."""

@@ -200,8 +200,8 @@ def crash_when_durable() -> Effect:
 
 
 def disk_full() -> Effect:
-    """Fail everything that would grow a file, until the rule is removed. It takes no conditions,
-    and fires with each call that fails.
+    """Fail everything that would grow a file, until the rule is removed: then groups are loaded
+    again, and `remove` waits for that. It takes no conditions, and fires with each call that fails.
     """
     return DiskFull()
 

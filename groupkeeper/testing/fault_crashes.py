@@ -43,3 +43,5 @@ class DiskFull(Effect):
     def disarm(self, bench: Ground) -> None:
         assert self.rule is not None, "armed"
         bench.disk_full = tuple(told for told in bench.disk_full if told != self.rule.hit)
+        if not bench.disk_full:
+            bench.disk_has_room()

@@ -58,6 +58,11 @@ class Ground(Protocol):
     def described_topics(self) -> list[Any]:
         """All topics as they are now. Waits; not on the broker's loop. Raises BrokerDown."""
 
+    def disk_has_room(self) -> None:
+        """Load the groups again that a full disk has closed; waits until they are loaded, for some
+        seconds at most. Not on the broker's loop.
+        """
+
     def crash_here(self) -> None:
         """End as by `kill -9`; on the broker's loop."""
 

@@ -14,6 +14,7 @@ from groupkeeper.testing import (
     BrokerDown,
     GroupNow,
     RequestFailed,
+    Rule,
     WaitTimedOut,
     effects,
 )
@@ -55,10 +56,12 @@ def meanwhile(*steps: object) -> threading.Thread:
     return thread
 
 
-def fail_the_log(broker: Broker) -> None:
-    """From then on the coordinator knows no group."""
-    with broker.fault(effects.disk_full()), pytest.raises(RequestFailed):
+def fail_the_log(broker: Broker) -> Rule:
+    """The coordinator knows no group until the rule is removed."""
+    rule = broker.fault(effects.disk_full())
+    with pytest.raises(RequestFailed):
         broker.commit("other", {("orders", 0): 1})
+    return rule
 
 
 # -- looking ---------------------------------------------------------------------------------------
@@ -420,10 +423,11 @@ def test_no_rebalance_knows_the_rounds_of_a_group_whose_log_has_failed(stage: St
     watch = stage.group.no_rebalance()
     watch.__enter__()
     stage.group.rebalance()
-    fail_the_log(stage.broker)
+    rule = fail_the_log(stage.broker)
     with pytest.raises(AssertionError, match="rebalanced: operator"):
         watch.__exit__(None, None, None)
     with stage.group.no_rebalance():
+        rule.remove()
         stage.broker.restart()
         stage.group.wait_until(exists=True)
 
