@@ -155,6 +155,8 @@ def names_of(member: Member) -> list[str]:
 
 def _silent(members: Iterator[Member], names: Collection[str], everyone: bool) -> frozenset[str]:
     """Member ids. Raises RequestFailed if a name fits no member."""
+    if not names:
+        return frozenset(each.member_id for each in members if everyone)
     found, unknown = set[str](), dict.fromkeys(names)
     known: dict[str, None] = {}
     for member in members:

@@ -190,7 +190,11 @@ class Walk:
         """Make up for the heartbeats of members that are heard of."""
         kept = dict[Timer, Link]()
         for driver in self._drivers:
-            timers = [session_timer(*each) for each in members_of(driver)]
+            timers = [
+                session_timer(group, member)
+                for group, member in members_of(driver)
+                if member.member_id not in self._silent
+            ]
             for at in range(0, len(timers), MEMBERS_IN_A_SLICE):
                 found = dict[Timer, Kept]()
                 for timer in timers[at : at + MEMBERS_IN_A_SLICE]:
