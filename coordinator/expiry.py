@@ -9,14 +9,18 @@ Source: `GroupCoordinatorShard.cleanupGroupMetadata`, `OffsetMetadataManager.cle
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from itertools import islice
+from typing import Final
 
 from groupkeeper.coordinator.deletion import Allowance, delete_group, forget, note_removed
 from groupkeeper.coordinator.group import CONSUMER, Group, GroupState
 from groupkeeper.coordinator.groups import ExpiryCheck, Groups
 from groupkeeper.coordinator.records import offset_times
 from groupkeeper.coordinator.step import Step
+
+LOOKED_AT_IN_A_SLICE: Final = 500
+"""Groups and offsets of `first_expiry`, less than a millisecond."""
 
 
 def expire_offsets(groups: Groups, step: Step) -> bool:
@@ -81,10 +85,40 @@ def _may_expire(group: Group, topic: str) -> bool:
 
 
 def _is_old(group: Group, stored: bytes, step: Step) -> bool:
+    return step.wall >= _expires_at(group, stored, step.config.offsets_retention_ms)
+
+
+def _expires_at(group: Group, stored: bytes, retention_ms: int) -> int:
     base, expires = offset_times(stored)
     if expires != -1:
-        return step.wall >= expires
+        return expires
     emptied = group.state is GroupState.EMPTY and group.protocol_type
     if emptied and group.state_timestamp_ms != -1:
         base = group.state_timestamp_ms
-    return step.wall - base >= step.config.offsets_retention_ms
+    return base + retention_ms
+
+
+def first_expiry(groups: Groups, retention_ms: int) -> Generator[None, None, int | None]:
+    """From when on a check removes something, in Unix ms, if nothing changes before; None: never.
+    In slices.
+    """
+    if groups.expiry_check.left:  # a check is under way
+        return 0
+    first: int | None = None
+    work = 0
+    for group_id in list(groups):
+        group = _checked(groups, group_id)
+        if group is None:
+            continue
+        if group.state is GroupState.EMPTY and not group.offsets:
+            return 0
+        for _, _, stored in list(_candidates(group, 0)):
+            at = _expires_at(group, stored, retention_ms)
+            first = at if first is None else min(first, at)
+            work += 1
+            if work % LOOKED_AT_IN_A_SLICE == 0:
+                yield
+        work += 1
+        if work % LOOKED_AT_IN_A_SLICE == 0:
+            yield
+    return first

@@ -31,6 +31,7 @@ from groupkeeper.coordinator.causes import Cause, CauseCode
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.deadlines import Deadlines, Timer, TimerKind
 from groupkeeper.coordinator.deletion import STEP_SHARE, Allowance, forget_topics
+from groupkeeper.coordinator.expiry import first_expiry
 from groupkeeper.coordinator.facts import GroupsLoaded, NotedFact
 from groupkeeper.coordinator.gate import FACTS_MOST, Released, Replies, ReplyGate, Unwritten
 from groupkeeper.coordinator.group import Group
@@ -278,6 +279,15 @@ class Partition:
     def silence(self, group: Group, now: int) -> Generator[None, None, int | None]:
         """How long its quietest static member has not been heard of. See `longest_silence`."""
         return longest_silence(group, self.deadlines, now)
+
+    def first_expiry(self) -> Generator[None, None, int | None]:
+        """When a check of offsets has something to remove. See `first_expiry`."""
+        return first_expiry(self.groups, self._config.offsets_retention_ms)
+
+    @property
+    def mark(self) -> tuple[int, int]:
+        """Another one after every change of a group."""
+        return self.gate.appended, self.gate.noted
 
     def group_ids(self) -> list[str]:
         """The ids of the current groups."""
