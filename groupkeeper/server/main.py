@@ -6,7 +6,6 @@ The Kafka port opens first; expensive modules are imported after it, or when the
 import asyncio
 import gc
 import signal
-import time
 from collections.abc import Callable
 from functools import partial
 
@@ -19,6 +18,7 @@ from groupkeeper.server.server import Server, World
 from groupkeeper.settings.options import ServeOptions, format_address
 from groupkeeper.settings.table import SettingsError
 from groupkeeper.storage.errors import StorageError
+from groupkeeper.topics.topics import wall_ms
 
 WRONG_CALL = 2
 
@@ -49,7 +49,7 @@ def _world(options: ServeOptions) -> World | None:
     from groupkeeper.storage.compaction import compact
     from groupkeeper.storage.memory_files import MemoryFiles
 
-    files = MemoryFiles(lambda: time.time_ns() // 1_000_000)
+    files = MemoryFiles(wall_ms)
     return World(files=files, compact=partial(compact, files))
 
 

@@ -16,7 +16,7 @@ from groupkeeper.observe.log_writer import Line
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.messages.metadata import MetadataRequest
 from groupkeeper.server.server import Server
-from groupkeeper.settings.options import MEMORY, Address, Listen, ServeOptions, format_address
+from groupkeeper.settings.options import MEMORY, Listen, ServeOptions, format_address
 from groupkeeper.settings.table import Settings, load
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.memory_files import MemoryFiles
@@ -208,11 +208,6 @@ class Bench(Lives):
         return ",".join(map(format_address, addresses))
 
     # -- for faults ----------------------------------------------------------------------------
-
-    @property
-    def address(self) -> Address:
-        """Of the first node that runs."""
-        return self.cluster.address(self.cluster.up[0])
 
     @property
     def topics_by_id(self) -> Mapping[bytes, Any]:
