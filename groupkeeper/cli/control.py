@@ -9,8 +9,9 @@ from urllib.parse import quote
 
 import click
 
+from groupkeeper.cli.addresses import port_address
 from groupkeeper.cli.serve import CONTROL
-from groupkeeper.settings.options import Address, format_address, parse_address
+from groupkeeper.settings.options import Address, format_address
 
 PREFIX: Final = "/control/v1/"
 TIMEOUT_S: Final = 400.0
@@ -18,18 +19,11 @@ TIMEOUT_S: Final = 400.0
 MOST_BYTES: Final = 256 * 1024 * 1024
 
 
-def _address(_ctx: click.Context, _param: click.Parameter, text: str) -> Address:
-    try:
-        return parse_address(text, any_port=False)
-    except ValueError as problem:
-        raise click.BadParameter(str(problem)) from None
-
-
 @click.group()
 @click.option(
     "--control",
     "address",
-    callback=_address,
+    callback=port_address,
     default=CONTROL,
     show_default=True,
     metavar="HOST:PORT",

@@ -7,8 +7,9 @@ from typing import Any, Final
 
 import click
 
+from groupkeeper.cli.addresses import port_address
 from groupkeeper.cli.http_port import PROBLEMS, get_json
-from groupkeeper.settings.options import Address, format_address, parse_address
+from groupkeeper.settings.options import Address, format_address
 
 NOT_READY: Final = 1
 TIMEOUT_S: Final = 5.0
@@ -53,18 +54,11 @@ class Unreachable(Exception):
     """The HTTP port does not tell the status; the text says why."""
 
 
-def _address(_ctx: click.Context, _param: click.Parameter, text: str) -> Address:
-    try:
-        return parse_address(text, any_port=False)
-    except ValueError as problem:
-        raise click.BadParameter(str(problem)) from None
-
-
 @click.command()
 @click.option(
     "--http",
     "address",
-    callback=_address,
+    callback=port_address,
     default="127.0.0.1:9644",
     show_default=True,
     metavar="HOST:PORT",

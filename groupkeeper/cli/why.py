@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from groupkeeper.cli.addresses import port_address
 from groupkeeper.cli.cluster import Cluster, Refused, cluster_options
 from groupkeeper.cli.progress import progress
 from groupkeeper.cli.why_show import Printer, remark
 from groupkeeper.cli.why_times import since_option
 from groupkeeper.protocol.group_events import TOPIC
-from groupkeeper.settings.options import Address, format_address, parse_address
+from groupkeeper.settings.options import Address, format_address
 
 if TYPE_CHECKING:
     from groupkeeper.cli.why_now import LiveViews
@@ -28,13 +29,8 @@ IDLE_WAIT_MS: Final = 2_000
 """How long a request for new events waits while a round is under way, and while none is."""
 
 
-def _http(_ctx: click.Context, _param: click.Parameter, text: str | None) -> Address | str | None:
-    if text in (None, "off"):
-        return text
-    try:
-        return parse_address(text, any_port=False)
-    except ValueError as problem:
-        raise click.BadParameter(str(problem)) from None
+def _http(ctx: click.Context, param: click.Parameter, text: str | None) -> Address | str | None:
+    return text if text is None or text == "off" else port_address(ctx, param, text)
 
 
 @click.command()
