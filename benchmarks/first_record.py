@@ -240,7 +240,6 @@ def main(arguments: list[str] | None = None) -> int:
     names = chosen.targets.split(",")
     if unknown := [name for name in names if name not in TARGETS]:
         parser.error(f"no such target: {', '.join(unknown)}; there are {', '.join(TARGETS)}")
-    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # of brokers that are not ready yet
     measured: dict[str, list[tuple[float, float]]] = {}
     for number in range(chosen.rounds + 1):
         for name in list(names):
@@ -259,4 +258,5 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # of brokers that are not ready yet
     sys.exit(main())
