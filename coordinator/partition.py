@@ -306,7 +306,11 @@ class Partition:
         if beat.group.changes != beat.changes or gate.appended != gate.durable:
             return False
         self.deadlines.due[beat.timer] = now + beat.session_timeout_ms
-        beat.member.beats += 1
+        member = beat.member
+        member.beats += 1
+        if now - member.beat_ms > member.gap_ms:  # noqa: PLR1730  # a call takes as long as all
+            member.gap_ms = now - member.beat_ms
+        member.beat_ms = now
         return True
 
     # -- durability ----------------------------------------------------------------------------

@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 
-from groupkeeper.coordinator.placement import partition_of
 from groupkeeper.groups.driver import PartitionDriver
 from groupkeeper.groups.driver_services import DriverServices
 from groupkeeper.groups.partition_log import PartitionLog
 from groupkeeper.groups.topic_check import DeletedTopics
 from groupkeeper.observe.metrics import PartitionSnapshot
+from groupkeeper.protocol.placement import partition_of
 from groupkeeper.turns import Slices
 
 PLACEMENTS = 10_000

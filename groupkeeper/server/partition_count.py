@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Final
 
-from groupkeeper.coordinator.placement import partition_of
 from groupkeeper.protocol.errors import DecodeError
+from groupkeeper.protocol.placement import partition_of
 from groupkeeper.protocol.record_batch import CorruptBatch, check_crc, decode_records, iter_batches
 from groupkeeper.protocol.records.consumer_offsets import UnknownKey, decode_key
 from groupkeeper.storage.errors import StorageError

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.coordinator.placement import partition_of
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
 from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
+from groupkeeper.protocol.placement import partition_of
 from tests.support.requests import commit_request, fetch_request
 from tests.support.served import Client, Served, groups_apart
 

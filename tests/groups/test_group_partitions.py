@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from groupkeeper.coordinator.placement import partition_of
 from groupkeeper.groups import group_partitions as module
+from groupkeeper.protocol.placement import partition_of
 from tests.support.served import Served, groups_apart
 from tests.support.slices import whole
 

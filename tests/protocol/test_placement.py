@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupkeeper.coordinator.placement import java_hash, partition_of
+from groupkeeper.protocol.placement import java_hash, partition_of
 
 
 @pytest.mark.parametrize(
