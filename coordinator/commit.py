@@ -20,7 +20,7 @@ from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.facts import OffsetsCommitted, OffsetsReset
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.groups import Groups, note_group_refused
-from groupkeeper.coordinator.liveness import heard
+from groupkeeper.coordinator.liveness import heard, rhythm_of_late
 from groupkeeper.coordinator.records import (
     offset_in,
     offset_key,
@@ -98,13 +98,16 @@ def _store(
     for topic, partitions in assessed.offsets:
         group.offsets.setdefault(topic, {}).update(partitions)
     step.write(assessed.records, assessed.size)
+    rhythm = None
     if group.members:
         member = group.members[request.member_id]
         member.committed_ms = step.now
         heard(group, member, caller.peer, step)
+        rhythm = rhythm_of_late(member)
     head = group.group_id, group.generation, group.state  # the hot path: without Group.fact_head
     who = request.member_id, request.group_instance_id
-    step.note(OffsetsCommitted(*head, 0, len(assessed.records), *who, assessed.offsets, caller))
+    count, offsets = len(assessed.records), assessed.offsets
+    step.note(OffsetsCommitted(*head, 0, count, *who, offsets, caller, rhythm))
     return ErrorCode.NONE
 
 

@@ -120,6 +120,8 @@ class MemberJoined(Fact):
 
     who: Who
     cause: Cause
+    timeouts: tuple[int, int] | None = None
+    """Its session and rebalance timeout in ms."""
 
 
 @dataclass(slots=True)
@@ -129,6 +131,8 @@ class MemberRejoined(Fact):
     who: Who
     changed: Sequence[str]
     """Of `metadata`, `protocols` and `timeouts`."""
+    timeouts: tuple[int, int] | None = None
+    """As in `MemberJoined`."""
 
 
 @dataclass(slots=True)
@@ -143,6 +147,10 @@ class MemberReplaced(Fact):
     """Since the last request under the old id, or since the load."""
     likely: str | None = None
     evidence: Mapping[str, Any] = field(default_factory=dict)
+    timeouts: tuple[int, int] | None = None
+    """As in `MemberJoined`."""
+    rhythm: tuple[int, int] | None = None
+    """As in `MemberRemoved`, of the old id."""
 
 
 @dataclass(slots=True)
@@ -164,6 +172,8 @@ class MemberRemoved(Fact):
     who: Who
     cause: Cause
     """Its `who` is the client that removed the member."""
+    rhythm: tuple[int, int] | None = None
+    """How many heartbeats came since it joined or was loaded, and the longest time between two."""
 
 
 @dataclass(slots=True)
@@ -247,6 +257,9 @@ class OffsetsCommitted(Fact):
     """What was accepted, by topic: partitions with their OffsetCommitValue. Not the request: that
     may be large, and ask for what does not exist."""
     caller: Caller = field(repr=False)
+    rhythm: tuple[int, int] | None = None
+    """As in `MemberRemoved`, but the longest time since its last commit; None if it is no member.
+    """
 
 
 @dataclass(slots=True)

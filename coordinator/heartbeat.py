@@ -30,6 +30,8 @@ def heartbeat(
         member = group.members[request.member_id]
         if member.heard_ms != step.now:  # else time stands still: it tells nothing of their rate
             member.beats += 1
+            member.gap_ms = max(member.gap_ms, step.now - member.beat_ms)
+            member.beat_ms = step.now
         heard(group, member, caller.peer, step)
         if group.state is GroupState.PREPARING_REBALANCE:
             error = ErrorCode.REBALANCE_IN_PROGRESS

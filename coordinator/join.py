@@ -227,6 +227,7 @@ def _add(group: Group, call: JoinCall, member_id: str, cause: Cause, step: Step)
         is_new=True,
         peer=caller.peer,
         heard_ms=step.now,
+        beat_ms=step.now,
     )
     group.add(member)
     group.park_join(member, call.reply_to, caller.api_version, step.now)
@@ -236,7 +237,7 @@ def _add(group: Group, call: JoinCall, member_id: str, cause: Cause, step: Step)
     if group.recent is not None:
         guess = group.recent.join(step.now, member.instance_id, caller.peer)
         cause.likely, cause.evidence = guess[0], {**cause.evidence, **guess[1]}
-    step.note(MemberJoined(*group.fact_head, who=member.who, cause=cause))
+    step.note(MemberJoined(*group.fact_head, member.who, cause, call.timeouts))
     prepare(group, cause, step)
 
 
@@ -267,7 +268,7 @@ def _rejoin(group: Group, member: Member, call: JoinCall, step: Step) -> None:
     timeouts = member.session_timeout_ms, member.rebalance_timeout_ms
     if changed or not preparing or timeouts != call.timeouts:
         differs = tuple(differences(member, call))
-        step.note(MemberRejoined(*group.fact_head, who=member.who, changed=differs))
+        step.note(MemberRejoined(*group.fact_head, member.who, differs, call.timeouts))
     leads = member.member_id == group.leader_id
     if preparing:
         park(group, member, call, step)
@@ -281,11 +282,13 @@ def _rejoin(group: Group, member: Member, call: JoinCall, step: Step) -> None:
         # The answer was lost. In Stable only the leader's rejoin starts a rebalance.
         step.reply(call.reply_to, join_reply(group, member, call.caller.api_version))
         return
-    code = CauseCode.LEADER_REJOINED
+    code, count = CauseCode.LEADER_REJOINED, None
     if changed:
-        code = what_changed(before, call.protocols)
+        code, count = what_changed(before, call.protocols), revoked(before, call.protocols)
+        if code is CauseCode.MEMBER_REJOINED and leads and count == 0:
+            code = CauseCode.LEADER_REJOINED  # it names what it was assigned since
     cause = call.cause(code, member.member_id)
-    if code is CauseCode.MEMBER_REJOINED and (count := revoked(before, call.protocols)) is not None:
+    if code is CauseCode.MEMBER_REJOINED and count is not None:
         cause.evidence = {"revoked": count}
     park(group, member, call, step)
     prepare(group, cause, step)

@@ -51,15 +51,30 @@ def restart_session(group: Group, member: Member, step: Step, waited: bool = Fal
     else:
         member.heard_ms = last_heard(member, step.deadlines.due.get(timer), step.now)
         if member.peer is None:  # loaded, and not heard of since
-            member.beats_since_ms = step.now
+            member.beats_since_ms = member.beat_ms = step.now
     member.restarted_ms = step.now
     step.deadlines.set(timer, step.now + member.session_timeout_ms)
 
 
 def answered(member: Member, step: Step) -> None:
     """A JoinGroup or SyncGroup of the member is answered: count its heartbeats anew."""
-    member.heard_ms = step.now
+    member.heard_ms = member.beat_ms = step.now
+    member.beats_before += member.beats
     member.beats, member.beats_since_ms = 0, step.now
+
+
+def rhythm(member: Member) -> tuple[int, int]:
+    """How many heartbeats of the member came since it joined or was loaded, and the longest time
+    between two of them in ms.
+    """
+    return member.beats_before + member.beats, max(member.gap_ms, member.longest_gap_ms)
+
+
+def rhythm_of_late(member: Member) -> tuple[int, int]:
+    """The same, but the longest time since this was asked for last."""
+    gap_ms = member.gap_ms
+    member.longest_gap_ms, member.gap_ms = max(gap_ms, member.longest_gap_ms), 0
+    return member.beats_before + member.beats, gap_ms
 
 
 def last_heard(member: Member, due: int | None, now: int) -> int:
@@ -83,6 +98,7 @@ def keep_alive(group: Group, member: Member, interval_ms: int, step: Step) -> No
     if beats > 0:
         member.beats += beats
         member.heard_ms = heard_ms + beats * interval_ms
+        member.beat_ms = max(member.beat_ms, member.heard_ms)
         step.deadlines.set(timer, max(due, member.heard_ms + member.session_timeout_ms))
 
 
@@ -94,6 +110,7 @@ def forget_a_session(group: Group, member: Member, step: Step) -> None:
     shift_ms = step.now - member.session_timeout_ms - last_heard(member, due, step.now)
     member.heard_ms = step.now - member.session_timeout_ms
     member.beats_since_ms += shift_ms
+    member.beat_ms += shift_ms
 
 
 # -- evidence ------------------------------------------------------------------------------------

@@ -54,6 +54,14 @@ class Member:
     beats: int = 0
     """Its heartbeats since `beats_since_ms`, when its last JoinGroup or SyncGroup was answered."""
     beats_since_ms: int = 0
+    beats_before: int = 0
+    """Its heartbeats before that, since it joined or was loaded."""
+    beat_ms: int = 0
+    """When its last heartbeat came, or a JoinGroup or SyncGroup of it was answered."""
+    gap_ms: int = 0
+    """The longest time between two of these since its last commit."""
+    longest_gap_ms: int = 0
+    """The same before that, since it joined or was loaded."""
 
     @property
     def waits(self) -> bool:

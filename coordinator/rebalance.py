@@ -18,7 +18,7 @@ from groupkeeper.coordinator.facts import (
     RebalanceStarted,
 )
 from groupkeeper.coordinator.group import Group, GroupState
-from groupkeeper.coordinator.liveness import gone, late, restart_session
+from groupkeeper.coordinator.liveness import gone, late, restart_session, rhythm
 from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.records import group_key, group_value
 from groupkeeper.coordinator.replies import answer_join, answer_sync, join_reply
@@ -247,7 +247,7 @@ def remove(group: Group, member: Member, cause: Cause, step: Step) -> None:
         step.deadlines.cancel(Timer(kind, group.group_id, member.member_id))
     group.remove(member)
     group.last_removal = cause
-    step.note(MemberRemoved(*group.fact_head, who=member.who, cause=cause))
+    step.note(MemberRemoved(*group.fact_head, who=member.who, cause=cause, rhythm=rhythm(member)))
     gone(group, member, cause, step)
 
 

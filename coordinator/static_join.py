@@ -22,6 +22,7 @@ from groupkeeper.coordinator.liveness import (
     came_back,
     heartbeat_interval,
     last_heard,
+    rhythm,
     session_timer,
 )
 from groupkeeper.coordinator.member import Member
@@ -94,6 +95,8 @@ def _replaced(
         away_ms=away_ms,
         likely=likely,
         evidence=evidence,
+        timeouts=call.timeouts,
+        rhythm=rhythm(member),
     )
 
 
@@ -116,6 +119,7 @@ def _fence_and_rename(
     came_back(group, old_id, step)
     member.peer, member.committed_ms = call.caller.peer, -1
     answered(member, step)
+    member.beats_before = member.gap_ms = member.longest_gap_ms = 0
     # The first session has the old timeout; the request's holds from the next heartbeat on.
     timer = Timer(TimerKind.SESSION, group.group_id, new_id)
     step.deadlines.set(timer, step.now + member.session_timeout_ms)

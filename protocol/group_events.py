@@ -8,7 +8,8 @@ docs/events.md is generated from both. Not here: how the core notes what happene
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from operator import attrgetter
+from itertools import product
+from operator import attrgetter, itemgetter
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -99,21 +100,29 @@ def decode(key: bytes | None, value: bytes) -> Event:
         raise ValueError("not a group event: no JSON object")
     if whole.get("v") != VERSION:
         raise ValueError(f"a group event of version {whole.get('v')}; this reads version {VERSION}")
-    for name, (kind, _) in ENVELOPE.items():
-        if name not in whole:
-            raise ValueError(f"a group event without {name}")
-        if not _is(kind, whole[name]):
-            raise ValueError(f"a group event whose {name} is no {kind}")
+    try:
+        envelope = _envelope_in(whole)
+    except KeyError as missing:
+        raise ValueError(f"a group event without {missing.args[0]}") from None
+    if (*map(type, envelope),) not in _ENVELOPE_TYPES:
+        for (name, (kind, _)), part in zip(ENVELOPE.items(), envelope, strict=True):
+            if type(part) not in _TYPES[kind]:
+                raise ValueError(f"a group event whose {name} is no {kind}")
     if key is not None and key != (whole["group"] or "").encode("utf-8", "backslashreplace"):
         raise ValueError(f"a group event of {whole['group']!r} under the key {key!r}")
-    fields = {name: whole[name] for name in whole if name not in ENVELOPE}
-    return Event(**{name: whole[name] for name in ENVELOPE}, fields=fields)
+    for name in ENVELOPE:
+        del whole[name]
+    return Event._make((*envelope[1:], whole, envelope[0]))
 
 
-def _is(kind: str, value: object) -> bool:
-    if kind == "int":
-        return isinstance(value, int) and not isinstance(value, bool)
-    return isinstance(value, str) or (value is None and kind == "string or null")
+_envelope_in = itemgetter(*ENVELOPE)
+_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    "int": (int,),
+    "string": (str,),
+    "string or null": (str, type(None)),
+}
+_ENVELOPE_TYPES: Final = frozenset(product(*(_TYPES[kind] for kind, _ in ENVELOPE.values())))
+"""All that an envelope may be: looked up, as reading a log is mostly this."""
 
 
 # -- parts of events -----------------------------------------------------------------------------
@@ -153,6 +162,18 @@ _CAUSE = {"cause": ("cause", "What triggered it.")}
 _WHO = {"who": ("who", "The member.")}
 _SENDER = {"who": ("who or null", "The sender of the request; null if no request did it.")}
 _PARTITIONS: Final = "map of topic to list of int"
+_TIMEOUTS: Final = {
+    "session_timeout_ms": ("int or null", "Its `session.timeout.ms`."),
+    "rebalance_timeout_ms": ("int or null", "Its rebalance timeout."),
+}
+_HEARTBEATS: Final = (
+    "int or null",
+    "Its heartbeats since it joined, or since the load; null if it was no member.",
+)
+_RHYTHM: Final = {
+    "heartbeats": _HEARTBEATS,
+    "longest_gap_ms": ("int or null", "The longest time between two of them."),
+}
 _GUESS: Final = {
     "likely": ("string or null", "`duel` or `rolling_restart`; null without evidence."),
     "evidence": ("object", "The numbers behind it."),
@@ -214,7 +235,7 @@ TYPES: Final[Mapping[str, EventType]] = {
         {"why": ("string", "`emptied`: no member is left; `superseded`: another one began.")},
     ),
     "member_joined": EventType(
-        "A member was added.", _WHO | {"kind": ("string", "`dynamic` or `static`.")}
+        "A member was added.", _WHO | {"kind": ("string", "`dynamic` or `static`.")} | _TIMEOUTS
     ),
     "member_rejoined": EventType(
         "A member sent JoinGroup again. Not written for an unchanged one during a join phase: it is"
@@ -225,7 +246,8 @@ TYPES: Final[Mapping[str, EventType]] = {
                 "list of string",
                 "What differs: `metadata`, `protocols`, `timeouts`; empty for nothing.",
             )
-        },
+        }
+        | _TIMEOUTS,
     ),
     "member_replaced": EventType(
         "A static member restarted and has a new member id (KIP-345).",
@@ -235,7 +257,9 @@ TYPES: Final[Mapping[str, EventType]] = {
             "quick": ("bool", "Answered at once, without a rebalance."),
             "away_ms": ("int", "Since the last request under the old id, or since the load."),
         }
-        | _GUESS,
+        | _GUESS
+        | _TIMEOUTS
+        | _RHYTHM,
     ),
     "member_fenced": EventType(
         "A request was refused with FENCED_INSTANCE_ID: another member has its instance id.",
@@ -249,7 +273,7 @@ TYPES: Final[Mapping[str, EventType]] = {
     ),
     "member_removed": EventType(
         "A member left, was removed, or never used the id that it had been given.",
-        {"who": ("who", "The removed member; `cause` has who removed it.")} | _CAUSE,
+        {"who": ("who", "The removed member; `cause` has who removed it.")} | _CAUSE | _RHYTHM,
     ),
     "requests_refused": EventType(
         "Stale requests were refused; at most one event per sender, API and error in ten seconds.",
@@ -268,6 +292,11 @@ TYPES: Final[Mapping[str, EventType]] = {
         | {
             "requests": ("int", "Accepted OffsetCommits."),
             "partitions": (_PARTITIONS, "What they were for."),
+            "heartbeats": _HEARTBEATS,
+            "longest_gap_ms": (
+                "int or null",
+                "The longest time between two of them since the minute before.",
+            ),
         },
     ),
     "group_created": EventType("A group id was used for the first time.", _SENDER),

@@ -46,6 +46,10 @@ class CommitSum:
     requests: int = 0
     places: int = 0
     partitions: dict[str, dict[int, None]] = field(default_factory=dict)
+    heartbeats: int | None = None
+    """Of the member, as of its last commit; None if it is no member."""
+    longest_gap_ms: int | None = None
+    """Between two of them."""
     skipped: int = 0
     """How many partitions were not looked at, as there were too many."""
 
@@ -56,6 +60,8 @@ class CommitSum:
             "who": who_of(Who.calling(self.caller, self.member, self.instance)),
             "requests": self.requests,
             "partitions": {topic: sorted(some) for topic, some in self.partitions.items()},
+            "heartbeats": self.heartbeats,
+            "longest_gap_ms": self.longest_gap_ms,
         }
         if self.skipped:
             fields[SHORTENED] = {"partitions": self.places + self.skipped}
@@ -91,6 +97,9 @@ class CommitSums:
         known.requests += 1
         known.head = fact.group, fact.generation, fact.state
         known.at = noted.wall, noted.now
+        if fact.rhythm is not None:
+            known.heartbeats, gap_ms = fact.rhythm
+            known.longest_gap_ms = max(gap_ms, known.longest_gap_ms or 0)
         for topic, accepted in islice(fact.partitions, PLACES_MOST + 1):  # may be named twice
             some = known.partitions.get(topic)
             for index in accepted:

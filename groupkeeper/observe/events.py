@@ -182,6 +182,8 @@ def _replaced(fact: MemberReplaced) -> Fields:
         "away_ms": fact.away_ms,
         "likely": fact.likely,
         "evidence": dict(fact.evidence),
+        **_timeouts(fact.timeouts),
+        **_rhythm(fact.rhythm),
     }
 
 
@@ -197,7 +199,18 @@ def _fenced(fact: MemberFenced) -> Fields:
 
 
 def _removed(fact: MemberRemoved | PendingMemberDropped) -> Fields:
-    return {"who": who_of(fact.who), "cause": cause_of(fact.cause)}
+    rhythm = fact.rhythm if isinstance(fact, MemberRemoved) else None
+    return {"who": who_of(fact.who), "cause": cause_of(fact.cause), **_rhythm(rhythm)}
+
+
+def _timeouts(timeouts: tuple[int, int] | None) -> Fields:
+    session_ms, rebalance_ms = timeouts or (None, None)
+    return {"session_timeout_ms": session_ms, "rebalance_timeout_ms": rebalance_ms}
+
+
+def _rhythm(rhythm: tuple[int, int] | None) -> Fields:
+    heartbeats, longest_gap_ms = rhythm or (None, None)
+    return {"heartbeats": heartbeats, "longest_gap_ms": longest_gap_ms}
 
 
 def _offsets_removed(fact: OffsetsRemoved) -> Fields:
@@ -228,7 +241,8 @@ def _commits(fact: OffsetsCommitted) -> Fields:
     for topic, accepted in fact.partitions:
         partitions.setdefault(topic, []).extend(accepted)
     who = Who.calling(fact.caller, fact.member, fact.instance)
-    return {"who": who_of(who), "requests": 1, "partitions": partitions}
+    counted = _rhythm(fact.rhythm)
+    return {"who": who_of(who), "requests": 1, "partitions": partitions, **counted}
 
 
 def _refused(noted: NotedFact) -> Fields:
@@ -246,11 +260,12 @@ def _refused(noted: NotedFact) -> Fields:
 
 def _member_joined(fact: MemberJoined) -> Fields:
     kind = "dynamic" if fact.who.instance is None else "static"
-    return {"who": who_of(fact.who), "kind": kind}
+    return {"who": who_of(fact.who), "kind": kind, **_timeouts(fact.timeouts)}
 
 
 def _rejoined(fact: MemberRejoined) -> Fields:
-    return {"who": who_of(fact.who), "changed": list(fact.changed)}
+    changed = list(fact.changed)
+    return {"who": who_of(fact.who), "changed": changed, **_timeouts(fact.timeouts)}
 
 
 def _of(fields: Callable[[Any], Fields]) -> Callable[[NotedFact], Fields]:

@@ -14,7 +14,8 @@ from groupkeeper.web.parameters import Place, place_text
 from groupkeeper.web.parts import Object, Parts, Refused
 from groupkeeper.web.stored_events import EventReader, Stored
 from groupkeeper.why.entries import entry_json, last_rounds
-from groupkeeper.why.rounds import Entry, Folding, Round, SessionLimits, find_returns, time_of
+from groupkeeper.why.returns import find_returns
+from groupkeeper.why.rounds import Entry, Folding, Round, SessionLimits, time_of
 
 ROUNDS: Final = 10
 """Of an answer, unless the request says more."""

@@ -88,9 +88,14 @@ def _of_lateness(current: Round) -> str:
     code = (current.cause or {}).get("code")
     if current.from_state == "Empty" and code in ("member_joined", "static_member_joined"):
         return ""  # the delay that the coordinator waits for more members
-    records = max(1, MAX_POLL_RECORDS * PROMPT_MS // last["after_ms"])
+    return late_for_polls(last["after_ms"])
+
+
+def late_for_polls(after_ms: int) -> str:
+    """About a member for which the others wait in the join phase."""
+    records = max(1, MAX_POLL_RECORDS * PROMPT_MS // after_ms)
     return (
-        f"The last member came back to poll after {span(last['after_ms'])}: where max.poll.records "
+        f"The last member came back to poll after {span(after_ms)}: where max.poll.records "
         f"is {MAX_POLL_RECORDS}, {setting('max.poll.records', records)} brings that to about "
         f"{span(PROMPT_MS)}."
     )

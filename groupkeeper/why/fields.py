@@ -4,6 +4,7 @@ A topic of this name may have another author, and a newer server other fields.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from groupkeeper.protocol.group_events import CAUSE, SHORTENED, TYPES, WHO, Event
@@ -17,13 +18,7 @@ def checked(event: Event) -> tuple[dict[str, Any], list[str]]:
     the names of those that this version does not know, or that have another form.
     """
     strange: list[str] = []
-    known = TYPES[event.type].fields
-    fields = {name: event.fields[name] for name in event.fields if name != SHORTENED}
-    found = _known(fields, known, strange)
-    shortened = event.fields.get(SHORTENED)
-    if isinstance(shortened, dict):
-        found[SHORTENED] = shortened
-    return found, strange
+    return _known(event.fields, _OF_TYPE[event.type], strange), strange
 
 
 def number(part: Part, name: str) -> int | None:
@@ -32,20 +27,31 @@ def number(part: Part, name: str) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _known(part: Part, table: Mapping[str, tuple[str, str]], strange: list[str]) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """What a field may be. Types are compared, as JSON has no others: events are many."""
+
+    types: frozenset[type]
+    fits: Callable[[Any], bool] | None = None
+    """Whether a value of such a type has the right form, too."""
+    part: Callable[[Any, list[str]], Any] | None = None
+    """What is taken of it."""
+
+
+_Rules = Mapping[str, _Rule]
+
+
+def _known(part: Part, rules: _Rules, strange: list[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in part.items():
-        kind = table[name][0] if name in table else None
-        if kind is None or not _fits(kind, value):
-            strange.append(name)
-        elif kind in ("cause", "who", "who or null") and value is not None:
-            found[name] = _known(value, CAUSE if kind == "cause" else WHO, strange)
-        elif kind in ("list", "list or null") and value is not None:
-            found[name] = [each for each in value if isinstance(each, dict) and _has_member(each)]
-        elif kind == "list of who":
-            found[name] = [_known(each, WHO, strange) for each in value if isinstance(each, dict)]
-        else:
+        rule = rules.get(name)
+        if rule is None or type(value) not in rule.types or (rule.fits and not rule.fits(value)):
+            if name != SHORTENED:
+                strange.append(name)
+        elif rule.part is None or value is None:
             found[name] = value
+        else:
+            found[name] = rule.part(value, strange)
     return found
 
 
@@ -60,23 +66,51 @@ def _has_member(item: Part) -> bool:
     )
 
 
-def _fits(kind: str, value: object) -> bool:
-    if value is None:
-        return kind.endswith(" or null")
-    kind = kind.removesuffix(" or null")
-    if kind == "list of int":
-        return isinstance(value, list) and all(isinstance(each, int | None) for each in value)
-    return any(kind.startswith(start) and fits(value) for start, fits in _FORMS.items())
+def _members(items: list[Any], _: list[str]) -> list[Part]:
+    return [each for each in items if isinstance(each, dict) and _has_member(each)]
 
 
-_FORMS: Final[Mapping[str, Callable[[object], bool]]] = {
-    "int": lambda value: isinstance(value, int) and not isinstance(value, bool),
-    "string": lambda value: isinstance(value, str),
-    "bool": lambda value: isinstance(value, bool),
-    "list": lambda value: isinstance(value, list),
-    "map": lambda value: isinstance(value, dict),
-    "object": lambda value: isinstance(value, dict),
-    "cause": lambda value: isinstance(value, dict),
-    "who": lambda value: isinstance(value, dict),
+def _clients(items: list[Any], strange: list[str]) -> list[Part]:
+    return [_known(each, _OF_WHO, strange) for each in items if isinstance(each, dict)]
+
+
+def _are_ints(value: list[Any] | None) -> bool:
+    return value is None or all(isinstance(each, int | None) for each in value)
+
+
+_FORMS: Final[Mapping[str, type]] = {
+    "int": int,
+    "string": str,
+    "bool": bool,
+    "list": list,
+    "map": dict,
+    "object": dict,
+    "cause": dict,
+    "who": dict,
 }
-"""Beginning of a kind -> whether a value has its form."""
+"""First word of a kind -> type of its values."""
+
+
+def _rule(kind: str) -> _Rule:
+    """Of a field of this kind, as the tables of the format name it."""
+    name = kind.removesuffix(" or null")
+    types = frozenset({_FORMS[name.split()[0]]} | ({type(None)} if name != kind else set()))
+    parts: Mapping[str, Callable[[Any, list[str]], Any]] = {
+        "list": _members,
+        "list of who": _clients,
+        "who": lambda part, strange: _known(part, _OF_WHO, strange),
+        "cause": lambda part, strange: _known(part, _OF_CAUSE, strange),
+    }
+    return _Rule(types, _are_ints if name == "list of int" else None, parts.get(name))
+
+
+def _rules(table: Mapping[str, tuple[str, str]]) -> _Rules:
+    return {name: _rule(kind) for name, (kind, _) in table.items()}
+
+
+_OF_WHO: Final = _rules(WHO)
+_OF_CAUSE: Final = _rules(CAUSE)
+_OF_TYPE: Final[Mapping[str, _Rules]] = {
+    name: {**_rules(each.fields), SHORTENED: _Rule(frozenset({dict}))}
+    for name, each in TYPES.items()
+}

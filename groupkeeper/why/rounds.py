@@ -7,13 +7,13 @@ new assignments.
 
 Events are of one group and of its partition, in the order of (epoch, seq). An entry is a finished
 `Round`, or an event that belongs to none. What is before the first event that was read is unknown:
-a round may lack its beginning.
+a round may lack its beginning. `state` and `restore` let a fold go on in another process.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from groupkeeper.protocol.group_events import SHORTENED, TYPES, Event
 from groupkeeper.why.fields import Part, checked, number
@@ -29,8 +29,6 @@ PEOPLE: Final = 10_000
 """Members whose client is remembered; then the one that was heard of first is forgotten."""
 ALIKE_MS: Final = 900_000
 """Rounds with one cause that begin this far apart, or closer, are counted together."""
-RETURN_MS: Final = 900_000
-"""A member that joins later than this after another one is gone is not taken for the same one."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -116,6 +114,8 @@ class Round:
     """Before the last load; null if that is unknown."""
     limits: SessionLimits = SessionLimits()
     """Of the coordinator that is asked, for advice; not in the JSON."""
+    arrived: int | None = None
+    """How many joined, of a list that was cut, too; not in the JSON."""
 
     def as_json(self) -> dict[str, Any]:
         """The round as a JSON object; the names of its fields are stable."""
@@ -124,7 +124,9 @@ class Round:
         return whole | {"outage": None if self.outage is None else asdict(self.outage)}
 
 
-JSON_FIELDS: Final = tuple(each.name for each in fields(Round) if each.name != "limits")
+JSON_FIELDS: Final = tuple(
+    each.name for each in fields(Round) if each.name not in ("limits", "arrived")
+)
 
 
 Entry = Round | Event
@@ -149,6 +151,16 @@ _QUIET: Final = frozenset({"commits", "member_rejoined", "group_created"})
 _ENDS: Final = frozenset({"coordinator_loaded", "coordinator_closed"})
 
 
+class _Alike(NamedTuple):
+    """The last round that began: what the next one is compared with."""
+
+    code: str | None
+    started_at_ms: int
+    repeats: int
+    since_ms: int
+    from_state: str | None
+
+
 class Folding:
     """Takes events in order, and returns what is finished. `limits` go into the rounds."""
 
@@ -161,9 +173,10 @@ class Folding:
         """Changes of membership in the step that may start a round."""
         self._closed: tuple[int, int] | None = None
         self._superseded_ms = 0
-        self._alike: Round | None = None
+        self._alike: _Alike | None = None
         self._people: dict[str, Part] = {}
-        self._last: Event | None = None
+        self._last: tuple[str, int] | None = None
+        """Type and time of the last event."""
         self._outage: Outage | None = None
         """Before the load of this epoch."""
 
@@ -174,7 +187,11 @@ class Folding:
             return []
         fields, strange = checked(event)
         self.unknown.update(f"{event.type}.{name}" for name in strange)
-        event = self._after_outage(event._replace(fields=fields))
+        return self.fold(event._replace(fields=fields))
+
+    def fold(self, event: Event) -> list[Entry]:
+        """The same of an event of a known type whose fields are `checked`."""
+        event = self._after_outage(event)
         self._meet(event)
         first = self._before[0] if self._before else event
         is_same_step = (event.epoch, event.mono_ms) == (first.epoch, first.mono_ms)
@@ -217,13 +234,13 @@ class Folding:
 
     def _after_outage(self, event: Event) -> Event:
         """The event; that of a load with the `outage` before it, as far as that was read."""
-        before, self._last = self._last, event
+        before, self._last = self._last, (event.type, event.at_ms)
         if event.type != "coordinator_loaded":
             return event
         self._outage = self._alike = None  # clients may all join anew: that is no row of rounds
         if before is not None:
-            is_exact = before.type == "coordinator_closed"
-            self._outage = Outage(max(0, event.at_ms - before.at_ms), is_exact)
+            is_exact = before[0] == "coordinator_closed"
+            self._outage = Outage(max(0, event.at_ms - before[1]), is_exact)
             event = event._replace(fields={**event.fields, "outage": asdict(self._outage)})
         return event
 
@@ -242,18 +259,20 @@ class Folding:
             _keep(started, each)
         self._before = []
         self._count_alike(started)
-        self.under_way = started
+        self.under_way, self._closed = started, None  # a group that is made anew counts from 1
 
     def _count_alike(self, started: Round) -> None:
         before, code = self._alike, (started.cause or {}).get("code")
+        began = started.started_at_ms or 0
         started.repeats_from = started.from_state
-        if before is not None and code == (before.cause or {}).get("code"):
-            since = (started.started_at_ms or 0) - (before.started_at_ms or 0)
+        if before is not None and code == before.code:
+            since = began - before.started_at_ms
             if since <= ALIKE_MS:
                 started.repeats = before.repeats + 1
-                started.repeats_since_ms = since + (before.repeats_since_ms or 0)
-                started.repeats_from = before.repeats_from
-        self._alike = started
+                started.repeats_since_ms = since + before.since_ms
+                started.repeats_from = before.from_state
+        since = started.repeats_since_ms or 0
+        self._alike = _Alike(code, began, started.repeats, since, started.repeats_from)
 
     def _in_round(self, event: Event) -> list[Entry]:
         if (event.epoch, event.round) == self._closed:
@@ -270,6 +289,7 @@ class Folding:
             self._joined(current, event.fields)
         elif event.type == "rebalance_completed":
             _completed(current, event.fields)
+            self._forget_people(current)
             return [self._close(current, COMPLETED, event)]
         elif event.type == "rebalance_abandoned":
             why = SUPERSEDED if event.fields.get("why") == SUPERSEDED else EMPTIED
@@ -282,6 +302,7 @@ class Folding:
         current.leader, current.protocol = fields.get("leader"), fields.get("protocol")
         current.join_ms, current.ended_by = fields.get("duration_ms"), fields.get("ended_by")
         current.joined = list(fields.get("joined") or ())
+        current.arrived = _length(fields, "joined")
         current.missing = [
             {**each, "who": self.who(each.get("member", ""))}
             for each in fields.get("missing") or ()
@@ -314,6 +335,51 @@ class Folding:
         while len(self._people) > PEOPLE:
             del self._people[next(iter(self._people))]
 
+    def _forget_people(self, current: Round) -> None:
+        """Those that are no members any more are not named again."""
+        if current.arrived == len(current.joined):
+            stay = {each["member"] for each in (*current.joined, *current.missing)}
+            self._people = {name: who for name, who in self._people.items() if name in stay}
+
+    # -- to go on later --------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """All that is remembered, for `restore`: a JSON object. Not `unknown`."""
+        current = self.under_way
+        return {
+            "under_way": current and {**current.as_json(), "arrived": current.arrived},
+            "before": [[*each[:-2], dict(each.fields)] for each in self._before],
+            "closed": self._closed,
+            "superseded_ms": self._superseded_ms,
+            "alike": self._alike,
+            "people": list(self._people.values()),
+            "last": self._last,
+            "outage": self._outage and asdict(self._outage),
+        }
+
+    @classmethod
+    def restore(cls, state: Mapping[str, Any], limits: SessionLimits | None = None) -> "Folding":
+        """One that goes on where another one was when it returned this `state`."""
+        folding = cls(limits)
+        outage = state["outage"]
+        folding._outage = None if outage is None else Outage(**outage)
+        if (current := state["under_way"]) is not None:
+            folding.under_way = Round(**{**current, "outage": None}, limits=folding._limits)
+        folding._before = [Event(*each) for each in state["before"]]
+        folding._closed = None if state["closed"] is None else (*state["closed"],)
+        folding._superseded_ms = state["superseded_ms"]
+        folding._alike = None if state["alike"] is None else _Alike(*state["alike"])
+        folding._people = {each["member"]: each for each in state["people"]}
+        folding._last = None if state["last"] is None else (*state["last"],)
+        return folding
+
+
+def _length(fields: Part, name: str) -> int | None:
+    """How long a list is, or was before it was cut; None if there is none."""
+    if fields.get(name) is None:
+        return None
+    return number(fields.get(SHORTENED) or {}, name) or len(fields[name])
+
 
 def _keep(current: Round, event: Event) -> None:
     into: list[Part] = getattr(current, _MEMBERSHIP[event.type])
@@ -330,53 +396,3 @@ def _completed(current: Round, fields: Part) -> None:
             for each in current.assignment
             for some in (each.get("partitions") or {}).values()
         )
-
-
-def find_returns(entries: Iterable[Entry]) -> None:
-    """Set `returned_ms` and `away_ms` of rounds in which members were lost and came back."""
-    lost: list[tuple[Round, Part, int]] = []
-    for each in entries:
-        if isinstance(each, Round):
-            stayed = _on_one_connection(each)
-            for added in each.added:
-                if (added.get("who") or {}).get("member") not in stayed:
-                    _take_back(each, added, lost)
-            lost += [(each, removed["who"], _heard(removed)) for removed in each.removed]
-
-
-def _on_one_connection(current: Round) -> set[str | None]:
-    """Ids of members that left and came back without a restart."""
-    causes = [current.cause or {}, *current.more_causes]
-    return {
-        (cause.get("who") or {}).get("member")
-        for cause in causes
-        if (cause.get("evidence") or {}).get("same_connection")
-    }
-
-
-def _take_back(current: Round, added: Part, lost: list[tuple[Round, Part, int]]) -> None:
-    who, at_ms = added.get("who") or {}, added["at_ms"]
-    for gone in reversed(lost):
-        before, member, heard_ms = gone
-        if at_ms - heard_ms <= RETURN_MS and is_same(member, who):
-            current.away_ms = max(current.away_ms or 0, at_ms - heard_ms)
-            evidence = ((before.cause or {}).get("evidence")) or {}
-            current.away_connection = evidence.get("connection")
-            current.session_timeout_ms = before.session_timeout_ms
-            before.returned_ms = max(before.returned_ms or 0, at_ms - heard_ms)
-            lost.remove(gone)
-            return
-
-
-def _heard(removed: Part) -> int:
-    """When the last request of a removed member came, in Unix milliseconds."""
-    evidence = removed.get("cause", {}).get("evidence", {})
-    at_ms: int = removed["at_ms"]
-    return at_ms - (number(evidence, "silent_ms") or 0)
-
-
-def is_same(gone: Part, come: Part) -> bool:
-    """Whether a member is probably a restart of one that is gone."""
-    if gone.get("instance") or come.get("instance"):
-        return gone.get("instance") == come.get("instance")
-    return (gone.get("client_id"), gone.get("host")) == (come.get("client_id"), come.get("host"))

@@ -1,5 +1,6 @@
 """Spans, times, members and settings in words."""
 
+import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final
@@ -138,3 +139,11 @@ def setting(name: str, value: int) -> str:
     """As it stands in a properties file, with the time in words."""
     text = f"{name}={value}"
     return f"{text} ({span(value)})" if name.endswith(".ms") else text
+
+
+def settings_in(text: str) -> list[tuple[str, int]]:
+    """The settings that `setting` wrote into a text, in their order."""
+    return [(name, int(value)) for name, value in _SETTING.findall(text)]
+
+
+_SETTING: Final = re.compile(r"(?<![\w.])([a-z]+(?:\.[a-z]+)+)=(\d+)")

@@ -11,7 +11,6 @@ from groupkeeper.cli import main, why_read
 from groupkeeper.cli.why_times import read_since
 from groupkeeper.client import CallFailed, Client, group_events
 from groupkeeper.client.group_events import EventLog
-from groupkeeper.coordinator.placement import partition_of
 from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest
 from groupkeeper.observe.http_server import HttpServer
 from groupkeeper.protocol.errors import ErrorCode
@@ -43,6 +42,7 @@ from groupkeeper.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from groupkeeper.protocol.placement import partition_of
 from groupkeeper.protocol.record_batch import encode_batch
 from tests.client.stub import SILENCE, StubNode, cluster
 from tests.support.told_events import NOON, Told, cause, who

@@ -347,6 +347,11 @@ def test_a_join_is_noted_with_who_and_the_clients_own_words() -> None:
             {"protocols": {n: topics("t", owned=3) for n in RANGE_RR}},
             CauseCode.MEMBER_REJOINED,
         ),
+        (
+            "lea",
+            {"protocols": {n: topics("t", owned=3) for n in RANGE_RR}},
+            CauseCode.LEADER_REJOINED,
+        ),
     ],
 )
 def test_a_round_starts_with_the_cause_of_the_join(

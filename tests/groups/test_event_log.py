@@ -73,6 +73,30 @@ def test_commits_cost_no_event_of_their_own(served: Served) -> None:
     assert types(served).count("commits") == 1, "only while there is activity"
 
 
+def test_commits_and_the_end_tell_how_regular_heartbeats_were(served: Served) -> None:
+    client = served.client()
+    member_id, generation = settle(client)
+    for pause in (3, 3, 7):
+        served.advance(pause)
+        assert client.beat(member_id, generation) == 0
+        client.commit(1, member_id=member_id, generation=generation)
+    served.advance(COMMITS_S)
+    told = stored(served)[-1]
+    assert (told.type, told.fields["heartbeats"]) == ("commits", 3)
+    assert told.fields["longest_gap_ms"] // 1_000 == 7
+    [joined] = [each for each in stored(served) if each.type == "member_joined"]
+    [removed] = [each for each in stored(served) if each.type == "member_removed"]
+    assert joined.fields["session_timeout_ms"] == 10_000
+    assert (removed.fields["heartbeats"], removed.fields["longest_gap_ms"] // 1_000) == (3, 7)
+
+
+def test_commits_of_who_is_no_member_have_no_heartbeats(served: Served) -> None:
+    served.client().commit(1)
+    served.advance(COMMITS_S)
+    [told] = [each for each in stored(served) if each.type == "commits"]
+    assert (told.fields["heartbeats"], told.fields["longest_gap_ms"]) == (None, None)
+
+
 def test_commits_that_are_not_told_yet_are_told_at_the_stop(served: Served) -> None:
     client = served.client()
     member_id, generation = settle(client)

@@ -24,8 +24,8 @@ EVENT_MUTANTS = (
     Mutant(
         "changed and unchanged leader swapped",
         "coordinator/join.py",
-        "    if changed:\n        code = what_changed(before, call.protocols)",
-        "    if not changed:\n        code = what_changed(before, call.protocols)",
+        "    if changed:\n        code, count = what_changed(",
+        "    if not changed:\n        code, count = what_changed(",
         (
             _transcript(
                 "cooperative-rebalancing:"

@@ -23,9 +23,9 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from groupkeeper.coordinator.placement import partition_of
 from groupkeeper.protocol.group_events import TOPIC, Event, decode
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from groupkeeper.protocol.placement import partition_of
 from groupkeeper.protocol.record_batch import decode_records, iter_batches
 from groupkeeper.testing.telling import Names
 from tests.parity.people import milliseconds

@@ -16,7 +16,8 @@ from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from groupkeeper.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from groupkeeper.why.rounds import Entry, Folding, find_returns, time_of
+from groupkeeper.why.returns import find_returns
+from groupkeeper.why.rounds import Entry, Folding, time_of
 from tests.simulation.cluster import START_OF_TIME_MS
 from tests.support.codecs import encode_assignment, encode_subscription
 from tests.support.served import Client, Served

@@ -16,7 +16,8 @@ from groupkeeper.web import stored_events, timeline
 from groupkeeper.web.parts import READERS
 from groupkeeper.web.stored_events import EventReader
 from groupkeeper.why.entries import entry_json
-from groupkeeper.why.rounds import Folding, find_returns
+from groupkeeper.why.returns import find_returns
+from groupkeeper.why.rounds import Folding
 from tests.support.served import Client, Served, settle
 from tests.support.stored_events import stored
 from tests.support.web import Web

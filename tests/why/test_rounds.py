@@ -120,6 +120,18 @@ def test_the_same_round_number_of_another_epoch_is_another_round() -> None:
     assert [each.outcome for each in told.rounds()] == ["lost", "completed"]
 
 
+def test_a_group_that_is_made_anew_counts_its_rounds_from_one() -> None:
+    told = Told()
+    told.started(cause("member_left", who()))
+    told.abandoned("emptied")
+    told.tell("group_deleted", why="request", who=who(""))
+    told.round = told.generation = 0
+    told.started(cause("member_joined", who()))
+    told.joined(("m1", 0))
+    told.completed()
+    assert [each.outcome for each in told.rounds()] == ["emptied", "completed"]
+
+
 def test_a_round_whose_start_was_not_read_has_no_cause() -> None:
     told = Told()
     told.round = 7

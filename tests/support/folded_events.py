@@ -1,0 +1,73 @@
+"""Events folded into rows of tables, as a test looks at them.
+
+rows = folded(told.events)
+[round_] = rows["rounds"]
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from groupkeeper.analytics.history.events import EventFold
+from groupkeeper.analytics.history.rows import Rows, table_of
+from groupkeeper.protocol.group_events import Event
+from tests.support.told_events import NOON
+
+PARTITION = 7
+
+
+def folding(events: Iterable[Event]) -> EventFold:
+    """A fold that has the events, at offsets from 0 on."""
+    fold = EventFold(PARTITION)
+    for offset, event in enumerate(events):
+        fold.add(offset, event)
+    return fold
+
+
+def whole(finished: Rows, under_way: Rows) -> Rows:
+    """Rows of both kinds together, by table."""
+    names = {**finished, **under_way}
+    return {name: finished.get(name, []) + under_way.get(name, []) for name in names}
+
+
+def folded(events: Iterable[Event]) -> Rows:
+    """All rows, those under way included; each fits into its table."""
+    fold = folding(events)
+    rows = whole(fold.take(), fold.open())
+    for name, each in rows.items():
+        table_of(name, each)
+    return rows
+
+
+def folded_in_parts(events: Sequence[Event], cuts: Iterable[int]) -> Rows:
+    """The same if the fold is put away as JSON and taken up again before those events."""
+    fold, finished, places = EventFold(PARTITION), dict[str, Any](), set(cuts)
+    for offset, event in enumerate(events):
+        if offset in places:
+            finished = whole(finished, fold.take())
+            fold = EventFold.restore(json.loads(json.dumps(fold.state())))
+        fold.add(offset, event)
+    return whole(whole(finished, fold.take()), fold.open())
+
+
+def owners(
+    rows: Rows, topic: str = "orders"
+) -> dict[int, list[tuple[str | None, int, int | None]]]:
+    """Of each partition of a topic: its owners, or None, with milliseconds since the begin."""
+    found = dict[int, list[tuple[str | None, int, int | None]]]()
+    for row in sorted(rows["ownership"], key=lambda row: row["from"]):
+        if row["topic"] == topic:
+            until = None if row["until"] is None else row["until"] - NOON
+            found.setdefault(row["topic_partition"], []).append(
+                (row["member"], row["from"] - NOON, until)
+            )
+            assert row["is_owned"] == (row["member"] is not None)
+    return found
+
+
+def plan(**partitions: Iterable[int]) -> list[dict[str, Any]]:
+    """An assignment of partitions of `orders` by member."""
+    return [
+        {"member": member, "instance": None, "partitions": {"orders": [*some]}}
+        for member, some in partitions.items()
+    ]

@@ -1,0 +1,93 @@
+"""Who was lost and comes back; and a fold that is put away meanwhile."""
+
+import json
+from typing import Any
+
+import pytest
+
+from groupkeeper.why.returns import RETURN_MS, SWEEP_AT, Lost, Returns, find_returns, is_same
+from groupkeeper.why.rounds import Entry, Folding
+from tests.support.told_events import Told, cause, who
+
+
+def again(returns: Returns) -> Returns:
+    return Returns.restore(json.loads(json.dumps(returns.state())))
+
+
+def test_the_last_one_that_went_comes_back_first_and_each_once() -> None:
+    returns = Returns()
+    for heard_ms in (1_000, 2_000):
+        returns.lose(who("old"), Lost(heard_ms))
+    returns = again(returns)
+    found = [returns.take_back(who("new"), 9_000) for _ in range(3)]
+    assert [each and each.heard_ms for each in found] == [2_000, 1_000, None]
+
+
+def test_who_comes_too_late_is_another_one() -> None:
+    returns = Returns()
+    returns.lose(who("old"), Lost(1_000))
+    assert returns.take_back(who("new"), 1_001 + RETURN_MS) is None
+    assert returns.take_back(who("new"), 1_000 + RETURN_MS) is not None
+
+
+def test_hardly_more_are_remembered_than_may_come_back() -> None:
+    returns = Returns()
+    for number in range(10 * SWEEP_AT):
+        returns.lose(who(f"m{number}", client_id=f"c{number}"), Lost(number * RETURN_MS))
+    assert len(returns.state()) <= SWEEP_AT + 2
+
+
+@pytest.mark.parametrize(
+    ("gone", "come", "same"),
+    [
+        ({"instance": "a", "host": "/1"}, {"instance": "a", "host": "/2"}, True),
+        ({"instance": "a"}, {"instance": None}, False),
+        ({"instance": "a"}, {"instance": "b"}, False),
+        ({"host": "/1"}, {"host": "/1"}, True),
+        ({"host": "/1"}, {"host": "/2"}, False),
+        ({"instance": ""}, {"instance": None}, True),
+    ],
+)
+def test_a_restart_has_the_instance_id_or_the_client_and_host(
+    gone: dict[str, Any], come: dict[str, Any], same: bool
+) -> None:
+    assert is_same(who("m1", **gone), who("m2", **come)) is same
+
+
+def story() -> Told:
+    """Members come and go, superseded and lost rebalances, and a restart of the coordinator."""
+    told = Told()
+    for number, code in enumerate(("member_left", "member_left", "member_joined")):
+        told.at(number * 10_000)
+        told.tell("member_removed", who=who("m1"), cause=cause(code, who("m1"), silent_ms=500))
+        told.started(cause(code, who("m1"), session_timeout_ms=9_000))
+        told.added(cause("member_joined", who("m4")))
+        told.at(number * 10_000 + 900)
+        told.joined(("m2", 0), ("m3", 800), missing=[{"member": "m1", "removed": True}])
+        told.abandoned("superseded") if number == 1 else told.completed()
+    told.tell("coordinator_closed", why="stopped")
+    told.epoch, told.round = 2, 0
+    told.tell("coordinator_loaded", records=1, groups=1, members=1, duration_ms=5)
+    told.tell("member_joined", who=who("m9"), kind="dynamic")
+    told.started(cause("member_joined", who("m9")))
+    return told
+
+
+def test_a_fold_that_was_put_away_goes_on_as_if_it_had_not_been() -> None:
+    events = story().events
+    for cut in range(len(events)):
+        folding, whole = Folding(), list[Entry]()
+        for place, event in enumerate(events):
+            if place == cut:
+                folding = Folding.restore(json.loads(json.dumps(folding.state())))
+            whole += folding.add(event)
+        whole += folding.rest()
+        find_returns(whole)
+        assert whole == story().entries(), cut
+
+
+def test_clients_that_are_no_members_any_more_are_forgotten() -> None:
+    folding = Folding()
+    for event in story().events[:7]:
+        folding.add(event)
+    assert [each["member"] for each in folding.state()["people"]] == ["m1"], "it was missing"
