@@ -9,8 +9,8 @@ import time
 from examples.conftest import Gateway, Orders, Start
 from groupkeeper.testing import Broker
 
-INTERVAL_MS = 1_500
-ONE_ORDER_S = 0.1
+INTERVAL_MS = 1_000
+ONE_ORDER_S = 0.08
 MANY = [f"order-{number}" for number in range(21)]
 """All of them take longer than the interval, and than librdkafka, which looks every half second."""
 

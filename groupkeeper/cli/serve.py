@@ -172,7 +172,7 @@ def serve(
         options = _options(folder, settings, unused, given)
         options.dev, options.memory = dev, memory
         if given["control"] is not None:
-            from groupkeeper.testing import process
+            from groupkeeper.testing.control import process
 
             return process.run(options, given["control"], given["brokers"], given["as_version"])
         from groupkeeper.server.main import run

@@ -7,6 +7,7 @@ the test. See docs/testing-your-consumers.md.
 from groupkeeper.settings.table import SettingsError
 from groupkeeper.testing import effects
 from groupkeeper.testing.async_broker import AsyncBroker, Broker
+from groupkeeper.testing.cluster.nodes import AsyncNode, Node
 from groupkeeper.testing.errors import (
     BrokerDown,
     RequestFailed,
@@ -14,9 +15,8 @@ from groupkeeper.testing.errors import (
     WaitTimedOut,
     WrongArgument,
 )
+from groupkeeper.testing.faults.rules import Rule
 from groupkeeper.testing.group import AsyncGroup, Group
-from groupkeeper.testing.nodes import AsyncNode, Node
-from groupkeeper.testing.rules import Rule
 from groupkeeper.testing.seeding import Record
 from groupkeeper.testing.views import GroupNow, MemberNow, Round
 

@@ -10,9 +10,9 @@ from groupkeeper.testing.broker import BlockingBroker
 from groupkeeper.testing.broker_faults import AsyncBrokerFaults
 from groupkeeper.testing.broker_records import AsyncBrokerRecords
 from groupkeeper.testing.broker_sight import BrokerSight
+from groupkeeper.testing.cluster.nodes import AsyncNode
 from groupkeeper.testing.group import AsyncGroup
-from groupkeeper.testing.nodes import AsyncNode
-from groupkeeper.testing.time_control import TIMEOUT_S
+from groupkeeper.testing.time.control import TIMEOUT_S
 
 
 class AsyncBroker(AsyncBrokerFaults, AsyncBrokerRecords, BrokerSight):

@@ -21,19 +21,19 @@ from groupkeeper.settings.table import Settings, load
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.memory_files import MemoryFiles
 from groupkeeper.testing import arguments
-from groupkeeper.testing.clock import Time
-from groupkeeper.testing.cluster import ANY_PORT, Cluster
-from groupkeeper.testing.cluster_layer import ClusterLayer
+from groupkeeper.testing.cluster.layer import ClusterLayer
+from groupkeeper.testing.cluster.leadership import ANY_PORT, Cluster
 from groupkeeper.testing.errors import BrokerDown, RequestFailed
-from groupkeeper.testing.faults import Faults
+from groupkeeper.testing.faults.layer import Faults
 from groupkeeper.testing.history import History
 from groupkeeper.testing.lives import Lives
-from groupkeeper.testing.presence import Presence
 from groupkeeper.testing.releases import AsRelease
 from groupkeeper.testing.running import RunningServer, Surroundings
 from groupkeeper.testing.seeding import Seeding
 from groupkeeper.testing.tap import Tap
-from groupkeeper.testing.time_control import TimeControl
+from groupkeeper.testing.time.clock import Time
+from groupkeeper.testing.time.control import TimeControl
+from groupkeeper.testing.time.presence import Presence
 from groupkeeper.testing.transcript import Transcript
 from groupkeeper.testing.views import Sights
 from groupkeeper.testing.waiting import LogEnds, Waits

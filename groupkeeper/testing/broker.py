@@ -11,9 +11,9 @@ from groupkeeper.testing.bench import Bench
 from groupkeeper.testing.broker_faults import BrokerFaults
 from groupkeeper.testing.broker_records import BrokerRecords
 from groupkeeper.testing.broker_sight import BrokerSight
+from groupkeeper.testing.cluster.nodes import Node
 from groupkeeper.testing.group import Group
-from groupkeeper.testing.nodes import Node
-from groupkeeper.testing.time_control import TIMEOUT_S
+from groupkeeper.testing.time.control import TIMEOUT_S
 
 
 class BlockingBroker(BrokerFaults, BrokerRecords, BrokerSight):

@@ -6,7 +6,7 @@ from typing import Unpack
 
 from groupkeeper.testing.bench import Bench
 from groupkeeper.testing.effects import Effect
-from groupkeeper.testing.rules import Rule, When
+from groupkeeper.testing.faults.rules import Rule, When
 
 
 class BrokerFaults:

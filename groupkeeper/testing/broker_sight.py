@@ -5,7 +5,7 @@ from collections.abc import Collection
 from groupkeeper.observe.log_writer import readable
 from groupkeeper.testing import arguments
 from groupkeeper.testing.bench import Bench
-from groupkeeper.testing.rules import key_of_api
+from groupkeeper.testing.faults.rules import key_of_api
 
 
 class BrokerSight:

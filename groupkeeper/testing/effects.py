@@ -10,15 +10,16 @@ from typing import Any, Final
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.testing import arguments
 from groupkeeper.testing.errors import WrongArgument
-from groupkeeper.testing.fault_answers import (
+from groupkeeper.testing.faults.answers import (
     ErrorAnswer,
     Loading,
     StaleGeneration,
     StaleMetadata,
     WrongCoordinator,
 )
-from groupkeeper.testing.fault_crashes import Crash, DiskFull
-from groupkeeper.testing.fault_streams import (
+from groupkeeper.testing.faults.crashes import Crash, DiskFull
+from groupkeeper.testing.faults.rules import Effect, unknown
+from groupkeeper.testing.faults.streams import (
     Close,
     Damaged,
     Delay,
@@ -31,7 +32,6 @@ from groupkeeper.testing.fault_streams import (
     Throttle,
     Truncated,
 )
-from groupkeeper.testing.rules import Effect, unknown
 
 __all__ = [
     "Effect",

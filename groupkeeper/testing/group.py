@@ -7,7 +7,7 @@ from typing import Final, Self, Unpack
 
 from groupkeeper.testing import arguments, effects, group_control
 from groupkeeper.testing.errors import BrokerDown
-from groupkeeper.testing.rules import Rule, When
+from groupkeeper.testing.faults.rules import Rule, When
 from groupkeeper.testing.views import GroupNow, MemberNow, Place, Round, Sights
 from groupkeeper.testing.waiting import Conditions, Wait, Waits, Wanted
 

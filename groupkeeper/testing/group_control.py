@@ -20,7 +20,7 @@ from groupkeeper.testing import arguments
 from groupkeeper.testing.errors import RequestFailed
 from groupkeeper.testing.lives import Lives
 from groupkeeper.testing.tap import HOST, INSIDE
-from groupkeeper.testing.time_control import names_of
+from groupkeeper.testing.time.control import names_of
 
 _JOIN_VERSION = 9
 

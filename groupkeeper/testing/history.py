@@ -15,7 +15,8 @@ from groupkeeper.coordinator.facts import GroupsLoaded, NotedFact, OffsetsCommit
 from groupkeeper.observe.events import event_of
 from groupkeeper.observe.fact_readers import Origin
 from groupkeeper.protocol.group_events import Event, decode, encode
-from groupkeeper.why.rounds import Entry, Folding, Round, SessionLimits, find_returns
+from groupkeeper.why.returns import find_returns
+from groupkeeper.why.rounds import Entry, Folding, Round, SessionLimits
 
 ENTRIES: Final = 1_000
 """Rounds, and events outside of rounds, that are kept of a group; then the oldest is dropped."""

@@ -10,7 +10,7 @@ from warnings import warn
 
 from groupkeeper.server.server import Server
 from groupkeeper.testing.errors import BrokerDown
-from groupkeeper.testing.faults import Faults
+from groupkeeper.testing.faults.layer import Faults
 from groupkeeper.testing.running import RunningServer
 from groupkeeper.testing.tap import Tap
 

@@ -18,9 +18,9 @@ from groupkeeper.server.server import Around, Server, World
 from groupkeeper.settings.options import ServeOptions
 from groupkeeper.storage.compaction import compact
 from groupkeeper.storage.files import Files
-from groupkeeper.testing.clock import MovableClock, Time
 from groupkeeper.testing.errors import BrokerDown
 from groupkeeper.testing.files import KillableFiles
+from groupkeeper.testing.time.clock import MovableClock, Time
 
 T = TypeVar("T")
 

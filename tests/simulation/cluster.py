@@ -68,6 +68,7 @@ class Machine:
         self._ids = 0
         self.topics_failed: Failed = lambda where, error: None
         self.topics_told: Callable[[str], None] = lambda what: None
+        self.data_dir = Path("data")
         self.make_files = FakeFiles
         """Makes what a process sees of the disk."""
         self.journal_bytes = Limits().journal_bytes
@@ -107,7 +108,7 @@ class Machine:
             ),
         )
         options = ServeOptions(
-            Path("data"), (Listen(bind=ADDRESS),), http=None, settings=self.settings
+            self.data_dir, (Listen(bind=ADDRESS),), http=None, settings=self.settings
         )
         try:
             with patch(_LIMITS, partial(Limits, journal_bytes=self.journal_bytes)):

@@ -18,8 +18,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 from unittest.mock import patch
 
-from groupkeeper.coordinator.placement import partition_of
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from groupkeeper.protocol.placement import partition_of
 from groupkeeper.server.server import Server
 from groupkeeper.storage.limits import Limits
 from tests.simulation.backup import Backup

@@ -15,12 +15,12 @@ from collections.abc import Callable
 from typing import Any
 
 from groupkeeper.coordinator.group import Group
-from groupkeeper.coordinator.placement import partition_of
 from groupkeeper.groups.driver import PartitionDriver
 from groupkeeper.groups.embedded_log import EmbeddedLog
 from groupkeeper.observe.pages import pages
 from groupkeeper.protocol.message import Message
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from groupkeeper.protocol.placement import partition_of
 from groupkeeper.server.server import Server
 from groupkeeper.storage.errors import LockLost
 from groupkeeper.storage.log import Log

@@ -22,7 +22,7 @@ from groupkeeper.protocol.messages.metadata import MetadataRequest, MetadataRequ
 from groupkeeper.protocol.registry import APIS
 from groupkeeper.protocol.types import ArrayOf, StructOf
 from groupkeeper.testing import effects
-from groupkeeper.testing.levels import levels_of
+from groupkeeper.testing.faults.levels import levels_of
 from tests.support.requests import (
     codes_of,
     fetch_request,

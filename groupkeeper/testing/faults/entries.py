@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.message import layout_of
 from groupkeeper.protocol.messages.find_coordinator import KEY_TYPE_GROUP
-from groupkeeper.testing.levels import Kind, Level, Named, answer_levels_of, levels_of, named
+from groupkeeper.testing.faults.levels import Kind, Level, Named, answer_levels_of, levels_of, named
 
 TopicsById = Mapping[bytes, Any]
 """Has the topics' names. Any: topics of the server, or of a test."""

@@ -1,7 +1,7 @@
 """The nodes of a test broker: which run, and who leads a partition or coordinates a group.
 
 All nodes are ports of one server with one state, so every node has every replica, and nothing is
-lost when a leader moves. Who leads is decided here; `cluster_layer` makes requests and answers
+lost when a leader moves. Who leads is decided here; `layer` makes requests and answers
 agree with it. Everything is called on the server's loop.
 
 As long as nobody moves anything, partition p of every topic, `__consumer_offsets` included, is led
@@ -16,8 +16,8 @@ from dataclasses import replace
 from typing import Final, NamedTuple, Protocol
 from weakref import WeakSet
 
-from groupkeeper.coordinator.placement import partition_of
 from groupkeeper.groups.loader import Moved
+from groupkeeper.protocol.placement import partition_of
 from groupkeeper.server.server import Server
 from groupkeeper.settings.options import Address, Listen
 from groupkeeper.testing import arguments

@@ -15,10 +15,10 @@ from typing import Any, Final
 from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest
 from groupkeeper.settings.table import SettingsError
 from groupkeeper.storage.errors import StorageError
-from groupkeeper.testing.control_body import check
-from groupkeeper.testing.control_parts import Parts, ServedBroker
-from groupkeeper.testing.control_routes import ROUTES
-from groupkeeper.testing.control_schemas import DOCUMENTED, PREFIX, schemas
+from groupkeeper.testing.control.body import check
+from groupkeeper.testing.control.parts import Parts, ServedBroker
+from groupkeeper.testing.control.routes import ROUTES
+from groupkeeper.testing.control.schemas import DOCUMENTED, PREFIX, schemas
 from groupkeeper.testing.errors import BrokerDown, RequestFailed, WaitTimedOut
 from groupkeeper.web.body import check_host, read_body
 from groupkeeper.web.call import Call

@@ -13,12 +13,12 @@ from typing import Any, ClassVar, Final, Protocol, Self, TypedDict
 from groupkeeper.coordinator.caller import Link
 from groupkeeper.protocol.registry import APIS
 from groupkeeper.testing import arguments
-from groupkeeper.testing.clock import Time
-from groupkeeper.testing.cluster import Cluster
-from groupkeeper.testing.entries import Entry, TopicsById, Wanted
+from groupkeeper.testing.cluster.leadership import Cluster
 from groupkeeper.testing.errors import RuleNeverFired, WrongArgument
-from groupkeeper.testing.levels import Kind, answer_levels_of, levels_of
+from groupkeeper.testing.faults.entries import Entry, TopicsById, Wanted
+from groupkeeper.testing.faults.levels import Kind, answer_levels_of, levels_of
 from groupkeeper.testing.tap import Exchange
+from groupkeeper.testing.time.clock import Time
 
 API_NAMES: Final[Mapping[str, int]] = {api.name: key for key, api in APIS.items()}
 

@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any
 
 from groupkeeper.coordinator.caller import Link
-from groupkeeper.testing.entries import Entry, Wanted, entries_of, matches
 from groupkeeper.testing.errors import WrongArgument
-from groupkeeper.testing.rules import Conditions, Effect, Ground, Hit, Rule, When, unknown
+from groupkeeper.testing.faults.entries import Entry, Wanted, entries_of, matches
+from groupkeeper.testing.faults.rules import Conditions, Effect, Ground, Hit, Rule, When, unknown
 from groupkeeper.testing.tap import Exchange
 
 

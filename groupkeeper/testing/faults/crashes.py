@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Self
 
-from groupkeeper.testing.rules import Effect, Ground, Hit, Rule
+from groupkeeper.testing.faults.rules import Effect, Ground, Hit, Rule
 from groupkeeper.testing.tap import Answer
 
 

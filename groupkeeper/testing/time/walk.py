@@ -36,9 +36,9 @@ from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.step import Step
 from groupkeeper.groups.driver import PartitionDriver
 from groupkeeper.server.server import Server
-from groupkeeper.testing.clock import Time
-from groupkeeper.testing.faults import Faults
-from groupkeeper.testing.presence import Presence
+from groupkeeper.testing.faults.layer import Faults
+from groupkeeper.testing.time.clock import Time
+from groupkeeper.testing.time.presence import Presence
 from groupkeeper.turns import TURN_S, Slices
 
 LOOK_S: Final = 0.002

@@ -5,9 +5,9 @@ from inspect import signature
 from typing import Any
 
 from groupkeeper.testing import effects
-from groupkeeper.testing.control_parts import ServedBroker
-from groupkeeper.testing.rules import Rule
-from groupkeeper.testing.time_control import TIMEOUT_S
+from groupkeeper.testing.control.parts import ServedBroker
+from groupkeeper.testing.faults.rules import Rule
+from groupkeeper.testing.time.control import TIMEOUT_S
 from groupkeeper.web.call import Call
 from groupkeeper.web.parts import Object, Refused
 

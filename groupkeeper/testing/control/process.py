@@ -19,8 +19,8 @@ from groupkeeper.server.main import WRONG_CALL, after_ready, exit_with, warn_of_
 from groupkeeper.settings.options import Address, ServeOptions, format_address
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.testing.bench import Bench
-from groupkeeper.testing.control import PREFIX, Control
-from groupkeeper.testing.control_parts import ServedBroker
+from groupkeeper.testing.control.http import PREFIX, Control
+from groupkeeper.testing.control.parts import ServedBroker
 from groupkeeper.testing.errors import BrokerDown, RequestFailed, WrongArgument
 
 _log = logs.Logger("control")

@@ -14,8 +14,8 @@ from groupkeeper.coordinator.apis import refuse
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages import describe_cluster, metadata
-from groupkeeper.testing.cluster import Cluster
-from groupkeeper.testing.cluster_partitions import FORMS, ask_leader
+from groupkeeper.testing.cluster.leadership import Cluster
+from groupkeeper.testing.cluster.partitions import FORMS, ask_leader
 from groupkeeper.testing.tap import Answer, Exchange
 from groupkeeper.topics.catalog import Topic
 

@@ -2,9 +2,8 @@
 
 from typing import Final
 
-from groupkeeper.testing import control_broker as broker
-from groupkeeper.testing import control_groups as groups
-from groupkeeper.testing.control_parts import Do, change, look
+from groupkeeper.testing.control import broker, groups
+from groupkeeper.testing.control.parts import Do, change, look
 from groupkeeper.web.parameters import Parameter
 from groupkeeper.web.route import Handle, Route, table
 

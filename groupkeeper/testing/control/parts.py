@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol, Unpack
 from groupkeeper.testing.async_broker import Broker
 from groupkeeper.testing.bench import Bench
 from groupkeeper.testing.effects import Effect
-from groupkeeper.testing.rules import Rule, When
+from groupkeeper.testing.faults.rules import Rule, When
 from groupkeeper.web.call import Call
 from groupkeeper.web.parts import Object
 from groupkeeper.web.route import Handle

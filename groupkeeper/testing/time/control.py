@@ -1,4 +1,4 @@
-"""Moves the time of a test broker ahead; `time_walk.py` tells how."""
+"""Moves the time of a test broker ahead; `walk` tells how."""
 
 import asyncio
 from collections.abc import Callable, Collection, Iterator
@@ -9,12 +9,12 @@ from warnings import warn
 from groupkeeper.coordinator.member import Member
 from groupkeeper.server.server import Server
 from groupkeeper.testing import arguments
-from groupkeeper.testing.clock import Time
 from groupkeeper.testing.errors import BrokerDown, RequestFailed
-from groupkeeper.testing.faults import Faults
+from groupkeeper.testing.faults.layer import Faults
 from groupkeeper.testing.lives import Lives, blocks_a_loop
-from groupkeeper.testing.presence import Presence
-from groupkeeper.testing.time_walk import Walk, members_of
+from groupkeeper.testing.time.clock import Time
+from groupkeeper.testing.time.presence import Presence
+from groupkeeper.testing.time.walk import Walk, members_of
 from groupkeeper.turns import when_read
 
 TIMEOUT_S: Final = 5.0

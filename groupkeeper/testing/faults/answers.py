@@ -13,10 +13,10 @@ from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.find_coordinator import KEY_TYPE_GROUP
 from groupkeeper.protocol.messages.heartbeat import HeartbeatResponse
-from groupkeeper.testing.entries import Make, Split, blank
 from groupkeeper.testing.errors import WrongArgument
-from groupkeeper.testing.levels import Level, Named
-from groupkeeper.testing.rules import Effect, Ground, Hit, Rule
+from groupkeeper.testing.faults.entries import Make, Split, blank
+from groupkeeper.testing.faults.levels import Level, Named
+from groupkeeper.testing.faults.rules import Effect, Ground, Hit, Rule
 from groupkeeper.testing.tap import Answer
 
 GROUP_APIS: Final = frozenset(

@@ -11,7 +11,7 @@ from groupkeeper.connections.call import Call, encode
 from groupkeeper.coordinator.caller import Link
 from groupkeeper.exchange import NO_REPLY
 from groupkeeper.protocol.api_keys import ApiKey
-from groupkeeper.testing.rules import Effect, Ground, Hit, Rule
+from groupkeeper.testing.faults.rules import Effect, Ground, Hit, Rule
 from groupkeeper.testing.tap import Answer
 
 HEAD_BYTES: Final = 8

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from groupkeeper.observe.logs import Logger
-from groupkeeper.testing.control_parts import WAITS, Parts, ServedBroker
+from groupkeeper.testing.control.parts import WAITS, Parts, ServedBroker
 from groupkeeper.testing.group import TIMEOUT_S
 from groupkeeper.testing.seeding import Record
 from groupkeeper.testing.views import GroupNow, MemberNow, Round

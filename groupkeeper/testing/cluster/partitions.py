@@ -18,7 +18,7 @@ from groupkeeper.protocol.messages import (
     offset_for_leader_epoch,
     produce,
 )
-from groupkeeper.testing.cluster import Cluster
+from groupkeeper.testing.cluster.leadership import Cluster
 from groupkeeper.testing.tap import Answer, Exchange
 from groupkeeper.topics.catalog import Topic
 

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from groupkeeper.protocol.registry import APIS
 from groupkeeper.testing import effects
-from groupkeeper.testing.control_groups import ROUND
-from groupkeeper.testing.rules import When
-from groupkeeper.testing.time_control import MOST_S
+from groupkeeper.testing.control.groups import ROUND
+from groupkeeper.testing.faults.rules import When
+from groupkeeper.testing.time.control import MOST_S
 from groupkeeper.web.openapi import Documented
 from groupkeeper.web.schemas import FLAG, NUMBER, TEXT, Schema, array, or_null, record, ref, told
 

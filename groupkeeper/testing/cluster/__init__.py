@@ -1,0 +1,1 @@
+"""Several nodes in one process: who leads what, and what each of them answers."""

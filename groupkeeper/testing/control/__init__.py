@@ -1,0 +1,1 @@
+"""The broker over HTTP, for tests in any language: `groupkeeper serve --control`."""
