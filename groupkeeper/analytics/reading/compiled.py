@@ -1,0 +1,63 @@
+"""numba's decorators with types for mypy, and the folder that caches compiled kernels.
+
+Compiling takes seconds in every worker process, so kernels have fixed signatures and are cached on
+disk: beside this package, or, if that is not writable (a system-wide installation, a read-only
+image), in a private folder under the temporary folder. NUMBA_CACHE_DIR takes precedence.
+"""
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, TypeVar
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+ByteArray = npt.NDArray[np.uint8]
+Int64Array = npt.NDArray[np.int64]
+Int32Array = npt.NDArray[np.int32]
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+def cache_folder(package: Path) -> Path | None:
+    """The folder for compiled kernels; None if numba's default, beside the source, is writable."""
+    beside = package / "__pycache__"
+    if os.access(beside if beside.is_dir() else package, os.W_OK):
+        return None
+    folder = Path(tempfile.gettempdir()) / f"groupkeeper-numba-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    # Compiled code is loaded from here: never from a folder that another user owns or can write.
+    state = folder.stat()
+    if state.st_uid != os.getuid() or state.st_mode & 0o022:
+        return Path(tempfile.mkdtemp(prefix="groupkeeper-numba-"))
+    return folder
+
+
+if not os.environ.get("NUMBA_CACHE_DIR"):
+    _folder = cache_folder(Path(__file__).parent)
+    if _folder is not None:
+        numba.config.CACHE_DIR = str(_folder)
+
+
+# Types of kernel signatures. BYTES is read-only, whether or not the array is.
+INT: Final = numba.int64
+NOTHING: Final = numba.void
+INTS: Final = numba.int64[::1]
+INTS32: Final = numba.int32[::1]
+TABLE: Final = numba.int64[:, ::1]
+BYTES: Final = numba.types.Array(numba.uint8, 1, "C", readonly=True)
+BUFFER: Final = numba.uint8[::1]
+
+
+def kernel(signature: object) -> Callable[[Function], Function]:
+    """Compile for one signature at once, or load the kernel from the cache."""
+    return numba.njit(signature, cache=True, nogil=True)  # type: ignore[no-any-return]  # numba has no types
+
+
+def inline(function: Function) -> Function:
+    """A helper that is compiled into the kernels that call it, so that loading a cached kernel
+    compiles nothing. Without "always", tuples and array views are handed over in memory.
+    """
+    return numba.njit(function, nogil=True, inline="always")  # type: ignore[no-any-return]  # numba has no types

@@ -1,0 +1,224 @@
+"""The fast parser: compiled kernels over windows of batches. Gives the same rows as `reference`.
+
+A window has about a hundred thousand records, so memory use is bounded. Compressed batches are
+first decompressed behind the bytes of the window, so the kernels only see plain records. A window
+with a string that is not UTF-8 goes to the reference parser.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from groupkeeper.analytics.reading import kernels, reference
+from groupkeeper.analytics.reading import record_kernels as fields
+from groupkeeper.analytics.reading.columns import SCHEMA, problem_rows
+from groupkeeper.analytics.reading.compiled import ByteArray, Int64Array
+from groupkeeper.analytics.reading.plan import Split
+from groupkeeper.analytics.reading.problems import PROBLEM_TEXTS, Problem
+from groupkeeper.analytics.reading.segments import EVENTS
+from groupkeeper.analytics.reading.settle import NO_EPOCH, settle
+from groupkeeper.protocol.compression import DecompressionError, decompress
+from groupkeeper.protocol.record_batch import DECOMPRESSED_LIMIT
+
+WINDOW_RECORDS: Final = 100_000
+_WINDOW_BATCHES: Final = 32_768
+_CODEC: Final = 0x07
+
+_STRINGS: Final = {
+    "group": fields.GROUP,
+    "topic": fields.TOPIC,
+    "metadata": fields.METADATA,
+    "key": fields.KEY,
+    "value": fields.VALUE,
+}
+_OF_BATCH: Final = {"producer_id": kernels.PRODUCER_ID, "attributes": kernels.ATTRIBUTES}
+_NUMBERS: Final = {
+    "offset": fields.OFFSET,
+    "timestamp_ms": fields.TIMESTAMP,
+    "key_type": fields.KEY_TYPE,
+    "topic_partition": fields.TOPIC_PARTITION,
+    "committed_offset": fields.COMMITTED,
+    "commit_leader_epoch": fields.COMMIT_EPOCH,
+    "commit_timestamp_ms": fields.COMMIT_TIMESTAMP,
+}
+
+Mask = npt.NDArray[np.bool_]
+
+
+def read(
+    buffer: bytes, split: Split, names: Sequence[str] = SCHEMA.names
+) -> Iterator[pa.RecordBatch]:
+    """Rows of `buffer`, the bytes of `split`, with the columns `names`. Damaged bytes raise
+    nothing.
+    """
+    view = np.frombuffer(buffer, np.uint8)
+    table = _batches(view, split)
+    # What is before each batch; windows end where that exceeds another WINDOW_RECORDS.
+    records = np.cumsum(table[:, kernels.COUNT])
+    start = 0
+    room = np.empty(0, np.int64)
+    while start < len(table):
+        before = int(records[start] - table[start, kernels.COUNT])
+        end = int(np.searchsorted(records, before + WINDOW_RECORDS)) + 1
+        batches = table[start : min(end, start + _WINDOW_BATCHES)]
+        working, batches = _unfold(buffer, view, batches)
+        start += len(batches)
+        rows, room = _rows(int(batches[:, kernels.COUNT].sum()), room)
+        count = fields.read_records(working, batches, rows, int(split.topic == EVENTS))
+        if count < 0:
+            read_again = reference.read_lines(buffer, split, _lines(batches))
+            yield from (each.select(names) for each in read_again)
+            continue
+        rows = rows[:, :count]
+        if count and split.selection.columns:
+            asked = batch_of(working, batches, rows, split, split.selection.columns)
+            wanted = split.selection.mask(asked).to_numpy(zero_copy_only=False)
+            rows = np.ascontiguousarray(rows[:, wanted])
+        if rows.size:
+            yield batch_of(working, batches, rows, split, names)
+        told = (batches[:, kernels.PROBLEM] != 0) | (batches[:, kernels.LEADER_EPOCH] == NO_EPOCH)
+        problems = list(reference.lost(_lines(batches[told])))
+        if problems:
+            yield problem_rows(split, problems).select(names)
+
+
+def _rows(count: int, room: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """A record table in `room`, which is used again in every window, and the room."""
+    size = count * fields.RECORD_FIELDS
+    if size > len(room):
+        room = np.empty(size, np.int64)
+    return room[:size].reshape(fields.RECORD_FIELDS, count), room
+
+
+def _batches(view: ByteArray, split: Split) -> Int64Array:
+    """The batch table of the whole split."""
+    tables = []
+    state = np.zeros(2, np.int64)
+    while state[0] < len(view):
+        part = np.empty((_WINDOW_BATCHES, kernels.BATCH_FIELDS), np.int64)
+        used = kernels.walk(view, split.first, split.until, state, part)
+        tables.append(part[:used].copy())
+    table = np.concatenate(tables) if tables else np.empty((0, kernels.BATCH_FIELDS), np.int64)
+    spans = table[:, kernels.LAST_DELTA] + 1
+    problems, epochs = table[:, kernels.PROBLEM], table[:, kernels.LEADER_EPOCH]
+    settle(problems, table[:, kernels.BASE_OFFSET], spans, epochs, split)
+    table[table[:, kernels.PROBLEM] != 0, kernels.COUNT] = 0
+    return table
+
+
+def _lines(batches: Int64Array) -> list[reference.Line]:
+    names = (kernels.POSITION, kernels.PROBLEM, kernels.SIZE, kernels.LEADER_EPOCH)
+    return [reference.Line(*line) for line in batches[:, names].tolist()]
+
+
+def _unfold(buffer: bytes, view: ByteArray, batches: Int64Array) -> tuple[ByteArray, Int64Array]:
+    """A buffer with the records of all batches decompressed, and the batches: fewer than given if
+    DECOMPRESSED_LIMIT was reached.
+
+    RECORDS and RECORDS_END of compressed batches point to the decompressed records.
+    """
+    parts: list[bytes] = []
+    at = len(view)
+    for number in np.flatnonzero(batches[:, kernels.ATTRIBUTES] & _CODEC):
+        if at - len(view) > DECOMPRESSED_LIMIT:
+            batches = batches[:number]
+            break
+        line = batches[number]
+        packed = buffer[line[kernels.RECORDS] : line[kernels.RECORDS_END]]
+        try:
+            parts.append(
+                decompress(int(line[kernels.ATTRIBUTES]) & _CODEC, packed, DECOMPRESSED_LIMIT)
+            )
+        except DecompressionError:
+            line[kernels.PROBLEM] = Problem.BAD_RECORDS
+            line[kernels.COUNT] = 0
+            continue
+        line[kernels.RECORDS] = at
+        line[kernels.RECORDS_END] = at = at + len(parts[-1])
+        # The Python function: compiling it for one call would cost more.
+        kernels.check_count.py_func(line)  # type: ignore[attr-defined]  # numba adds it
+    if parts:
+        view = np.frombuffer(b"".join((buffer, *parts)), np.uint8)
+    return view, batches
+
+
+def batch_of(
+    working: ByteArray, batches: Int64Array, rows: Int64Array, split: Split, names: Sequence[str]
+) -> pa.RecordBatch:
+    """The columns `names` of a record table and its batch table, whose strings are in `working`."""
+    columns = [_column(name, working, batches, rows, split) for name in names]
+    schema = pa.schema([SCHEMA.field(name) for name in names])
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _column(
+    name: str, working: ByteArray, batches: Int64Array, rows: Int64Array, split: Split
+) -> pa.Array:
+    """One column of SCHEMA from the record table, or from the batch of each record."""
+    of_batch = rows[fields.BATCH]
+    valid: Mask | None = None
+    match name:
+        case "group" | "topic" | "metadata" | "key" | "value":
+            field = _STRINGS[name]
+            return _strings(name, working, rows[field], rows[field + 1])
+        case "partition":
+            values = np.full(len(of_batch), split.partition)
+        case "batch_position":
+            values = batches[of_batch, kernels.POSITION] + split.start
+        case "leader_epoch":
+            values = batches[of_batch, kernels.LEADER_EPOCH]
+            valid = values != NO_EPOCH
+        case "producer_id" | "attributes":
+            values = batches[of_batch, _OF_BATCH[name]]
+        case "tombstone":
+            return pa.array(rows[fields.TOMBSTONE] == 1)
+        case "problem":
+            return _problems(rows[fields.PROBLEM])
+        case "problem_bytes":
+            return pa.nulls(len(of_batch), pa.int64())
+        case _:
+            values = rows[_NUMBERS[name]]
+            valid = _valid(name, rows)
+    return _numbers(name, values, valid)
+
+
+def _valid(name: str, rows: Int64Array) -> Mask | None:
+    valid: Mask | None = None
+    if name == "key_type":
+        valid = rows[fields.KEY_TYPE] != fields.NO_TYPE
+    elif name == "topic_partition":
+        valid = rows[fields.TOPIC] >= 0
+    elif name.startswith("commit"):
+        valid = rows[fields.METADATA] >= 0
+    return valid
+
+
+def _problems(codes: Int64Array) -> pa.Array:
+    if not codes.any():
+        return pa.nulls(len(codes), pa.string())
+    texts = [PROBLEM_TEXTS[Problem(code)] if code else None for code in codes.tolist()]
+    return pa.array(texts, pa.string())
+
+
+def _numbers(name: str, values: Int64Array, valid: Mask | None = None) -> pa.Array:
+    kind = SCHEMA.field(name).type
+    data = np.ascontiguousarray(values.astype(kind.to_pandas_dtype()))
+    return pa.Array.from_buffers(kind, len(data), [_bitmap(valid), pa.py_buffer(data)])
+
+
+def _strings(name: str, working: ByteArray, starts: Int64Array, lengths: Int64Array) -> pa.Array:
+    """A string or binary column. The kernels have checked that strings are UTF-8."""
+    offsets = np.empty(len(starts) + 1, np.int32)
+    data = np.empty(kernels.string_offsets(starts, lengths, offsets), np.uint8)
+    kernels.gather(working, starts, lengths, data)
+    buffers = [_bitmap(starts >= 0), pa.py_buffer(offsets), pa.py_buffer(data)]
+    return pa.Array.from_buffers(SCHEMA.field(name).type, len(starts), buffers)
+
+
+def _bitmap(valid: Mask | None) -> pa.Buffer | None:
+    if valid is None or valid.all():
+        return None
+    return pa.py_buffer(np.packbits(valid, bitorder="little"))

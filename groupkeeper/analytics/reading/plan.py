@@ -1,0 +1,203 @@
+"""Plans which bytes of which segments to read, cut into splits and packed into chunks.
+
+A partition folder (`__consumer_offsets-<n>`) holds segments `<20 digits>.log` and sparse `.index`
+files, whose 8-byte entries (int32 offset minus the segment's base, int32 position) give positions
+where a batch starts. Segments larger than a chunk are cut at batches, found from such a position
+or, without an index, by a walk over batch headers; small ones are packed together. The folder may
+belong to a running broker: its newest index is padded with zeros, its last batch may be torn, and
+files may be replaced or deleted at any time.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby, pairwise
+from typing import Final, Protocol, TypeVar
+
+from groupkeeper.analytics.reading import times, walk
+from groupkeeper.analytics.reading.coverage import Coverage, Note, Range, cover
+from groupkeeper.analytics.reading.files import Place
+from groupkeeper.analytics.reading.segments import (
+    OFFSETS,
+    SegmentFile,
+    find_segments,
+    find_topics,
+)
+from groupkeeper.analytics.reading.select import EVERYTHING, Selection, partition_count
+
+SMALLEST_CHUNK: Final = 4 * 1024 * 1024
+LARGEST_CHUNK: Final = 64 * 1024 * 1024
+CHUNKS_PER_CORE: Final = 3
+NO_END: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Bytes [start, end) of one segment, with offsets in [first, until). `last`: the log ends here,
+    so a torn batch is still being written.
+
+    `identity` is that of `files.Status`; (0, 0) if it does not matter. Batches with offsets in
+    `elsewhere` are read from other segments, and those outside of `only` by other tasks. Records
+    that are not of the selection are left out.
+    """
+
+    path: str
+    partition: int
+    start: int
+    end: int
+    last: bool
+    first: int = 0
+    until: int = NO_END
+    identity: tuple[int, int] = (0, 0)
+    elsewhere: tuple[Range, ...] = ()
+    only: Range = (0, NO_END)
+    notes: tuple[Note, ...] = ()
+    topic: str = OFFSETS
+    selection: Selection = EVERYTHING
+
+    @property
+    def size(self) -> int:
+        return self.end - self.start
+
+
+Chunk = tuple[Split, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Chunks to read in parallel, in the order of the log; no chunk is empty. `size` is that of
+    what is read.
+    """
+
+    chunks: tuple[Chunk, ...]
+    partitions: int
+    segments: int
+    size: int
+
+
+def plan(
+    paths: Iterable[Place],
+    chunk_bytes: int | None = None,
+    partition: int | None = None,
+    topic: str = OFFSETS,
+    selection: Selection = EVERYTHING,
+) -> Plan:
+    """Plan the reading of one topic, of what is wanted of all that is under `paths`: data folders,
+    partition folders or single segments.
+
+    A split ends at the first batch boundary at or after `chunk_bytes` bytes. The plan is empty if
+    all segments are empty. `partition` is that of segments in no partition folder. Raises
+    AnalyticsError for a path that is missing or has no log of the topic, and for a partition found
+    in two folders.
+    """
+    return plan_segments(find_segments(paths, partition, topic), chunk_bytes, selection)
+
+
+def plan_topics(
+    paths: Iterable[Place], chunk_bytes: int | None = None, partition: int | None = None
+) -> dict[str, Plan]:
+    """As `plan`, of both topics: each path has to hold one of them. A lone segment in no partition
+    folder is of the offsets log.
+    """
+    found = find_topics(paths, partition)
+    return {topic: plan_segments(segments, chunk_bytes) for topic, segments in found.items()}
+
+
+def plan_segments(
+    segments: Sequence[SegmentFile],
+    chunk_bytes: int | None = None,
+    selection: Selection = EVERYTHING,
+) -> Plan:
+    """Plan the reading of what `find_segments` has found."""
+    folders = {each.data for each in segments} if selection.groups is not None else ()
+    counts = {folder: partition_count(folder) for folder in folders}
+    segments = [
+        each for each in segments if selection.may_have(each.partition, counts.get(each.data))
+    ]
+    size = sum(segment.size for segment in segments)
+    limit = chunk_bytes or chunk_bytes_for(size)
+    splits: list[Split] = []
+    partitions = 0
+    for _, of_one in groupby(segments, key=lambda segment: segment.partition):
+        partitions += 1
+        covered = list(cover(list(of_one)))
+        for each in covered:
+            parts = cut(each, limit, last=each is covered[-1], since=selection.since)
+            splits += (replace(part, selection=selection) for part in parts)
+    size = sum(split.size for split in splits)
+    return Plan(tuple(pack(splits, limit)), partitions, len(segments), size)
+
+
+def chunk_bytes_for(size: int) -> int:
+    """A few chunks per core, so that cores finish together, but none so small that starting its
+    task costs more than reading it.
+    """
+    wanted = size // (CHUNKS_PER_CORE * (os.cpu_count() or 1))
+    return min(max(wanted, SMALLEST_CHUNK), LARGEST_CHUNK)
+
+
+def cut(covered: Coverage, limit: int, *, last: bool, since: int | None = None) -> Iterator[Split]:
+    """Splits that cover the segment and start at batches, of at least `limit` bytes but for the
+    last. With `since`: they cover the records from that time on.
+    """
+    segment = covered.segment
+    begin = 0, segment.base
+    if since is not None:
+        begin = times.start_of(segment.path, segment.base, segment.size, since)
+    places = [begin, *_boundaries(segment, limit, begin[0]), (segment.size, covered.until)]
+    for (start, first), (end, until) in pairwise(places):
+        yield Split(
+            str(segment.path),
+            segment.partition,
+            start,
+            end,
+            last=last and end == segment.size,
+            first=first,
+            until=until,
+            identity=segment.identity,
+            elsewhere=covered.elsewhere,
+            notes=covered.notes if start == 0 else (),
+            topic=segment.topic,
+        )
+
+
+def _boundaries(segment: SegmentFile, limit: int, start: int) -> Iterator[tuple[int, int]]:
+    """Positions and base offsets of the batches where a segment is cut."""
+    # A remainder of less than half a chunk is not worth a split of its own.
+    if segment.size - start <= limit * 3 // 2:
+        return
+    places = walk.read_index(segment.path, segment.size)
+    try:
+        with segment.path.open("rb") as file:
+            while segment.size - start > limit * 3 // 2:
+                start, base = walk.boundary(file, segment.size, places, start, start + limit)
+                if start >= segment.size:
+                    return
+                yield start, base
+    except OSError:
+        # The task that reads it says why it cannot be read.
+        return
+
+
+class Sized(Protocol):
+    """Something of so many bytes."""
+
+    @property
+    def size(self) -> int: ...
+
+
+Part = TypeVar("Part", bound=Sized)
+
+
+def pack(splits: Iterable[Part], limit: int) -> Iterator[tuple[Part, ...]]:
+    """Pack consecutive splits into chunks of up to `limit` bytes; a larger split is one chunk."""
+    waiting: list[Part] = []
+    held = 0
+    for split in splits:
+        if waiting and held + split.size > limit:
+            yield tuple(waiting)
+            waiting, held = [], 0
+        waiting.append(split)
+        held += split.size
+    if waiting:
+        yield tuple(waiting)

@@ -1,0 +1,263 @@
+"""Finds the segments to read: the `*.log` files of the folders `__consumer_offsets-<n>` or
+`__group_events-<n>`, and of archives.
+
+Folders and files may be symbolic links: names count as they are given, never as they resolve.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from glob import glob, has_magic
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote
+
+from groupkeeper.analytics.errors import AnalyticsError
+from groupkeeper.analytics.reading import files, walk
+from groupkeeper.analytics.reading.files import Place, RemotePath
+from groupkeeper.protocol import group_events
+
+OFFSETS: Final = "__consumer_offsets"
+EVENTS: Final = group_events.TOPIC
+TOPICS: Final = (OFFSETS, EVENTS)
+ARCHIVE: Final = "archive"
+"""The folder in a data folder that keeps segments as they were before compaction."""
+NO_PARTITION: Final = -1
+
+_FOLDER: Final = re.compile(f"({'|'.join(TOPICS)})-([0-9]+)")
+_SEGMENT: Final = re.compile(r"\d{20}\.log")
+_SCHEME: Final = re.compile(r"([a-z][a-z0-9+.-]+):/")
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFile:
+    """A `.log` file with `size` in bytes to read, first offset `base`, and its device and inode.
+
+    The partition is NO_PARTITION if the folder does not name one. A file that cannot be looked at
+    has size 0.
+    """
+
+    path: Place
+    partition: int
+    base: int
+    size: int
+    identity: tuple[int, int] = field(default=(0, 0), compare=False)
+    topic: str = OFFSETS
+
+    @property
+    def is_archived(self) -> bool:
+        return self.path.parent.parent.name == ARCHIVE
+
+    @property
+    def data(self) -> Place:
+        """The data directory."""
+        above = self.path.parent.parent
+        return above.parent if self.is_archived else above
+
+
+def expand(paths: Iterable[str]) -> list[Place]:
+    """What is named by paths, URLs, and patterns with `*`, `?` or `[` of local paths. Raises
+    AnalyticsError.
+    """
+    return [path for each in paths for path in _expand(each)]
+
+
+def _expand(given: str) -> list[Place]:
+    scheme = _SCHEME.match(given)
+    if scheme and scheme[1] in files.SCHEMES:
+        return [files.place(given)]
+    if scheme and scheme[1] != "file":
+        known = ", ".join(sorted(files.SCHEMES))
+        raise AnalyticsError(f"{given}: no file system for {scheme[1]}: (there are file, {known})")
+    name = given
+    if scheme:
+        rest = given.removeprefix("file:")
+        name = unquote(f"/{rest.lstrip('/')}")
+    if has_magic(name) and not os.path.exists(name):
+        found = sorted(glob(name))
+        if not found:
+            raise AnalyticsError(f"no file or folder matches {given}")
+        return [Path(each) for each in found]
+    return [Path(name)]
+
+
+def find_segments(
+    paths: Iterable[Place], partition: int | None = None, topic: str = OFFSETS
+) -> list[SegmentFile]:
+    """Segments of one topic that are not empty, by partition and base offset. Raises
+    AnalyticsError.
+
+    Of a partition and its archive, the archive counts where it has the records: there they are as
+    they were before compaction. `partition` is that of segments whose folder does not name one.
+    """
+    return find_topics(paths, partition, (topic,))[topic]
+
+
+def find_topics(
+    paths: Iterable[Place], partition: int | None = None, topics: Sequence[str] = TOPICS
+) -> dict[str, list[SegmentFile]]:
+    """As `find_segments`, by topic: each path has to hold one of them. A segment in no partition
+    folder is of the first topic.
+    """
+    found: dict[str, list[Place]] = {topic: [] for topic in topics}
+    for path in paths:
+        there = [
+            (topic_of(file.parent) or topics[0], file) for file in _log_files(files.absolute(path))
+        ]
+        if not any(topic in found for topic, _ in there):
+            folders = " or ".join(f"{topic}-<n>" for topic in topics)
+            raise AnalyticsError(
+                f"nothing to read in {path}: no {folders} folder with segments (*.log)"
+            )
+        for topic, file in there:
+            if topic in found:
+                found[topic].append(file)
+    return {topic: _segments(those, partition, topic) for topic, those in found.items()}
+
+
+def _segments(log_files: Iterable[Place], partition: int | None, topic: str) -> list[SegmentFile]:
+    folders: dict[int, Place] = {}
+    archives: dict[int, Place] = {}
+    found: dict[Place, Place] = {}
+    for file in log_files:
+        known = archives if file.parent.parent.name == ARCHIVE else folders
+        number = partition_of(file.parent)
+        one = known.setdefault(number, file.parent)
+        if one.resolve() != file.parent.resolve():
+            raise _twice(number, one, file.parent)
+        found.setdefault(file.resolve(), file)
+    for number, archive in archives.items():
+        live = folders.get(number, archive)
+        if live not in (archive, archive.parent.parent / archive.name):
+            raise _twice(number, live, archive)
+    _check_lone(found.values(), partition)
+    segments = _without_archived(
+        [*filter(None, (_segment(file, partition, topic) for file in found.values()))]
+    )
+    return sorted(segments, key=lambda segment: (segment.partition, segment.base))
+
+
+def _twice(partition: int, one: Place, other: Place) -> AnalyticsError:
+    if partition == NO_PARTITION:
+        return AnalyticsError(f"segments in {one} and {other} name no partition: read them apart")
+    return AnalyticsError(f"partition {partition} is there twice, in {one} and {other}: name one")
+
+
+def _check_lone(log_files: Iterable[Place], partition: int | None) -> None:
+    """Several segments of which no folder says the partition may be of several partitions."""
+    lone = [file for file in log_files if partition_of(file.parent) == NO_PARTITION]
+    if len(lone) > 1 and partition is None:
+        raise AnalyticsError(
+            f"the partition of {lone[0]} and {len(lone) - 1} more is not known, as they are in no "
+            f"{OFFSETS}-<n> folder: say partition (--partition N) if they are of one"
+        )
+
+
+def _without_archived(segments: Iterable[SegmentFile]) -> Iterator[SegmentFile]:
+    """The segments, but of those that also have archived records only what is before these."""
+    archived: dict[int, list[int]] = {}
+    for each in segments:
+        if each.is_archived:
+            archived.setdefault(each.partition, []).append(each.base)
+    for each in segments:
+        bases = archived.get(each.partition, [])
+        if each.is_archived or not bases or each.base > max(bases):
+            yield each
+        elif size := walk.size_before(each.path, each.size, min(bases)):
+            yield replace(each, size=size)
+
+
+def newest_segments(
+    paths: Iterable[Place], partition: int | None = None
+) -> dict[str, dict[int, int]]:
+    """Topic -> partition -> base offset of its last segment, which may be empty. Arguments and
+    errors: see `find_topics`.
+    """
+    found: dict[str, dict[int, int]] = {topic: {} for topic in TOPICS}
+    for path in paths:
+        for file in _log_files(files.absolute(path)):
+            number = partition_of(file.parent)
+            if number == NO_PARTITION and partition is not None:
+                number = partition
+            known = found[topic_of(file.parent) or OFFSETS]
+            known[number] = max(known.get(number, 0), int(file.stem))
+    return found
+
+
+def partition_of(folder: Place) -> int:
+    """The partition in a folder's name, or NO_PARTITION."""
+    match = _FOLDER.fullmatch(folder.name)
+    return int(match[2]) if match else NO_PARTITION
+
+
+def topic_of(folder: Place) -> str | None:
+    """The topic in a folder's name; None if it is none of TOPICS."""
+    match = _FOLDER.fullmatch(folder.name)
+    return match[1] if match else None
+
+
+def _log_files(path: Place) -> Iterator[Place]:
+    """Segments of TOPICS at or under `path`, without `.log.deleted`, `.log.swap` and
+    `.log.cleaned`, and `path` itself if it is a segment.
+    """
+    if not _is_there(path):
+        raise AnalyticsError(f"no such file or folder: {path}")
+    if path.is_file():
+        if _SEGMENT.fullmatch(path.name):
+            yield path
+    elif topic_of(path):
+        yield from log_files_in(path)
+    elif isinstance(path, RemotePath):
+        yield from _remote_log_files(path)
+    else:
+        for parent, folders, _ in os.walk(path):
+            for name in filter(_FOLDER.fullmatch, folders):
+                yield from log_files_in(Path(parent, name))
+            # Partition folders have no subfolders: do not descend into those of other topics.
+            folders[:] = [name for name in folders if not re.search(r"-\d+$", name)]
+
+
+def _remote_log_files(path: RemotePath) -> list[RemotePath]:
+    try:
+        found = list(path.files())
+    except OSError as error:
+        raise AnalyticsError(f"cannot read {path}: {files.one_line(error)}") from error
+    return [file for file in found if topic_of(file.parent) and _SEGMENT.fullmatch(file.name)]
+
+
+def _is_there(path: Place) -> bool:
+    try:
+        return path.exists()
+    except OSError as error:
+        raise AnalyticsError(f"cannot read {path}: {files.one_line(error)}") from error
+
+
+def log_files_in(folder: Place) -> list[Place]:
+    """The segments of one partition folder, by base offset. Raises AnalyticsError."""
+    try:
+        found = [file for file in folder.iterdir() if _SEGMENT.fullmatch(file.name)]
+        return sorted(found, key=str)
+    except OSError as error:
+        raise AnalyticsError(f"cannot read {folder}: {files.one_line(error)}") from error
+
+
+def _segment(file: Place, partition: int | None, topic: str) -> SegmentFile | None:
+    """None for an empty file and for one that compaction has deleted."""
+    number = partition_of(file.parent)
+    if number == NO_PARTITION and partition is not None:
+        number = partition
+    return segment_file(file, number, topic)
+
+
+def segment_file(file: Place, partition: int, topic: str) -> SegmentFile | None:
+    """None for an empty file and for one that compaction has deleted."""
+    try:
+        status = files.status(file)
+    except OSError:
+        # A link that leads nowhere is there; a file that compaction has deleted is not.
+        lost = SegmentFile(file, partition, int(file.stem), 0, topic=topic)
+        return lost if files.is_listed(file) else None
+    if not status.size:
+        return None
+    return SegmentFile(file, partition, int(file.stem), status.size, status.identity, topic)

@@ -1,0 +1,199 @@
+"""Walks the batch headers of a segment file without reading the records, also past damage.
+
+It finds where a segment can be cut, where its offsets end, and whether it was compacted. Checksums
+are checked only where a decision depends on one batch.
+"""
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterator
+from itertools import pairwise
+from struct import Struct
+from typing import BinaryIO, Final, NamedTuple
+
+from groupkeeper.analytics.reading.files import Place
+from groupkeeper.analytics.reading.order import misplaced
+from groupkeeper.protocol.record_batch import (
+    HEADER_SIZE,
+    LENGTH_OVERHEAD,
+    MAGIC,
+    CorruptBatch,
+    check_crc,
+    read_header,
+)
+
+SMALLEST_OLD: Final = 26
+"""Bytes of the smallest message of magic 0, its offset and length included."""
+_FIELDS: Final = Struct(">qi4xb4xhi30xi")
+_ENTRY: Final = Struct(">ii")
+_WINDOW: Final = 1024 * 1024
+_SMALLEST_LENGTH: Final = HEADER_SIZE - LENGTH_OVERHEAD
+_MAGIC_AT: Final = 16
+_TAIL: Final = 64
+_AROUND: Final = 2
+_QUIET: Final = 64 * 1024
+"""How far before a boundary the batches begin that are compared with it."""
+
+
+class Header(NamedTuple):
+    """A batch at `position` with offsets [base, until) and that many records."""
+
+    position: int
+    base: int
+    until: int
+    records: int
+
+
+def headers(file: BinaryIO, start: int, size: int, quiet: int = 0) -> Iterator[Header]:
+    """Batches of magic 2 from `start` on, but for those before position `quiet`. After bytes that
+    are no header: from the next whole batch with a good checksum on.
+    """
+    position, window_start, window, last = start, start, b"", -1
+    unpack = _FIELDS.unpack_from
+    while position + HEADER_SIZE <= size:
+        at = position - window_start
+        if at > last:
+            file.seek(position)
+            window_start, window, at = position, file.read(_WINDOW), 0
+            last = len(window) - HEADER_SIZE
+            if last < 0:
+                return
+        base, length, magic, _, delta, count = unpack(window, at)
+        end = position + length + LENGTH_OVERHEAD
+        fits = end <= size and length >= _SMALLEST_LENGTH
+        if fits and magic == MAGIC and base >= 0 and delta >= 0 and count >= 0:
+            if position >= quiet:
+                yield Header(position, base, base + delta + 1, count)
+            position = end
+        elif end <= size and length + LENGTH_OVERHEAD >= SMALLEST_OLD and 0 <= magic < MAGIC:
+            position = end
+        else:
+            position = _next_sound(file, position + 1, size)
+
+
+def _next_sound(file: BinaryIO, position: int, size: int) -> int:
+    """Where the next whole batch with a good checksum starts, or `size`."""
+    while position + HEADER_SIZE <= size:
+        file.seek(position)
+        window = file.read(_WINDOW)
+        if len(window) < HEADER_SIZE:
+            break
+        at = window.find(MAGIC, _MAGIC_AT)
+        while 0 <= at <= len(window) - HEADER_SIZE + _MAGIC_AT:
+            length = _FIELDS.unpack_from(window, at - _MAGIC_AT)[1]
+            start = position + at - _MAGIC_AT
+            if start + length + LENGTH_OVERHEAD <= size and is_sound(file, start, size):
+                return start
+            at = window.find(MAGIC, at + 1)
+        position += len(window) - HEADER_SIZE + 1
+    return size
+
+
+def is_sound(file: BinaryIO, position: int, size: int) -> bool:
+    """Whether a whole batch with a good checksum is there: an index may be stale or damaged."""
+    file.seek(position)
+    head = file.read(HEADER_SIZE)
+    try:
+        header = read_header(head)
+        if position + header.size > size:
+            return False
+        return check_crc(head + file.read(header.size - HEADER_SIZE), header)
+    except CorruptBatch:
+        return False
+
+
+def read_index(path: Place, size: int) -> list[int]:
+    """Increasing positions from a segment's index; empty without an index.
+
+    Zero padding, or garbage, begins at the first entry that does not increase.
+    """
+    try:
+        data = path.with_suffix(".index").read_bytes()
+    except OSError:
+        return []
+    places: list[int] = []
+    before = 0
+    for _, position in _ENTRY.iter_unpack(data[: len(data) // _ENTRY.size * _ENTRY.size]):
+        if not before < position < size:
+            break
+        places.append(position)
+        before = position
+    return places
+
+
+def boundary(
+    file: BinaryIO, size: int, places: list[int], start: int, wanted: int
+) -> tuple[int, int]:
+    """Position and base offset of the first batch at or after `wanted` that is sound and in order
+    of offsets with those around it; (size, 0) if there is none.
+
+    The walk begins at the last of `places` before it, or at `start`.
+    """
+    number = bisect_left(places, wanted) - 1
+    near = places[number] if number >= 0 else start
+    if near < start or not is_sound(file, near, size):
+        near = start
+    around: deque[Header] = deque(maxlen=2 * _AROUND + 1)
+
+    def fits(found: Header) -> bool:
+        wide = found.position >= wanted and _rises(around)
+        return wide and is_sound(file, found.position, size)
+
+    for header in headers(file, near, size, wanted - _QUIET):
+        around.append(header)
+        if len(around) > _AROUND and fits(found := around[-1 - _AROUND]):
+            return found.position, found.base
+    last = next(filter(fits, [*around][-_AROUND:]), None)
+    return (last.position, last.base) if last else (size, 0)
+
+
+def _rises(around: deque[Header]) -> bool:
+    return all(one.until <= other.base for one, other in pairwise([*around]))
+
+
+def end_offset(path: Place, base: int, size: int) -> int:
+    """The offset after a segment's last batch; `base` if it has none. Raises OSError."""
+    places = read_index(path, size)
+    tail: deque[Header] = deque(maxlen=_TAIL)
+    with path.open("rb") as file:
+        near = next((place for place in reversed(places) if is_sound(file, place, size)), 0)
+        tail.extend(headers(file, near, size))
+    # A damaged base offset may be any number: it must not pass for the end.
+    spans = [each.until - each.base for each in tail]
+    wrong = set(misplaced([each.base for each in tail], spans, base, base + 2**31))
+    return max(
+        (each.until for number, each in enumerate(tail) if number not in wrong), default=base
+    )
+
+
+def is_compacted(path: Place, base: int, size: int) -> bool:
+    """Whether records are missing between those of a segment. Raises OSError."""
+    expected = base
+    with path.open("rb") as file:
+        for header in headers(file, 0, size):
+            if header.base > expected or header.records < header.until - header.base:
+                return True
+            expected = header.until
+    return False
+
+
+def size_before(path: Place, size: int, offset: int) -> int:
+    """How many bytes of a segment are before the first batch from an offset on: all, if they cannot
+    be read.
+    """
+    if int(path.stem) >= offset:
+        return 0
+    try:
+        with path.open("rb") as file:
+            found = None
+            for header in headers(file, 0, size):
+                if header.base < offset:
+                    found = None
+                elif found is not None:
+                    # Two in order: one alone may have a damaged base offset.
+                    return found
+                else:
+                    found = header.position
+            return size if found is None else found
+    except OSError:
+        return size
