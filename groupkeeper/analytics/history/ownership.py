@@ -1,0 +1,278 @@
+"""Who owned the partitions of one group: the table `ownership`.
+
+A partition has an owner, has none, or that is unknown: then it has no row. What a rebalance does
+depends on its protocol:
+
+- eager: all partitions are without an owner from its start until the assignments are stored; of
+  rebalances that were superseded, from the start of the first one;
+- cooperative: only those are that move. A partition that is taken from a member is without an owner
+  from the plan that takes it until the one that gives it to another;
+- neither is known: a partition that moves is without an owner from the start, others are owned on.
+
+Partitions of an emptied group have no owner until the next assignments. After a failure of the
+coordinator members own what they owned. A plan that nobody stored whole ends what was known.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from groupkeeper.analytics.history.event_rows import member_columns
+from groupkeeper.analytics.history.round_rows import is_cooperative
+from groupkeeper.analytics.history.rows import Row
+from groupkeeper.analytics.history.schemas import EVENTS
+from groupkeeper.protocol.group_events import Event
+from groupkeeper.why.fields import Part
+from groupkeeper.why.rounds import Round
+
+Place = tuple[str, int]
+"""Topic and partition."""
+
+
+@dataclass(slots=True)
+class Held:
+    """Since when a partition has its owner, or none."""
+
+    since_ms: int
+    offset: int
+    """Of the event that says so."""
+    generation: int
+    who: Part | None
+    """None: nobody owns it."""
+    is_taken: bool = False
+    """A cooperative plan took it from its owner, for another member."""
+
+
+GONE_MOST: Final = 20_000
+"""Members of which it is remembered that they were removed since the last plan."""
+
+_STEPS: Final = {"rebalance_started": 0, "rebalance_joined": 1, "rebalance_completed": 0}
+"""Type of event -> by how much it raises the generation."""
+
+
+class Ownership:
+    """The owners of one group's partitions. `rows` gets what is over."""
+
+    def __init__(self, group: str, partition: int, rows: list[Row]) -> None:
+        """`partition`: of the log."""
+        self._rows = rows
+        self._about = {"group": group, "partition": partition, "source": EVENTS, "confidence": 1.0}
+        self._held: dict[Place, Held] = {}
+        self._is_cooperative: bool | None = None
+        """As of the last plan."""
+        self._generation: int | None = None
+        """Of the last plan, or of the Empty group; None if the owners are not known."""
+        self._last = 0
+        """Of the last step of a rebalance."""
+        self._known_ms = 0
+        """The last time at which the group had that generation."""
+        self._began_ms: int | None = None
+        """When the rebalance under way began, or the first of those that were superseded."""
+        self._gone: dict[str, int] = {}
+        """When members were removed since then."""
+
+    # -- what happened ---------------------------------------------------------------------------
+
+    def seen(self, event: Event, offset: int) -> None:
+        """An event of the group came, before what it changes: was a whole rebalance left out?"""
+        step = _STEPS.get(event.type)
+        if self._generation is not None:
+            if event.generation == self._generation:
+                self._known_ms = max(self._known_ms, event.at_ms)
+            if step is not None and event.generation != self._last + step:
+                self.forget(offset)
+        if step is not None:
+            self._last = event.generation
+
+    def started(self, at_ms: int) -> None:
+        """A join phase began."""
+        if self._began_ms is None:
+            self._began_ms = at_ms
+
+    def removed(self, member: str, at_ms: int) -> None:
+        """A member is gone."""
+        if len(self._gone) < GONE_MOST:
+            self._gone[member] = at_ms
+
+    def replaced(self, old: str, who: Part, at_ms: int, generation: int, offset: int) -> None:
+        """A static member has another id, and owns what it owned."""
+        if self._began_ms is not None and self._is_cooperative is False:
+            return  # nobody owns anything
+        for place, held in self._held.items():
+            if held.who is not None and held.who.get("member") == old:
+                self._end(place, held, at_ms, offset)
+                self._held[place] = Held(max(at_ms, held.since_ms), offset, generation, who)
+
+    def completed(self, current: Round, people: Mapping[str, Part], offset: int) -> int | None:
+        """A plan was stored. `people`: the members. Returns for how long its partitions had no
+        owner, summed up, in ms; None if that is not known.
+        """
+        plan = _plan(current, people)
+        end = current.ended_at_ms or 0
+        began = self._began(current, end)
+        self._is_cooperative = is_cooperative(current)
+        is_known = current.partitions is not None and self._is_cooperative is not None
+        is_known = is_known and bool(self._held)
+        total = 0
+        for place, held in [*self._held.items()]:
+            new = plan.pop(place, None)
+            if held.who is None:
+                total += end - max(held.since_ms, 0 if held.is_taken else began)
+                self._end(place, held, end, offset)
+            elif self._stays(held.who, new):
+                continue
+            else:
+                freed = self._freed(held, new, began, end)
+                self._end(place, held, freed, offset)
+                nobody = Held(freed, offset, current.generation, None)
+                if new is None and self._is_cooperative is not False:
+                    if current.partitions is not None:
+                        nobody.is_taken = True
+                        self._held[place] = nobody
+                        continue
+                else:
+                    total += max(0, end - freed)
+                    self._end(place, nobody, end, offset)
+            del self._held[place]
+            if new is not None:
+                self._held[place] = Held(end, offset, current.generation, new)
+        for place, who in plan.items():
+            self._held[place] = Held(end, offset, current.generation, who)
+        self._settled(current.generation, end)
+        return max(total, 0) if is_known else None
+
+    def emptied(self, at_ms: int, generation: int, offset: int) -> None:
+        """The last member is gone."""
+        began = self._began_ms
+        for place, held in self._held.items():
+            if held.who is None:
+                continue
+            freed = self._gone.get(held.who.get("member", ""), at_ms)
+            if self._is_cooperative is False and began is not None:
+                freed = min(began, freed)
+            freed = max(freed, held.since_ms)
+            self._end(place, held, freed, offset)
+            self._held[place] = Held(freed, offset, generation, None)
+        self._settled(generation, at_ms)
+
+    def lost(self) -> None:
+        """The coordinator failed during a rebalance: the last plan counts."""
+        self._last = self._generation or 0
+        self._began_ms = None
+        self._gone = {}
+
+    def forget(self, offset: int, at_ms: int | None = None) -> None:
+        """The group is gone at that time; or, without it, something was left out, and what was
+        known is true until it was last confirmed.
+        """
+        until = self._known_ms if at_ms is None else at_ms
+        for place, held in self._held.items():
+            self._end(place, held, until, offset)
+        self._held.clear()
+        self._generation = None
+        self.lost()
+
+    # -- rows ------------------------------------------------------------------------------------
+
+    def open(self) -> Iterable[Row]:
+        """What is not over. During an eager rebalance nobody owns anything."""
+        began = self._began_ms if self._is_cooperative is False else None
+        for place, held in self._held.items():
+            if held.who is None or began is None or began <= held.since_ms:
+                yield self._row(place, held, None, held.offset)
+            else:
+                yield self._row(place, held, began, held.offset)
+                nobody = Held(began, held.offset, held.generation, None)
+                yield self._row(place, nobody, None, held.offset)
+
+    def _end(self, place: Place, held: Held, at_ms: int, offset: int) -> None:
+        if at_ms > held.since_ms:
+            self._rows.append(self._row(place, held, at_ms, offset))
+
+    def _row(self, place: Place, held: Held, until: int | None, offset: int) -> Row:
+        return {
+            **self._about,
+            "topic": place[0],
+            "topic_partition": place[1],
+            "from": held.since_ms,
+            "until": until,
+            "duration_ms": None if until is None else until - held.since_ms,
+            **member_columns(held.who),
+            "is_owned": held.who is not None,
+            "generation": held.generation,
+            "offset": offset,
+        }
+
+    # -- parts -----------------------------------------------------------------------------------
+
+    def _began(self, current: Round, end: int) -> int:
+        began = self._began_ms
+        if began is None:  # that was not read
+            began = end - max(current.duration_ms or 0, 0)
+        return min(began, end)
+
+    def _stays(self, old: Part, new: Part | None) -> bool:
+        same = new is not None and new.get("member") == old.get("member")
+        return same and self._is_cooperative is not False
+
+    def _freed(self, held: Held, new: Part | None, began: int, end: int) -> int:
+        """When a partition lost its owner, which changes with this plan."""
+        assert held.who is not None
+        if self._is_cooperative is False:
+            freed = began
+        else:  # until it was taken, or its owner was removed
+            freed = self._gone.get(held.who.get("member", ""), end if new is None else began)
+        return min(max(freed, held.since_ms), end)
+
+    def _settled(self, generation: int, at_ms: int) -> None:
+        self._generation, self._known_ms = generation, at_ms
+        self.lost()
+
+    # -- to go on later --------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """All that is remembered, for `restore`: a JSON object."""
+        people: dict[int, tuple[int, Part]] = {}
+        held = []
+        for (topic, index), each in self._held.items():
+            who = None
+            if each.who is not None:
+                who = people.setdefault(id(each.who), (len(people), each.who))[0]
+            held.append(
+                [topic, index, each.since_ms, each.offset, each.generation, who, each.is_taken]
+            )
+        return {
+            "people": [who for _, who in people.values()],
+            "held": held,
+            "is_cooperative": self._is_cooperative,
+            "generation": self._generation,
+            "last": self._last,
+            "known_ms": self._known_ms,
+            "began_ms": self._began_ms,
+            "gone": self._gone,
+        }
+
+    @classmethod
+    def restore(cls, group: str, partition: int, rows: list[Row], state: Mapping[str, Any]) -> Self:
+        """One that goes on where another one was when it returned this `state`."""
+        found, people = cls(group, partition, rows), state["people"]
+        for topic, index, since_ms, offset, generation, who, is_taken in state["held"]:
+            whose = None if who is None else people[who]
+            found._held[topic, index] = Held(since_ms, offset, generation, whose, is_taken)
+        found._is_cooperative, found._generation = state["is_cooperative"], state["generation"]
+        found._last, found._known_ms = state["last"], state["known_ms"]
+        found._began_ms, found._gone = state["began_ms"], dict(state["gone"])
+        return found
+
+
+def _plan(current: Round, people: Mapping[str, Part]) -> dict[Place, Part]:
+    """The owner of each partition of a plan, as far as it was stored."""
+    plan: dict[Place, Part] = {}
+    for each in current.assignment or ():
+        member = each["member"]
+        who = people.get(member) or {"member": member, "instance": each.get("instance")}
+        for topic, indexes in (each.get("partitions") or {}).items():
+            for index in indexes:
+                if isinstance(index, int):
+                    plan[topic, index] = who
+    return plan

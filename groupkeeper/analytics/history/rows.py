@@ -1,0 +1,64 @@
+"""Rows of tables as folds return them, and how they become Arrow tables.
+
+Times are integers in a row: Unix milliseconds.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from groupkeeper.analytics.history.schemas import TABLES
+
+# Any: each column has its own type.
+Row = dict[str, Any]
+Rows = dict[str, list[Row]]
+"""Name of a table -> its rows, with all columns of its schema."""
+
+LAST_MS: Final = 253_402_300_799_999
+"""The last millisecond of the year 9999: later times do not fit into what reads the tables."""
+
+
+def table_of(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """An Arrow table with the schema of the table of that name.
+
+    Texts and numbers come from logs that anybody may have written: half a surrogate pair is
+    escaped, and a number that does not fit is null. Raises ValueError with one line if a row lacks
+    a column, has one that the table has not, or a value of another kind.
+    """
+    schema = TABLES[name].schema
+    columns = set(schema.names)
+    for row in rows:
+        if row.keys() != columns:
+            missing = ", ".join(sorted(columns - row.keys())) or "none"
+            strange = ", ".join(sorted(row.keys() - columns)) or "none"
+            raise ValueError(f"a row of {name}: missing columns {missing}, unknown {strange}")
+    return pa.table([_column(name, field, rows) for field in schema], schema=schema)
+
+
+def _column(name: str, field: pa.Field, rows: Sequence[Mapping[str, Any]]) -> pa.Array:
+    values = [row[field.name] for row in rows]
+    try:
+        return pa.array(values, field.type)
+    except (pa.ArrowInvalid, OverflowError, UnicodeEncodeError):
+        values = [fitting(value, field.type) for value in values]
+    except (pa.ArrowTypeError, TypeError) as error:
+        raise ValueError(f"column {field.name} of {name}: {error}") from None
+    try:
+        return pa.array(values, field.type)
+    except (pa.ArrowException, TypeError) as error:
+        raise ValueError(f"column {field.name} of {name}: {error}") from None
+
+
+def fitting(value: Any, kind: pa.DataType) -> Any:
+    """The value as it can be stored, if it is of that kind."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, list):
+        return [fitting(each, kind.value_type) for each in value]
+    if isinstance(value, int) and not isinstance(value, bool):
+        if pa.types.is_timestamp(kind):
+            return value if 0 <= value <= LAST_MS else None
+        limit = 1 << (kind.bit_width - 1)
+        return value if -limit <= value < limit else None
+    return value

@@ -1,0 +1,365 @@
+"""The members of one group from their join to their end: the table `sessions`.
+
+What is not read is unknown: a member that is named without its join has no beginning, and one that
+the next rebalance does not name has ended in an unknown way. Who commits is a member, too, until
+the members are known from a rebalance.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final, Self
+
+from groupkeeper.analytics.history.event_rows import member_columns, text
+from groupkeeper.analytics.history.rows import Row
+from groupkeeper.analytics.history.schemas import EVENTS
+from groupkeeper.protocol.group_events import SHORTENED, Event
+from groupkeeper.why.fields import Part, number
+from groupkeeper.why.returns import Lost, Returns
+
+UNKNOWN: Final = "unknown"
+LOST: Final = "lost"
+LOADED: Final = "loaded"
+REPLACED: Final = "replaced"
+PENDING: Final = "pending_member_expired"
+"""Cause of the end of an id that was never a member's."""
+ENDED_MS: Final = 600_000
+"""Commits are told a minute later: for so long it is remembered that their member has ended."""
+ENDED_MOST: Final = 10_000
+"""So many members are remembered that have ended."""
+OPEN_MOST: Final = 20_000
+"""So many members of a group are followed; more than that no coordinator takes."""
+
+
+@dataclass(slots=True)
+class Session:
+    """One that has not ended."""
+
+    who: Part
+    since_ms: int | None
+    offset: int
+    began_as: str
+    old_member: str | None = None
+    away_ms: int | None = None
+    session_timeout_ms: int | None = None
+    rebalance_timeout_ms: int | None = None
+    is_stored: bool = False
+    """The member is in the group's record: it survives the coordinator."""
+    beats: int | None = None
+    """Heartbeats as they were told last; they are counted from the join or the load."""
+    beats_before: int = 0
+    """Those before the last load."""
+    longest_gap_ms: int | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class End:
+    """How a session ended."""
+
+    by: str
+    at_ms: int
+    offset: int
+    likely: str | None = None
+    reason: str | None = None
+    silent_ms: int | None = None
+    connection: str | None = None
+
+
+class Sessions:
+    """The sessions of one group. `rows` gets those that are over."""
+
+    def __init__(self, group: str, partition: int, rows: list[Row]) -> None:
+        """`partition`: of the log."""
+        self._rows = rows
+        self._about = {"group": group, "partition": partition, "source": EVENTS, "confidence": 1.0}
+        self._open: dict[str, Session] = {}
+        self._returns = Returns(keeps_rounds=False)
+        self._ended: dict[str, int] = {}
+        self._recorded: dict[str, Session] = {}
+        """Those that have ended since the group's record was stored: a load finds them in it."""
+        self._is_whole = False
+        """All members are known: the log has the group's beginning, or a list of them."""
+
+    @property
+    def people(self) -> dict[str, Part]:
+        """The clients of all members that are known."""
+        return {member: each.who for member, each in self._open.items()}
+
+    # -- what happened ---------------------------------------------------------------------------
+
+    def add(self, event: Event, offset: int) -> None:
+        """An event of the group, with checked fields."""
+        take = _TAKES.get(event.type)
+        if take is not None:
+            take(self, event, offset)
+
+    def _created(self, event: Event, offset: int) -> None:
+        self.all_ended(UNKNOWN, event.at_ms, offset)
+        self._is_whole = True
+
+    def _joined(self, event: Event, offset: int) -> None:
+        fields = event.fields
+        who, kind = fields.get("who") or {}, fields.get("kind")
+        if not who.get("member"):
+            return
+        if kind not in ("dynamic", "static"):
+            kind = "static" if who.get("instance") else "dynamic"
+        self._begin(Session(who, event.at_ms, offset, kind), fields)
+
+    def _replaced(self, event: Event, offset: int) -> None:
+        fields = event.fields
+        who, old, away_ms = (
+            fields.get("who") or {},
+            fields.get("old_member"),
+            number(fields, "away_ms"),
+        )
+        if not who.get("member") or not old:
+            return
+        known = self._open.get(old)
+        if known is None:
+            known = Session({**who, "member": old}, None, offset, UNKNOWN)
+        self._tell(known, fields)
+        end = End(REPLACED, event.at_ms, offset, fields.get("likely"))
+        connection = text((fields.get("evidence") or {}).get("old_connection"))
+        self._end(old, known, replace(end, silent_ms=away_ms, connection=connection))
+        new = Session(who, event.at_ms, offset, REPLACED, old, away_ms)
+        new.session_timeout_ms = known.session_timeout_ms
+        new.rebalance_timeout_ms = known.rebalance_timeout_ms
+        self._begin(new, {})
+        if fields.get("quick"):
+            self._stored()
+
+    def _rejoined(self, event: Event, offset: int) -> None:
+        known = self._heard(event.fields.get("who") or {}, event.at_ms, offset)
+        if known is not None:
+            _set_timeouts(known, event.fields)
+
+    def _committed(self, event: Event, offset: int) -> None:
+        known = self._heard(event.fields.get("who") or {}, event.at_ms, offset)
+        if known is not None:
+            self._tell(known, event.fields)
+
+    def _removed(self, event: Event, offset: int) -> None:
+        fields = event.fields
+        who, cause = fields.get("who") or {}, fields.get("cause") or {}
+        member, code = who.get("member"), cause.get("code") or UNKNOWN
+        if not member or (code == PENDING and member not in self._open):
+            return
+        known = self._open.get(member) or Session(who, None, offset, UNKNOWN)
+        known.who = who
+        evidence = cause.get("evidence") or {}
+        _set_timeouts(known, evidence)
+        self._tell(known, fields)
+        silent_ms = number(evidence, "silent_ms")
+        connection = text(evidence.get("connection"))
+        end = End(code, event.at_ms, offset, cause.get("likely"), cause.get("reason"))
+        self._end(member, known, replace(end, silent_ms=silent_ms, connection=connection))
+        lost = Lost(event.at_ms - (silent_ms or 0), connection, known.session_timeout_ms)
+        self._returns.lose(who, lost)
+
+    def _listed(self, event: Event, offset: int) -> None:
+        """The join phase ended: these are the members."""
+        fields = event.fields
+        joined, missing = fields.get("joined"), fields.get("missing")
+        if joined is None or missing is None:
+            return
+        began = event.at_ms - (number(fields, "duration_ms") or 0)
+        instances = {each.who.get("instance"): name for name, each in self._open.items()}
+        for each in joined:
+            if each["member"] not in self._open:
+                since = began + max(0, number(each, "after_ms") or 0)
+                self._untold(each, since if self._is_whole else None, instances, offset)
+        stay = [each for each in missing if each.get("removed") is False]
+        for each in stay:
+            if each["member"] not in self._open:
+                self._untold(each, None, instances, offset)
+        cut = fields.get(SHORTENED) or {}
+        if "joined" not in cut and "missing" not in cut:
+            names = {each["member"] for each in (*joined, *stay)}
+            gone = [(name, each) for name, each in self._open.items() if name not in names]
+            for name, session in gone:
+                self._end(name, session, End(UNKNOWN, event.at_ms, offset))
+            self._is_whole = True
+
+    def _untold(
+        self, item: Part, since: int | None, instances: Mapping[str | None, str], offset: int
+    ) -> None:
+        """A member whose join was not stored, or not read."""
+        who = {"member": item["member"], "instance": item.get("instance")}
+        kind = UNKNOWN
+        old = instances.get(who["instance"]) if who["instance"] else None
+        if old in self._open and since is not None:
+            self._end(old, self._open[old], End(REPLACED, since, offset))
+            kind = REPLACED
+        elif self._is_whole:
+            old, kind = None, "static" if who["instance"] else "dynamic"
+        self._open_one(Session(who, since, offset, kind, old if kind == REPLACED else None))
+
+    def _completed(self, event: Event, offset: int) -> None:
+        self._stored()
+
+    def _stored(self) -> None:
+        """The group's record was stored, with all members."""
+        self._recorded.clear()
+        for each in self._open.values():
+            each.is_stored = True
+
+    def _emptied(self, event: Event, offset: int) -> None:
+        self.all_ended(UNKNOWN, event.at_ms, offset)
+        self._stored()
+        self._is_whole = True
+
+    def loaded(self, at_ms: int, offset: int) -> None:
+        """Another coordinator took over: it knows the members that were stored."""
+        for name, each in [*self._open.items()]:
+            if not each.is_stored:
+                self._end(name, each, End(LOST, at_ms, offset))
+            elif each.beats is not None:
+                each.beats_before, each.beats = each.beats_before + each.beats, 0
+        for each in self._recorded.values():
+            again = Session(each.who, at_ms, offset, LOADED, is_stored=True)
+            again.session_timeout_ms = each.session_timeout_ms
+            again.rebalance_timeout_ms = each.rebalance_timeout_ms
+            self._open_one(again)
+        self._recorded.clear()
+
+    def all_ended(self, by: str, at_ms: int, offset: int) -> None:
+        """No member is left, and how those went that are known was not stored."""
+        for name, each in [*self._open.items()]:
+            self._end(name, each, End(by, at_ms, offset))
+
+    # -- parts -----------------------------------------------------------------------------------
+
+    def _heard(self, who: Part, at_ms: int, offset: int) -> Session | None:
+        member = who.get("member")
+        if not member or at_ms <= self._ended.get(member, -1):
+            return None
+        known = self._open.get(member)
+        if known is None:
+            if self._is_whole:
+                return None
+            known = self._open_one(Session(who, None, offset, UNKNOWN))
+        known.who = who
+        return known
+
+    def _begin(self, session: Session, fields: Part) -> None:
+        """A member is new."""
+        _set_timeouts(session, fields)
+        member, at_ms = session.who["member"], session.since_ms or 0
+        if member in self._open:
+            self._end(member, self._open[member], End(UNKNOWN, at_ms, session.offset))
+        if session.away_ms is None:
+            lost = self._returns.take_back(session.who, at_ms)
+            session.away_ms = None if lost is None else max(0, at_ms - lost.heard_ms)
+        self._open_one(session)
+
+    def _open_one(self, session: Session) -> Session:
+        if len(self._open) >= OPEN_MOST:
+            name, oldest = next(iter(self._open.items()))
+            self._end(
+                name, oldest, End(UNKNOWN, session.since_ms or oldest.since_ms or 0, session.offset)
+            )
+        self._open[session.who["member"]] = session
+        return session
+
+    def _tell(self, session: Session, fields: Part) -> None:
+        """What an event says of heartbeats."""
+        beats, gap_ms = number(fields, "heartbeats"), number(fields, "longest_gap_ms")
+        if beats is not None:
+            session.beats = max(session.beats or 0, beats)
+        if gap_ms is not None:
+            session.longest_gap_ms = max(session.longest_gap_ms or 0, gap_ms)
+
+    def _end(self, member: str, session: Session, end: End) -> None:
+        self._rows.append(self._row(session, end))
+        if session.is_stored:
+            self._recorded[member] = session
+        self._open.pop(member, None)
+        self._ended.pop(member, None)
+        self._ended[member] = end.at_ms
+        first = next(iter(self._ended))
+        while end.at_ms - self._ended[first] > ENDED_MS or len(self._ended) > ENDED_MOST:
+            del self._ended[first]
+            first = next(iter(self._ended))
+
+    # -- rows ------------------------------------------------------------------------------------
+
+    def open(self) -> Iterable[Row]:
+        """Sessions that have not ended."""
+        return (self._row(each, None) for each in self._open.values())
+
+    def _row(self, session: Session, end: End | None) -> Row:
+        since, until = session.since_ms, None
+        if end is not None:
+            until = end.at_ms if since is None else max(since, end.at_ms)
+        told = since is not None and session.beats is not None
+        return {
+            **self._about,
+            **member_columns(session.who),
+            "from": since,
+            "until": until,
+            "began_as": session.began_as,
+            "ended_by": end and end.by,
+            "likely": end and end.likely,
+            "reason": end and end.reason,
+            "old_member": session.old_member,
+            "away_ms": session.away_ms,
+            "silent_ms": end and end.silent_ms,
+            "connection": end and end.connection,
+            "session_timeout_ms": session.session_timeout_ms,
+            "rebalance_timeout_ms": session.rebalance_timeout_ms,
+            "heartbeats": session.beats_before + (session.beats or 0) if told else None,
+            "longest_gap_ms": session.longest_gap_ms if told else None,
+            "offset": session.offset if end is None else end.offset,
+        }
+
+    # -- to go on later --------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """All that is remembered, for `restore`: a JSON object."""
+        return {
+            "open": [_values(each) for each in self._open.values()],
+            "recorded": [_values(each) for each in self._recorded.values()],
+            "returns": self._returns.state(),
+            "ended": list(self._ended.items()),
+            "is_whole": self._is_whole,
+        }
+
+    @classmethod
+    def restore(cls, group: str, partition: int, rows: list[Row], state: Mapping[str, Any]) -> Self:
+        """One that goes on where another one was when it returned this `state`."""
+        found = cls(group, partition, rows)
+        found._open, found._recorded = (
+            {each.who["member"]: each for each in (Session(*values) for values in state[name])}
+            for name in ("open", "recorded")
+        )
+        found._returns = Returns.restore(state["returns"])
+        found._ended, found._is_whole = dict(state["ended"]), state["is_whole"]
+        return found
+
+
+_NAMES: Final = tuple(each.name for each in fields(Session))
+
+
+def _values(session: Session) -> list[Any]:
+    return [getattr(session, name) for name in _NAMES]
+
+
+def _set_timeouts(session: Session, part: Part) -> None:
+    for name in ("session_timeout_ms", "rebalance_timeout_ms"):
+        value = number(part, name)
+        if value is not None:
+            setattr(session, name, value)
+
+
+_TAKES: Final = {
+    "group_created": Sessions._created,
+    "member_joined": Sessions._joined,
+    "member_replaced": Sessions._replaced,
+    "member_rejoined": Sessions._rejoined,
+    "commits": Sessions._committed,
+    "member_removed": Sessions._removed,
+    "rebalance_joined": Sessions._listed,
+    "rebalance_completed": Sessions._completed,
+    "group_emptied": Sessions._emptied,
+}
+"""Type of event -> what it changes."""
