@@ -1,0 +1,248 @@
+"""Commits in bulk: the newest of each group, topic and partition, and what a minute had of them.
+
+Rows are those of `groupkeeper.analytics.reading.columns` without problems, and of transactions only
+those that were committed.
+"""
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from groupkeeper.analytics.history.schemas import TABLES
+from groupkeeper.analytics.reading.columns import SCHEMA
+
+MINUTES: Final = TABLES["commit_minutes"].schema
+MOST_KEYS: Final = 200_000
+"""So many commits are held back at most, until they are passed on with fewer of them dropped."""
+MOST_MINUTES: Final = 500_000
+"""So many rows of `commit_minutes` are held back at most."""
+LAST_MS: Final = 253_402_300_799_999
+"""The end of the year 9999: no time behind it is shown."""
+
+_KEY: Final = ("group", "topic", "topic_partition")
+_MINUTE_MS: Final = 60_000
+_COMMITTED: Final = pa.schema(
+    [
+        *(SCHEMA.field(name) for name in _KEY),
+        ("time", pa.int64()),
+        ("partition", pa.int32()),
+        ("committed_offset", pa.int64()),
+    ]
+)
+
+Numbers = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+def key_codes(table: pa.Table) -> Numbers:
+    """A number for each row, the same for the same group, topic and partition."""
+    codes = np.zeros(len(table), np.int64)
+    for name in _KEY:
+        column = table.column(name).combine_chunks().dictionary_encode()
+        # Up to 2**20 rows: the product of three such numbers is an int64.
+        codes = codes * (len(column.dictionary) + 1) + _numbers(column.indices, -1) + 1
+    return codes
+
+
+def _numbers(column: pa.Array | pa.ChunkedArray, missing: int) -> Numbers:
+    values = column.fill_null(missing).to_numpy()
+    return np.asarray(values, np.int64)
+
+
+def _by_key(codes: Numbers, numbers: Numbers) -> Numbers:
+    """The order of keys, and of these numbers within each: they hardly need sorting."""
+    order = np.argsort(numbers, kind="stable")
+    codes = codes[order]
+    # numpy sorts two bytes ten times as fast as eight.
+    narrow = codes.astype(np.uint16) if codes.max(initial=0) < 2**16 else codes
+    return order[np.argsort(narrow, kind="stable")]
+
+
+def _starts(changes: Mask) -> Numbers:
+    """Where runs begin: at the first row, and after each change."""
+    return np.concatenate(([0], np.flatnonzero(changes) + 1)).astype(np.int64)
+
+
+def newest(commits: pa.Table) -> pa.Table:
+    """The commit with the highest log offset of each key, tombstones included."""
+    if not len(commits):
+        return commits
+    codes = key_codes(commits)
+    order = _by_key(codes, _numbers(commits.column("offset"), -1))
+    sorted_codes = codes[order]
+    last = np.append(sorted_codes[1:] != sorted_codes[:-1], True)
+    return commits.take(pa.array(np.sort(order[last])))
+
+
+class Newest:
+    """The newest commits of a run of a log."""
+
+    def __init__(self) -> None:
+        self._parts: list[pa.Table] = []
+        self._rows = 0
+        self._keys = 0
+
+    def add(self, commits: pa.Table) -> None:
+        """Take commits in."""
+        if not len(commits):
+            return
+        self._parts.append(newest(commits))
+        self._rows += len(self._parts[-1])
+        if self._rows > 2 * max(MOST_KEYS, self._keys):
+            self._parts = [self.take()]
+            self._rows = self._keys = len(self._parts[0])
+
+    @property
+    def is_full(self) -> bool:
+        """Whether MOST_KEYS is exceeded."""
+        return self._keys > MOST_KEYS
+
+    def take(self) -> pa.Table:
+        """What was held back; nothing is, from now on."""
+        parts = self._parts
+        self._parts, self._rows, self._keys = [], 0, 0
+        return newest(pa.concat_tables(parts)) if parts else SCHEMA.empty_table()
+
+
+def times_of(commits: pa.Table) -> Numbers:
+    """When each was committed, in epoch milliseconds: what its value says, else its record."""
+    said = _numbers(commits.column("commit_timestamp_ms"), -1)
+    return np.where(said >= 0, said, _numbers(commits.column("timestamp_ms"), -1))
+
+
+class Minutes:
+    """Rows of `commit_minutes` of one log partition, made of commits in the order of the log.
+
+    Rows of the same key and minute are joined as if one came behind the other: where a transaction
+    was decided among commits of others for the same key, the longest gap may be too long.
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[pa.Table] = []
+        self._rows = 0
+
+    def add(self, commits: pa.Table) -> None:
+        """Take commits in; tombstones and those without a time do not count."""
+        times = times_of(commits)
+        tombstones = commits.column("tombstone").to_numpy()
+        counts = ~tombstones & (times >= 0) & (times <= LAST_MS)
+        commits = commits.append_column("time", pa.array(times)).select(_COMMITTED.names)
+        if not counts.all():
+            commits = commits.filter(pa.array(counts))
+        if len(commits):
+            self._keep(_by_minute(commits))
+
+    def merge(self, rows: pa.Table) -> None:
+        """Take rows of a neighbouring piece in."""
+        self._keep(rows)
+
+    def _keep(self, rows: pa.Table) -> None:
+        self._parts.append(rows)
+        self._rows += len(rows)
+
+    @property
+    def is_full(self) -> bool:
+        return self._rows > MOST_MINUTES
+
+    def take(self) -> pa.Table:
+        """All rows, one per key and minute."""
+        merged = _merged(pa.concat_tables(self._parts)) if self._parts else MINUTES.empty_table()
+        self._parts, self._rows = [], 0
+        return merged
+
+    def take_before(self, minute: int) -> pa.Table:
+        """Rows of the minutes before that one (epoch milliseconds); the others stay."""
+        rows = self.take()
+        old = _milliseconds(rows, "minute") < minute
+        self._keep(rows.filter(pa.array(~old)))
+        return rows.filter(pa.array(old))
+
+
+def latest_minute(rows: pa.Table) -> int:
+    """Epoch milliseconds; 0 if there is none."""
+    return int(_milliseconds(rows, "minute").max(initial=0))
+
+
+def _by_minute(commits: pa.Table) -> pa.Table:
+    times = _numbers(commits.column("time"), -1)
+    codes = key_codes(commits)
+    order = _by_key(codes, times)
+    times, codes = times[order], codes[order]
+    minutes = times // _MINUTE_MS
+    starts = _starts((codes[1:] != codes[:-1]) | (minutes[1:] != minutes[:-1]))
+    ends = np.append(starts[1:], len(order)) - 1
+    gaps = np.diff(times, prepend=times[0])
+    gaps[starts] = -1
+    offsets = _numbers(commits.column("committed_offset"), -1)[order]
+    return _rows_of(
+        commits,
+        order[starts],
+        {
+            "minute": minutes[starts] * _MINUTE_MS,
+            "commits": np.diff(starts, append=len(order)),
+            "first_offset": offsets[starts],
+            "last_offset": offsets[ends],
+            "first_time": times[starts],
+            "last_time": times[ends],
+            "longest_gap_ms": np.maximum.reduceat(gaps, starts),
+        },
+    )
+
+
+def _merged(rows: pa.Table) -> pa.Table:
+    """Rows of one key and minute become one row."""
+    if not len(rows):
+        return rows
+    firsts, minutes = _milliseconds(rows, "first_time"), _milliseconds(rows, "minute")
+    codes = key_codes(rows)
+    order = _by_key(codes, firsts)
+    codes, minutes, firsts = codes[order], minutes[order], firsts[order]
+    starts = _starts((codes[1:] != codes[:-1]) | (minutes[1:] != minutes[:-1]))
+    if len(starts) == len(rows):
+        return rows.take(pa.array(order))
+    ends = np.append(starts[1:], len(order)) - 1
+    lasts = _milliseconds(rows, "last_time")[order]
+    between = firsts - np.concatenate((firsts[:1], lasts[:-1]))
+    between[starts] = -1
+    gaps = np.maximum(_numbers(rows.column("longest_gap_ms"), -1)[order], between)
+    return _rows_of(
+        rows,
+        order[starts],
+        {
+            "minute": minutes[starts],
+            "commits": np.add.reduceat(_numbers(rows.column("commits"), 0)[order], starts),
+            "first_offset": _numbers(rows.column("first_offset"), 0)[order][starts],
+            "last_offset": _numbers(rows.column("last_offset"), 0)[order][ends],
+            "first_time": firsts[starts],
+            "last_time": np.maximum.reduceat(lasts, starts),
+            "longest_gap_ms": np.maximum.reduceat(gaps, starts),
+        },
+    )
+
+
+def _milliseconds(rows: pa.Table, name: str) -> Numbers:
+    return _numbers(rows.column(name).cast(pa.int64()), -1)
+
+
+def _rows_of(table: pa.Table, places: Numbers, numbers: dict[str, Numbers]) -> pa.Table:
+    """Rows of MINUTES: key and log partition from the rows at `places`, and numbers for each."""
+    keys = table.select([*_KEY, "partition"]).take(pa.array(places))
+    columns = {name: keys.column(name) for name in keys.column_names}
+    columns |= {name: pa.array(values) for name, values in numbers.items()}
+    gaps = numbers["longest_gap_ms"]
+    columns["longest_gap_ms"] = pa.array(gaps, mask=gaps < 0)
+    made = [columns[field.name].cast(field.type) for field in MINUTES]
+    return pa.Table.from_arrays(made, schema=MINUTES)
+
+
+def commit_rows(commits: pa.Table) -> pa.Table:
+    """Rows of the table `commits`."""
+    times = times_of(commits)
+    schema = TABLES["commits"].schema
+    columns = {name: commits.column(name) for name in schema.names if name in SCHEMA.names}
+    columns["time"] = pa.array(times, mask=(times < 0) | (times > LAST_MS))
+    columns["leader_epoch"] = commits.column("commit_leader_epoch")
+    made = [columns[field.name].cast(field.type) for field in schema]
+    return pa.Table.from_arrays(made, schema=schema)

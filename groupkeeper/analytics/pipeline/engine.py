@@ -1,0 +1,89 @@
+"""An engine maps a function over work items: in processes of this machine, or on Spark
+(`groupkeeper.analytics.pipeline.spark_engine`). It knows nothing of logs.
+
+Functions and items are pickled. Results are small: what is large goes through files.
+"""
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Final, Protocol, Self, TypeVar
+
+from groupkeeper.analytics.errors import AnalyticsError, EngineFailed, one_line
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_PRELOADED: Final = "groupkeeper.analytics.pipeline.preload"
+"""What every worker needs is imported once, and workers are forked from there."""
+
+
+class Engine(Protocol):
+    """Raises EngineFailed, with one line, for whatever goes wrong in a worker."""
+
+    def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+        """The results in the order of the items, each as soon as it is there."""
+        ...
+
+
+class LocalEngine:
+    """Worker processes on this machine, no more than there are items; with one worker none, but
+    this process. A context manager: the workers end with it.
+
+    Processes, not threads: half of the work is Python's and numpy's, which hold the interpreter.
+    """
+
+    def __init__(self, workers: int | None = None) -> None:
+        self._workers = workers or os.cpu_count() or 1
+        self._pool: ProcessPoolExecutor | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
+
+    def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+        """See Engine."""
+        with _failures_as_one_line():
+            if self._workers == 1 or len(items) == 1:
+                yield from map(function, items)
+            else:
+                yield from self._started().map(function, items)
+
+    def _started(self) -> ProcessPoolExecutor:
+        if self._pool is None:
+            # A fork of this process could copy a lock that one of its threads holds.
+            context = multiprocessing.get_context("forkserver")
+            context.set_forkserver_preload([_PRELOADED])
+            self._pool = ProcessPoolExecutor(self._workers, context)
+        return self._pool
+
+
+@contextmanager
+def _failures_as_one_line() -> Iterator[None]:
+    try:
+        yield
+    except AnalyticsError:
+        raise
+    except BrokenProcessPool as error:
+        raise EngineFailed(
+            "a worker process was ended, probably for want of memory: try fewer (--workers 1)"
+        ) from error
+    except MemoryError as error:
+        raise EngineFailed("out of memory: try fewer workers (--workers 1)") from error
+    except OSError as error:
+        raise EngineFailed(one_line(error)) from error
+    except Exception as error:  # a bug in a worker ends the command with one line
+        raise EngineFailed(f"{type(error).__name__}: {error}") from error

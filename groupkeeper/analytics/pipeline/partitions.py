@@ -1,0 +1,282 @@
+"""The second stage: the pieces of one log partition, in the order of the log -> rows of tables."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from groupkeeper.analytics.history.schemas import INT, LONG, TEXT, TIME
+from groupkeeper.analytics.pipeline.chunks import KINDS, Piece, kinds_of
+from groupkeeper.analytics.pipeline.commits import (
+    LAST_MS,
+    Minutes,
+    Newest,
+    commit_rows,
+    latest_minute,
+)
+from groupkeeper.analytics.pipeline.ends import PROBLEMS, Ends
+from groupkeeper.analytics.pipeline.group_table import GENERATIONS, GROUPS, MEMBERS, GroupTable
+from groupkeeper.analytics.pipeline.output import (
+    Output,
+    Part,
+    Passed,
+    Spool,
+    partition_name,
+    read_all,
+    slices,
+)
+from groupkeeper.analytics.pipeline.state import State, Tables
+from groupkeeper.analytics.pipeline.transactions import Transactions
+from groupkeeper.analytics.reading.columns import SCHEMA
+from groupkeeper.analytics.reading.plan import Split
+
+OFFSETS: Final = pa.schema(
+    [
+        ("group", TEXT),
+        ("topic", TEXT),
+        ("topic_partition", INT),
+        ("committed_offset", LONG),
+        ("commit_leader_epoch", INT),
+        ("commit_time", TIME),
+        ("metadata", TEXT),
+        ("partition", INT),
+        ("offset", LONG),
+    ]
+)
+SCHEMAS: Final = {
+    "groups": GROUPS,
+    "members": MEMBERS,
+    "generations": GENERATIONS,
+    "offsets": OFFSETS,
+    "problems": PROBLEMS,
+    "unsolved": PROBLEMS,
+}
+"""The tables that are printed. `unsolved` are problems with what is there now."""
+LATE_MS: Final = 3_600_000
+"""A commit that is decided later than this makes a row of `commit_minutes` of its own."""
+_ROWS: Final = 20_000
+"""So many group records are Python objects at a time."""
+_ADDED: Final = ("generations", "problems")
+"""Printed tables that a later run adds rows to; it makes the others anew."""
+_RECORD: Final = (
+    *("batch_position", "offset", "timestamp_ms", "key_type", "group", "tombstone", "key", "value"),
+)
+LAST_RECORDS: Final = pa.schema([SCHEMA.field(name) for name in _RECORD])
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is the same for all partitions: where printed tables and others go, topics' names by id,
+    and the groups to read of event logs (none: all).
+    """
+
+    scratch: str
+    output: Output | None
+    names: Mapping[bytes, str]
+    groups: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One partition: pieces of its offsets log in the order of the log, and splits of its event
+    log; both follow what the state in the folder `before` was made from.
+    """
+
+    partition: int
+    pieces: tuple[Piece, ...]
+    events: tuple[Split, ...] = ()
+    before: str | None = None
+
+    @property
+    def is_news(self) -> bool:
+        """Whether there is more than the end of an event log that may be unfinished."""
+        return bool(self.pieces) or not all(split.last for split in self.events)
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """What a partition gave: printed tables, and where its event log ended."""
+
+    partition: int
+    tables: dict[str, Passed]
+    events: Ends
+
+
+Spools = Mapping[str, Spool]
+Row = dict[str, Any]  # of a table
+
+
+def fold_partition(job: Job, work: Work) -> Folded:
+    """The second stage, for one partition."""
+    partition = work.partition
+    before = State.read(work.before) if work.before else State()
+    with ExitStack() as files:
+        spools = {
+            name: files.enter_context(Spool(job.scratch, f"{name}-{partition}", schema))
+            for name, schema in SCHEMAS.items()
+        }
+        part = None
+        if job.output:
+            part = files.enter_context(job.output.part(partition_name(partition)))
+        fold = _Fold(partition, job.names, spools, part, before)
+        events, history = None, None
+        if part:
+            # Half of what there is to import, and not needed to print.
+            from groupkeeper.analytics.pipeline.folds import Events, History
+
+            events = Events(partition, part, job.groups, before.folds)
+            for problems in events.read(work.events):
+                spools["problems"].write(partition, problems)
+            about = partition, part, events.told, job.names, work.pieces
+            history = History(*about, before.folds)
+        for tables in in_order(work.pieces):
+            fold.add(tables["records"], tables["minutes"])
+            if history:
+                history.add(tables)
+        after = fold.finish()
+        if events and history and job.output:
+            with job.output.open_part(partition) as under_way:
+                folds = {**events.finish(under_way), **history.finish(under_way)}
+                under_way.write("commit_minutes", after.tables["minutes"])
+            after = State(folds, after.tables)
+    made = {name: found for name, spool in spools.items() for found in spool.passed().values()}
+    if job.output and job.output.goes_on:
+        printed = {name: passed.read() for name, passed in made.items()}
+        State(after.folds, {**printed, **after.tables}).write(job.output.state(partition))
+    return Folded(partition, made, events.ends if events else Ends())
+
+
+def in_order(pieces: Sequence[Piece]) -> Iterator[dict[str, pa.Table]]:
+    """Tables of KINDS, records by log offset. Pieces whose offsets overlap come as one: a copy may
+    have caught a compaction half-way.
+    """
+    together: list[Piece] = []
+    for piece in pieces:
+        if together and piece.first > max(each.last for each in together):
+            yield _read(together)
+            together = []
+        together.append(piece)
+    if together:
+        yield _read(together)
+
+
+def _read(pieces: Sequence[Piece]) -> dict[str, pa.Table]:
+    found = {
+        kind: read_all([each.passed[kind] for each in pieces if kind in each.passed], schema)
+        for kind, schema in KINDS.items()
+    }
+    return found | {"records": found["records"].sort_by("offset")}
+
+
+class _Fold:
+    """The state of one log partition: bounded by its groups and keys, not by its records."""
+
+    def __init__(
+        self,
+        partition: int,
+        names: Mapping[bytes, str],
+        spools: Spools,
+        part: Part | None,
+        before: State,
+    ) -> None:
+        self._partition = partition
+        self._spools = spools
+        self._part = part
+        self._groups = GroupTable(partition, names)
+        self._newest = Newest()
+        self._minutes = Minutes()
+        self._transactions = Transactions()
+        self._go_on(before.tables)
+
+    def _go_on(self, before: Tables) -> None:
+        for name in set(_ADDED) & before.keys():
+            self._write(name, before[name])
+        if "newest" in before:
+            self._newest.add(before["newest"])
+            self._minutes.merge(before["minutes"])
+            self._transactions.pending = before["pending"]
+            self._groups.restore(before["last_records"].to_pylist())
+
+    def add(self, records: pa.Table, minutes: pa.Table) -> None:
+        """Take the next piece in."""
+        problem = records.column("problem").is_valid()
+        self._write("problems", records.filter(problem).select(PROBLEMS.names))
+        records = records.filter(pc.invert(problem))
+        is_commit, decides = kinds_of(records)
+        self._newest.add(records.filter(pa.array(is_commit & ~decides)))
+        if decides.any() or len(self._transactions.pending):
+            decided, _ = self._transactions.decide(records.filter(pa.array(decides)))
+            self._newest.add(decided)
+            if self._part:
+                self._part.write("commits", commit_rows(decided))
+                self._minutes.add(decided)
+        self._add_others(records.filter(pa.array(~is_commit & ~decides)))
+        self._minutes.merge(minutes)
+        self._write_minutes(latest_minute(minutes) - LATE_MS)
+
+    def _add_others(self, records: pa.Table) -> None:
+        """Records of groups, and those of unknown types with a group."""
+        named = records.filter(records.column("group").is_valid()).select(_RECORD)
+        rows = (row for few in slices(named, _ROWS) for row in few.to_pylist())
+        generations = self._groups.add(rows)
+        while few := [*islice(generations, _ROWS)]:
+            self._write_rows("generations", few)
+
+    def finish(self) -> State:
+        """Write what is known at the end of the log. Returns what the next run goes on from."""
+        newest = self._newest.take()
+        committed = newest.filter(pc.invert(newest.column("tombstone")))
+        self._write("offsets", _offset_rows(committed))
+        last = pa.Table.from_pylist(self._groups.state(), schema=LAST_RECORDS)
+        self._write_rows("problems", self._groups.problems)
+        self._groups.problems = []
+        groups, members = self._groups.finish(_by_group(committed))
+        self._write_rows("groups", groups)
+        self._write_rows("members", members)
+        self._write_rows("unsolved", self._groups.problems)
+        kept = {
+            "newest": newest,
+            "pending": self._transactions.pending,
+            "minutes": self._minutes.take(),
+            "last_records": last,
+        }
+        return State(tables=kept)
+
+    def _write(self, name: str, rows: pa.Table) -> None:
+        self._spools[name].write(self._partition, rows)
+
+    def _write_rows(self, name: str, rows: list[Row]) -> None:
+        for start in range(0, len(rows), _ROWS):
+            few = rows[start : start + _ROWS]
+            self._write(name, pa.Table.from_pylist(few, schema=SCHEMAS[name]))
+
+    def _write_minutes(self, before: int) -> None:
+        if self._part:
+            self._part.write("commit_minutes", self._minutes.take_before(before))
+
+
+def _offset_rows(commits: pa.Table) -> pa.Table:
+    times = commits.column("commit_timestamp_ms")
+    known = pc.and_(pc.greater_equal(times, 0), pc.less_equal(times, LAST_MS))
+    instants = pc.if_else(known, times, None).cast(TIME)
+    columns = [
+        instants if name == "commit_time" else commits.column(name) for name in OFFSETS.names
+    ]
+    return pa.Table.from_arrays(columns, schema=OFFSETS)
+
+
+def _by_group(commits: pa.Table) -> dict[str, Row]:
+    """What GroupTable.finish takes."""
+    sums = commits.select(["group", "offset", "commit_timestamp_ms"]).group_by("group")
+    found = sums.aggregate([("offset", "count"), ("commit_timestamp_ms", "max")])
+    return {
+        row["group"]: {
+            "offsets": row["offset_count"],
+            "last_commit": row["commit_timestamp_ms_max"],
+        }
+        for row in found.to_pylist()
+    }

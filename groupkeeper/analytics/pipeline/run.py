@@ -1,0 +1,152 @@
+"""The trunk of an analysis: a plan -> the first stage per chunk -> the second per log partition ->
+the tables that are printed.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from groupkeeper.analytics.modern import topic_names
+from groupkeeper.analytics.pipeline import chunks, partitions
+from groupkeeper.analytics.pipeline.chunks import Counts, Piece
+from groupkeeper.analytics.pipeline.ends import PROBLEMS, Ends
+from groupkeeper.analytics.pipeline.engine import Engine
+from groupkeeper.analytics.pipeline.output import Output
+from groupkeeper.analytics.pipeline.state import read_tables
+from groupkeeper.analytics.reading.plan import Plan, Split
+from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS
+
+Found = TypeVar("Found")
+Progress = Callable[[str, int, int], None]
+"""Told before the first and after each work item: name of the stage, how many are done, of all."""
+
+NOTHING: Final = Plan((), 0, 0, 0)
+_ORDER: Final = {
+    "groups": ("group",),
+    "members": ("group", "client_id", "member_id"),
+    "generations": ("group", "partition", "offset"),
+    "offsets": ("group", "topic", "topic_partition"),
+    "problems": ("partition", "batch_position", "offset"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """The result: small tables, sorted, with `problems`; how many records were read, and where the
+    reading of each topic ended. `folded` are the partitions of which rows and a state were written,
+    for nothing if there `is_news` in none.
+    """
+
+    tables: dict[str, pa.Table]
+    counts: Counts
+    ends: Mapping[str, Ends]
+    folded: tuple[int, ...]
+    is_news: bool
+
+    @property
+    def records(self) -> int:
+        return self.counts.total()
+
+
+@dataclass(frozen=True, slots=True)
+class Trunk:
+    """How to run an analysis: the engine, a folder for files between the stages that all workers
+    and this process can reach, where tables go if they are wanted, and who is told of progress.
+    """
+
+    engine: Engine
+    scratch: str
+    output: Output | None = None
+    progress: Progress = lambda stage, done, of: None
+
+    def run(
+        self,
+        plan: Plan,
+        groups: frozenset[str] = frozenset(),
+        events: Plan = NOTHING,
+        names: Mapping[bytes, str] | None = None,
+    ) -> Analysis:
+        """Read all of the plan; with `groups`, only their records. The plan of the event log counts
+        where tables are wanted. `names`: of topics by id, if more is known than from the plan.
+        """
+        pieces, counts, ends = self._read(plan, groups)
+        told: defaultdict[int, list[Split]] = defaultdict(list)
+        for chunk in events.chunks if self.output else ():
+            for split in chunk:
+                told[split.partition].append(split)
+        before = self.output.before if self.output else {}
+        work = [
+            partitions.Work(each, tuple(pieces[each]), tuple(told[each]), before.get(each))
+            for each in sorted({*pieces, *told})
+        ]
+        names = topic_names(plan) if names is None else names
+        job = partitions.Job(self.scratch, self.output, names, groups)
+        fold = partial(partitions.fold_partition, job)
+        made: defaultdict[str, list[pa.Table]] = defaultdict(list)
+        of_events = Ends()
+        for found in self._watched("groups", len(work), self.engine.map(fold, work)):
+            of_events.merge(found.events)
+            for name, passed in found.tables.items():
+                made[name].append(passed.read())
+        folded = tuple(each.partition for each in work)
+        for each in sorted(before.keys() - set(folded)):
+            for name, table in read_tables(before[each], partitions.SCHEMAS).items():
+                made[name].append(table)
+        logs = {OFFSETS: ends, EVENTS: of_events}
+        is_news = any(each.is_news or each.partition in of_events.ends for each in work)
+        return Analysis(self._printed(made, logs), counts, logs, folded, is_news)
+
+    def _printed(
+        self, made: Mapping[str, list[pa.Table]], logs: Mapping[str, Ends]
+    ) -> dict[str, pa.Table]:
+        tables = {
+            name: pa.concat_tables([schema.empty_table(), *made.get(name, [])])
+            for name, schema in partitions.SCHEMAS.items()
+        }
+        behind = {**self.output.unsolved} if self.output else {}
+        for topic, ends in logs.items():
+            behind |= {(topic, partition): rows for partition, rows in ends.problems.items()}
+        rows = [row for each in behind.values() for row in each]
+        unsolved = pa.Table.from_pylist(rows, PROBLEMS)
+        tables["problems"] = pa.concat_tables(
+            [tables["problems"], tables.pop("unsolved"), unsolved]
+        )
+        return {name: _sorted(table, _ORDER[name]) for name, table in tables.items()}
+
+    def _read(
+        self, plan: Plan, groups: frozenset[str]
+    ) -> tuple[defaultdict[int, list[Piece]], Counts, Ends]:
+        job = chunks.Job(self.scratch, self.output, groups, chunks.parser_for(plan.size))
+        read = partial(chunks.read_chunk, job)
+        pieces: defaultdict[int, list[Piece]] = defaultdict(list)
+        counts: Counts = Counter()
+        ends = Ends()
+        work = [*enumerate(plan.chunks)]
+        for found in self._watched("reading", len(work), self.engine.map(read, work)):
+            counts += found.counts
+            ends.merge(found.ends)
+            for piece in found.pieces:
+                pieces[piece.partition].append(piece)
+        return pieces, counts, ends
+
+    def _watched(self, stage: str, count: int, results: Iterable[Found]) -> Iterator[Found]:
+        self.progress(stage, 0, count)
+        for done, each in enumerate(results, 1):
+            yield each
+            self.progress(stage, done, count)
+
+
+def _sorted(table: pa.Table, names: Iterable[str]) -> pa.Table:
+    """By these columns, null first."""
+    columns = {name: table.column(name) for name in names}
+    keys = {
+        name: each.fill_null("" if pa.types.is_string(each.type) else -1)
+        for name, each in columns.items()
+    }
+    order = pc.sort_indices(pa.table(keys), [(name, "ascending") for name in keys])
+    return table.take(order)
