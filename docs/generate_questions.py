@@ -1,0 +1,92 @@
+"""Writes docs/analytics-questions.md from the registry of questions; `--check` only compares."""
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+from generate_tables import NAMES
+from generated import run
+
+from groupkeeper.analytics.answering import DESCRIBED
+from groupkeeper.analytics.history.schemas import Column
+from groupkeeper.analytics.questions.asking import SURE, Question
+from groupkeeper.analytics.questions.findings import COLUMNS
+
+PAGE = Path(__file__).with_name("analytics-questions.md")
+
+HEAD = """\
+# Questions of an analysis
+
+*Generated from `groupkeeper/analytics/questions/` by `make docs`; edit there.*
+
+What `groupkeeper analyze` answers from [its tables](analytics-tables.md), for those who read or
+query the answers. Each question is a function that takes Arrow tables or Spark's DataFrames, and
+gives back what it was given:
+
+```python
+from groupkeeper.analytics.questions.registry import QUESTIONS
+
+names = ("rounds", "sessions", "coverage")
+tables = {name: spark.read.parquet(f"analysis/{name}") for name in names}
+QUESTIONS["storms"](tables).show()
+QUESTIONS["storms"](tables, least=10, within_ms=300_000).show()
+```
+
+Tables that are left out are empty; without `coverage` all rows are taken as known. All rows of one
+group have to fit into the memory of one process.
+
+Times are UTC; columns that end in `_ms` are milliseconds, those that end in `_s` seconds, and
+shares are 0 to 1. Every answer ends with these columns:
+"""
+KNOWN = """
+What was over before `known_from` of its partition of the log (table `coverage`) is left out: what
+was compacted away cannot be told from what never happened. Questions that need events have no
+answer from a plain `__consumer_offsets`; that says nothing, not that all is well.
+
+"""
+FINDINGS = """
+## findings
+
+What to look at first, made of the answers below: the worst first, and of equal ones what cost most.
+A sentence names the number to change, by the same rules as `groupkeeper why`. The table has a
+limit; its last row counts what is not listed.
+"""
+
+
+def page() -> str:
+    lines = [HEAD, *_columns(SURE), KNOWN, *_contents(), FINDINGS, *_columns(COLUMNS[: -len(SURE)])]
+    for each in DESCRIBED.values():
+        lines += _question(each)
+    return "".join(lines)
+
+
+def _contents() -> Iterator[str]:
+    yield "| answer | title | reads |\n|---|---|---|\n"
+    for each in DESCRIBED.values():
+        reads = ", ".join(each.reads)
+        yield f"| [{each.name}](#{each.name}) | {each.title} | {reads} |\n"
+
+
+def _question(asked: Question) -> Iterator[str]:
+    needs = " Needs events." if asked.needs_events else ""
+    definition = " ".join(asked.definition.split())
+    yield f"\n## {asked.name}\n\n*{asked.title}.* {asked.meaning}\n\n{definition}{needs}\n"
+    if asked.parameters:
+        told = ", ".join(f"`{name}={value}`" for name, value in asked.parameters.items())
+        yield f"\nParameters: {told}.\n"
+    yield from _columns(asked.columns[: -len(SURE)])
+
+
+def _columns(columns: Iterable[Column]) -> Iterator[str]:
+    yield "\n| column | type | meaning |\n|---|---|---|\n"
+    for each in columns:
+        yield f"| {each.name} | {_type(each.type)} | {each.about} |\n"
+
+
+def _type(kind: pa.DataType) -> str:
+    return "list of bigint" if kind == pa.list_(pa.int64()) else NAMES[kind]
+
+
+if __name__ == "__main__":
+    sys.exit(run(PAGE, page))

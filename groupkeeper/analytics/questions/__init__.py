@@ -1,0 +1,5 @@
+"""What a person asks about groups: functions from the tables of an analysis to tables of answers.
+
+A question is written once and takes Arrow tables or Spark's DataFrames. `registry.QUESTIONS` has
+all of them, docs/analytics-questions.md says what they mean.
+"""

@@ -1,0 +1,114 @@
+"""Findings: what to look at first, in sentences, with the number to change.
+
+Each is made of one or some rows of an answer; every number in a sentence is of these rows, or of
+the advice that `groupkeeper why` gives about them.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Final
+
+import pyarrow as pa
+
+from groupkeeper.analytics.history.schemas import INT, LONG, REAL, TEXT, TIME, Column
+from groupkeeper.analytics.questions.asking import SURE
+from groupkeeper.analytics.questions.figures import EVIDENCE
+from groupkeeper.analytics.questions.finders import (
+    CRITICAL,
+    FINDERS,
+    HIGH,
+    INFO,
+    LOW,
+    MEDIUM,
+    USED,
+    Finding,
+)
+from groupkeeper.analytics.questions.rows import Row
+from groupkeeper.why.texts import count
+
+SEVERITIES: Final = (CRITICAL, HIGH, MEDIUM, LOW, INFO)
+"""The worst first."""
+MOST: Final = 500
+"""Findings in a table; the others are counted in its last row."""
+
+COLUMNS: Final = (
+    Column("id", TEXT, "Stays the same when the same is found again."),
+    Column("severity", TEXT, "`critical`, `high`, `medium`, `low` or `info`."),
+    Column("group", TEXT, "Group id; null: of no one group."),
+    Column("from", TIME, "When it began; null: not known."),
+    Column("to", TIME, "When it ended; null: not known."),
+    Column("sentence", TEXT, "What was found and what to change, for a person."),
+    Column("config_key", TEXT, "The setting to change; null: no setting helps."),
+    Column("now", TEXT, "Its value; null: not known."),
+    Column("proposed", TEXT, "The value to set."),
+    Column("evidence", pa.list_(LONG), f"Log offsets that say so, the first {EVIDENCE}."),
+    Column("partition", INT, "Partition of the log in which the evidence is."),
+    Column("question", TEXT, "The answer that it is from (docs/analytics-questions.md)."),
+    Column("cost_s", REAL, "Partition-seconds that it cost; null: not known."),
+    *SURE,
+)
+SCHEMA: Final = pa.schema([(each.name, each.type) for each in COLUMNS])
+
+
+def findings_of(answered: Mapping[str, pa.Table]) -> pa.Table:
+    """The findings of the answers to all questions, the worst and most expensive first."""
+    rows = {name: _rows(answered[name]) for name in USED if name in answered}
+    found = [(name, each) for name, find in FINDERS.items() if name in rows for each in find(rows)]
+    found.sort(key=lambda item: _place(item[1]))
+    listed = [_listed(name, each) for name, each in found[:MOST]]
+    if len(found) > MOST:
+        listed.append(_rest([name for name, _ in found[MOST:]]))
+    columns = [
+        pa.array(
+            [row.get(each.name) for row in listed], pa.int64() if each.type == TIME else each.type
+        ).cast(each.type)
+        for each in COLUMNS
+    ]
+    return pa.table(columns, SCHEMA)
+
+
+def _rows(table: pa.Table) -> list[Row]:
+    columns = [
+        table[each.name].cast(pa.int64() if each.type == TIME else each.type).to_pylist()
+        for each in table.schema
+    ]
+    names = table.column_names
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _place(each: Finding) -> tuple[int, float, int]:
+    return SEVERITIES.index(each.severity), -(each.cost_s or 0.0), each.row.get("from") or 0
+
+
+def _listed(question: str, each: Finding) -> Row:
+    row = each.row
+    about = (question, row.get("group"), row.get("from"), *(row.get(name) for name in _NAMES))
+    return {
+        **{name: row.get(name) for name in ("group", "from", "partition", "evidence")},
+        **{column.name: row[column.name] for column in SURE},
+        "id": f"{question}-{sha256(repr(about).encode()).hexdigest()[:10]}",
+        "severity": each.severity,
+        "to": row.get("until"),
+        "sentence": each.sentence,
+        "question": question,
+        "cost_s": each.cost_s,
+        **each.setting,
+    }
+
+
+_NAMES: Final = (
+    *("member", "instance", "client_id", "topic", "topic_partition"),
+    *("log", "partition", "first_offset", "protocol"),
+)
+
+
+def _rest(questions: list[str]) -> Row:
+    told = ", ".join(f"{number} of {name}" for name, number in Counter(questions).most_common())
+    return {
+        "id": "rest",
+        "severity": INFO,
+        "sentence": f"{count(len(questions), 'more finding')} not listed here: {told}.",
+        "source": "events",
+        "confidence": 1.0,
+    }

@@ -1,0 +1,169 @@
+"""Sentences of findings: names, times, what a client did, and what to change.
+
+What to change is the advice of `groupkeeper why`, for a rebalance with the same cause.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Final
+
+from groupkeeper.analytics.questions.figures import name_of
+from groupkeeper.analytics.questions.rows import Row
+from groupkeeper.protocol.group_event_words import CODES, LIKELY, Word
+from groupkeeper.why.advice import advice
+from groupkeeper.why.rounds import Round
+from groupkeeper.why.texts import printable, settings_in, short_id, span
+
+LONGEST: Final = 60
+"""Longer names are cut."""
+STATIC: Final = "group.instance.id"
+_OF_EACH: Final = "one for each member"
+
+
+def plain(text: object) -> str:
+    """A name from a log: printable, and not too long."""
+    shown = printable(str(text))
+    return shown if len(shown) <= LONGEST else shown[: LONGEST - 3] + "..."
+
+
+def quoted(text: object) -> str:
+    return f"'{plain(text)}'"
+
+
+def who(row: Row) -> str:
+    """A client in a few words: 'orders-3' on 10.0.0.7."""
+    name = name_of(row.get("instance"), row.get("client_id"))
+    if name is None:
+        name = short_id(row["member"]) if row.get("member") else None
+    if name is None:
+        return "a client"
+    return quoted(name) + (f" on {plain(row['host'])}" if row.get("host") else "")
+
+
+def times(start_ms: int, end_ms: int) -> str:
+    """From when to when, in UTC, to the minute; to the second within one."""
+    start, end = (datetime.fromtimestamp(each // 1000, UTC) for each in (start_ms, end_ms))
+    if start == end:
+        return start.strftime("at %Y-%m-%d %H:%M:%S")
+    clock = "%H:%M" if start.replace(second=0) != end.replace(second=0) else "%H:%M:%S"
+    day = "" if start.date() == end.date() else "%Y-%m-%d "
+    first = start.strftime(f"%Y-%m-%d {clock}")
+    return f"between {first} and {end.strftime(day + clock)}"
+
+
+def percent(share: float) -> str:
+    """A part of 1: 0.05 %, 3.1 %, 42 %."""
+    part = share * 100
+    return f"{part:.0f} %" if part >= 10 else f"{part:.1f} %" if part >= 1 else f"{part:.2f} %"
+
+
+def did(cause: object, likely: object, row: Row) -> str:
+    """What a client did, after its name."""
+    told = _LIKELY.get(str(likely)) or _DID.get(str(cause))
+    if cause == "session_expired" and row.get("silent_ms") and row.get("session_timeout_ms"):
+        session, silent = row["session_timeout_ms"], row["silent_ms"]
+        told = f"missed its session of {span(session)} (silent for {span(silent)})"
+    return told or f"gave the cause {quoted(cause)}"
+
+
+_DID: Final[Mapping[str, str]] = {
+    "member_joined": "joined as a new member",
+    "static_member_joined": "joined with an instance id that the group did not have",
+    "static_member_returned_changed": "restarted with other protocols or topics",
+    "static_member_returned_unready": "restarted during a rebalance",
+    "subscription_changed": "rejoined with other topics or protocols",
+    "leader_rejoined": "rejoined as the leader, to get new assignments",
+    "member_rejoined": "rejoined with other user data",
+    "member_left": "left",
+    "member_removed_by_admin": "removed members",
+    "session_expired": "missed its session",
+    "join_timeout": "did not rejoin within the rebalance timeout",
+    "sync_timeout": "did not ask for its assignment within the rebalance timeout",
+    "pending_member_expired": "did not join with the id that it was given",
+    "operator": "was told to by an operator",
+    "replaced": "was replaced by a client with its instance id",
+    "unknown": "did something that the log does not tell",
+}
+_LIKELY: Final[Mapping[str, str]] = {
+    "max_poll_exceeded": "did not call poll in time and left",
+    "shutdown": "was closed or unsubscribed",
+    "slow_member": "did not come back to poll in time",
+    "duel": "fought over its instance id",
+    "rolling_restart": "was restarted",
+}
+
+
+def advise(cause: object, likely: object, row: Row) -> str:
+    """What to change if it happens again and again: of `groupkeeper why`, if the timeouts of the
+    client are known or its advice needs none, else the general advice.
+    """
+    if cause not in CODES:
+        return "Group events would tell why: groupkeeper keeps them, Apache Kafka does not."
+    if not {str(cause), str(likely), f"{cause}/{likely}"} & _numbers(row):
+        return likely_advice(likely) if likely in LIKELY else _plain_advice(CODES[str(cause)])
+    names = ["silent_ms", "session_timeout_ms", "rebalance_timeout_ms"]
+    if row.get("away_ms") is not None:  # else the advice is to look for the crash of that minute
+        names.append("connection")
+    evidence = {name: row[name] for name in names if row.get(name) is not None}
+    evidence |= {"instances": row.get("clients"), "within_ms": row["until"] - row["from"]}
+    known = ("member", "instance", "client_id", "host")
+    client = {name: printable(row[name]) for name in known if row.get(name)}
+    about = Round(str(row["group"]), 0, 0, 0, from_state="Stable")
+    about.cause = {"code": cause, "likely": likely, "who": client, "evidence": evidence}
+    about.session_timeout_ms = row.get("session_timeout_ms")
+    about.away_ms = about.returned_ms = row.get("away_ms")
+    is_same = row.get("rounds") == row.get("cause_rounds")
+    about.repeats = row.get("rounds") or 1 if is_same else 1  # in a row
+    about.repeats_since_ms = row["until"] - row["from"]
+    return advice(about)
+
+
+def _numbers(row: Row) -> frozenset[str]:
+    """Codes and guesses about which the numbers of a row are enough for the advice of one
+    rebalance.
+    """
+    found = {"subscription_changed", "leader_rejoined"}
+    if row.get("session_timeout_ms") is not None:
+        found |= {"session_expired", "crash_or_network"}
+    if row.get("session_timeout_ms") is not None or row.get("away_ms") is not None:
+        found |= {"member_joined", "static_member_joined", "member_left", "member_left/shutdown"}
+        found |= {"rolling_restart"} if row.get("clients") else set()
+    if row.get("rebalance_timeout_ms") is not None:
+        found |= {"join_timeout", "sync_timeout", "max_poll_exceeded", "slow_member"}
+    return frozenset(found)
+
+
+def _plain_advice(word: Word) -> str:
+    return word.advice.replace("`", "")
+
+
+def likely_advice(likely: object) -> str:
+    """The general advice about what is likely behind a cause."""
+    return _plain_advice(LIKELY[str(likely)])
+
+
+def change(text: str, row: Row) -> Row:
+    """`config_key`, `now` and `proposed` of an advice: its first setting. Where members need an
+    instance id, the setting alone would change nothing.
+    """
+    found = settings_in(text)
+    if STATIC in text and not row.get("instance"):
+        session = dict(found).get("session.timeout.ms")
+        more = f", with session.timeout.ms={session}" if session is not None else ""
+        return {"config_key": STATIC, "now": "none", "proposed": _OF_EACH + more}
+    if not found:
+        return {}
+    key, proposed = found[0]
+    now = row.get(_NOW.get(key, ""))
+    return {
+        "config_key": key,
+        "now": None if now is None else str(now),
+        "proposed": str(proposed),
+    }
+
+
+_NOW: Final[Mapping[str, str]] = {
+    "session.timeout.ms": "session_timeout_ms",
+    "max.poll.interval.ms": "rebalance_timeout_ms",
+}
+"""Setting -> column that says how it is now."""
