@@ -1,0 +1,239 @@
+"""A model of a consumer: what it sends when, and what it does with each answer.
+
+It follows Kafka's Java consumer (`AbstractCoordinator`, `ConsumerCoordinator`): a heartbeat tells
+it of a rebalance, the next poll rejoins, an unknown member joins anew, a fenced one ends. While it
+is paused nothing leaves it, and answers wait.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from groupkeeper.analytics.what_if.behaviour import Behaviour
+from groupkeeper.analytics.what_if.lives import Life
+from groupkeeper.coordinator.caller import Caller, Peer
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.message import Message
+from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from groupkeeper.protocol.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
+from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from groupkeeper.protocol.messages.sync_group import (
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+    SyncGroupResponse,
+)
+
+GROUP: Final = "group"
+PROTOCOL_TYPE: Final = "what-if"
+"""Not `consumer`: the metadata are the model's own."""
+JOIN_VERSION: Final = 9
+SYNC_VERSION: Final = 5
+HEARTBEAT_VERSION: Final = 4
+LEAVE_VERSION: Final = 5
+
+# Any: the response of the request's type.
+OnAnswer = Callable[[Any], None]
+
+
+class World(Protocol):
+    """What a client needs of the replay."""
+
+    now: int
+    behaviour: Behaviour
+    is_cooperative: bool
+
+    @property
+    def is_rebalancing(self) -> bool:
+        """A heartbeat would be answered with REBALANCE_IN_PROGRESS."""
+
+    def at(self, when_ms: int, do: Callable[[], None]) -> None: ...
+
+    def send(self, client: "Client", version: int, request: Message, then: OnAnswer) -> None: ...
+
+    def plan(self, owned: dict[str, list[int]]) -> dict[str, list[int]]:
+        """Owned partitions of each member -> the new assignment."""
+
+
+@dataclass(eq=False, slots=True)
+class Client:
+    """One life of a client in the replay."""
+
+    world: World
+    life: Life
+    instance: str | None
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    member_id: str = ""
+    generation: int = -1
+    owned: list[int] = field(default_factory=list)
+    is_settled: bool = False
+    """It has an assignment, and nothing to do but heartbeats."""
+    is_paused: bool = False
+    is_over: bool = False
+    notices: bool = False
+    """Its next heartbeat, which tells of a rebalance, is due."""
+    waiting: list[Callable[[], None]] = field(default_factory=list)
+    """What it does after the pause."""
+
+    @property
+    def is_alive(self) -> bool:
+        """It sends heartbeats."""
+        return not self.is_over and not self.is_paused and bool(self.member_id)
+
+    # -- what happens to it --------------------------------------------------------------------
+
+    def pause(self) -> None:
+        self.is_paused = True
+
+    def resume(self) -> None:
+        self.is_paused = False
+        waiting, self.waiting = self.waiting, []
+        for do in waiting:
+            do()
+        self.beat()
+
+    def end(self) -> bool:
+        """Whether the coordinator is told."""
+        told = self.life.is_removed or (self.life.leaves and self.instance is None)
+        if told and self.member_id:
+            who = MemberIdentity(member_id=self.member_id, group_instance_id=self.instance)
+            request = LeaveGroupRequest(group_id=GROUP, members=[who])
+            self.world.send(self, LEAVE_VERSION, request, lambda answer: None)
+        self.is_over = True
+        return told
+
+    def ask_for_a_rebalance(self) -> None:
+        """Another subscription, or other partitions, that the leader saw."""
+        if self.is_settled and not self.is_paused and not self.is_over:
+            self.join(changed=True)
+
+    def notice(self) -> None:
+        """A rebalance began: the next heartbeat will say so."""
+        if self.notices or self.is_over or not self.is_settled:
+            return
+        self.notices = True
+        interval = self.world.behaviour.heartbeat_ms
+        ahead = -(self.world.now - self.life.start_ms) % interval
+        self.world.at(self.world.now + ahead, self._noticed)
+
+    def _noticed(self) -> None:
+        self.notices = False
+        self.beat()
+
+    # -- requests ------------------------------------------------------------------------------
+
+    def beat(self) -> None:
+        if self.is_over or self.is_paused or not self.is_settled:
+            return
+        request = HeartbeatRequest(
+            group_id=GROUP,
+            generation_id=self.generation,
+            member_id=self.member_id,
+            group_instance_id=self.instance,
+        )
+        self.world.send(self, HEARTBEAT_VERSION, request, self._beaten)
+
+    def join(self, *, changed: bool = False) -> None:
+        if self.is_over:
+            return
+        if self.is_paused:
+            self.waiting.append(lambda: self.join(changed=changed))
+            return
+        self.is_settled = False
+        mine = ",".join(map(str, self.owned)) if self.world.is_cooperative else ""
+        mark = f"{self.world.now}" if changed else ""
+        protocol = JoinGroupRequestProtocol(name="model", metadata=f"{mine};{mark}".encode())
+        request = JoinGroupRequest(
+            group_id=GROUP,
+            session_timeout_ms=self.session_timeout_ms,
+            rebalance_timeout_ms=self.rebalance_timeout_ms,
+            member_id=self.member_id,
+            group_instance_id=self.instance,
+            protocol_type=PROTOCOL_TYPE,
+            protocols=[protocol],
+        )
+        self.world.send(self, JOIN_VERSION, request, self._joined)
+
+    def _sync(self, plan: dict[str, list[int]]) -> None:
+        if self.is_over:
+            return
+        if self.is_paused:
+            self.waiting.append(lambda: self._sync(plan))
+            return
+        request = SyncGroupRequest(
+            group_id=GROUP,
+            generation_id=self.generation,
+            member_id=self.member_id,
+            group_instance_id=self.instance,
+            protocol_type=PROTOCOL_TYPE,
+            protocol_name="model",
+            assignments=[
+                SyncGroupRequestAssignment(
+                    member_id=name, assignment=",".join(map(str, share)).encode()
+                )
+                for name, share in plan.items()
+            ],
+        )
+        self.world.send(self, SYNC_VERSION, request, self._synced)
+
+    # -- answers -------------------------------------------------------------------------------
+
+    def _beaten(self, answer: HeartbeatResponse) -> None:
+        if not answer.error_code or not self.is_settled or self._is_out(answer.error_code):
+            return
+        self.is_settled = False
+        behaviour, now = self.world.behaviour, self.world.now
+        self.world.at(behaviour.free_at(self.life.client, now + behaviour.rejoin_ms), self.join)
+
+    def _joined(self, answer: JoinGroupResponse) -> None:
+        if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+            self.member_id = answer.member_id
+            self.join()
+        elif answer.error_code:
+            if not self._is_out(answer.error_code):
+                self.join()
+        else:
+            self.member_id, self.generation = answer.member_id, answer.generation_id
+            if answer.leader != answer.member_id or answer.skip_assignment:  # KIP-814
+                self._sync({})
+            else:
+                owned = {
+                    each.member_id: _numbers(each.metadata.partition(b";")[0])
+                    for each in answer.members
+                }
+                plan = self.world.plan(owned)
+                self.world.at(
+                    self.world.now + self.world.behaviour.leader_ms, lambda: self._sync(plan)
+                )
+
+    def _synced(self, answer: SyncGroupResponse) -> None:
+        if answer.error_code:
+            if not self._is_out(answer.error_code):
+                self.join()
+            return
+        before, self.owned = self.owned, _numbers(answer.assignment)
+        self.is_settled = True
+        if self.world.is_cooperative and set(before) - set(self.owned):
+            self.join()  # KIP-429: they were revoked, and may be given to others now
+        elif self.world.is_rebalancing:
+            self.notice()
+
+    def _is_out(self, code: int) -> bool:
+        """Whether the client ended. An unknown one joins with a new id."""
+        if code == ErrorCode.FENCED_INSTANCE_ID:
+            self.is_over = True
+        elif code == ErrorCode.UNKNOWN_MEMBER_ID:
+            self.member_id, self.generation, self.owned = "", -1, []
+        return self.is_over
+
+
+def _numbers(text: bytes) -> list[int]:
+    return [int(each) for each in text.split(b",") if each]
+
+
+def caller_of(client: Client, version: int) -> Caller:
+    return Caller(version, Peer(client.life.client_id, client.life.host))

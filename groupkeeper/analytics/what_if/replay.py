@@ -1,0 +1,317 @@
+"""Replays the lives of a group's clients through the coordinator's own decisions.
+
+`coordinator.partition.Partition` decides, as in the server; clients are models (`client`), time is
+a heap of what happens next, and records are durable at once. Heartbeats of quiet times are not
+sent: sessions of clients that are alive are moved on to the next thing that happens.
+"""
+
+import heapq
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+from typing import Any, Final
+
+from groupkeeper.analytics.what_if.behaviour import Behaviour
+from groupkeeper.analytics.what_if.client import GROUP, Client, OnAnswer, caller_of
+from groupkeeper.analytics.what_if.lives import Life, Pause
+from groupkeeper.coordinator.causes import CauseCode
+from groupkeeper.coordinator.config import GroupConfig
+from groupkeeper.coordinator.deadlines import Timer, TimerKind
+from groupkeeper.coordinator.facts import (
+    Fact,
+    MemberRemoved,
+    MemberReplaced,
+    RebalanceAbandoned,
+    RebalanceCompleted,
+    RebalanceStarted,
+)
+from groupkeeper.coordinator.group import GroupState
+from groupkeeper.coordinator.partition import Partition
+from groupkeeper.coordinator.step import Step
+from groupkeeper.protocol.message import Message
+
+INITIAL_DELAY_MS: Final = 3_000
+"""`group.initial.rebalance.delay.ms` of a coordinator with Kafka's defaults."""
+MOST_STEPS: Final = 5_000_000
+"""Of one replay: beyond it the clients keep each other busy for ever, and it is given up."""
+_NEVER_MS: Final = 2**50
+_SILENT: Final = (CauseCode.SESSION_EXPIRED, CauseCode.JOIN_TIMEOUT, CauseCode.SYNC_TIMEOUT)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What is different from what was recorded; None: as it was. Times are milliseconds."""
+
+    is_static: bool | None = None
+    session_timeout_ms: int | None = None
+    rebalance_timeout_ms: int | None = None
+    initial_delay_ms: int = INITIAL_DELAY_MS
+    is_cooperative: bool | None = None
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What the coordinator did. `unowned_ms` is a sum over partitions; `detections` are, for each
+    client that vanished, how long its partitions stayed with it.
+    """
+
+    rounds: int = 0
+    not_stable_ms: int = 0
+    unowned_ms: int = 0
+    replaced: int = 0
+    detections: list[int] = field(default_factory=list)
+
+
+class GivenUp(Exception):
+    """The replay does not come to rest."""
+
+
+def replay(lives: Sequence[Life], behaviour: Behaviour, settings: Settings, end_ms: int) -> Outcome:
+    """What would have happened until `end_ms` (Unix milliseconds). Raises GivenUp."""
+    return _Replay(behaviour, settings, end_ms).run(lives)
+
+
+class _Token:
+    """The place of an answer."""
+
+    def __init__(self, take: Callable[[Any], None]) -> None:
+        self.answer = take
+
+
+class _Replay:
+    def __init__(self, behaviour: Behaviour, settings: Settings, end_ms: int) -> None:
+        self.now = 0
+        self.behaviour = behaviour
+        self.is_cooperative = (
+            behaviour.is_cooperative if settings.is_cooperative is None else settings.is_cooperative
+        )
+        self._settings = settings
+        self._end_ms = end_ms
+        config = GroupConfig(
+            initial_rebalance_delay_ms=settings.initial_delay_ms,
+            min_session_timeout_ms=1,
+            max_session_timeout_ms=_NEVER_MS,
+            offsets_retention_check_interval_ms=_NEVER_MS,
+        )
+        numbers = count()
+        self._partition = Partition(config, lambda prefix: f"{prefix}-{next(numbers)}", None, 0)
+        self._order = count()
+        self._next: list[tuple[int, int, Callable[[], None]]] = []
+        self._answers: deque[Callable[[], None]] = deque()
+        self._clients: list[Client] = []
+        self._by_id: dict[str, Client] = {}
+        self._vanished: dict[str, int] = {}
+        """Member ids of clients that vanished, and when."""
+        self._owners: dict[int, str] = {}
+        self._outcome = Outcome()
+        self._started_ms: int | None = None
+        self._moved = 0
+
+    # -- running -------------------------------------------------------------------------------
+
+    def run(self, lives: Sequence[Life]) -> Outcome:
+        self.now = min((life.start_ms for life in lives), default=0)
+        self._take(self._partition.activate(self.now, self.now))
+        for life in lives:
+            self.at(life.start_ms, partial(self._start, life))
+        for when, name in self.behaviour.changes:
+            self.at(when, partial(self._change, name))
+        for _ in range(MOST_STEPS):
+            if not self._go_on():
+                self._stable_again()
+                return self._outcome
+        raise GivenUp(f"no end after {MOST_STEPS:,} steps")
+
+    def _go_on(self) -> bool:
+        """Take the next step; False if nothing is left to happen."""
+        if self._answers:
+            self._answers.popleft()()
+            return True
+        happens = self._next[0][0] if self._next else _NEVER_MS
+        due = self._partition.next_deadline()
+        if due is not None and due <= happens:
+            due = self._keep_alive(due, min(happens, self._end_ms))
+        when = happens if due is None else min(due, happens)
+        if when > self._end_ms:
+            self.now = self._end_ms
+            return False
+        self.now = max(self.now, when)
+        if due is not None and due <= happens:
+            self._take(self._partition.advance(self.now, self.now))
+        else:
+            heapq.heappop(self._next)[2]()
+        return True
+
+    def at(self, when_ms: int, do: Callable[[], None]) -> None:
+        heapq.heappush(self._next, (max(when_ms, self.now), next(self._order), do))
+
+    def send(self, client: Client, version: int, request: Message, then: OnAnswer) -> None:
+        token = _Token(
+            lambda answer: self._answers.append(partial(self._answer, client, then, answer))
+        )
+        request_any: Any = request
+        caller = caller_of(client, version)
+        step = self._partition.handle(request_any, caller, token, (self.now, self.now))
+        self._take(step)
+
+    def _answer(self, client: Client, then: OnAnswer, answer: Any) -> None:
+        if client.is_over:
+            return
+        if client.is_paused:
+            client.waiting.append(partial(then, answer))
+            return
+        then(answer)
+        if client.member_id:
+            self._by_id[client.member_id] = client
+
+    def _take(self, step: Step) -> None:
+        """Carry out a step: everything is durable at once."""
+        for token, answer in step.replies:
+            token.answer(answer)
+        for noted in step.told:
+            self._note(noted.fact)
+        while (unwritten := self._partition.take()) is not None:
+            replies, facts = self._partition.written(unwritten)
+            for token, answer in replies:
+                token.answer(answer)
+            for noted in facts:
+                self._note(noted.fact)
+
+    # -- what happened -------------------------------------------------------------------------
+
+    def _start(self, life: Life) -> None:
+        settings = self._settings
+        is_static = life.instance is not None if settings.is_static is None else settings.is_static
+        client = Client(
+            self,
+            life,
+            life.client if is_static else None,
+            settings.session_timeout_ms or life.session_timeout_ms,
+            settings.rebalance_timeout_ms or life.rebalance_timeout_ms,
+        )
+        self._clients.append(client)
+        for pause in life.pauses:
+            self.at(pause.from_ms, partial(self._pause, client, pause))
+        if life.end_ms is not None:
+            self.at(life.end_ms, partial(self._finish, client))
+        client.join()
+
+    def _pause(self, client: Client, pause: Pause) -> None:
+        if client.is_over:
+            return
+        self._last_request(client)
+        client.pause()
+        self.at(pause.until_ms, client.resume)
+
+    def _finish(self, client: Client) -> None:
+        if client.is_over:
+            return
+        self._last_request(client)
+        if not client.end() and client.member_id:
+            self._vanished[client.member_id] = self.now
+        self._clients.remove(client)
+
+    def _change(self, name: str) -> None:
+        for client in self._clients:
+            if client.life.client == name and not client.is_over:
+                client.ask_for_a_rebalance()
+                return
+
+    def plan(self, owned: dict[str, list[int]]) -> dict[str, list[int]]:
+        """Even shares. Eager: as the range assignor. Cooperative: each keeps what it may, and what
+        another has to give up first is not assigned yet (KIP-429).
+        """
+        if not self.is_cooperative:
+            return _ranges(sorted(owned), self.behaviour.partitions)
+        return _sticky(owned, self.behaviour.partitions)
+
+    # -- the coordinator -----------------------------------------------------------------------
+
+    @property
+    def is_rebalancing(self) -> bool:
+        group = self._partition.groups.get(GROUP)
+        return group is not None and group.state is GroupState.PREPARING_REBALANCE
+
+    def _timer(self, client: Client) -> Timer:
+        return Timer(TimerKind.SESSION, GROUP, client.member_id)
+
+    def _keep_alive(self, due: int, until_ms: int) -> int | None:
+        """Move the sessions of clients that send heartbeats; returns the next deadline."""
+        sessions = self._partition.deadlines.due
+        for client in self._clients:
+            if client.is_alive and sessions.get(self._timer(client), _NEVER_MS) <= until_ms:
+                sessions[self._timer(client)] = until_ms + client.session_timeout_ms
+        return self._partition.next_deadline()
+
+    def _last_request(self, client: Client) -> None:
+        """The session runs from now on, whatever it was moved to."""
+        timer, deadlines = self._timer(client), self._partition.deadlines
+        if timer in deadlines.due:
+            deadlines.set(timer, self.now + client.session_timeout_ms)
+
+    def _note(self, fact: Fact) -> None:
+        outcome = self._outcome
+        if isinstance(fact, RebalanceStarted):
+            outcome.rounds += 1
+            if self._started_ms is None:
+                self._started_ms = self.now
+            for client in self._clients:
+                client.notice()
+        elif isinstance(fact, RebalanceCompleted):
+            self._count_moves(fact)
+            self._stable_again()
+        elif isinstance(fact, RebalanceAbandoned):
+            if fact.state in (GroupState.EMPTY, GroupState.DEAD):
+                self._stable_again()
+        elif isinstance(fact, MemberReplaced):
+            outcome.replaced += 1
+            self._vanished.pop(fact.old_member, None)
+        elif isinstance(fact, MemberRemoved):
+            since = self._vanished.pop(fact.who.member, None)
+            if since is not None and fact.cause.code in _SILENT:
+                outcome.detections.append(self.now - since)
+
+    def _count_moves(self, fact: RebalanceCompleted) -> None:
+        owners = {
+            int(number): member
+            for member, _, share in fact.assignments
+            for number in share.split(b",")
+            if number
+        }
+        before = self._owners
+        self._moved = sum(before.get(number, owner) != owner for number, owner in owners.items())
+        self._owners = owners
+
+    def _stable_again(self) -> None:
+        if self._started_ms is None:
+            return
+        lasted = self.now - self._started_ms
+        self._started_ms = None
+        self._outcome.not_stable_ms += lasted
+        moved = self._moved if self.is_cooperative else self.behaviour.partitions
+        self._outcome.unowned_ms += lasted * moved
+
+
+def _ranges(members: Sequence[str], partitions: int) -> dict[str, list[int]]:
+    share, more = divmod(partitions, len(members))
+    plan, begin = {}, 0
+    for index, member in enumerate(members):
+        end = begin + share + (index < more)
+        plan[member], begin = list(range(begin, end)), end
+    return plan
+
+
+def _sticky(owned: dict[str, list[int]], partitions: int) -> dict[str, list[int]]:
+    members = sorted(owned, key=lambda member: (-len(owned[member]), member))
+    share, more = divmod(partitions, len(members))
+    quota = {member: share + (index < more) for index, member in enumerate(members)}
+    plan = {member: sorted(owned[member])[: quota[member]] for member in members}
+    held = {number for numbers in owned.values() for number in numbers}
+    free = [number for number in range(partitions) if number not in held]
+    for member in members:
+        room = quota[member] - len(plan[member])
+        plan[member] += free[:room]
+        del free[:room]
+    return plan

@@ -1,0 +1,181 @@
+"""The same group with other settings: which scenarios are replayed, and the table of their results.
+
+All are compared with a replay under the settings as they were: what the model of the clients gets
+wrong is wrong in both, and `recorded_rounds` beside `replayed_rounds` says how wrong it is.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import mean
+from typing import Any, Final
+
+from groupkeeper.analytics.history.schemas import LONG, TEXT, YES, Column
+from groupkeeper.analytics.questions.asking import One, question
+from groupkeeper.analytics.what_if.behaviour import Behaviour, behaviour_of
+from groupkeeper.analytics.what_if.lives import Life, Row, lives_of
+from groupkeeper.analytics.what_if.replay import GivenUp, Outcome, Settings, replay
+
+SESSION_TIMEOUTS_MS: Final = (6_000, 10_000, 20_000, 30_000, 45_000, 60_000, 120_000, 300_000)
+REBALANCE_TIMEOUTS_MS: Final = (30_000, 60_000, 120_000, 300_000, 600_000)
+INITIAL_DELAYS_MS: Final = (0, 10_000, 30_000)
+
+AS_IT_WAS: Final = "as it was"
+STATIC: Final = "static membership"
+SESSION: Final = "session timeout"
+STATIC_SESSION: Final = "static membership and session timeout"
+REBALANCE: Final = "rebalance timeout"
+DELAY: Final = "initial delay"
+COOPERATIVE: Final = "cooperative assignment"
+
+_ASSUMPTIONS: Final = {
+    AS_IT_WAS: "Clients behave as Kafka's Java consumer, and come back to a rebalance as fast as "
+    "they usually did.",
+    STATIC: "Each client gets an instance id of its own, and starts and ends when it did.",
+    SESSION: "Clients pause and vanish when they did; of pauses within a session only the longest "
+    "is known.",
+    STATIC_SESSION: "Both of these.",
+    REBALANCE: "Clients are busy when they were, and for as long.",
+    DELAY: "Only rebalances of an empty group wait.",
+    COOPERATIVE: "A lower bound: a model of the cooperative sticky assignor, with even shares.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """Settings, under the name of the scenario; `setting` and `value` are the one that varies."""
+
+    name: str
+    settings: Settings
+    setting: str | None = None
+    value: int | None = None
+    is_today: bool = False
+
+
+_SESSIONS: Final = (
+    *("member", "instance", "client_id", "host", "from", "until", "ended_by", "old_member"),
+    *("away_ms", "silent_ms", "connection", "session_timeout_ms", "rebalance_timeout_ms"),
+    *("longest_gap_ms", "source", "confidence"),
+)
+_MEMBERS: Final = ("member", "session_timeout_ms", "rebalance_timeout_ms")
+_WHO: Final = ("instance", "client_id", "host")
+_ROUNDS: Final = (
+    *("started", "ended", "cause", "from_state", "ended_by", "join_ms", "leader_ms", "held_ms"),
+    *("partitions", "is_cooperative", "source", "confidence"),
+    *(f"by_{name}" for name in _WHO),
+    *(f"last_{name}" for name in _WHO),
+)
+
+
+@question(
+    "What if",
+    "Which setting would have avoided how many rebalances, and what it costs: how much longer it"
+    " takes until a client that vanished is noticed.",
+    reads={"sessions": _SESSIONS, "rounds": _ROUNDS, "members": _MEMBERS},
+    columns=(
+        Column("group", TEXT, "Group id."),
+        Column("scenario", TEXT, "What is different; `as it was`: nothing."),
+        Column("setting", TEXT, "The setting that varies; null if it is none."),
+        Column("value", LONG, "Its value in milliseconds."),
+        Column("is_today", YES, "Most members have it now."),
+        Column("rounds", LONG, "Rebalances that there would have been."),
+        Column("rounds_avoided", LONG, "Fewer than in the replay as it was; negative: more."),
+        Column("not_stable_ms", LONG, "Time in which the group was not stable."),
+        Column("stable_gained_ms", LONG, "Less of that than in the replay as it was."),
+        Column("unowned_ms", LONG, "Sum over partitions of the time without an owner."),
+        Column(
+            "detection_ms",
+            LONG,
+            "How long partitions stayed with clients that vanished: mean; null: none vanished.",
+        ),
+        Column("detection_lost_ms", LONG, "Longer by so much than in the replay as it was."),
+        Column("recorded_rounds", LONG, "Rebalances that there were."),
+        Column("replayed_rounds", LONG, "In the replay as it was: how good the model is."),
+        Column("assumption", TEXT, "What the scenario takes for granted."),
+    ),
+)
+def what_if(one: One) -> Iterator[dict[str, Any]]:
+    """Per group and scenario: what clients did (starts, ends, pauses, slow rejoins, changes of
+    subscription) is replayed through the coordinator's own decisions under other settings. Clients
+    are models of Kafka's Java consumer; `rounds_avoided` compares two replays, so that what the
+    model gets wrong is wrong in both. A restart of the coordinator is not replayed. Groups whose
+    clients would never come to rest have no row.
+    """
+    rounds = [row for row in one["rounds"].dicts(*_ROUNDS) if row["started"] is not None]
+    sessions = one["sessions"].dicts(*_SESSIONS)
+    times = [row["from"] for row in sessions if row["from"] is not None]
+    begin_ms = min([*times, *(row["started"] for row in rounds)], default=0)
+    end_ms = max(one.reach.until or 0, *(row["ended"] or 0 for row in rounds), *times, 0, 0)
+    lives = lives_of(sessions, begin_ms, end_ms, one["members"].dicts(*_MEMBERS))
+    if not lives:
+        return
+    behaviour = behaviour_of(rounds, lives)
+    try:
+        base = replay(lives, behaviour, Settings(), end_ms)
+    except GivenUp:
+        return
+    for scenario in scenarios(lives, behaviour, rounds):
+        try:
+            outcome = replay(lives, behaviour, scenario.settings, end_ms)
+        except GivenUp:  # no number is better than a wrong one
+            continue
+        yield _row(scenario, outcome, base, len(rounds)) | {"group": one.key[0]}
+
+
+def scenarios(
+    lives: Sequence[Life], behaviour: Behaviour, rounds: Sequence[Row]
+) -> Iterator[Scenario]:
+    """Those that make sense for the group: nothing that it has already."""
+    session_ms = _usual(life.session_timeout_ms for life in lives)
+    rebalance_ms = _usual(life.rebalance_timeout_ms for life in lives)
+    are_static = all(life.instance is not None for life in lives)
+    yield Scenario(AS_IT_WAS, Settings(), is_today=True)
+    if not are_static:
+        yield Scenario(STATIC, Settings(is_static=True))
+    for value in sorted({*SESSION_TIMEOUTS_MS, session_ms}):
+        key, now = "session.timeout.ms", value == session_ms
+        changed = Settings(session_timeout_ms=value)
+        yield Scenario(SESSION, changed, key, value, now)
+        if not are_static:
+            both = Settings(is_static=True, session_timeout_ms=value)
+            yield Scenario(STATIC_SESSION, both, key, value)
+    if any(row["ended_by"] == "timeout" for row in rounds) or behaviour.busy:
+        for value in sorted({*REBALANCE_TIMEOUTS_MS, rebalance_ms}):
+            changed = Settings(rebalance_timeout_ms=value)
+            key, now = "max.poll.interval.ms", value == rebalance_ms
+            yield Scenario(REBALANCE, changed, key, value, now)
+    if any(row["from_state"] == "Empty" for row in rounds):
+        for value in INITIAL_DELAYS_MS:
+            key = "group.initial.rebalance.delay.ms"
+            yield Scenario(DELAY, Settings(initial_delay_ms=value), key, value)
+    if not behaviour.is_cooperative:
+        yield Scenario(COOPERATIVE, Settings(is_cooperative=True))
+
+
+def _usual(values: Iterable[int]) -> int:
+    known = list(values)
+    return max(set(known), key=lambda each: (known.count(each), each))
+
+
+def _row(scenario: Scenario, outcome: Outcome, base: Outcome, recorded: int) -> dict[str, Any]:
+    detection, before = _mean(outcome.detections), _mean(base.detections)
+    lost = None if detection is None else detection - (before or 0)
+    return {
+        "scenario": scenario.name,
+        "setting": scenario.setting,
+        "value": scenario.value,
+        "is_today": scenario.is_today,
+        "rounds": outcome.rounds,
+        "rounds_avoided": base.rounds - outcome.rounds,
+        "not_stable_ms": outcome.not_stable_ms,
+        "stable_gained_ms": base.not_stable_ms - outcome.not_stable_ms,
+        "unowned_ms": outcome.unowned_ms,
+        "detection_ms": detection,
+        "detection_lost_ms": lost,
+        "recorded_rounds": recorded,
+        "replayed_rounds": base.rounds,
+        "assumption": _ASSUMPTIONS[scenario.name],
+    }
+
+
+def _mean(values: Sequence[int]) -> int | None:
+    return round(mean(values)) if values else None
