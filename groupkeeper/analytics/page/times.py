@@ -1,0 +1,186 @@
+"""Times and amounts as people read them, and ticks of axes at round values. All times are UTC."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from groupkeeper.why.texts import span
+
+SECOND: Final = 1_000
+MINUTE: Final = 60 * SECOND
+HOUR: Final = 60 * MINUTE
+DAY: Final = 24 * HOUR
+WEEK: Final = 7 * DAY
+NONE: Final = "\u2013"
+"""Shown where a value is not known."""
+MONDAY: Final = 4 * DAY
+"""1970-01-05 was one: weeks begin there."""
+STEPS: Final = (
+    *(each * SECOND for each in (1, 2, 5, 10, 15, 30)),
+    *(each * MINUTE for each in (1, 2, 5, 10, 15, 30)),
+    *(each * HOUR for each in (1, 2, 3, 6, 12)),
+    *(each * DAY for each in (1, 2)),
+    *(each * WEEK for each in (1, 2, 4, 8, 13, 26, 52, 104, 260, 520, 1040, 5200)),
+)
+"""Distances of ticks, and lengths of bins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """From a time to a later one, milliseconds since 1970."""
+
+    start: int
+    end: int
+
+    @property
+    def ms(self) -> int:
+        return self.end - self.start
+
+    def has(self, at: int) -> bool:
+        return self.start <= at <= self.end
+
+
+def step(ms: int, most: int) -> int:
+    """The smallest step of which `most` cover a duration."""
+    return next((each for each in STEPS if each * most >= ms), STEPS[-1])
+
+
+EARLIEST: Final = 946_684_800_000
+"""2000-01-01: before Kafka."""
+LATEST: Final = 4_102_444_800_000
+"""2100-01-01."""
+
+
+def is_usable(at: int | None) -> bool:
+    """Whether a time can be drawn: one that is far off would press all others together."""
+    return at is not None and EARLIEST <= at < LATEST
+
+
+def floor(at: int, size: int) -> int:
+    """The beginning of its step."""
+    start = MONDAY if size >= WEEK else 0
+    return (at - start) // size * size + start
+
+
+def ticks(shown: Span, most: int) -> list[tuple[int, str]]:
+    """At most about `most` round times with what is written below; the day where it changes."""
+    size = step(shown.ms, most)
+    first = floor(shown.start, size)
+    times = [at for at in range(first, shown.end + 1, size) if shown.has(at)]
+    told: list[tuple[int, str]] = []
+    day = None
+    for at in times:
+        when = moment(at)
+        is_new, day = when.date() != day, when.date()
+        told.append((at, _label(when, size, is_new)))
+    return told
+
+
+def _label(when: datetime, size: int, is_new_day: bool) -> str:
+    if size >= 52 * WEEK:
+        return f"{when:%b %Y}"
+    if size >= DAY:
+        return f"{when:%a} {when.day} {when:%b}"
+    if is_new_day and size >= HOUR and when.hour == 0:
+        return f"{when:%a} {when.day} {when:%b}"
+    clock = f"{when:%H:%M}" if size >= MINUTE else f"{when:%H:%M:%S}"
+    return f"{when.day} {when:%b} {clock}" if is_new_day else clock
+
+
+def moment(at: int) -> datetime:
+    """A time; one that no calendar has is the first or the last one of the calendar."""
+    return datetime.fromtimestamp(min(max(at, 0), 253_370_764_800_000) / 1000, UTC)
+
+
+def day_time(at: int | None) -> str:
+    """2026-11-22 10:32:56, or a dash."""
+    return NONE if at is None else f"{moment(at):%Y-%m-%d %H:%M:%S}"
+
+
+def period(shown: Span) -> str:
+    """The days, or the times of one day."""
+    start, end = moment(shown.start), moment(shown.end)
+    if start.date() == end.date():
+        clock = "%H:%M:%S" if shown.ms < 10 * MINUTE else "%H:%M"
+        return f"{start:%Y-%m-%d} {start:{clock}} to {end:{clock}}"
+    if shown.ms < 3 * DAY:
+        return f"{start:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M}"
+    return f"{start:%Y-%m-%d} to {end:%Y-%m-%d}"
+
+
+def length(ms: float | None) -> str:
+    """A duration in two units: 3.2 s, 5 min 3 s, 12 d 4 h."""
+    if ms is None:
+        return NONE
+    if ms == 0:
+        return "0"
+    if ms >= 2 * DAY:
+        days, rest = divmod(round(ms / HOUR), 24)
+        return f"{days:,} d {rest} h" if rest else f"{days:,} d"
+    return span(round(ms)).replace(".0 s", " s")
+
+
+def step_name(ms: int) -> str:
+    """A step as the unit of a rate: minute, 5 minutes, day."""
+    for size, word in ((WEEK, "week"), (DAY, "day"), (HOUR, "hour"), (MINUTE, "minute")):
+        if ms % size == 0:
+            amount = ms // size
+            return word if amount == 1 else f"{amount} {word}s"
+    return "second" if ms == SECOND else f"{ms // SECOND} seconds"
+
+
+def count(number: float, one: str = "", many: str = "") -> str:
+    """1,234 with its word."""
+    shown = f"{number:,.0f}" if number == int(number) else f"{number:,.1f}"
+    word = one if number == 1 else many or f"{one}s"
+    return f"{shown} {word}" if one else shown
+
+
+def share(part: float, whole: float) -> str:
+    """A percentage that says neither 0 nor 100 where it is not."""
+    if not whole:
+        return NONE
+    value = 100 * part / whole
+    if 0 < value < 0.1:
+        return "< 0.1 %"
+    if 99.9 < value < 100:
+        return "> 99.9 %"
+    return f"{value:.1f} %" if value < 10 else f"{value:.0f} %"
+
+
+def nice(most: float) -> float:
+    """The next number of the form 1, 2, 5, 10, 20, ..., and 1 at least."""
+    if most <= 1:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(most))
+    return next(each * power for each in (1, 2, 5, 10) if each * power >= most * 0.999999)
+
+
+def amounts(most: float, number: int = 4) -> list[float]:
+    """Round numbers from 0 to `most` or just above, about `number` of them."""
+    size = nice(most / number) if most > number else 1.0
+    return [size * each for each in range(math.ceil(most / size - 1e-9) + 1)]
+
+
+def durations(most: float, number: int = 4) -> list[float]:
+    """The same for milliseconds: 0, 30 s, 1 min and so on."""
+    if most <= number * STEPS[0]:
+        return amounts(most, number)
+    size = step(round(most), number)
+    return [float(size * each) for each in range(math.ceil(most / size - 1e-9) + 1)]
+
+
+def brief(number: float) -> str:
+    """A number on an axis: 12, 3.4k, 5M."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= size:
+            return f"{number / size:.3g}{letter}"
+    return f"{number:.3g}"
+
+
+def median(values: Iterable[int]) -> int:
+    """The middle one; 0 of none."""
+    ordered = sorted(values)
+    return ordered[len(ordered) // 2] if ordered else 0

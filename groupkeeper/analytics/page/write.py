@@ -1,0 +1,41 @@
+"""Writes the report as a whole: a reader sees the old page or the new one."""
+
+import os
+from pathlib import Path
+
+from groupkeeper.analytics.errors import AnalyticsError
+from groupkeeper.analytics.page.about import About
+from groupkeeper.analytics.page.data import Tables
+from groupkeeper.analytics.page.render import render
+
+
+def check_report(path: Path) -> Path:
+    """Where a report for `path` is written, past symbolic links. AnalyticsError, in one line, if it
+    cannot be: to be asked before the work of an analysis.
+    """
+    try:
+        target = path.resolve()
+        if target.is_dir():
+            raise AnalyticsError(f"{path} is a folder: give --report the name of a file in it")
+        if target.exists() and not target.is_file():
+            raise AnalyticsError(f"{path} is no ordinary file: write the report elsewhere")
+        if not target.parent.is_dir():
+            raise AnalyticsError(f"{path.parent} is no folder: create it, or write elsewhere")
+        if not os.access(target.parent, os.W_OK):
+            raise AnalyticsError(f"{path.parent} cannot be written to: write the report elsewhere")
+    except OSError as error:
+        raise AnalyticsError(f"the report cannot be written: {error.strerror}") from error
+    return target
+
+
+def write_report(path: Path, tables: Tables, about: About) -> None:
+    """Render, and replace what is at `path`. AnalyticsError, in one line, if that fails."""
+    target = check_report(path)
+    page = render(tables, about)
+    attempt = target.with_name(f".{target.name[:64]}.{os.getpid()}")
+    try:
+        attempt.write_text(page, encoding="utf-8")
+        attempt.replace(target)
+    except OSError as error:
+        attempt.unlink(missing_ok=True)
+        raise AnalyticsError(f"the report {path} was not written: {error.strerror}") from error
