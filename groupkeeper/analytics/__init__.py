@@ -1,5 +1,5 @@
-"""Reads `__consumer_offsets` with PySpark: Groupkeeper's log or a copy of a Kafka broker's. The
-server does not use it.
+"""Reads `__consumer_offsets` and `__group_events` with PySpark: Groupkeeper's logs or copies of a
+Kafka broker's. The server does not use it.
 
     from groupkeeper.analytics import register
 
@@ -19,10 +19,10 @@ __all__ = ["register"]
 
 
 def register(spark: "SparkSession") -> None:
-    """Make `spark.read.format("consumer_offsets")` work in this session."""
-    from groupkeeper.analytics.source import ConsumerOffsetsSource
+    """Make the formats `consumer_offsets` and `group_events` work in this session."""
+    from groupkeeper.analytics.sources.formats import register_sources
 
-    spark.dataSource.register(ConsumerOffsetsSource)
+    register_sources(spark)
 
 
 def _register_with_active_session() -> None:

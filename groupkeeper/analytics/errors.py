@@ -11,7 +11,19 @@ class AnalyticsError(Exception):
     exit_code: ClassVar[int] = 2
 
 
+def one_line(error: OSError) -> str:
+    """What the system said, and of which file."""
+    place = f" ({error.filename})" if error.filename else ""
+    return f"{error.strerror or error}{place}"
+
+
 class SparkFailed(AnalyticsError):
     """Spark gave up: no memory, no space, workers that cannot import this package."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class EngineFailed(AnalyticsError):
+    """A worker gave up: no memory, no space, a bug."""
 
     exit_code: ClassVar[int] = 1

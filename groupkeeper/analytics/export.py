@@ -1,94 +1,70 @@
-"""What of the tables is wanted, and how they leave: JSON lines, or CSV files."""
+"""A choice of rows, and how tables leave: as JSON lines, or CSV files."""
 
 import csv
+import json
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+import pyarrow as pa
+import pyarrow.compute as pc
 
-# ISO 8601 with a zone; sessions of ours are in UTC.
-_INSTANT: Final = "yyyy-MM-dd'T'HH:mm:ss.SSSX"
+from groupkeeper.analytics.request import Choice
+
+Tables = dict[str, pa.Table]
+
 _TIMES: Final = {"groups": "last_change", "generations": "time", "offsets": "commit_time"}
-
-Tables = dict[str, "DataFrame"]
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """`groups`: only these, if any is named; `since_ms`: only what happened from then on (epoch
-    milliseconds); `top`: only so many groups, those with the most generations.
-    """
-
-    groups: frozenset[str] = frozenset()
-    since_ms: int | None = None
-    top: int | None = None
-
-    def of(self, tables: Tables) -> Tables:
-        """The same tables with fewer rows. Those of other groups are left out where they are read:
-        see `groupkeeper.analytics.reduce`.
-        """
-        if self.since_ms is not None:
-            tables = _since(tables, self.since_ms)
-        if self.top is not None:
-            tables = _of_busiest(tables, self.top)
-        return tables
+_ROWS: Final = 10_000
+"""So many rows are Python objects at a time."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What is wanted of an analysis: Parquet files in the folder `out`, CSV files in the folder
-    `csv`, lines of JSON instead of the report, and a choice of rows. `partition` is that of
-    segments in no partition folder, `master` says where Spark runs.
-    """
-
-    out: Path | None = None
-    csv: Path | None = None
-    as_json: bool = False
-    partition: int | None = None
-    master: str | None = None
-    choice: Choice = field(default_factory=Choice)
+def chosen(choice: Choice, tables: Tables) -> Tables:
+    """The same tables with fewer rows. Those of other groups are left out where they are read."""
+    if choice.since_ms is not None:
+        tables = _since(tables, choice.since_ms)
+    if choice.top is not None:
+        tables = _of_busiest(tables, choice.top)
+    return tables
 
 
 def _since(tables: Tables, since_ms: int) -> Tables:
     """Groups that have changed since, their members, and later generations and commits."""
-    from pyspark.sql import functions as F  # noqa: N812  # its usual name
+    later = {}
+    for name, time in _TIMES.items():
+        column = tables[name].column(time)
+        start = pa.scalar(since_ms, column.type)
+        later[name] = tables[name].filter(pc.greater_equal(column, start))
+    names = [later[name].column("group") for name in ("groups", "offsets")]
+    touched = pa.concat_arrays([chunk for each in names for chunk in each.chunks])
+    return tables | later | {name: rows_of(tables[name], touched) for name in ("groups", "members")}
 
-    start = F.timestamp_millis(F.lit(since_ms))
-    later = {name: tables[name].where(F.col(time) >= start) for name, time in _TIMES.items()}
-    touched = later["groups"].select("group")
-    touched = touched.union(later["offsets"].select("group")).distinct()
-    groups, members = (
-        tables[name].join(touched, "group", "left_semi") for name in ("groups", "members")
-    )
-    ordered = members.orderBy("group", "client_id", "member_id")
-    return tables | later | {"groups": groups.orderBy("group"), "members": ordered}
+
+def rows_of(table: pa.Table, groups: pa.Array) -> pa.Table:
+    """Those of these groups."""
+    return table.filter(pc.is_in(table.column("group"), groups.cast(pa.string())))
 
 
 def _of_busiest(tables: Tables, top: int) -> Tables:
     """`groups` has them in this order, the one with the most generations first."""
-    from pyspark.sql import functions as F  # noqa: N812  # its usual name
-
-    counts = tables["generations"].groupBy("group").agg(F.count("*").alias("busy"))
-    groups = tables["groups"].join(counts, "group", "left")
-    groups = groups.orderBy(F.desc_nulls_last("busy"), "group").limit(top).drop("busy")
-    names = [row["group"] for row in groups.select("group").collect()]
-    few = {name: each.where(F.col("group").isin(names)) for name, each in tables.items()}
-    return few | {"groups": groups}
+    counts = {
+        each["values"]: each["counts"]
+        for each in pc.value_counts(tables["generations"].column("group")).to_pylist()
+    }
+    names = tables["groups"].column("group").to_pylist()
+    order = sorted(range(len(names)), key=lambda at: (-counts.get(names[at], 0), names[at]))
+    groups = tables["groups"].take(pa.array(order[:top], pa.int64()))
+    wanted = groups.column("group").combine_chunks()
+    return {name: rows_of(each, wanted) for name, each in tables.items()} | {"groups": groups}
 
 
 def print_json(tables: Tables) -> None:
     """One object a line, with the name of its table; times in ISO 8601, UTC."""
-    from pyspark.sql import functions as F  # noqa: N812  # its usual name
-
-    how = {"ignoreNullFields": "false", "timestampFormat": _INSTANT}
     for name, table in tables.items():
-        row = F.to_json(F.struct(F.lit(name).alias("table"), *map(_quoted, table.columns)), how)
-        for line in table.select(row.alias("line")).toLocalIterator():
-            sys.stdout.write(line["line"] + "\n")
+        for row in _rows(table):
+            sys.stdout.write(_json({"table": name, **row}) + "\n")
 
 
 def write_csv(tables: Tables, folder: Path) -> None:
@@ -97,27 +73,34 @@ def write_csv(tables: Tables, folder: Path) -> None:
     for name, table in tables.items():
         with (folder / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
-            writer.writerow(table.columns)
-            writer.writerows(_lines(table))
+            writer.writerow(table.column_names)
+            writer.writerows([_cell(value) for value in row.values()] for row in _rows(table))
 
 
-def _lines(table: "DataFrame") -> Iterator[tuple[str | None, ...]]:
-    kinds = dict(table.dtypes)
-    cells = [_cell(name, kinds[name]).alias(name) for name in table.columns]
-    for row in table.select(*cells).toLocalIterator():
-        yield tuple(row)
+def _rows(table: pa.Table) -> Iterator[dict[str, object]]:
+    """Times as ISO 8601, to the millisecond."""
+    for at, each in enumerate(table.schema):
+        if pa.types.is_timestamp(each.type):
+            numbers = table.column(at).cast(pa.int64())
+            texts = pa.array(map(iso, numbers.to_pylist()), pa.string())
+            table = table.set_column(at, each.name, texts)
+    for start in range(0, len(table), _ROWS):
+        yield from table.slice(start, _ROWS).to_pylist()
 
 
-def _cell(name: str, kind: str) -> "Column":
-    from pyspark.sql import functions as F  # noqa: N812  # its usual name
+def iso(milliseconds: int | None) -> str | None:
+    """ISO 8601 of epoch milliseconds."""
+    if milliseconds is None:
+        return None
+    moment = _EPOCH + timedelta(milliseconds=milliseconds)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{milliseconds % 1000:03d}Z"
 
-    column = _quoted(name)
-    if kind == "timestamp":
-        return F.date_format(column, _INSTANT)
-    return F.to_json(column) if kind.startswith("array") else column.cast("string")
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _quoted(name: str) -> "Column":
-    from pyspark.sql import functions as F  # noqa: N812  # its usual name
-
-    return F.col(f"`{name}`")
+def _cell(value: object) -> object:
+    if isinstance(value, bool | list):
+        return _json(value)
+    return value

@@ -5,16 +5,12 @@ The state follows from epochs, as in Kafka's `ConsumerGroup`, `ShareGroup` and `
 
 import base64
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-import pyarrow as pa
-
-from groupkeeper.analytics.groups import ASSIGNMENT_TYPE
-from groupkeeper.analytics.plan import Plan
+from groupkeeper.analytics.reading.files import Place, place
+from groupkeeper.analytics.reading.plan import Plan
 from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.records.modern_groups import (
     EPOCH_TYPES,
@@ -30,72 +26,19 @@ from groupkeeper.protocol.records.modern_groups import (
     decode_modern_value,
 )
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 FIRST_KEY_TYPE: Final = 3
 _STABLE: Final = 0
-
-MEMBER_TYPE: Final = pa.struct(
-    [
-        ("member_id", pa.string()),
-        ("group_instance_id", pa.string()),
-        ("client_id", pa.string()),
-        ("client_host", pa.string()),
-        ("rebalance_timeout_ms", pa.int32()),
-        ("subscribed_topics", pa.list_(pa.string())),
-        ("member_epoch", pa.int32()),
-        ("assignment", ASSIGNMENT_TYPE),
-    ]
-)
-SCHEMA: Final = pa.schema(
-    [
-        ("partition", pa.int32()),
-        ("group", pa.string()),
-        ("offset", pa.int64()),
-        ("timestamp_ms", pa.int64()),
-        ("type", pa.string()),
-        ("state", pa.string()),
-        ("epoch", pa.int32()),
-        ("assignment_epoch", pa.int32()),
-        ("members", pa.list_(MEMBER_TYPE)),
-        ("problem", pa.string()),
-    ]
-)
 
 Row = dict[str, object]
 Names = Mapping[bytes, str]
 
 
-def modern_groups(records: "DataFrame", names: Names) -> "DataFrame":
-    """One row of SCHEMA for each group with records of key types from 3 on. `names` are those of
-    topics by id; topics without one are shown by their id.
-    """
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F  # noqa: N812  # its usual name
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    found = records.where(
-        (records.key_type >= FIRST_KEY_TYPE) & records.problem.isNull() & records.group.isNotNull()
-    )
-    newest_first = Window.partitionBy("partition", "key").orderBy(F.desc("offset"))
-    newest = found.withColumn("rank", F.row_number().over(newest_first)).where("rank = 1")
-    each = newest.groupBy("partition", "group").agg(
-        F.max("offset").alias("offset"),
-        F.max_by("timestamp_ms", "offset").alias("timestamp_ms"),
-        F.collect_list(F.struct("key", "value")).alias("records"),
-    )
-    return each.mapInArrow(partial(_decode, dict(names)), from_arrow_schema(SCHEMA))
-
-
-def _decode(names: Names, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        rows = [describe(row, names) for row in batch.to_pylist()]
-        yield pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
-
-
 def describe(row: Row, names: Names) -> Row:
-    """A row with `records`, the newest of each key -> a row of SCHEMA."""
+    """A row about a group, with `records`: the newest of each key -> without these, and with
+    `type`, `state`, `epoch`, `assignment_epoch` and `members`. If a value cannot be decoded,
+    `problem` says why instead. `names` are those of topics by id; topics without one are shown by
+    their id.
+    """
     records = row.pop("records")
     assert isinstance(records, list)
     group = _Group()
@@ -169,7 +112,7 @@ class _Group:
         )
 
     def member(self, member_id: str, names: Names) -> Row:
-        """A row of MEMBER_TYPE."""
+        """As a member is shown."""
         member, current = self.members[member_id], self.current.get(member_id)
         return {
             "member_id": member_id,
@@ -214,16 +157,18 @@ def topic_names(plan: Plan) -> dict[bytes, str]:
     Records of newer groups hold only ids; a copy of the offsets topic alone has no names.
     """
     found: dict[bytes, str] = {}
-    for place in {Path(split.path).parent.parent for chunk in plan.chunks for split in chunk}:
-        for file in place.glob("*-*/partition.metadata"):
-            with contextlib.suppress(OSError, ValueError):
-                found[_topic_id(file)] = file.parent.name.rpartition("-")[0]
+    for data in {place(split.path).parent.parent for chunk in plan.chunks for split in chunk}:
+        for folder in data.iterdir():
+            name, _, number = folder.name.rpartition("-")
+            if name and number.isdecimal():
+                with contextlib.suppress(OSError, ValueError):
+                    found[_topic_id(folder / "partition.metadata")] = name
     return found
 
 
-def _topic_id(file: Path) -> bytes:
+def _topic_id(file: Place) -> bytes:
     """ValueError if there is none."""
-    for line in file.read_text(encoding="utf-8").splitlines():
+    for line in file.read_bytes().decode().splitlines():
         name, _, value = line.partition(":")
         if name == "topic_id":
             text = value.strip()

@@ -1,53 +1,50 @@
-"""The steps of `groupkeeper analyze`: plan, read, derive, print, write. The tables themselves are
-defined in `groupkeeper.analytics.tables`.
+"""`groupkeeper analyze`: plan, run the pipeline on an engine, print and write.
+
+The tables are made in `groupkeeper.analytics.pipeline`.
 """
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as ProgressBar
 from rich.text import Text
 
-from groupkeeper.analytics.errors import AnalyticsError
-from groupkeeper.analytics.export import Request, Tables, print_json, write_csv
-from groupkeeper.analytics.plan import Plan, plan
-from groupkeeper.analytics.problems import is_damage
-from groupkeeper.analytics.render import (
-    Column,
-    console,
-    instant,
-    most_rows,
-    plain,
-    print_table,
-    ranges,
-    size,
-    text,
-)
-from groupkeeper.analytics.segments import expand
-from groupkeeper.analytics.session import check_libraries, failures_as_one_line, open_session
+import groupkeeper
+from groupkeeper.analytics.choose import is_spark, open_engine
+from groupkeeper.analytics.errors import AnalyticsError, EngineFailed, one_line
+from groupkeeper.analytics.libraries import LOCAL, SPARK, check_libraries
+from groupkeeper.analytics.reading.plan import Plan, plan_topics
+from groupkeeper.analytics.reading.problems import is_damage
+from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS, expand, newest_segments
+from groupkeeper.analytics.render import console, plain
+from groupkeeper.analytics.request import Request
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    import pyarrow as pa
 
+    from groupkeeper.analytics.export import Tables
+    from groupkeeper.analytics.page import About
+    from groupkeeper.analytics.pipeline.engine import Engine
+    from groupkeeper.analytics.pipeline.output import Output
+    from groupkeeper.analytics.pipeline.run import Progress
+    from groupkeeper.analytics.printing import Findings
+    from groupkeeper.analytics.reading.files import Place
+    from groupkeeper.analytics.store.folder import Store
+
+Plans = Mapping[str, Plan]
+"""By topic."""
 DAMAGED: Final = 3
+_LARGE: Final = frozenset({"records", "commits"})
+"""Tables that only an analyst asks for."""
 TABLES: Final = ("groups", "members", "generations", "offsets")
-SHORT_BELOW: Final = 64 * 1024 * 1024
-_STEPS: Final = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Findings:
-    """The result of one analysis: small tables, persisted by Spark, and what was read."""
-
-    plan: Plan
-    records: int
-    tables: Tables
-    problems: "DataFrame"
 
 
 def analyze(paths: Sequence[str | Path], request: Request | None = None) -> int:
@@ -55,24 +52,32 @@ def analyze(paths: Sequence[str | Path], request: Request | None = None) -> int:
     them to files, too, if that is requested.
 
     Returns an exit code: 0, or 3 if a log is damaged. After one line on standard error 2 when there
-    is nothing to read, no Java, or a folder to write to is in use, and 1 when Spark fails.
+    is nothing to read, no Java for Spark, or a folder to write to is in use, and 1 when the engine
+    fails.
     """
     request = request or Request()
     try:
-        check_libraries()
-        work = plan(expand(map(str, paths)), partition=request.partition)
-        if not work.chunks:
+        check_libraries(SPARK if is_spark(request) else LOCAL)
+        if request.rebuild and request.out is None:
+            raise AnalyticsError("--rebuild makes the tables of a folder anew: name it with --out")
+        places = expand(map(str, paths))
+        plans = plan_topics(places, partition=request.partition)
+        if not any(work.chunks for work in plans.values()):
             raise AnalyticsError(
                 f"nothing to read in {', '.join(map(str, paths))}: all segments are empty"
             )
-        _check_free(request.out)
         _check_free(request.csv)
-        with failures_as_one_line():
-            return DAMAGED if _run(work, request) else 0
+        return DAMAGED if _run(places, plans, request) else 0
     except AnalyticsError as error:
-        said = f"groupkeeper: {plain(str(error))}"
-        print(said, file=sys.stderr)  # noqa: T201  # the command's error line
-        return error.exit_code
+        return _refuse(error)
+    except OSError as error:
+        return _refuse(EngineFailed(one_line(error)))
+
+
+def _refuse(error: AnalyticsError) -> int:
+    said = f"groupkeeper: {plain(str(error))}"
+    print(said, file=sys.stderr)  # noqa: T201  # the command's error line
+    return error.exit_code
 
 
 def _check_free(out: Path | None) -> None:
@@ -81,64 +86,147 @@ def _check_free(out: Path | None) -> None:
         raise AnalyticsError(f"{out} exists: name a new or an empty folder")
 
 
-def _run(work: Plan, request: Request) -> bool:
+def _run(paths: "Sequence[Place]", plans: Plans, request: Request) -> bool:
     """Whether a log is damaged."""
-    from pyspark.sql import SparkSession
+    # Behind check_libraries: what follows imports pyarrow.
+    from groupkeeper.analytics.export import write_csv
+    from groupkeeper.analytics.page import check_report, write_report
 
-    borrowed = SparkSession.getActiveSession() is not None
-    with _progress() as bar:
-        step = _Steps(bar, _STEPS + (1 + len(TABLES) if request.out else 0))
-        step.start("starting Spark")
-        spark = open_session(short=work.size < SHORT_BELOW, master=request.master)
-        try:
-            findings = _find(spark, work, request, step)
-            if request.out:
-                _write(findings, request.out, step)
-            if request.csv:
-                write_csv(findings.tables, request.csv)
-            bar.stop()
-            _show(findings, request)
-            return _is_damaged(findings)
-        finally:
-            if not borrowed:
-                spark.stop()
+    if request.report:
+        check_report(request.report)
+    with ExitStack() as stack:
+        findings, history = _find(paths, plans, request, stack)
+    if request.csv:
+        write_csv(findings.tables | findings.answers, request.csv)
+    if request.report:
+        write_report(request.report, history | findings.answers, _about(plans, request, findings))
+    _show(findings, request)
+    return any(map(is_damage, findings.problems.column("problem").unique().to_pylist()))
 
 
-def _show(findings: Findings, request: Request) -> None:
+def _find(
+    paths: "Sequence[Place]", plans: Plans, request: Request, stack: ExitStack
+) -> "tuple[Findings, Tables]":
+    """With the tables that a report draws, if one is wanted."""
+    from groupkeeper.analytics.export import chosen
+    from groupkeeper.analytics.modern import topic_names
+    from groupkeeper.analytics.pipeline.output import Output
+    from groupkeeper.analytics.pipeline.placement import of_groups
+    from groupkeeper.analytics.pipeline.run import Trunk
+    from groupkeeper.analytics.printing import Findings
+
+    groups = request.choice.groups
+    tell = stack.enter_context(_progress())
+    tell("starting", 0, 1)
+    store, output = _opened(paths, plans, request, stack)
+    if store:
+        scratch = store.scratch
+    else:
+        place = tempfile.TemporaryDirectory(prefix="groupkeeper-analyze-")
+        scratch = stack.enter_context(place)
+        if request.asks:
+            output = Output(Path(scratch, "tables"), left_out=_LARGE, goes_on=False)
+    names = topic_names(plans[OFFSETS])
+    if groups:
+        plans = {topic: of_groups(work, groups) for topic, work in plans.items()}
+    new = store.news(plans) if store else plans
+    engine = stack.enter_context(open_engine(request, sum(work.size for work in new.values())))
+    found = Trunk(engine, scratch, output, tell).run(new[OFFSETS], groups, new[EVENTS], names)
+    records = store.counts(found).total() if store else found.records
+    if store:
+        store.commit(new, found)
+    problems = found.tables.pop("problems")
+    findings = Findings(plans[OFFSETS], records, chosen(request.choice, found.tables), problems)
+    if output is None:
+        return findings, {}
+    return _asked(findings, store.folder if store else output.folder, request, engine, tell)
+
+
+def _opened(
+    paths: "Sequence[Place]", plans: Plans, request: Request, stack: ExitStack
+) -> "tuple[Store | None, Output | None]":
+    """The folder for tables, if one is named."""
+    from groupkeeper.analytics.store.folder import Store
+
+    if request.out is None:
+        return None, None
+    store = stack.enter_context(Store(request.out, rebuild=request.rebuild))
+    store.check(plans, newest_segments(paths, request.partition))
+    return store, store.begin(request.choice.groups)
+
+
+def _asked(
+    findings: "Findings", folder: Path, request: Request, engine: "Engine", tell: "Progress"
+) -> "tuple[Findings, Tables]":
+    """With answers, which are kept beside the tables."""
+    from groupkeeper.analytics.answering import ask, shown
+    from groupkeeper.analytics.store.folder import write_answers
+
+    top = findings.tables["groups"].column("group").to_pylist() if request.choice.top else None
+    history, answers = ask(folder, request.choice, top, engine, tell)
+    if request.out:
+        write_answers(folder, answers)
+    drawn = shown(history, answers) if request.report else {}
+    return replace(findings, answers=answers), drawn
+
+
+def _show(findings: "Findings", request: Request) -> None:
+    from groupkeeper.analytics.export import print_json
+    from groupkeeper.analytics.printing import print_findings
+
     if request.as_json:
-        print_json(findings.tables | {"problems": findings.problems})
+        print_json(findings.tables | findings.answers | {"problems": findings.problems})
         return
     to = console()
     print_findings(to, findings)
     if request.out:
-        to.print(Text(plain(f"Written to {request.out}: records, {', '.join(TABLES)}")))
+        to.print(Text(plain(f"Written to {request.out}")))
     if request.csv:
-        files = ", ".join(f"{name}.csv" for name in TABLES)
+        files = ", ".join(f"{name}.csv" for name in [*findings.tables, *findings.answers])
         to.print(Text(plain(f"Written to {request.csv}: {files}")))
+    if request.report:
+        count = len(findings.answers["findings"])
+        to.print(Text(plain(f"Written to {request.report}: {count} finding(s), and pictures")))
 
 
-def _is_damaged(findings: Findings) -> bool:
-    told = findings.problems.select("problem").distinct().collect()
-    return any(is_damage(row["problem"]) for row in told)
+def _damage(problems: "pa.Table") -> list[str]:
+    """One line each."""
+    return [
+        f"partition {row['partition']}, position {row['batch_position']}: {row['problem']}"
+        for row in problems.to_pylist()
+        if is_damage(row["problem"])
+    ]
 
 
-class _Steps:
-    """A progress bar with one unit per step."""
+def _about(plans: Plans, request: Request, findings: "Findings") -> "About":
+    from groupkeeper.analytics.answering import DESCRIBED
+    from groupkeeper.analytics.page import About
 
-    def __init__(self, bar: Progress, total: int) -> None:
-        self._bar = bar
-        self._task = bar.add_task("", total=total)
-        self._started = False
-
-    def start(self, name: str) -> None:
-        """Finish the step before and begin this one."""
-        self._bar.update(self._task, description=name, advance=1 if self._started else 0)
-        self._started = True
+    choice = request.choice
+    options = [f"--group {each}" for each in sorted(choice.groups)]
+    if choice.since_ms is not None:
+        since = datetime.fromtimestamp(choice.since_ms / 1000, UTC)
+        options.append(f"--since {since:%Y-%m-%dT%H:%M}")
+    options += [f"--top {choice.top}"] if choice.top is not None else []
+    paths = {split.path for work in plans.values() for chunk in work.chunks for split in chunk}
+    folders = sorted({str(Path(each).parent.parent) for each in paths})
+    return About(
+        folders,
+        datetime.now(UTC),
+        groupkeeper.__version__,
+        findings.records,
+        sum(work.size for work in plans.values()),
+        " ".join(options),
+        _damage(findings.problems),
+        DESCRIBED,
+    )
 
 
 @contextmanager
-def _progress() -> Iterator[Progress]:
-    """On standard error, and only if that is a terminal: standard output is the report."""
+def _progress() -> Iterator["Progress"]:
+    """Yields what takes the name of a stage, and how many of how many work items are done: a bar on
+    standard error, and only if that is a terminal: standard output is the report.
+    """
     to = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
@@ -146,145 +234,6 @@ def _progress() -> Iterator[Progress]:
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=to, transient=True, disable=not to.is_terminal) as bar:
-        yield bar
-
-
-def _find(spark: "SparkSession", work: Plan, request: Request, step: _Steps) -> Findings:
-    """Read the log once; all tables are made of what is kept of it."""
-    from pyspark import StorageLevel
-
-    from groupkeeper.analytics import tables
-    from groupkeeper.analytics.modern import modern_groups, topic_names
-    from groupkeeper.analytics.reduce import COUNT, reduced
-
-    out = request.out
-    if out:
-        from groupkeeper.analytics.bulk import write_records
-
-        step.start(f"writing records ({size(work.size)})")
-        write_records(spark, work, out / "records")
-    step.start("reading")
-    rows = reduced(spark, work, out / "records" if out else None, request.choice.groups)
-    rows = rows.persist(StorageLevel.MEMORY_AND_DISK)
-    records = rows.where(rows[COUNT].isNull()).drop(COUNT)
-    counts = rows.agg({COUNT: "sum"}).head()
-    events = tables.group_events(records).persist(StorageLevel.MEMORY_AND_DISK)
-    modern = modern_groups(records, topic_names(work)).persist(StorageLevel.MEMORY_AND_DISK)
-    step.start("deriving groups")
-    committed = tables.offsets(records).persist(StorageLevel.MEMORY_AND_DISK)
-    return Findings(
-        work,
-        int(counts[0] or 0) if counts else 0,
-        request.choice.of(
-            {
-                "groups": tables.groups(events, modern, committed),
-                "members": tables.members(events, modern),
-                "generations": tables.generations(events, records),
-                "offsets": committed,
-            }
-        ),
-        tables.problems(records, events, modern),
-    )
-
-
-def _write(findings: Findings, out: Path, step: _Steps) -> None:
-    for name in TABLES:
-        step.start(f"writing {name}")
-        findings.tables[name].coalesce(1).write.parquet(str(out / name))
-
-
-# ---------------------------------------------------------------- printing
-
-_GROUPS: Final = {
-    "group": Column("group", text),
-    "state": Column("state", text),
-    "type": Column("type", text),
-    "protocol_type": Column("protocol type", text),
-    "protocol": Column("protocol", text),
-    "generation": Column("generation", text, number=True),
-    "member_count": Column("members", text, number=True),
-    "offsets": Column("offsets", text, number=True),
-    "last_change": Column("last change", instant),
-}
-_GENERATIONS: Final = {
-    "group": Column("group", text),
-    "offset": Column("log offset", text, number=True),
-    "time": Column("time", instant),
-    "kind": Column("kind", text),
-    "generation": Column("generation", text, number=True),
-    "member_count": Column("members", text, number=True),
-    "protocol": Column("protocol", text),
-    "leader": Column("leader", text),
-}
-_OFFSETS: Final = {
-    "group": Column("group", text),
-    "topic": Column("topic", text),
-    "topic_partition": Column("partition", text, number=True),
-    "committed_offset": Column("offset", text, number=True),
-    "commit_time": Column("committed", instant),
-    "metadata": Column("metadata", text),
-}
-_PROBLEMS: Final = {
-    "partition": Column("log partition", text, number=True),
-    "batch_position": Column("position", text, number=True),
-    "offset": Column("log offset", text, number=True),
-    "problem_bytes": Column("bytes", text, number=True),
-    "problem": Column("problem", text),
-}
-
-
-def _assignment(value: object) -> str:
-    """orders: 0-2, payments: 1. "?" for assignments that are not of the consumer protocol."""
-    if not isinstance(value, list):
-        return "?"
-    return ", ".join(f"{each['topic']}: {ranges(each['partitions'])}" for each in value) or "-"
-
-
-_MEMBERS: Final = {
-    "group": Column("group", text),
-    "client_id": Column("client id", text),
-    "group_instance_id": Column("instance id", text),
-    "member_id": Column("member id", text),
-    "client_host": Column("host", text),
-    "assigned_partitions": Column("partitions", text, number=True),
-    "assignment": Column("assignment", _assignment),
-}
-
-
-def print_findings(to: Console, findings: Findings) -> None:
-    """Print the tables, then a summary of what was read."""
-    for title, table, columns in (
-        ("Groups", findings.tables["groups"], _GROUPS),
-        ("Members", findings.tables["members"], _MEMBERS),
-        ("Generations", findings.tables["generations"], _GENERATIONS),
-        ("Committed offsets", findings.tables["offsets"], _OFFSETS),
-    ):
-        _print(to, title, table, columns)
-    problems = findings.problems.count()
-    if problems:
-        _print(to, "Problems", findings.problems, _PROBLEMS)
-    work = findings.plan
-    whole = _left_over(findings) if problems else "all of it sound"
-    to.print(
-        f"Read {findings.records:,} records from {size(work.size)} in {work.segments} segment(s) "
-        f"of {work.partitions} partition(s), {whole}."
-    )
-
-
-def _left_over(findings: Findings) -> str:
-    from pyspark.sql import functions as F  # noqa: N812  # its usual name
-
-    counts = findings.problems.agg(F.sum("problem_bytes"), F.count("*")).head()
-    left = int(counts[0] or 0) if counts else 0
-    return f"{size(left)} left over in {counts[1] if counts else 0} place(s)"
-
-
-def _print(to: Console, title: str, table: "DataFrame", columns: dict[str, Column]) -> None:
-    from pyspark.sql import functions as F  # noqa: N812  # its usual name
-
-    # As a timestamp, Python would give it the zone of this machine.
-    times = {name for name, kind in table.dtypes if kind == "timestamp"}
-    shown = [F.unix_millis(name).alias(name) if name in times else F.col(name) for name in columns]
-    rows = table.select(*shown).limit(most_rows(to) + 1).collect()
-    print_table(to, title, list(columns.values()), rows)
+    with ProgressBar(*columns, console=to, transient=True, disable=not to.is_terminal) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda stage, done, of: bar.update(task, description=stage, completed=done, total=of)

@@ -4,26 +4,25 @@ which finds its Java and Python, listens on loopback only and logs nothing.
 Notebooks have a session of their own and call `groupkeeper.analytics.register`.
 """
 
+import atexit
 import os
 import re
-import shlex
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, requires
-from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 import groupkeeper
+from groupkeeper.analytics.archive import write_archive
 from groupkeeper.analytics.errors import AnalyticsError, SparkFailed
 from groupkeeper.analytics.java import find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LIBRARIES: Final = ("pyspark", "pyarrow", "pandas", "numba")
 # A small log is read before Java's optimising compiler and code generation pay off.
 _SHORT: Final = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
@@ -36,33 +35,15 @@ _GATEWAY: Final = "PYSPARK_GATEWAY_PORT"
 """Set by spark-submit, whose Java process has the settings, the master included."""
 
 
-def check_libraries() -> None:
-    """AnalyticsError if one of LIBRARIES is not installed."""
-    missing = [name for name in LIBRARIES if find_spec(name) is None]
-    if missing:
-        raise AnalyticsError(f"analyze needs {', '.join(missing)}: {_install_command()}")
-
-
-def _install_command() -> str:
-    """Installs the libraries of the extra `analytics` by their own names: that works in a clone,
-    and for a wheel that comes from no index.
-    """
-    try:
-        declared = requires("groupkeeper") or []
-    except PackageNotFoundError:  # run from a folder, not installed
-        declared = []
-    found = [each.partition(";") for each in declared]
-    wanted = [
-        name.strip() for name, _, extra in found if re.search(r"""["']analytics["']""", extra)
-    ]
-    python = shlex.quote(sys.executable)
-    return f"{python} -m pip install {shlex.join(wanted or LIBRARIES)}"
+def is_submitted() -> bool:
+    """Whether this process runs under spark-submit."""
+    return _GATEWAY in os.environ
 
 
 def open_session(
     name: str = "groupkeeper-analyze", *, short: bool = False, master: str | None = None
 ) -> "SparkSession":
-    """The active session, or a new one with the source `consumer_offsets` registered. The caller
+    """The active session, or a new one with the sources registered. The caller
     stops it.
 
     It runs on `master` (Spark's URL, or local[N]); without one where spark-submit says, or else on
@@ -71,10 +52,14 @@ def open_session(
     """
     from pyspark.sql import SparkSession
 
-    from groupkeeper.analytics.source import ConsumerOffsetsSource
+    from groupkeeper.analytics.sources.formats import register_sources
 
-    session = SparkSession.getActiveSession() or _start(master, name, short)
-    session.dataSource.register(ConsumerOffsetsSource)
+    session = SparkSession.getActiveSession()
+    if session is None:
+        session = _start(master, name, short)
+        if master is not None and not is_local(master):
+            _send_package(session)
+    register_sources(session)
     return session
 
 
@@ -101,7 +86,7 @@ def _start(master: str | None, name: str, short: bool) -> "SparkSession":
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    submitted = _GATEWAY in os.environ
+    submitted = is_submitted()
     if master is None and not submitted:
         master = f"local[{os.cpu_count() or 1}]"
     if not submitted:
@@ -118,6 +103,18 @@ def _start(master: str | None, name: str, short: bool) -> "SparkSession":
             raise AnalyticsError(f"Spark does not start: {_last_line(said) or error}") from error
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def _send_package(session: "SparkSession") -> None:
+    """To the workers of a cluster, which need not have it installed. With spark-submit it is in the
+    archive that the user names.
+    """
+    folder = tempfile.mkdtemp(prefix="groupkeeper-")
+    # Spark serves the file from where it is, for as long as the session lasts.
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    archive = Path(folder, "groupkeeper.zip")
+    write_archive(archive)
+    session.sparkContext.addPyFile(str(archive))
 
 
 def is_local(master: str | None) -> bool:

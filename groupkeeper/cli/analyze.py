@@ -14,10 +14,18 @@ from groupkeeper.cli.why_times import since_option
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option(
-    "--out", type=click.Path(file_okay=False, path_type=Path), help="Also write Parquet files here."
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Also write tables here, or go on with those that are here.",
 )
+@click.option("--rebuild", is_flag=True, help="Make the tables of --out anew.")
 @click.option(
     "--csv", type=click.Path(file_okay=False, path_type=Path), help="Also write CSV files here."
+)
+@click.option(
+    "--report",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write findings, pictures and tables into this HTML page.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for other programs.")
 @click.option("--group", "groups", multiple=True, help="Only this group; may be given repeatedly.")
@@ -31,6 +39,15 @@ from groupkeeper.cli.why_times import since_option
     "--top", type=click.IntRange(min=1), help="Only the N groups with the most generations."
 )
 @click.option("--partition", type=click.IntRange(0), help="Of segments in no partition folder.")
+@click.option(
+    "--engine",
+    type=click.Choice(["auto", "local", "spark"]),
+    default="auto",
+    help="What runs it: this machine, or Spark. Default: Spark if a master is named.",
+)
+@click.option(
+    "--workers", type=click.IntRange(1), help="Processes on this machine; default: cores."
+)
 @click.option("--master", help="Where Spark runs: spark://host:7077, local[4].")
 def analyze(
     paths: tuple[str, ...],
@@ -39,13 +56,14 @@ def analyze(
     top: int | None,
     **how: Any,
 ) -> int:
-    """Report groups, members, generations and offsets found in logs.
+    """Report groups, members, generations and offsets found in logs, and with --report what
+    happened to groups, why, and what to change.
 
     PATH is a data directory or a `__consumer_offsets-N` folder, of Groupkeeper, running or stopped,
     or of an Apache Kafka broker. Exit code 3: a log is damaged.
     """
-    from groupkeeper.analytics.export import Choice, Request
     from groupkeeper.analytics.report import analyze as run
+    from groupkeeper.analytics.request import Choice, Request
 
     choice = Choice(frozenset(groups), since_ms, top)
     return run([*paths], Request(**how, choice=choice))

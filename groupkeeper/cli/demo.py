@@ -138,8 +138,9 @@ class _Story:
         from groupkeeper.cli.why_now import session_limits, settings_of
         from groupkeeper.cli.why_read import read_last
         from groupkeeper.client.group_events import EventLog
-        from groupkeeper.coordinator.placement import partition_of
-        from groupkeeper.why.rounds import UNDER_WAY, Round, find_returns
+        from groupkeeper.protocol.placement import partition_of
+        from groupkeeper.why.returns import find_returns
+        from groupkeeper.why.rounds import UNDER_WAY, Round
 
         limits = session_limits(await settings_of(self._client, GROUP))
         log = await EventLog.of(self._client, GROUP, partition_of)

@@ -1,11 +1,17 @@
 """Logs made by hand: batches with every attribute, keys and values of every version. For tests."""
 
 import struct
+import tempfile
 from pathlib import Path
 
 import cramjam
 from crc32c import crc32c
 
+from groupkeeper.analytics.pipeline.engine import LocalEngine
+from groupkeeper.analytics.pipeline.output import Output
+from groupkeeper.analytics.pipeline.run import Trunk
+from groupkeeper.analytics.reading.plan import plan_topics
+from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS
 from groupkeeper.protocol.records.consumer_offsets import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -92,7 +98,9 @@ def compress(codec, data):
 
 
 def batch(records, base=0, attributes=0, producer=-1, **overrides):
-    """A batch of (key, value) pairs. `overrides`: count, last_delta, payload, magic, base_time."""
+    """A batch of (key, value) pairs. `overrides`: count, last_delta, payload, magic, base_time,
+    max_time.
+    """
     plain = overrides.get("payload") or b"".join(
         record(delta, key, value) for delta, (key, value) in enumerate(records)
     )
@@ -102,7 +110,7 @@ def batch(records, base=0, attributes=0, producer=-1, **overrides):
         attributes,
         overrides.get("last_delta", max(count - 1, 0)),
         overrides.get("base_time", NOW),
-        NOW + 7,
+        overrides.get("max_time", NOW + 7),
         producer,
         0 if producer >= 0 else -1,
         -1,
@@ -163,10 +171,27 @@ def no_group(name):
     return encode_key(GroupMetadataKey(group=name)), None
 
 
-def marker(base, producer, *, commit):
+STORY = [
+    ("created", group("g", 0)),
+    ("rebalance", group("g", 1, ("a", "i"), "b", leader="b")),
+    ("static replacement", group("g", 1, ("a2", "i"), "b", leader="b")),
+    ("rewrite", group("g", 1, "b", ("a2", "i"), leader="b")),
+    ("rebalance", group("g", 4, "b", leader="b")),
+    ("emptied", group("g", 5)),
+    ("rebalance", group("g", 6, "c")),
+    ("reset", group("g", 2, "c")),
+    ("emptied", group("g", 2)),
+    ("deleted", no_group("g")),
+    ("created", group("g", 0)),
+    ("rebalance", group("g", 1, ("z", "i"), leader="z")),
+]
+"""Records of a group, and what each of them changed."""
+
+
+def marker(base, producer, *, commit, **overrides):
     """An end-transaction marker."""
     pair = (struct.pack(">hh", 0, int(commit)), struct.pack(">hi", 0, 9))
-    return batch([pair], base, TRANSACTIONAL | CONTROL, producer)
+    return batch([pair], base, TRANSACTIONAL | CONTROL, producer, **overrides)
 
 
 def varied():
@@ -214,6 +239,22 @@ def write_segment(folder: Path, base: int, data: bytes) -> Path:
     path = folder / f"{base:020d}.log"
     path.write_bytes(data)
     return path
+
+
+def analysis(*paths, engine=None, out=None, **how):
+    """The result of the pipeline on what is under `paths`, in this process unless an engine is
+    given. Options: groups, chunk_bytes.
+    """
+    chunk_bytes = how.pop("chunk_bytes", None)
+    with tempfile.TemporaryDirectory() as scratch:
+        trunk = Trunk(engine or LocalEngine(1), scratch, Output(out) if out else None)
+        plans = plan_topics(paths, chunk_bytes)
+        return trunk.run(plans[OFFSETS], events=plans[EVENTS], **how)
+
+
+def tables(*paths, **how):
+    """Rows of the tables that are printed, by name. Options: see `analysis`."""
+    return {name: each.to_pylist() for name, each in analysis(*paths, **how).tables.items()}
 
 
 def index_of(batches, base=0, every=1, padding=0):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from crc32c import crc32c
 
-from groupkeeper.analytics import compiled, kernels
+from groupkeeper.analytics.reading import compiled, kernels
 
 
 @pytest.mark.parametrize("size", [0, 1, 7, 8, 9, 1000])

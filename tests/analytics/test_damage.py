@@ -7,10 +7,10 @@ from itertools import accumulate
 import pyarrow as pa
 import pytest
 
-from groupkeeper.analytics.columns import SCHEMA
-from groupkeeper.analytics.parse import parse, parse_split
-from groupkeeper.analytics.plan import Split, plan
-from groupkeeper.analytics.problems import PROBLEM_TEXTS, Problem, is_damage
+from groupkeeper.analytics.reading.columns import SCHEMA
+from groupkeeper.analytics.reading.parse import parse, parse_split
+from groupkeeper.analytics.reading.plan import Split, plan
+from groupkeeper.analytics.reading.problems import PROBLEM_TEXTS, Problem, is_damage
 from tests.analytics.logs import batch, commit, group, index_of, write_segment
 
 ENGINES = ("numba", "reference")
@@ -91,7 +91,7 @@ def test_neighbours_that_are_damaged_are_told_one_by_one():
 
 def test_a_search_for_the_next_batch_has_a_limit(monkeypatch):
     """Compiled kernels have their own copy of the limit."""
-    monkeypatch.setattr("groupkeeper.analytics.reference.SCAN_LIMIT", 0)
+    monkeypatch.setattr("groupkeeper.analytics.reading.reference.SCAN_LIMIT", 0)
     split = Split("", 0, 0, len(LOG), last=True, until=ENDLESS)
     rows = pa.Table.from_batches(parse(changed(7, 9, 1), split, "reference")).to_pylist()
     assert offsets(rows) == list(range(14))

@@ -5,15 +5,14 @@ import json
 import pytest
 
 from groupkeeper.analytics import report
+from groupkeeper.analytics.request import Request
 from tests.suites.offsets_log import CHECKS, EXPECTED, FIXTURE, table
-
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 
 @pytest.fixture(scope="module")
-def read(spark, tmp_path_factory):
+def read(tmp_path_factory):
     out = tmp_path_factory.mktemp("out") / "analysis"
-    assert report.analyze([FIXTURE], report.Request(out)) == 0
+    assert report.analyze([FIXTURE], Request(out)) == 0
     return {name: table(out, name) for name in ("records", "groups", "members", "offsets")}
 
 

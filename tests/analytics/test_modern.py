@@ -1,71 +1,21 @@
 """Groups of the newer protocols, and groups that change from one protocol to another."""
 
-import struct
-
 import pytest
 
-from groupkeeper.analytics import tables
-from groupkeeper.analytics.modern import modern_groups, topic_names
-from groupkeeper.analytics.plan import plan
-from tests.analytics.logs import batch, commit, group, no_group, write_segment
-
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
-
-ORDERS = bytes(range(16))
-VERSION, NO_TAGS = b"\0\0", b"\0"
-
-
-def text(value):
-    """A string of keys, which are not flexible."""
-    return struct.pack(">h", len(value)) + value.encode()
-
-
-def compact(value):
-    return b"\0" if value is None else bytes([len(value) + 1]) + value.encode()
-
-
-def key(kind, *names):
-    return struct.pack(">h", kind) + b"".join(map(text, names))
-
-
-def epoch(name, number, kind=3):
-    more = b"" if kind == 3 else bytes(8)
-    return key(kind, name), VERSION + struct.pack(">i", number) + more + NO_TAGS
-
-
-def target(name, number, kind=6):
-    return key(kind, name), VERSION + struct.pack(">i", number) + NO_TAGS
-
-
-def member(name, member_id, instance=None):
-    value = compact(instance) + compact(None) + compact("client") + compact("/127.0.0.1")
-    value += b"\2" + compact("orders") + compact("") + struct.pack(">i", 1000) + compact(None)
-    return key(5, name, member_id), VERSION + value + NO_TAGS
-
-
-def share_member(name, member_id):
-    value = compact(None) + compact("client") + compact("/127.0.0.1") + b"\2" + compact("orders")
-    return key(10, name, member_id), VERSION + value + NO_TAGS
-
-
-def streams_member(name, member_id):
-    value = compact(None) + compact(None) + compact("client") + compact("/127.0.0.1")
-    value += struct.pack(">ii", 1000, 0) + compact("process") + b"\xff" + b"\1"
-    return key(19, name, member_id), VERSION + value + NO_TAGS
-
-
-def topics(*partitions):
-    numbers = b"".join(struct.pack(">i", number) for number in partitions)
-    return b"\2" + ORDERS + bytes([len(partitions) + 1]) + numbers + NO_TAGS
-
-
-def current(name, member_id, number, *partitions, state=0):
-    head = struct.pack(">iib", number, number - 1, state)
-    return key(8, name, member_id), VERSION + head + topics(*partitions) + b"\1" + NO_TAGS
-
-
-def gone(record):
-    return record[0], None
+from groupkeeper.analytics.modern import topic_names
+from groupkeeper.analytics.reading.plan import plan
+from tests.analytics.logs import batch, commit, group, no_group, tables, write_segment
+from tests.analytics.newer_logs import (
+    ORDERS,
+    current,
+    epoch,
+    gone,
+    key,
+    member,
+    share_member,
+    streams_member,
+    target,
+)
 
 
 def whole(name, members, number):
@@ -99,24 +49,20 @@ LOG = [
 
 
 @pytest.fixture(scope="module")
-def records(spark, tmp_path_factory):
+def made(tmp_path_factory):
     root = tmp_path_factory.mktemp("log")
     batches, base = [], 0
     for each in LOG:
         batches.append(batch(each, base))
         base += len(each)
     write_segment(root / "__consumer_offsets-0", 0, b"".join(batches))
-    return spark.read.format("consumer_offsets").load(str(root)).persist()
+    (root / "orders-0").mkdir()
+    (root / "orders-0" / "partition.metadata").write_text("topic_id: AAECAwQFBgcICQoLDA0ODw\n")
+    return tables(root, chunk_bytes=500)
 
 
-@pytest.fixture(scope="module")
-def modern(records):
-    return modern_groups(records, {ORDERS: "orders"}).persist()
-
-
-def test_states_follow_from_epochs(records, modern):
-    events, committed = tables.group_events(records), tables.offsets(records)
-    found = tables.groups(events, modern, committed).collect()
+def test_states_follow_from_epochs(made):
+    found = made["groups"]
     names = ("type", "state", "generation", "member_count")
     assert {row["group"]: tuple(row[name] for name in names) for row in found} == {
         "stable": ("consumer", "Stable", 5, 2),
@@ -136,10 +82,9 @@ def test_states_follow_from_epochs(records, modern):
     }
 
 
-def test_a_conversion_is_no_deletion(records):
-    events = tables.group_events(records)
+def test_a_conversion_is_no_deletion(made):
     kinds = {}
-    for row in tables.generations(events, records).collect():
+    for row in made["generations"]:
         kinds.setdefault(row["group"], []).append((row["kind"], row["generation"]))
     assert kinds["upgraded"] == [("rebalance", 1), ("converted", None), ("epoch", 2)]
     assert kinds["downgraded"] == [("epoch", 4), ("converted", None), ("converted", 5)]
@@ -147,9 +92,8 @@ def test_a_conversion_is_no_deletion(records):
     assert kinds["share-deleted"] == [("epoch", 2), ("deleted", None)]
 
 
-def test_members_have_epochs_and_assignments(records, modern):
-    found = tables.members(tables.group_events(records), modern).collect()
-    (row,) = [row for row in found if row["group"] == "upgraded"]
+def test_members_have_epochs_and_assignments(made):
+    (row,) = [row for row in made["members"] if row["group"] == "upgraded"]
     assert (row["member_id"], row["client_id"], row["member_epoch"]) == ("new", "client", 2)
     assert (row["rebalance_timeout_ms"], row["subscribed_topics"]) == (1000, ["orders"])
     (topic,) = row["assignment"]

@@ -9,11 +9,11 @@ from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from groupkeeper.analytics import numba_engine
-from groupkeeper.analytics.columns import SCHEMA
-from groupkeeper.analytics.parse import parse, parse_split
-from groupkeeper.analytics.plan import Split
-from groupkeeper.analytics.problems import PROBLEM_TEXTS, Problem
+from groupkeeper.analytics.reading import numba_engine
+from groupkeeper.analytics.reading.columns import SCHEMA
+from groupkeeper.analytics.reading.parse import parse, parse_split
+from groupkeeper.analytics.reading.plan import Split
+from groupkeeper.analytics.reading.problems import PROBLEM_TEXTS, Problem
 from tests.analytics.logs import (
     APPEND_TIME,
     GOLDEN,
@@ -312,6 +312,6 @@ def test_a_segment_that_went_away_is_said_to_be_gone(tmp_path):
 
 
 def test_without_numba_the_plain_parser_reads(monkeypatch):
-    monkeypatch.setattr("groupkeeper.analytics.parse.find_spec", lambda name: None)
-    monkeypatch.setattr("groupkeeper.analytics.numba_engine.read", None)
+    monkeypatch.setattr("groupkeeper.analytics.reading.parse.find_spec", lambda name: None)
+    monkeypatch.setattr("groupkeeper.analytics.reading.numba_engine.read", None)
     assert offsets(rows(GOLDEN[0], "auto")) == [0]

@@ -2,12 +2,12 @@ from pathlib import Path
 
 import pytest
 
-from groupkeeper.analytics import walk
-from groupkeeper.analytics.coverage import cover
 from groupkeeper.analytics.errors import AnalyticsError
-from groupkeeper.analytics.plan import Split, cut, pack, plan
-from groupkeeper.analytics.segments import SegmentFile, expand, find_segments
-from groupkeeper.analytics.walk import read_index
+from groupkeeper.analytics.reading import walk
+from groupkeeper.analytics.reading.coverage import cover
+from groupkeeper.analytics.reading.plan import Split, cut, pack, plan
+from groupkeeper.analytics.reading.segments import SegmentFile, expand, find_segments
+from groupkeeper.analytics.reading.walk import read_index
 from tests.analytics.logs import batch, commit, index_of, write_segment
 
 BATCHES = [batch([commit("g", "t", 0, n)], base=n) for n in range(12)]
@@ -257,5 +257,5 @@ def test_paths_may_be_urls_and_patterns(folder, prefix):
 def test_patterns_without_a_match_and_other_file_systems_are_refused(tmp_path):
     with pytest.raises(AnalyticsError, match="no file or folder matches"):
         expand([f"{tmp_path}/*.log"])
-    with pytest.raises(AnalyticsError, match="only local files are read, not s3a:"):
-        expand(["s3a://bucket/x"])
+    with pytest.raises(AnalyticsError, match="no file system for ftp:"):
+        expand(["ftp://bucket/x"])

@@ -6,14 +6,14 @@ from collections import Counter
 
 import pytest
 from pyarrow import parquet
-from pyspark.errors import PySparkException
 
-from groupkeeper.analytics import report
+from groupkeeper.analytics import export, report
 from groupkeeper.analytics.errors import AnalyticsError
-from groupkeeper.analytics.export import Choice, Request
+from groupkeeper.analytics.pipeline.engine import LocalEngine
+from groupkeeper.analytics.pipeline.run import Trunk
+from groupkeeper.analytics.reading.plan import plan
+from groupkeeper.analytics.request import Choice, Request
 from tests.analytics.logs import write_segment
-
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 
 @pytest.fixture(scope="module")
@@ -22,12 +22,13 @@ def answered(broker_copy):
 
 
 @pytest.fixture(scope="module")
-def written(spark, broker_copy, tmp_path_factory):
+def written(broker_copy, tmp_path_factory):
     """Tables by name, as Parquet readers see them, from one run with --out."""
     out = tmp_path_factory.mktemp("out") / "analysis"
     assert report.analyze([broker_copy], Request(out)) == 0
-    names = ("records", *report.TABLES)
-    return {name: parquet.read_table(out / name).to_pylist() for name in names}
+    read = {name: parquet.read_table(out / "report" / f"{name}.parquet") for name in report.TABLES}
+    read |= {name: parquet.read_table(out / name) for name in ("records", "commits")}
+    return {name: table.to_pylist() for name, table in read.items()}
 
 
 def test_every_record_that_the_broker_dumps_is_there(written, answered):
@@ -102,7 +103,7 @@ def test_generations_tell_what_happened_to_the_group(written, group, kinds):
     assert [row["kind"] for row in written["generations"] if row["group"] == group] == kinds
 
 
-def test_the_report_is_printed(spark, broker_copy, capsys):
+def test_the_report_is_printed(broker_copy, capsys):
     assert report.analyze([broker_copy / "__consumer_offsets-1"]) == 0
     said = capsys.readouterr().out
     for part in ("Groups: ", "billing-client-1", "payments: 1, orders: 3-5", "static replacement"):
@@ -112,7 +113,7 @@ def test_the_report_is_printed(spark, broker_copy, capsys):
     )
 
 
-def test_json_has_one_object_a_line(spark, broker_copy, capsys):
+def test_json_has_one_object_a_line(broker_copy, capsys):
     request = Request(as_json=True, choice=Choice(groups=frozenset({"billing", "simple"})))
     assert report.analyze([broker_copy], request) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -123,7 +124,7 @@ def test_json_has_one_object_a_line(spark, broker_copy, capsys):
     assert {row["table"] for row in lines} == {"groups", "members", "generations", "offsets"}
 
 
-def test_csv_files_hold_the_busiest_groups(spark, broker_copy, tmp_path, capsys):
+def test_csv_files_hold_the_busiest_groups(broker_copy, tmp_path, capsys):
     request = Request(csv=tmp_path / "csv", choice=Choice(top=1))
     assert report.analyze([broker_copy], request) == 0
     assert "members.csv" in capsys.readouterr().out
@@ -136,7 +137,7 @@ def test_csv_files_hold_the_busiest_groups(spark, broker_copy, tmp_path, capsys)
     assert rows["generations"][0]["time"].startswith("2026-11-21T10:3")
 
 
-def test_only_later_changes_are_shown(spark, broker_copy, capsys):
+def test_only_later_changes_are_shown(broker_copy, capsys):
     last = 1_795_257_177_000  # 2026-11-21T10:32:57Z
     assert report.analyze([broker_copy], Request(as_json=True, choice=Choice(since_ms=last))) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -151,7 +152,7 @@ def one_log(broker_copy):
     return (broker_copy / "__consumer_offsets-0" / f"{0:020d}.log").read_bytes()
 
 
-def test_an_unfinished_batch_is_told_and_is_no_damage(spark, one_log, tmp_path, capsys):
+def test_an_unfinished_batch_is_told_and_is_no_damage(one_log, tmp_path, capsys):
     write_segment(tmp_path / "__consumer_offsets-0", 0, one_log[:-10])
     assert report.analyze([tmp_path]) == 0
     said = capsys.readouterr().out
@@ -159,22 +160,12 @@ def test_an_unfinished_batch_is_told_and_is_no_damage(spark, one_log, tmp_path, 
     assert said.endswith("115 bytes left over in 1 place(s).\n")
 
 
-def test_damage_has_an_exit_code_of_its_own(spark, one_log, tmp_path, capsys):
+def test_damage_has_an_exit_code_of_its_own(one_log, tmp_path, capsys):
     damaged = bytearray(one_log)
     damaged[9] ^= 1
     write_segment(tmp_path / "__consumer_offsets-0", 0, bytes(damaged))
     assert report.analyze([tmp_path]) == 3
     assert "bytes that are no batch skipped" in capsys.readouterr().out
-
-
-def test_a_failure_of_spark_is_one_line(broker_copy, capsys, monkeypatch):
-    def fails(*, short, master):
-        raise PySparkException("at a.b.c\nValueError: no \x1b[2J space\n")
-
-    monkeypatch.setattr(report, "open_session", fails)
-    assert report.analyze([broker_copy]) == 1
-    out, err = capsys.readouterr()
-    assert (out, err) == ("", "groupkeeper: Spark failed: ValueError: no �[2J space\n")
 
 
 def refused(capsys, *arguments):
@@ -191,15 +182,22 @@ def test_what_cannot_be_read_is_said_in_one_line(tmp_path, capsys):
     assert "all segments are empty" in refused(capsys, [tmp_path])
 
 
+def test_a_full_disk_is_said_in_one_line(broker_copy, capsys, tmp_path, monkeypatch):
+    def full(*rows):
+        raise OSError(28, "No space left on device", "/t")
+
+    monkeypatch.setattr(export, "write_csv", full)
+    assert report.analyze([broker_copy], Request(csv=tmp_path / "csv")) == 1
+    assert capsys.readouterr().err == "groupkeeper: No space left on device (/t)\n"
+
+
+def test_a_folder_that_workers_do_not_have_is_said(broker_copy, tmp_path):
+    trunk = Trunk(LocalEngine(1), str(tmp_path / "nowhere"))
+    with pytest.raises(AnalyticsError, match="a worker does not have the folder"):
+        trunk.run(plan([broker_copy]))
+
+
 def test_nothing_is_written_over(broker_copy, capsys):
     assert "exists: name a new or an empty folder" in refused(
         capsys, [broker_copy], Request(broker_copy)
     )
-
-
-def test_a_missing_java_is_said_in_one_line(broker_copy, capsys, monkeypatch):
-    def none(*, short, master):
-        raise AnalyticsError("Spark needs Java")
-
-    monkeypatch.setattr(report, "open_session", none)
-    assert "Spark needs Java" in refused(capsys, [broker_copy])

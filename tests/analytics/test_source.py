@@ -8,12 +8,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
 import groupkeeper.analytics
-from groupkeeper.analytics.columns import SCHEMA
 from groupkeeper.analytics.errors import AnalyticsError
-from groupkeeper.analytics.options import Options
-from groupkeeper.analytics.parse import parse
-from groupkeeper.analytics.plan import Split
-from groupkeeper.analytics.source import ConsumerOffsetsReader, columns_of
+from groupkeeper.analytics.reading.columns import SCHEMA
+from groupkeeper.analytics.reading.parse import parse
+from groupkeeper.analytics.reading.plan import Split
+from groupkeeper.analytics.reading.select import EVERYTHING, Selection
+from groupkeeper.analytics.sources.formats import columns_of
+from groupkeeper.analytics.sources.options import Options
+from groupkeeper.analytics.sources.readers import OffsetsReader
 from tests.analytics.logs import batch, varied, write_segment
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -60,13 +62,26 @@ def test_importing_the_package_teaches_the_active_session(spark, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({}, "needs a path"),
+        (
+            {},
+            r"consumer_offsets needs a path: load\(folder\), or create temporary view",
+        ),
+        ({"path": "/", "provider": "x", "owner": "y"}, "is not for tables: .* hands no options"),
         ({"path": "/", "engine": "jvm"}, "no such engine: jvm"),
         ({"path": "/", "chunk_bytes": "-1"}, "positive size such as 32m, not -1"),
         ({"path": "/", "chunk_bytes": "0"}, "positive size"),
         ({"path": "/", "chunk_byte": "9"}, "no such option: chunk_byte, did you mean chunk_bytes?"),
         ({"path": "/", "x": "9"}, r"no such option: x \(there are path, "),
         ({"path": "/", "partition": "-1"}, "partition must be a number from 0 on, not -1"),
+        ({"path": "/", "partition_count": "0"}, "partition_count must be a number from 1 on"),
+        ({"path": "/", "mode": "permissive"}, r"no such mode: permissive \(rows, drop, fail\)"),
+        ({"path": "/", "partitions": "3-1"}, "partitions must be numbers such as 0,3,7-9, not 3-1"),
+        ({"path": "/", "partitions": "1-999999999"}, "partitions must be numbers"),
+        ({"path": "/", "key_types": "a"}, "key_types must be numbers such as"),
+        ({"path": "/", "groups": "a,b"}, "groups must be a JSON list"),
+        ({"path": "/", "groups": "[1]"}, "groups must be a JSON list"),
+        ({"path": "/", "since": "soon"}, "since must be a time such as 2026-11-22T08:30:00Z"),
+        ({"path": "/", "until": ""}, "until must be a time"),
     ],
 )
 def test_wrong_options_are_refused(options, said):
@@ -81,8 +96,35 @@ def test_sizes_have_units(text, size):
     assert Options.of({"path": "/", "chunk_bytes": text}).chunk_bytes == size
 
 
+def test_a_selection_is_read_from_options():
+    given = {"group": "a", "groups": '["b, c"]', "partitions": "0, 3-5", "key_types": "2"}
+    times = {"since": "2026-11-22T08:30:00.001+00:00", "until": "1795336200002"}
+    assert Options.of({"path": "/", **given, **times, "partition_count": "50"}).selection == (
+        Selection(
+            groups=frozenset({"a", "b, c"}),
+            partitions=frozenset({0, 3, 4, 5}),
+            key_types=frozenset({2}),
+            since=1_795_336_200_001,
+            until=1_795_336_200_002,
+            count=50,
+        )
+    )
+    assert Options.of({"path": "/"}).selection == EVERYTHING
+
+
+@pytest.mark.parametrize(("text", "hours"), [("3h", 3), ("2 d", 48), ("90m", 1.5)])
+def test_a_time_may_be_how_long_ago(monkeypatch, text, hours):
+    monkeypatch.setattr("groupkeeper.analytics.sources.options.time.time", lambda: 10**9)
+    assert Options.of({"path": "/", "since": text}).selection.since == 10**12 - hours * 3_600_000
+
+
+def test_a_time_without_a_zone_is_in_utc():
+    since = Options.of({"path": "/", "since": "2026-11-22"}).selection.since
+    assert since == 1_795_305_600_000
+
+
 def test_an_empty_plan_reads_nothing(folder):
-    reader = ConsumerOffsetsReader({"path": str(folder / "__consumer_offsets-4")})
+    reader = OffsetsReader(Options.of({"path": str(folder / "__consumer_offsets-4")}), SCHEMA.names)
     assert reader.partitions() == []
     assert list(reader.read(type("P", (), {"value": None}))) == []
 

@@ -1,39 +1,22 @@
 """What is derived from records, on a log with a known story."""
 
 import time
+from datetime import UTC, datetime
 
 import pytest
 
-from groupkeeper.analytics import tables
-from groupkeeper.analytics.modern import modern_groups
 from tests.analytics.logs import (
     NOW,
+    STORY,
     TRANSACTIONAL,
     batch,
     commit,
     forgotten,
     group,
     marker,
-    no_group,
+    tables,
     write_segment,
 )
-
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
-
-STORY = [
-    ("created", group("g", 0)),
-    ("rebalance", group("g", 1, ("a", "i"), "b", leader="b")),
-    ("static replacement", group("g", 1, ("a2", "i"), "b", leader="b")),
-    ("rewrite", group("g", 1, "b", ("a2", "i"), leader="b")),
-    ("rebalance", group("g", 4, "b", leader="b")),
-    ("emptied", group("g", 5)),
-    ("rebalance", group("g", 6, "c")),
-    ("reset", group("g", 2, "c")),
-    ("emptied", group("g", 2)),
-    ("deleted", no_group("g")),
-    ("created", group("g", 0)),
-    ("rebalance", group("g", 1, ("z", "i"), leader="z")),
-]
 
 
 def transactions():
@@ -61,7 +44,7 @@ def transactions():
 
 
 @pytest.fixture(scope="module")
-def records(spark, tmp_path_factory):
+def made(tmp_path_factory):
     root = tmp_path_factory.mktemp("log")
     story = [record for _, record in STORY]
     first, second = batch(story[:6]), batch(story[6:], 6)
@@ -69,34 +52,19 @@ def records(spark, tmp_path_factory):
     write_segment(root / "__consumer_offsets-1", 0, b"".join(transactions()))
     # The same batch once more: a compaction was under way when the log was copied.
     write_segment(root / "__consumer_offsets-0", 6, second)
-    return spark.read.format("consumer_offsets").load(str(root)).persist()
+    return tables(root, chunk_bytes=300)
 
 
-@pytest.fixture(scope="module")
-def events(records):
-    return tables.group_events(records).persist()
-
-
-@pytest.fixture(scope="module")
-def modern(records):
-    return modern_groups(records, {}).persist()
-
-
-@pytest.fixture(scope="module")
-def committed(records):
-    return tables.offsets(records).persist()
-
-
-def test_each_group_record_is_told_by_its_predecessor(events, records):
-    told = [row for row in tables.generations(events, records).collect() if row["group"] == "g"]
+def test_each_group_record_is_told_by_its_predecessor(made):
+    told = [row for row in made["generations"] if row["group"] == "g"]
     assert [(row["offset"], row["kind"]) for row in told] == list(
         enumerate(kind for kind, _ in STORY)
     )
     assert [row["unwritten"] for row in told[3:6]] == [0, 2, 0]
 
 
-def test_members_are_those_of_the_last_record(events, modern):
-    (row,) = tables.members(events, modern).collect()
+def test_members_are_those_of_the_last_record(made):
+    (row,) = made["members"]
     assert (row["group"], row["member_id"], row["group_instance_id"]) == ("g", "z", "i")
     assert (row["is_leader"], row["session_timeout_ms"], row["assigned_partitions"]) == (
         True,
@@ -105,17 +73,18 @@ def test_members_are_those_of_the_last_record(events, modern):
     )
 
 
-def test_offsets_are_what_a_coordinator_would_load(committed):
-    rows = committed.selectExpr("*", "unix_millis(commit_time) AS ms").collect()
+def test_offsets_are_what_a_coordinator_would_load(made):
+    rows = made["offsets"]
     assert [(row["topic_partition"], row["committed_offset"]) for row in rows] == [
         (0, 10),
         (1, 1),
         (2, 99),
     ]
-    assert (rows[2]["metadata"], rows[2]["ms"]) == ("later", NOW + 5)
+    assert rows[2]["metadata"] == "later"
+    assert rows[2]["commit_time"] == datetime.fromtimestamp((NOW + 5) / 1000, UTC)
 
 
-def test_transactions_of_one_producer_cost_linear_time(spark, tmp_path):
+def test_transactions_of_one_producer_cost_linear_time(tmp_path):
     """Quadratic, these took 50 s."""
     count, each = 40_000, 100
     batches = []
@@ -124,9 +93,8 @@ def test_transactions_of_one_producer_cost_linear_time(spark, tmp_path):
         batches.append(batch(commits, base, TRANSACTIONAL, 7))
         batches.append(marker(base + each - 1, 7, commit=base % 1000 == 0))
     write_segment(tmp_path / "__consumer_offsets-0", 0, b"".join(batches))
-    records = spark.read.format("consumer_offsets").load(str(tmp_path))
     started = time.monotonic()
-    rows = tables.offsets(records).collect()
+    rows = tables(tmp_path)["offsets"]
     assert time.monotonic() - started < 20
     newest = (count - 1) // 1000 * 1000
     assert {(row["topic_partition"], row["committed_offset"]) for row in rows} == {
@@ -134,8 +102,8 @@ def test_transactions_of_one_producer_cost_linear_time(spark, tmp_path):
     }
 
 
-def test_groups_of_every_kind_are_listed(events, modern, committed):
-    found = tables.groups(events, modern, committed).collect()
+def test_groups_of_every_kind_are_listed(made):
+    found = made["groups"]
     assert [(row["group"], row["type"], row["state"], row["offsets"]) for row in found] == [
         ("bad", "classic", None, 0),
         ("g", "classic", "Stable", 0),
@@ -144,9 +112,16 @@ def test_groups_of_every_kind_are_listed(events, modern, committed):
     ]
 
 
-def test_unreadable_values_are_problems(events, modern, records):
-    found = tables.problems(records, events, modern).collect()
-    assert [row["problem"].split(":")[0] for row in found] == [
+def test_unreadable_values_are_problems(made):
+    assert [row["problem"].split(":")[0] for row in made["problems"]] == [
         "records that another segment holds too, read once",
         *["unreadable value"] * 3,
     ]
+
+
+def test_a_time_behind_the_year_9999_is_none(tmp_path):
+    log = batch([commit("g", "t", 0, 1, time=10**17), commit("g", "t", 1, 1, time=-1)])
+    write_segment(tmp_path / "__consumer_offsets-0", 0, log)
+    made = tables(tmp_path)
+    assert [row["commit_time"] for row in made["offsets"]] == [None, None]
+    assert made["groups"][0]["last_change"] is None

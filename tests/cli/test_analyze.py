@@ -9,8 +9,8 @@ from types import ModuleType
 
 import pytest
 
-from groupkeeper.analytics import session
-from groupkeeper.analytics.export import Choice, Request
+from groupkeeper.analytics import libraries
+from groupkeeper.analytics.request import Choice, Request
 from groupkeeper.cli import main
 
 ROOT = Path(__file__).parents[2]
@@ -61,11 +61,12 @@ def test_a_time_that_is_none_is_refused(capsys: Capture) -> None:
 def test_without_its_libraries_it_says_how_to_get_them(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Capture
 ) -> None:
-    monkeypatch.setattr(session, "LIBRARIES", ("no_such_library",))
-    assert main(["analyze", str(tmp_path)]) == 2
-    err = capsys.readouterr().err
-    begin = f"groupkeeper: analyze needs no_such_library: {sys.executable} -m pip install "
-    assert err.startswith(begin)
-    assert err.count("\n") == 1
-    libraries = shlex.split(err.removeprefix(begin))
-    assert {re.split("[<>=]", each)[0] for each in libraries} == EXTRA
+    monkeypatch.setattr(libraries, "find_spec", lambda name: None if name == "numba" else name)
+    begin = f"groupkeeper: analyze needs numba: {sys.executable} -m pip install "
+    for engine, wanted in ("local", {"pyarrow", "numba"}), ("spark", EXTRA):
+        assert main(["analyze", str(tmp_path), "--engine", engine]) == 2
+        err = capsys.readouterr().err
+        assert err.startswith(begin)
+        assert err.count("\n") == 1
+        named = shlex.split(err.removeprefix(begin))
+        assert {re.split("[<>=]", each)[0] for each in named} == wanted

@@ -12,7 +12,7 @@ import pytest
 
 from groupkeeper.cli import main
 from groupkeeper.cli.repair_text import counted, time_text
-from groupkeeper.coordinator.placement import partition_of
+from groupkeeper.protocol.placement import partition_of
 from groupkeeper.protocol.record_batch import iter_batches
 from tests.support.damaged import PARTITIONS, SETTINGS, live
 from tests.support.directories import save

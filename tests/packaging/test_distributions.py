@@ -25,7 +25,7 @@ def contents(wheel: Path) -> dict[str, bytes]:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def test_the_wheel_has_every_module_of_the_checkout_once_and_the_page(wheel: Path) -> None:
+def test_the_wheel_has_every_module_of_the_checkout_once_and_the_pages(wheel: Path) -> None:
     folders = {ROOT / "groupkeeper": "groupkeeper"}
     folders |= {ROOT / folder: f"groupkeeper/{folder}" for folder in FOLDERS}
     modules = {
@@ -33,8 +33,9 @@ def test_the_wheel_has_every_module_of_the_checkout_once_and_the_page(wheel: Pat
         for folder, name in folders.items()
         for path in folder.rglob("*.py")
     }
-    page = ROOT / "groupkeeper/web/page"
-    modules |= {f"groupkeeper/web/page/{path.name}": path.read_bytes() for path in page.iterdir()}
+    for page in ("groupkeeper/web/page", "groupkeeper/analytics/page"):
+        files = [path for path in (ROOT / page).iterdir() if path.suffix not in ("", ".py")]
+        modules |= {f"{page}/{path.name}": path.read_bytes() for path in files}
     found = {name: data for name, data in contents(wheel).items() if ".dist-info/" not in name}
     assert found == modules | {"groupkeeper/py.typed": b""}
 

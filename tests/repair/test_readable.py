@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from groupkeeper.coordinator.placement import partition_of
+from groupkeeper.protocol.placement import partition_of
 from groupkeeper.repair.contents import GroupContents, MessageContents
 from groupkeeper.repair.survey import Survey
 from groupkeeper.topics.names import EVENT_TOPIC

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from groupkeeper.coordinator.placement import partition_of
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.messages.init_producer_id import InitProducerIdRequest
+from groupkeeper.protocol.placement import partition_of
 from groupkeeper.protocol.record_batch import encode_batch
 from groupkeeper.repair.contents import GroupContents, MessageContents
 from groupkeeper.repair.survey import DamagedLog, Survey

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 from pyarrow import parquet
 
-from groupkeeper.analytics.problems import is_damage
+from groupkeeper.analytics.reading.problems import is_damage
 from tests.parity.brokers import NEWEST
 from tests.suites import maven, modern_scene
 from tests.suites.compacted_log import Dump, segments
@@ -151,7 +151,8 @@ def _printed(command: Sequence[str], place: Path) -> list[str]:
 
 def table(out: Path, name: str) -> list[Row]:
     """A table of `analyze --out`."""
-    rows: list[Row] = parquet.read_table(out / name).to_pylist()
+    place = out / name if name == "records" else out / "report" / f"{name}.parquet"
+    rows: list[Row] = parquet.read_table(place).to_pylist()
     return rows
 
 

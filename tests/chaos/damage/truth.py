@@ -7,7 +7,6 @@ it. What a difference means is `outcome.py`'s question.
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from groupkeeper.coordinator.placement import partition_of
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -23,6 +22,7 @@ from groupkeeper.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from groupkeeper.protocol.messages.metadata import MetadataRequest
+from groupkeeper.protocol.placement import partition_of
 from groupkeeper.protocol.record_batch import CorruptBatch, check_crc, decode_records, iter_batches
 from tests.chaos.wire import Client
 from tests.support.requests import fetch_request, heartbeat

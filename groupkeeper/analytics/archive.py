@@ -1,0 +1,69 @@
+"""This package as one zip file, for the workers of a Spark cluster.
+
+    python -m groupkeeper.analytics.archive groupkeeper.zip
+    spark-submit --py-files groupkeeper.zip job.py
+
+Only what an analysis imports is in it. Workers need pyarrow and numba beside it; without numba they
+parse record by record, which is slower.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+import groupkeeper
+from groupkeeper.analytics.errors import AnalyticsError
+
+ROOT: Final = Path(groupkeeper.__file__).parent
+_ROOMS: Final = ("analytics", "coordinator", "protocol", "why")
+"""What an analysis imports; the contracts of the imports hold it to that."""
+_PACKED: Final = (".py", ".css", ".js")
+_TIME: Final = (1980, 1, 1, 0, 0, 0)
+"""The same files make the same archive."""
+
+
+def write_archive(target: Path) -> None:
+    """Write the zip file, whole or not at all. Raises AnalyticsError."""
+    attempt = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        with ZipFile(attempt, "w", ZIP_DEFLATED) as archive:
+            for name, file in sorted(_files()):
+                entry = ZipInfo(name, _TIME)
+                entry.compress_type = ZIP_DEFLATED
+                archive.writestr(entry, file.read_bytes())
+        os.replace(attempt, target)
+    except OSError as error:
+        attempt.unlink(missing_ok=True)
+        raise AnalyticsError(f"cannot write {target}: {error.strerror}") from error
+
+
+def _files() -> Iterator[tuple[str, Path]]:
+    """Names in the archive, and files."""
+    yield "groupkeeper/__init__.py", ROOT / "__init__.py"
+    for room in _ROOMS:
+        # Some rooms are links to folders beside the package.
+        for folder, _, names in os.walk((ROOT / room).resolve()):
+            inside = Path(folder).relative_to((ROOT / room).resolve())
+            for name in names:
+                if Path(name).suffix in _PACKED:
+                    yield (Path("groupkeeper", room) / inside / name).as_posix(), Path(folder, name)
+
+
+def main(arguments: list[str]) -> int:
+    """Exit code 2 after one line, if it cannot be written."""
+    if len(arguments) != 1 or arguments[0].startswith("-"):
+        print(__doc__, file=sys.stderr)  # noqa: T201  # the command's help
+        return 2
+    try:
+        write_archive(Path(arguments[0]))
+    except AnalyticsError as error:
+        print(f"groupkeeper: {error}", file=sys.stderr)  # noqa: T201  # the command's error line
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

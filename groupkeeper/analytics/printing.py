@@ -1,0 +1,121 @@
+"""Prints the result of an analysis as text."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+from rich.console import Console
+
+from groupkeeper.analytics.export import Tables
+from groupkeeper.analytics.reading.plan import Plan
+from groupkeeper.analytics.render import (
+    Column,
+    instant,
+    most_rows,
+    print_table,
+    ranges,
+    size,
+    text,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """The result of one analysis: the tables that are printed, what was read, and the answers to
+    questions by name, if they were asked.
+    """
+
+    plan: Plan
+    records: int
+    tables: Tables
+    problems: pa.Table
+    answers: Tables = field(default_factory=dict)
+
+
+_GROUPS: Final = {
+    "group": Column("group", text),
+    "state": Column("state", text),
+    "type": Column("type", text),
+    "protocol_type": Column("protocol type", text),
+    "protocol": Column("protocol", text),
+    "generation": Column("generation", text, number=True),
+    "member_count": Column("members", text, number=True),
+    "offsets": Column("offsets", text, number=True),
+    "last_change": Column("last change", instant),
+}
+_GENERATIONS: Final = {
+    "group": Column("group", text),
+    "offset": Column("log offset", text, number=True),
+    "time": Column("time", instant),
+    "kind": Column("kind", text),
+    "generation": Column("generation", text, number=True),
+    "member_count": Column("members", text, number=True),
+    "protocol": Column("protocol", text),
+    "leader": Column("leader", text),
+}
+_OFFSETS: Final = {
+    "group": Column("group", text),
+    "topic": Column("topic", text),
+    "topic_partition": Column("partition", text, number=True),
+    "committed_offset": Column("offset", text, number=True),
+    "commit_time": Column("committed", instant),
+    "metadata": Column("metadata", text),
+}
+_PROBLEMS: Final = {
+    "partition": Column("log partition", text, number=True),
+    "batch_position": Column("position", text, number=True),
+    "offset": Column("log offset", text, number=True),
+    "problem_bytes": Column("bytes", text, number=True),
+    "problem": Column("problem", text),
+}
+
+
+def _assignment(value: object) -> str:
+    """orders: 0-2, payments: 1. "?" for assignments that are not of the consumer protocol."""
+    if not isinstance(value, list):
+        return "?"
+    return ", ".join(f"{each['topic']}: {ranges(each['partitions'])}" for each in value) or "-"
+
+
+_MEMBERS: Final = {
+    "group": Column("group", text),
+    "client_id": Column("client id", text),
+    "group_instance_id": Column("instance id", text),
+    "member_id": Column("member id", text),
+    "client_host": Column("host", text),
+    "assigned_partitions": Column("partitions", text, number=True),
+    "assignment": Column("assignment", _assignment),
+}
+
+
+def print_findings(to: Console, findings: Findings) -> None:
+    """Print the tables, then a summary of what was read."""
+    for title, table, columns in (
+        ("Groups", findings.tables["groups"], _GROUPS),
+        ("Members", findings.tables["members"], _MEMBERS),
+        ("Generations", findings.tables["generations"], _GENERATIONS),
+        ("Committed offsets", findings.tables["offsets"], _OFFSETS),
+    ):
+        _print(to, title, table, columns)
+    if len(findings.problems):
+        _print(to, "Problems", findings.problems, _PROBLEMS)
+    work = findings.plan
+    whole = _left_over(findings.problems) if len(findings.problems) else "all of it sound"
+    to.print(
+        f"Read {findings.records:,} records from {size(work.size)} in {work.segments} segment(s) "
+        f"of {work.partitions} partition(s), {whole}."
+    )
+
+
+def _left_over(problems: pa.Table) -> str:
+    left = sum(filter(None, problems.column("problem_bytes").to_pylist()))
+    return f"{size(left)} left over in {len(problems)} place(s)"
+
+
+def _print(to: Console, title: str, table: pa.Table, columns: dict[str, Column]) -> None:
+    few = table.select([*columns]).slice(0, most_rows(to) + 1)
+    cells = [
+        (column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column).to_pylist()
+        for column in few.itercolumns()
+    ]
+    print_table(to, title, list(columns.values()), zip(*cells, strict=True))

@@ -1,0 +1,43 @@
+"""What is wanted of an analysis."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+EngineName = Literal["auto", "local", "spark"]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """`groups`: only these, if any is named; `since_ms`: only what happened from then on (epoch
+    milliseconds); `top`: only so many groups, those with the most generations.
+    """
+
+    groups: frozenset[str] = frozenset()
+    since_ms: int | None = None
+    top: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is wanted of an analysis: Parquet files in the folder `out`, CSV files in the folder
+    `csv`, an HTML page in the file `report`, lines of JSON instead of text, and a choice of rows.
+    `partition` is that of segments in no partition folder. `rebuild`: make what `out` has anew.
+    `engine` and `workers` say what runs it, `master` where Spark runs.
+    """
+
+    out: Path | None = None
+    csv: Path | None = None
+    report: Path | None = None
+    as_json: bool = False
+    partition: int | None = None
+    engine: EngineName = "auto"
+    workers: int | None = None
+    master: str | None = None
+    rebuild: bool = False
+    choice: Choice = field(default_factory=Choice)
+
+    @property
+    def asks(self) -> bool:
+        """Whether questions are answered: where the answers are kept."""
+        return self.out is not None or self.report is not None

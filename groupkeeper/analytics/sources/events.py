@@ -1,0 +1,81 @@
+"""Records of `__group_events` as rows with typed columns: those of the table `events`, tombstones,
+and what could not be read.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from groupkeeper.analytics.history import event_rows
+from groupkeeper.analytics.history.rows import fitting
+from groupkeeper.analytics.history.schemas import TABLES
+from groupkeeper.analytics.reading.problems import PROBLEM_TEXTS, Problem
+
+_MICROSECONDS: Final = pa.timestamp("us", tz="UTC")
+# Spark counts times in microseconds.
+_OF_EVENT: Final = [
+    field.with_type(_MICROSECONDS) if pa.types.is_timestamp(field.type) else field
+    for field in TABLES["events"].schema
+]
+SCHEMA: Final = pa.schema(
+    [
+        *_OF_EVENT,
+        ("tombstone", pa.bool_()),
+        ("value", pa.binary()),
+        ("batch_position", pa.int64()),
+        ("problem", pa.string()),
+        ("problem_bytes", pa.int64()),
+    ]
+)
+
+LATEST_MS: Final = 2**63 // 1000 - 1
+"""Of the times that Spark can tell, which counts microseconds."""
+
+Row = dict[str, object]
+
+
+def decode_events(
+    batches: Iterable[pa.RecordBatch], names: Sequence[str] = SCHEMA.names
+) -> Iterator[pa.RecordBatch]:
+    """Batches with all columns of `reading.events.EVENT_SCHEMA` -> rows of SCHEMA, with the columns
+    `names`.
+
+    `time` is that of the record, which is that of the event. A record whose value is no event has
+    `problem`, and the value as it is.
+    """
+    schema = pa.schema([SCHEMA.field(name) for name in names])
+    for batch in batches:
+        rows = [_row(row) for row in batch.to_pylist()]
+        try:
+            yield pa.RecordBatch.from_pylist(rows, schema=schema)
+        except (pa.ArrowInvalid, UnicodeEncodeError):
+            fit = [
+                {each.name: fitting(row.get(each.name), each.type) for each in schema}
+                for row in rows
+            ]
+            yield pa.RecordBatch.from_pylist(fit, schema=schema)
+
+
+def _row(record: Row) -> Row:
+    value, time = record.pop("value"), record.pop("timestamp_ms")
+    row = record | {"time": _microseconds(time)}
+    if record["problem"] is not None or not isinstance(value, bytes):
+        return row | {"value": value}
+    partition, offset, group = record["partition"], record["offset"], record["group"]
+    key = group.encode() if isinstance(group, str) else b""
+    assert isinstance(partition, int), "a record has a partition"
+    assert isinstance(offset, int), "a record has an offset"
+    try:
+        found = event_rows.decoded_row(partition, offset, key, value)
+    except ValueError as error:
+        text = f"{PROBLEM_TEXTS[Problem.BAD_VALUE]}: {error}"
+        return row | {"value": value, "problem": text}
+    return found | row
+
+
+def _microseconds(time: object) -> int | None:
+    """None for a time that Spark cannot tell."""
+    if not isinstance(time, int) or abs(time) > LATEST_MS:
+        return None
+    return time * 1000

@@ -1,0 +1,184 @@
+"""The Spark data sources `consumer_offsets` and `group_events`.
+
+    from groupkeeper.analytics import register
+    register(spark)
+    spark.read.format("consumer_offsets").load("/var/lib/kafka/data")
+
+A schema that the user gives says which columns are made at all: Spark prunes none of a Python
+source. What it pushes down are filters, from 4.1 on, and only where a setting allows a source to
+take them: without it every query of one that does fails, so there is each source with and without.
+"""
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
+
+import pyarrow as pa
+import pyspark
+from pyspark.sql import datasource
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceStreamReader,
+)
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from groupkeeper.analytics.errors import AnalyticsError
+from groupkeeper.analytics.reading.columns import SCHEMA
+from groupkeeper.analytics.reading.segments import find_segments
+from groupkeeper.analytics.sources import decoded, events
+from groupkeeper.analytics.sources.lines import said_in_one_line
+from groupkeeper.analytics.sources.options import (
+    OF_STREAMS,
+    Options,
+    StreamOptions,
+    did_you_mean,
+    has_of_streams,
+)
+from groupkeeper.analytics.sources.readers import (
+    EventsReader,
+    FilteredEventsReader,
+    FilteredOffsetsReader,
+    LogReader,
+    OffsetsReader,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
+
+
+class LogSource(DataSource):  # type: ignore[misc]  # pyspark is not typed here
+    """One row per record of the folders of a topic under the given paths."""
+
+    format: ClassVar[str]
+    read_by: ClassVar[type[LogReader]]
+
+    @classmethod
+    def name(cls) -> str:
+        return cls.format
+
+    @staticmethod
+    def columns(options: Options) -> pa.Schema:
+        """All that there are with these options."""
+        raise NotImplementedError
+
+    def schema(self) -> StructType:
+        """Checks options and paths as well: what is wrong with them is said at load()."""
+        with said_in_one_line():
+            options = Options.of(self.options, self.format)
+            if has_of_streams(self.options):
+                StreamOptions.of(self.options)
+            find_segments(options.paths, options.partition, self.read_by.topic)
+        return from_arrow_schema(self.columns(options))
+
+    def reader(self, schema: StructType) -> LogReader:
+        with said_in_one_line():
+            if has_of_streams(self.options):
+                raise AnalyticsError(
+                    f"{', '.join(OF_STREAMS)} are options of readStream, not of read"
+                )
+            return self._reader(schema)
+
+    def _reader(self, schema: StructType) -> LogReader:
+        options = Options.of(self.options, self.format)
+        return self.read_by(options, columns_of(schema, self.format, self.columns(options)))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # Spark's
+        """Raises nothing: Spark 4.3 hides what is raised here behind an error of its own."""
+        try:
+            if find_spec("pyspark.sql.streaming.datasource") is None:
+                raise AnalyticsError(
+                    f"readStream needs PySpark 4.2 or later, and this is {pyspark.__version__}: "
+                    "upgrade it, or use read"
+                )
+            from groupkeeper.analytics.sources.stream import LogStreamReader
+
+            return LogStreamReader(self._reader(schema), self.format, self.options)
+        except AnalyticsError as error:
+            return RefusedStream(error)
+
+
+class RefusedStream(DataSourceStreamReader):  # type: ignore[misc]  # pyspark is not typed here
+    """Says why at the first call."""
+
+    def __init__(self, error: AnalyticsError) -> None:
+        self._error = error
+
+    def _refuse(self, *_: object) -> NoReturn:
+        with said_in_one_line():
+            raise self._error
+
+    initialOffset = latestOffset = partitions = read = _refuse  # noqa: N815  # Spark's
+
+
+class ConsumerOffsetsSource(LogSource):
+    """Records of `__consumer_offsets`. Options and columns: docs/analytics.md."""
+
+    format = "consumer_offsets"
+    read_by: ClassVar[type[LogReader]] = OffsetsReader
+
+    @staticmethod
+    def columns(options: Options) -> pa.Schema:
+        return decoded.SCHEMA if options.decode else SCHEMA
+
+
+class GroupEventsSource(LogSource):
+    """Records of `__group_events`. Options and columns: docs/analytics.md."""
+
+    format = "group_events"
+    read_by: ClassVar[type[LogReader]] = EventsReader
+
+    @staticmethod
+    def columns(options: Options) -> pa.Schema:
+        if options.decode:
+            raise AnalyticsError("group_events is decoded always: decode is for consumer_offsets")
+        return events.SCHEMA
+
+
+class FilteredOffsetsSource(ConsumerOffsetsSource):
+    """For sessions that push filters down."""
+
+    read_by = FilteredOffsetsReader
+
+
+class FilteredEventsSource(GroupEventsSource):
+    """For sessions that push filters down."""
+
+    read_by = FilteredEventsReader
+
+
+def register_sources(spark: "SparkSession") -> None:
+    """Make both formats work in this session. Filters are pushed down where Spark can do that: the
+    session's setting is turned on, which changes nothing for sources that take no filters.
+    """
+    from pyspark.errors import PySparkException
+
+    sources: tuple[type[LogSource], ...] = (ConsumerOffsetsSource, GroupEventsSource)
+    if hasattr(datasource, "Filter"):
+        try:
+            spark.conf.set(PUSHDOWN, "true")
+        except PySparkException:
+            pass
+        else:
+            sources = (FilteredOffsetsSource, FilteredEventsSource)
+    for source in sources:
+        spark.dataSource.register(source)
+
+
+def columns_of(
+    schema: StructType, format_name: str = ConsumerOffsetsSource.format, columns: pa.Schema = SCHEMA
+) -> list[str]:
+    """The names of the columns to read. Raises AnalyticsError if one is not of the format, or of
+    another type there.
+    """
+    known = {field.name: field.dataType for field in from_arrow_schema(columns)}
+    for field in schema:
+        if field.name not in known:
+            raise AnalyticsError(
+                f"{format_name} has no column {field.name}{did_you_mean(field.name, known)}"
+            )
+        if field.dataType != known[field.name]:
+            wanted, given = known[field.name].simpleString(), field.dataType.simpleString()
+            raise AnalyticsError(f"column {field.name} is {wanted}, not {given}: cast it later")
+    return [field.name for field in schema]

@@ -1,0 +1,227 @@
+"""The options of the Spark data sources, checked. docs/analytics.md says what each is for."""
+
+import json
+import re
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from typing import Final, Literal, TypeVar, cast, get_args
+
+from groupkeeper.analytics.errors import AnalyticsError
+from groupkeeper.analytics.reading.files import Place
+from groupkeeper.analytics.reading.follow import EARLIEST, Starting
+from groupkeeper.analytics.reading.parse import Engine
+from groupkeeper.analytics.reading.segments import expand
+from groupkeeper.analytics.reading.select import Selection
+
+Mode = Literal["rows", "drop", "fail"]
+"""What becomes of damage: rows that tell of it, nothing, or an error."""
+
+NAMES: Final = (
+    *("path", "paths", "chunk_bytes", "engine", "partition", "mode", "group", "groups"),
+    *("partitions", "partition_count", "key_types", "since", "until", "decode"),
+)
+OF_STREAMS: Final = ("startingOffsets", "maxBytesPerTrigger", "failOnDataLoss")
+"""Named as in Spark's source for Kafka. Case does not matter."""
+FOR_BOTH: Final = ("path", "paths", "chunk_bytes", "engine", "mode", "decode")
+_SIZE: Final = re.compile(r"(\d+)\s*([kmg]?)(?:i?b)?")
+_UNITS: Final = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
+_NUMBERS: Final = re.compile(r"\d{1,9}(-\d{1,9})?(\s*,\s*\d{1,9}(-\d{1,9})?)*")
+_LAST_PARTITION: Final = 100_000
+_AGE: Final = re.compile(r"(\d+)\s*([smhd])")
+_AGES: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DIGITS: Final = re.compile(r"-?\d{1,18}")
+_HOW: Final = (
+    "load(folder), or create temporary view ... using {0} options (path '...'); of a table made "
+    "with create table, Spark hands no options to a source in Python"
+)
+
+Word = TypeVar("Word", bound=str)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What to read, in tasks of which size, and how."""
+
+    paths: tuple[Place, ...]
+    chunk_bytes: int | None
+    engine: Engine
+    partition: int | None
+    selection: Selection
+    mode: Mode
+    decode: bool
+
+    @classmethod
+    def of(cls, options: Mapping[str, str], format_name: str = "consumer_offsets") -> "Options":
+        """Raises AnalyticsError for an unknown option, a wrong value, and without a path."""
+        if "provider" in options:
+            raise AnalyticsError(f"{format_name} is not for tables: {_HOW.format(format_name)}")
+        for name in options:
+            if name.lower() not in NAMES and not has_of_streams([name]):
+                raise AnalyticsError(f"no such option: {name}{did_you_mean(name.lower(), NAMES)}")
+        return cls(
+            paths=tuple(expand(_paths(options, format_name))),
+            chunk_bytes=_size("chunk_bytes", options.get("chunk_bytes")),
+            engine=_word("engine", options.get("engine", "auto"), get_args(Engine)),
+            partition=_number("partition", options.get("partition"), 0),
+            selection=_selection(options),
+            mode=_word("mode", options.get("mode", "rows"), get_args(Mode)),
+            decode=_truth("decode", options.get("decode", "false")),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """Where a stream starts, how much it reads at once, and what it does about lost records."""
+
+    starting: Starting
+    max_bytes: int | None
+    fail_on_loss: bool
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> "StreamOptions":
+        """Raises AnalyticsError for an option that streams do not have, and for a wrong value."""
+        given = {name.lower(): text for name, text in options.items()}
+        for name in options:
+            if name.lower() not in FOR_BOTH and not has_of_streams([name]):
+                raise AnalyticsError(
+                    f"readStream has no option {name}: filter with where() instead"
+                )
+        fails = given.get("failondataloss", "true").lower()
+        return cls(
+            starting=_starting(given.get("startingoffsets", "earliest")),
+            max_bytes=_size("maxBytesPerTrigger", given.get("maxbytespertrigger")),
+            fail_on_loss=_word("failOnDataLoss", fails, ("true", "false")) == "true",
+        )
+
+
+def has_of_streams(options: Iterable[str]) -> bool:
+    """Whether an option is given that only streams have."""
+    return any(name.lower() in map(str.lower, OF_STREAMS) for name in options)
+
+
+def _starting(text: str) -> Starting:
+    if text in ("earliest", "latest"):
+        return cast(Starting, text)
+    try:
+        given = json.loads(text)
+    except ValueError:
+        given = None
+    offsets = given if isinstance(given, dict) else {"": EARLIEST}
+    if not all(map(_is_start, offsets, offsets.values())):
+        raise AnalyticsError(
+            "startingOffsets must be earliest, latest, or offsets by partition such as "
+            f'{{"0": 1200, "7": -1}} (-2: earliest, -1: latest), not {text}'
+        )
+    return {int(partition): offset for partition, offset in offsets.items()}
+
+
+def _is_start(partition: str, offset: object) -> bool:
+    return partition.isdecimal() and type(offset) is int and offset >= EARLIEST
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """What to add to a message: the closest known name, or all of them."""
+    known = list(known)
+    close = get_close_matches(name, known, 1)
+    return f", did you mean {close[0]}?" if close else f" (there are {', '.join(known)})"
+
+
+def _paths(options: Mapping[str, str], format_name: str) -> list[str]:
+    """Spark has one path as `path`, several as a JSON list in `paths`."""
+    paths: list[str] = json.loads(options["paths"]) if options.get("paths") else []
+    if options.get("path"):
+        paths.append(options["path"])
+    if not paths:
+        raise AnalyticsError(f"{format_name} needs a path: {_HOW.format(format_name)}")
+    return paths
+
+
+def _selection(options: Mapping[str, str]) -> Selection:
+    return Selection(
+        groups=_groups(options),
+        partitions=_numbers("partitions", options.get("partitions")),
+        key_types=_numbers("key_types", options.get("key_types")),
+        since=_time("since", options.get("since")),
+        until=_time("until", options.get("until")),
+        count=_number("partition_count", options.get("partition_count"), 1),
+    )
+
+
+def _groups(options: Mapping[str, str]) -> frozenset[str] | None:
+    """One as `group`, several as a JSON list in `groups`: a group id may have any character."""
+    found = {options["group"]} if "group" in options else set()
+    if "groups" in options:
+        try:
+            several = json.loads(options["groups"])
+        except ValueError:
+            several = None
+        if not isinstance(several, list) or not all(isinstance(each, str) for each in several):
+            raise AnalyticsError('groups must be a JSON list such as ["a", "b"]')
+        found |= set(several)
+    return frozenset(found) if "group" in options or "groups" in options else None
+
+
+def _numbers(name: str, text: str | None) -> frozenset[int] | None:
+    """Of a list such as 0,3,7-9."""
+    if text is None:
+        return None
+    found: set[int] = set()
+    for part in text.split(",") if _NUMBERS.fullmatch(text.strip()) else [""]:
+        first, _, last = part.strip().partition("-")
+        if not first or int(last or first) < int(first) or int(last or first) > _LAST_PARTITION:
+            raise AnalyticsError(f"{name} must be numbers such as 0,3,7-9, not {text}")
+        found |= set(range(int(first), int(last or first) + 1))
+    return frozenset(found)
+
+
+def _time(name: str, text: str | None) -> int | None:
+    """In epoch milliseconds: these themselves, a time in ISO 8601 (UTC if it names no zone), or how
+    long ago.
+    """
+    if text is None:
+        return None
+    if age := _AGE.fullmatch(text.strip()):
+        return int(time.time() * 1000) - int(age[1]) * _AGES[age[2]]
+    if _DIGITS.fullmatch(text.strip()):
+        return int(text)
+    try:
+        found = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise AnalyticsError(
+            f"{name} must be a time such as 2026-11-22T08:30:00Z, epoch milliseconds, or how long "
+            f"ago (3h, 2d), not {text}"
+        ) from None
+    return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _size(name: str, text: str | None) -> int | None:
+    if text is None:
+        return None
+    match = _SIZE.fullmatch(text.strip().lower())
+    number = int(match[1]) * _UNITS[match[2]] if match else 0
+    if number < 1:
+        raise AnalyticsError(f"{name} must be a positive size such as 32m, not {text}")
+    return number
+
+
+def _word(name: str, text: str, known: Sequence[Word]) -> Word:
+    if text not in known:
+        raise AnalyticsError(f"no such {name}: {text} ({', '.join(known)})")
+    return cast(Word, text)
+
+
+def _number(name: str, text: str | None, least: int) -> int | None:
+    if text is None:
+        return None
+    if not text.isdecimal() or int(text) < least:
+        raise AnalyticsError(f"{name} must be a number from {least} on, not {text}")
+    return int(text)
+
+
+def _truth(name: str, text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise AnalyticsError(f"{name} must be true or false, not {text}")
+    return text.lower() == "true"

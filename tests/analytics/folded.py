@@ -1,0 +1,63 @@
+"""Folds logs: what `SnapshotFold` makes of the segments of one partition."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from groupkeeper.analytics.history.feed import (
+    Fed,
+    commit_runs,
+    group_records,
+    in_order,
+    run_rows,
+    spans_of,
+)
+from groupkeeper.analytics.history.snapshots import SnapshotFold
+from groupkeeper.analytics.history.writer import ALL, Known, Rows
+from groupkeeper.analytics.reading.parse import parse, parse_split
+from groupkeeper.analytics.reading.plan import Split, plan
+
+Cut = Callable[[SnapshotFold], SnapshotFold]
+
+
+def parsed(data: bytes) -> pa.Table:
+    """The rows of a log, its bytes given."""
+    split = Split("log", 0, 0, len(data), last=True)
+    return pa.Table.from_batches(parse(data, split, "reference"))
+
+
+def read(folder: Path) -> dict[int, pa.Table]:
+    """The rows of all segments in a folder, by partition."""
+    found: dict[int, list[pa.RecordBatch]] = {}
+    for chunk in plan([folder]).chunks:
+        for split in chunk:
+            found.setdefault(split.partition, []).extend(parse_split(split, "reference"))
+    return {number: pa.Table.from_batches(batches) for number, batches in found.items()}
+
+
+def fed(table: pa.Table) -> list[Fed]:
+    """What a fold is given of these rows, in order."""
+    return [*in_order(group_records(table), run_rows(commit_runs(table)), spans_of(table))]
+
+
+def rows_of(feed: Iterable[Fed], known: Known = ALL, cut: Cut | None = None) -> Rows:
+    """All rows, the open ones behind the others; `cut` may replace the fold before each batch."""
+    fold, rows, batch = SnapshotFold(0, known), {}, None
+    for each in feed:
+        now = getattr(each, "batch", each)
+        if cut is not None and now != batch:
+            extend(rows, fold.take())
+            fold = cut(fold)
+        batch = now
+        fold.add(each)
+    extend(rows, fold.take())
+    extend(rows, fold.open())
+    return rows
+
+
+def extend(rows: dict[str, list[Any]], more: Rows) -> None:
+    """Add rows to those that are there."""
+    for name, each in more.items():
+        rows.setdefault(name, []).extend(each)

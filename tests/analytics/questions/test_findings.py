@@ -1,0 +1,287 @@
+import re
+
+import pyarrow as pa
+import pytest
+
+from groupkeeper.analytics.questions import findings as findings_module
+from groupkeeper.analytics.questions.findings import COLUMNS
+from groupkeeper.analytics.questions.registry import answers
+from groupkeeper.analytics.questions.telling import percent, plain, times
+from groupkeeper.why.sessions import session_above
+from groupkeeper.why.texts import span
+from tests.analytics.questions.made import HOUR, MINUTE, rounds, table
+from tests.analytics.questions.test_committing import scene
+from tests.analytics.questions.week import week
+
+
+def found(question, **tables):
+    return [
+        each for each in answers(tables)["findings"].to_pylist() if each["question"] == question
+    ]
+
+
+def storm(cause="session_expired", number=42, **more):
+    trigger = {"by_instance": "orders-3", "by_host": "10.0.0.7", "cause": cause, "unowned_ms": 500}
+    return rounds(
+        *(
+            {"group": "billing", "started": each * 20_000, **trigger, **more}
+            for each in range(number)
+        )
+    )
+
+
+def session(**more):
+    usual = {
+        "group": "billing",
+        "instance": "orders-3",
+        "host": "10.0.0.7",
+        "from": 0,
+        "until": 60_000,
+    }
+    return table("sessions", usual | {"ended_by": "session_expired", "silent_ms": 12_000} | more)
+
+
+def test_a_storm_is_told_with_who_began_it_and_the_setting_to_change():
+    (row,) = found("storms", rounds=storm(), sessions=session(session_timeout_ms=10_000))
+    assert row["sentence"] == (
+        "Group 'billing' rebalanced 42 times between 2025-11-22 08:30 and 08:43, because 'orders-3'"
+        " on 10.0.0.7 missed its session of 10 s (silent for 12 s). Set session.timeout.ms=15000"
+        " (15 s) and heartbeat.interval.ms=5000 (5.0 s) at most, or find what paused the process or"
+        " cut its network."
+    )
+    assert (row["config_key"], row["now"], row["proposed"]) == (
+        "session.timeout.ms",
+        "10000",
+        "15000",
+    )
+    assert int(row["proposed"]) == session_above(12_000)
+    assert (row["severity"], row["cost_s"]) == ("high", 21.0)
+    assert row["evidence"] == list(range(20))
+
+
+def test_a_dynamic_member_that_comes_back_needs_an_instance_id_first():
+    client = {"by_instance": None, "by_client_id": "c", "likely": "shutdown"}
+    back = session(instance=None, client_id="c", away_ms=70_000, ended_by="member_left")
+    (row,) = found("storms", rounds=storm("member_left", **client), sessions=back)
+    assert "It came back after 70 s: give each member a group.instance.id" in row["sentence"]
+    assert row["config_key"] == "group.instance.id"
+    assert row["proposed"] == "one for each member, with session.timeout.ms=90000"
+
+
+def test_a_poll_that_comes_too_late_is_a_matter_of_the_poll_interval():
+    late = session(ended_by="member_left", rebalance_timeout_ms=300_000)
+    (row,) = found("storms", rounds=storm("member_left", likely="max_poll_exceeded"), sessions=late)
+    assert (row["config_key"], row["now"]) == ("max.poll.interval.ms", "300000")
+
+
+def test_a_zombie_needs_a_session_above_the_time_that_it_was_away():
+    refused = {"group": "billing", "member": "m", "api": "OffsetCommit", "count": 11}
+    late = table("refusals", refused | {"first": 100_000, "time": 160_000})
+    gone = session(session_timeout_ms=10_000)
+    (row,) = found("zombies", refusals=late, sessions=gone)
+    assert row["sentence"].startswith("'orders-3' on 10.0.0.7 went on for 100 s after group")
+    assert "It was back 52 s after its last request" in row["sentence"]
+    assert (row["config_key"], row["now"], row["proposed"]) == (
+        "session.timeout.ms",
+        "10000",
+        "65000",
+    )
+    assert row["severity"] == "high"
+
+
+def test_a_single_heartbeat_that_was_on_its_way_is_no_finding():
+    late = table("refusals", {"group": "billing", "member": "m", "time": 100_000, "count": 10})
+    assert not found("zombies", refusals=late, sessions=session())
+
+
+def test_without_the_timeouts_of_a_client_no_number_is_made_up():
+    (row,) = found("storms", rounds=storm())
+    assert "raise session.timeout.ms above the pause" in row["sentence"]
+    assert row["config_key"] is None
+
+
+def test_commits_of_zombies_are_told_once():
+    refused = {"group": "billing", "api": "OffsetCommit", "time": 100_000}
+    late = table("refusals", refused | {"member": "m"}, refused | {"member": "alive", "count": 3})
+    (row,) = found("refused_commits", refusals=late, sessions=session())
+    assert "refused 3 commits" in row["sentence"]
+
+
+def test_a_client_without_work_is_counted_once_over_its_restarts():
+    lives = [
+        {"group": "g", "member": f"m{each}", "from": each * HOUR, "until": each * HOUR + HOUR - 1}
+        for each in range(3)
+    ]
+    own = {"member": "busy", "from": 0, "until": 3 * HOUR}
+    busy = own | {"group": "g", "client_id": "b"}
+    tables = {"sessions": table("sessions", busy, *lives), "ownership": table("ownership", own)}
+    (row,) = found("idle_members", **tables)
+    assert row["sentence"].startswith(
+        "1 client of group 'g' had nothing to do, 'c' on 10.0.0.1 for"
+    )
+
+
+def test_an_owner_that_died_needs_a_shorter_session():
+    gone = {
+        "member": "quiet",
+        "from": 0,
+        "until": 2 * HOUR,
+        "ended_by": "session_expired",
+        "silent_ms": 90 * MINUTE,
+        "session_timeout_ms": 90 * MINUTE,
+    }
+    (row,) = found("commit_silence", **scene(range(30, 120), sessions=table("sessions", gone)))
+    assert row["sentence"].endswith(
+        "It sent nothing any more, and kept its partitions until its session ended, after 90 min: "
+        "set session.timeout.ms=45000 (45 s), or as long as a restart takes, and others get them "
+        "sooner."
+    )
+    assert (row["now"], row["proposed"]) == ("5400000", "45000")
+
+
+def test_what_a_storm_or_duel_is_about_is_not_told_again_as_flapping():
+    own = {"group": "billing", "instance": "orders-3", "ended_by": "member_left"}
+    lives = [own | lived(f"m{each}", each * MINUTE) for each in range(6)]
+    assert found("flapping", sessions=table("sessions", *lives))
+    assert not found("flapping", sessions=table("sessions", *lives), rounds=storm())
+
+
+@pytest.mark.parametrize("cause", ["unknown", "a_new_code", None])
+def test_causes_that_are_not_known_have_no_setting(cause):
+    (row,) = found("storms", rounds=storm(cause, likely=None))
+    assert (row["config_key"], row["proposed"]) == (None, None)
+
+
+def test_the_worst_and_most_expensive_come_first():
+    rows = answers(week())["findings"].to_pylist()
+    order = ["critical", "high", "medium", "low", "info"]
+    places = [(order.index(each["severity"]), -(each["cost_s"] or 0)) for each in rows]
+    assert places == sorted(places)
+    assert len({each["id"] for each in rows}) == len(rows)
+
+
+def test_findings_beyond_the_limit_are_counted(monkeypatch):
+    whole = answers(week())["findings"].to_pylist()
+    monkeypatch.setattr(findings_module, "MOST", 10)
+    *listed, rest = answers(week())["findings"].to_pylist()
+    assert listed == whole[:10]
+    assert rest["sentence"].startswith(f"{len(whole) - 10} more findings not listed here: ")
+
+
+def test_what_was_inferred_keeps_its_confidence():
+    made = storm(source="log", confidence=0.7)
+    (row,) = found("storms", rounds=made)
+    assert (row["source"], row["confidence"]) == ("log", 0.7)
+
+
+def test_names_from_a_log_are_printable_and_cut():
+    made = storm(group="\x1b[31m" + "x" * 32_767, by_instance="\u202e" + "y" * 1_000)
+    (row,) = found("storms", rounds=made)
+    assert row["sentence"].isprintable()
+    assert len(row["sentence"]) < 600
+
+
+def test_an_empty_analysis_has_no_findings():
+    assert answers({})["findings"].num_rows == 0
+    assert answers({})["findings"].column_names == [each.name for each in COLUMNS]
+
+
+# -- every number ----------------------------------------------------------------------------------
+
+
+def many():
+    """Tables in which every question has something that is worth a finding."""
+    tables = week()
+    eager = {"is_cooperative": False, "unowned_ms": 50_000, "join_ms": 20_000}
+    again = [row | eager for row in tables["rounds"].to_pylist()]
+    tables["rounds"] = pa.Table.from_pylist(again, tables["rounds"].schema)
+    unstable = {"group": "skewed", "started": 0, "ended": HOUR}
+    usual = {"group": "billing", "ended_by": "session_expired"}
+    more = {
+        "rounds": [unstable],
+        "sessions": [
+            *(usual | lived(f"r{each}", each * HOUR, away_ms=50_000 + each) for each in range(5)),
+            *(usual | lived(f"f{each}", each * MINUTE, client_id="f") for each in range(7)),
+            *({"group": "skewed", "member": name, "until": HOUR} for name in ("hog", "idle")),
+        ],
+        "ownership": [
+            {"group": "skewed", "topic_partition": each, "member": "hog", "from": 0, "until": HOUR}
+            for each in range(4)
+        ],
+        "refusals": [
+            {"group": "skewed", "member": "hog", "api": "OffsetCommit", "time": 5, "count": 3}
+        ],
+        "lag": [{"group": "billing", "time": 50 * MINUTE, "lag": 70, "lag_ms": 700_001}],
+    }
+    return tables | {
+        name: pa.concat_tables([tables[name], table(name, *rows)]) for name, rows in more.items()
+    }
+
+
+def lived(member, start, **more):
+    return {"member": member, "from": start, "until": start + 30_000, **more}
+
+
+def texts_of(row):
+    """What the values of a row look like in a sentence."""
+    for value in row.values():
+        if isinstance(value, bool) or value is None:
+            continue
+        if isinstance(value, list):
+            yield from map(str, value)
+        elif isinstance(value, int):
+            yield from (str(value), span(abs(value)))
+        elif isinstance(value, float):
+            yield from (percent(value), f"{value:.1f}", f"{value:.0f}")
+        elif isinstance(value, str):
+            yield plain(value)
+
+
+def numbers(text):
+    return set(re.findall(r"\d+(?:[.:-]\d+)*", text))
+
+
+ALSO = {"rebalance_rate": ("causes",), "idle_members": ("not_stable",)}
+"""Other answers that a sentence takes a number from."""
+SEVERAL = ("refused_commits", "rhythm_steps", "idle_members")
+"""Their findings are about all rows of a group, others about one row."""
+
+
+def test_every_number_of_a_sentence_is_in_its_answer_or_its_advice():
+    tables = many()
+    answered = answers(tables)
+    listed = answered["findings"].to_pylist()
+    missing = set(findings_module.FINDERS) - {each["question"] for each in listed}
+    assert not missing
+    for each in listed:
+        question = each["question"]
+        start, end = (
+            each[name] and round(each[name].timestamp() * 1000) for name in ("from", "to")
+        )
+        about = [
+            row
+            for name in (question, *ALSO.get(question, ()))
+            for row in findings_module._rows(answered[name])
+            if row.get("group") == each["group"]
+            and (name != question or question in SEVERAL or row["from"] == start)
+        ]
+        known = {"95 %", *([times(start, end)] if start is not None else [])}
+        known |= {text for row in about for text in texts_of(row)}
+        known |= _sums(about) | {each["proposed"] or "", _advice(each["sentence"])}
+        strange = numbers(each["sentence"]) - set().union(*map(numbers, known))
+        assert not strange, (strange, each["sentence"])
+
+
+def _sums(rows):
+    """Numbers of findings that are about several rows."""
+    refused = sum(row.get("refused") or 0 for row in rows)
+    return {str(refused), str(len(rows)), str(sum(row.get("share", 0) > 0.5 for row in rows))}
+
+
+def _advice(sentence):
+    """From the first setting on: what `groupkeeper why` proposes, tested there."""
+    return (
+        sentence[match.start() :]
+        if (match := re.search(r"where max.poll|[a-z.]+=\d", sentence))
+        else ""
+    )

@@ -1,0 +1,212 @@
+import pytest
+
+from groupkeeper.analytics.questions.registry import QUESTIONS
+from tests.analytics.questions.made import HOUR, MINUTE, rounds, since, table
+
+
+def ask(question, **tables):
+    return QUESTIONS[question](tables)
+
+
+def only(answered):
+    (row,) = answered.to_pylist()
+    return row
+
+
+# -- barrier ---------------------------------------------------------------------------------------
+
+
+def test_who_was_last_for_long_holds_the_barrier():
+    made = rounds(
+        {
+            "started": 0,
+            "last_client_id": "c",
+            "last_host": "h",
+            "last_member": "m1",
+            "held_ms": 4_000,
+        },
+        {
+            "started": HOUR,
+            "last_client_id": "c",
+            "last_host": "h",
+            "last_member": "m2",
+            "held_ms": 1_000,
+        },
+        {
+            "started": 2 * HOUR,
+            "last_client_id": "c",
+            "last_host": "h",
+            "last_member": "m2",
+            "held_ms": 999,
+        },
+        {
+            "started": 3 * HOUR,
+            "last_client_id": "d",
+            "last_host": "h",
+            "last_member": "m3",
+            "held_ms": 10,
+        },
+        {"started": 4 * HOUR, "last_client_id": "d", "last_host": "h", "held_ms": None},
+    )
+    answered = ask("barrier", rounds=made)
+    found = only(answered)
+    assert (found["member"], found["client_id"]) == ("m2", "c")
+    assert (found["last"], found["held"], found["share"]) == (3, 2, 0.5)
+    assert (found["held_ms"], found["longest_ms"], found["evidence"]) == (5_000, 4_000, [0, 1])
+    assert since(answered, "until") == [HOUR]
+
+
+def test_a_static_member_is_the_same_on_another_host():
+    made = rounds(
+        *(
+            {"started": each, "last_instance": "i", "last_host": f"h{each}", "held_ms": 2_000}
+            for each in range(3)
+        )
+    )
+    assert only(ask("barrier", rounds=made))["held"] == 3
+
+
+# -- members with nothing to do, and skew ----------------------------------------------------------
+
+
+def members(*names, until=HOUR, **more):
+    return [{"member": name, "from": 0, "until": until, **more} for name in names]
+
+
+def owned(member, partition, start=0, end=HOUR, **more):
+    return {"member": member, "topic_partition": partition, "from": start, "until": end, **more}
+
+
+def test_a_member_without_a_partition_is_idle():
+    tables = {
+        "sessions": table("sessions", *members("a", "b")),
+        "ownership": table("ownership", owned("a", 0), owned("a", 1)),
+    }
+    found = only(ask("idle_members", **tables))
+    assert (found["member"], found["idle_ms"], found["share"]) == ("b", HOUR, 1.0)
+
+
+def test_a_member_that_waits_for_its_first_partition_is_not():
+    tables = {
+        "sessions": table("sessions", *members("a", "b")),
+        "ownership": table("ownership", owned("a", 0), owned("b", 1, start=5 * MINUTE - 1)),
+    }
+    assert ask("idle_members", **tables).num_rows == 0
+    tables["ownership"] = table("ownership", owned("a", 0), owned("b", 1, start=5 * MINUTE))
+    answered = ask("idle_members", **tables)
+    assert only(answered)["idle_ms"] == 5 * MINUTE
+    assert since(answered, "until") == [5 * MINUTE]
+
+
+def test_nobody_is_idle_while_nobody_owns_anything():
+    tables = {
+        "sessions": table("sessions", *members("a", "b")),
+        "ownership": table(
+            "ownership",
+            owned("a", 0, end=4 * MINUTE),
+            owned(None, 0, start=4 * MINUTE, end=56 * MINUTE, is_owned=False),
+            owned("a", 0, start=56 * MINUTE),
+        ),
+    }
+    found = only(ask("idle_members", **tables))
+    assert (found["member"], found["idle_ms"]) == ("b", 8 * MINUTE)
+    assert ask("idle_members", sessions=tables["sessions"]).num_rows == 0
+
+
+def test_members_that_share_alike_have_the_ratio_1():
+    tables = {
+        "sessions": table("sessions", *members("a", "b")),
+        "ownership": table("ownership", *(owned("ab"[each % 2], each) for each in range(6))),
+    }
+    assert [(each["partitions"], each["ratio"]) for each in ask("skew", **tables).to_pylist()] == [
+        (3.0, 1.0),
+        (3.0, 1.0),
+    ]
+
+
+def test_a_share_is_that_of_the_members_of_each_moment():
+    # b comes after half an hour, and takes three of the four.
+    half = HOUR // 2
+    tables = {
+        "sessions": table("sessions", *members("a"), *members("b", **{"from": half})),
+        "ownership": table(
+            "ownership",
+            *(owned("a", each, end=half) for each in range(3)),
+            *(owned("b", each, start=half) for each in range(3)),
+            owned("a", 3),
+        ),
+    }
+    a, b = ask("skew", **tables).to_pylist()
+    assert (a["partitions"], a["fair"]) == (2.5, 3.0)
+    assert (b["partitions"], b["fair"], b["ratio"]) == (3.0, 2.0, 1.5)
+
+
+def test_a_short_session_has_no_skew():
+    tables = {
+        "sessions": table("sessions", *members("a", until=10 * MINUTE - 1)),
+        "ownership": table("ownership", owned("a", 0)),
+    }
+    assert ask("skew", **tables).num_rows == 0
+
+
+# -- cooperative or eager --------------------------------------------------------------------------
+
+
+def test_the_second_round_of_a_cooperative_change_is_no_change():
+    sticky = {"protocol": "cooperative-sticky", "is_cooperative": True, "partitions": 10}
+    made = rounds(
+        {"started": 0, **sticky, "moved": None, "unowned_ms": 0},
+        {"started": 1, **sticky, "cause": "member_rejoined", "moved": 2, "unowned_ms": 300},
+        {
+            "started": 2,
+            "protocol": "range",
+            "is_cooperative": False,
+            "partitions": 10,
+            "moved": 10,
+            "unowned_ms": 9_000,
+        },
+        {"started": 3, "outcome": "superseded"},
+    )
+    sticky, eager = ask("cooperative_or_eager", rounds=made).to_pylist()
+    assert (sticky["rounds"], sticky["changes"], sticky["rounds_per_change"]) == (2, 1, 2.0)
+    assert (sticky["moved_share"], sticky["unowned_ms_per_change"]) == (0.2, 300.0)
+    assert (eager["protocol"], eager["rounds"], eager["moved_share"]) == ("range", 1, 1.0)
+
+
+# -- restarts and coordinators ---------------------------------------------------------------------
+
+
+def test_the_proposed_session_outlasts_95_of_100_restarts():
+    gaps = [*range(1_000, 96_000, 1_000), *[500_000] * 5]
+    made = table(
+        "sessions", *({"from": each, "away_ms": gap} for each, gap in enumerate(gaps)), {"from": 0}
+    )
+    found = only(ask("restart_gaps", sessions=made))
+    assert (found["restarts"], found["p95_ms"], found["longest_ms"]) == (100, 95_000, 500_000)
+    assert found["proposed_ms"] == 120_000  # a quarter above, in steps of five seconds
+    assert found["within"] == pytest.approx(0.44)  # of 45 s: 1 to 44
+
+
+def test_one_writer_after_another_is_sound():
+    made = table(
+        "epochs",
+        {"epoch": 1, "node": 1, "first_offset": 0, "last_offset": 9},
+        {"epoch": 4, "node": 2, "first_offset": 10, "last_offset": 19},
+        {"epoch": 5, "node": None, "first_offset": 20, "last_offset": 29},
+    )
+    assert ask("split_brain", epochs=made).num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("second", "what"),
+    [
+        ({"epoch": 2, "node": 2, "first_offset": 9, "last_offset": 19}, "overlap"),
+        ({"epoch": 0, "node": 2, "first_offset": 10, "last_offset": 19}, "went_back"),
+        ({"epoch": 1, "node": 2, "first_offset": 10, "last_offset": 19}, "two_nodes"),
+    ],
+)
+def test_two_writers_of_one_range_are_found(second, what):
+    first = {"epoch": 1, "node": 1, "first_offset": 0, "last_offset": 9}
+    assert only(ask("split_brain", epochs=table("epochs", second, first)))["what"] == what
+    other = second | {"partition": 4}
+    assert ask("split_brain", epochs=table("epochs", first, other)).num_rows == 0

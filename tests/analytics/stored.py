@@ -1,0 +1,42 @@
+"""Runs of `analyze --out` on logs that grow, and what is in the folder then. For tests."""
+
+from collections import Counter
+
+from pyarrow import parquet
+
+from groupkeeper.analytics import report
+from groupkeeper.analytics.history.schemas import TABLES
+from groupkeeper.analytics.request import Request
+from groupkeeper.analytics.store.tables import read_tables
+
+
+def analyzed(log, out, **options):
+    """The exit code."""
+    return report.analyze([log], Request(out, **options))
+
+
+def rows(out):
+    """Table -> how often each of its rows is there; printed ones, too."""
+    found = read_tables(out)
+    found |= {
+        f"report {name}": parquet.read_table(out / "report" / f"{name}.parquet")
+        for name in (*report.TABLES, "problems")
+    }
+    found["records"] = parquet.read_table(out / "records", partitioning=None)
+    return {name: Counter(map(repr, table.to_pylist())) for name, table in found.items()}
+
+
+def files(out):
+    """Path -> when it was changed, and its content."""
+    return {
+        path.relative_to(out): (path.stat().st_mtime_ns, path.read_bytes())
+        for path in out.rglob("*")
+        if path.is_file()
+    }
+
+
+def same(found, expected):
+    """Of all tables; the differences are told by table."""
+    assert found.keys() == expected.keys()
+    for name in TABLES | expected:
+        assert found[name] == expected[name], name

@@ -1,0 +1,201 @@
+"""The data source `group_events`: events as typed columns, what is no event, and the choice of
+rows. Only the last test needs Spark.
+"""
+
+import json
+import logging
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.datasource import InputPartition
+
+from groupkeeper.analytics.errors import AnalyticsError
+from groupkeeper.analytics.history.schemas import TABLES
+from groupkeeper.analytics.sources.events import SCHEMA
+from groupkeeper.analytics.sources.options import Options
+from groupkeeper.analytics.sources.readers import EventsReader, FilteredEventsReader, OffsetsReader
+from groupkeeper.protocol.group_events import Event, encode
+from tests.analytics.logs import NOW, batch, commit, log, write_segment
+
+WHO = {
+    "member": "m-1",
+    "instance": None,
+    "client_id": "c",
+    "host": "/10.0.0.7",
+    "software": {"name": "lib", "version": "2.1"},
+    "api_version": 9,
+    "principal": None,
+}
+CAUSE = {"code": "session_expired", "who": WHO, "likely": "crash_or_network", "evidence": {}}
+
+
+def pair(group, kind, seq=0, **fields):
+    event = Event(seq, 5, 1, NOW, 70, group, kind, 3, "Stable", 2, fields)
+    return (group or "").encode("utf-8", "backslashreplace"), encode(event)
+
+
+RECORDS = [
+    pair("g", "member_removed", who=WHO, cause=CAUSE),
+    pair("h", "rebalance_started", 1, cause=CAUSE, members=2),
+    pair(None, "coordinator_closed", 2, why="stopped"),
+    (b"g", None),
+    pair("\ud800", "group_created", 3, who=WHO | {"host": None, "member": "", "software": None}),
+    pair("g", "member_replaced", 4, who=WHO, likely="duel"),
+]
+BAD = {
+    "no JSON": b"{",
+    "no JSON object": b"[]",
+    "of version 2": pair("g", "x")[1].replace(b'"v":1', b'"v":2'),
+    "seq is out of range": pair("g", "x", 2**63)[1],
+    "epoch is out of range": pair("g", "x")[1].replace(b'"epoch":5', b'"epoch":2147483648'),
+    "under the key": pair("h", "x")[1],
+    "fields are no JSON": pair("g", "x")[1].replace(b'"round":2', b'"round":2,"a":NaN'),
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    data = log(*(batch([record]) for record in RECORDS))
+    write_segment(tmp_path / "__group_events-3", 0, data + b"torn")
+    return tmp_path
+
+
+def rows(folder, reader=EventsReader, names=SCHEMA.names, **options):
+    made = reader(Options.of({"path": str(folder)} | options, "group_events"), names)
+    found = [row for part in made.partitions() for row in made.read(part)]
+    assert all(each.schema.names == list(names) for each in found)
+    return pa.Table.from_batches(found, found[0].schema).to_pylist() if found else []
+
+
+def test_an_event_fills_the_columns_of_its_table(folder):
+    removed = rows(folder)[0]
+    assert json.loads(removed.pop("fields")) == {"who": WHO, "cause": CAUSE}
+    assert removed.pop("time").timestamp() * 1000 == NOW
+    assert removed == {
+        "group": "g",
+        "partition": 3,
+        "offset": 0,
+        "epoch": 5,
+        "seq": 0,
+        "node": 1,
+        "mono_ms": 70,
+        "type": "member_removed",
+        "generation": 3,
+        "state": "Stable",
+        "round": 2,
+        "cause": "session_expired",
+        "likely": "crash_or_network",
+        "member": "m-1",
+        "instance": None,
+        "client_id": "c",
+        "host": "10.0.0.7",
+        "software": "lib 2.1",
+        "tombstone": False,
+        "value": None,
+        "batch_position": 0,
+        "problem": None,
+        "problem_bytes": None,
+    }
+    assert set(TABLES["events"].schema.names) < set(SCHEMA.names)
+
+
+def test_who_and_likely_are_found_where_the_type_has_them(folder):
+    found = {row["seq"]: row for row in rows(folder) if row["seq"] is not None}
+    assert [found[seq]["member"] for seq in (0, 1, 2, 3, 4)] == ["m-1", "m-1", None, None, "m-1"]
+    assert [found[seq]["likely"] for seq in (1, 2, 4)] == ["crash_or_network", None, "duel"]
+    assert (found[2]["group"], found[3]["group"]) == (None, "\\ud800")
+
+
+def test_a_tombstone_has_its_group_and_time(folder):
+    (removed,) = (row for row in rows(folder) if row["tombstone"])
+    assert (removed["group"], removed["offset"], removed["type"]) == ("g", 3, None)
+    assert removed["time"] is not None
+
+
+def test_what_is_at_the_end_of_a_log_is_told(folder):
+    (torn,) = (row for row in rows(folder) if row["problem"])
+    assert torn["problem"] == "unfinished batch at the end of the log"
+    assert (torn["problem_bytes"], torn["offset"], torn["partition"]) == (4, None, 3)
+
+
+@pytest.mark.parametrize("said", BAD)
+def test_a_value_that_is_no_event_is_kept_as_it_is(tmp_path, said):
+    write_segment(tmp_path / "__group_events-0", 0, batch([(b"g", BAD[said])]))
+    (row,) = rows(tmp_path)
+    assert row["problem"].startswith("unreadable value: ")
+    assert said in row["problem"]
+    assert (row["value"], row["group"], row["type"], row["offset"]) == (BAD[said], "g", None, 0)
+
+
+def test_fewer_columns_have_the_same_rows(folder):
+    few = ["type", "problem"]
+    assert rows(folder, names=few) == [{name: row[name] for name in few} for row in rows(folder)]
+
+
+def test_options_choose_rows(folder):
+    assert [row["offset"] for row in rows(folder, group="h")] == [1, 2, None]
+    assert [row["offset"] for row in rows(folder, groups='["g"]', mode="drop")] == [0, 2, 3, 5]
+    assert rows(folder, partitions="0-2", mode="drop") == []
+    assert rows(folder, since=str(NOW + 1), mode="drop") == []
+    assert len(rows(folder, since="2023-11-14T22:13:20Z", until=str(NOW + 1), mode="drop")) == 6
+
+
+@pytest.fixture
+def damaged(tmp_path):
+    data = bytearray(log(*(batch([commit("g", "t", 0, at)]) for at in range(5))) + b"torn")
+    data[len(data) // 2] ^= 1
+    write_segment(tmp_path / "__consumer_offsets-3", 0, bytes(data))
+    return tmp_path
+
+
+def offsets(folder, **options):
+    made = OffsetsReader(Options.of({"path": str(folder)} | options), ["committed_offset"])
+    return [
+        row["committed_offset"]
+        for part in made.partitions()
+        for each in made.read(part)
+        for row in each.to_pylist()
+    ]
+
+
+def test_damage_is_rows_or_dropped_with_a_count_or_an_error(damaged, caplog):
+    assert sorted(offsets(damaged), key=str) == [0, 1, 3, 4, None, None]
+    with caplog.at_level(logging.WARNING):
+        assert offsets(damaged, mode="drop") == [0, 1, 3, 4]
+    assert "dropped 1 damaged places or records, 104 bytes" in caplog.text
+    with pytest.raises(AnalyticsError, match=r"partition 3, position \d+: batch with a wrong chec"):
+        offsets(damaged, mode="fail")
+
+
+def test_what_is_harmless_fails_nothing(folder):
+    found = rows(folder, mode="fail", names=["offset"])
+    assert [row["offset"] for row in found] == [0, 1, 2, 3, 4, 5]
+
+
+def test_an_empty_partition_is_read_once(folder):
+    made = EventsReader(Options.of({"path": str(folder)}), ["offset"])
+    assert list(made.read(InputPartition(None))) == []
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_spark_has_the_same_rows_and_pushes_filters_down(spark, folder, monkeypatch):
+    source = spark.read.format("group_events").load(str(folder))
+    assert source.schema["time"].dataType.simpleString() == "timestamp"
+    assert spark.conf.get("spark.sql.python.filterPushdown.enabled") == "true"
+    chosen = source.where("group = 'h' and time >= timestamp'2023-11-14 22:13:20Z'")
+    told = [(row["type"], row["host"], row["time"].timestamp()) for row in chosen.collect()]
+    assert told == [("rebalance_started", "10.0.0.7", NOW / 1000)]
+    spark.sql(f"create temporary view told using group_events options (path '{folder}')")
+    count = "select count(*), count(distinct offset), count(problem) from told"
+    assert tuple(spark.sql(count).head()) == (7, 6, 1)
+
+
+def test_pushed_filters_are_taken_in(folder):
+    from pyspark.sql.datasource import EqualTo
+
+    made = FilteredEventsReader(Options.of({"path": str(folder), "mode": "drop"}), ["offset"])
+    filters = [EqualTo(("group",), "h")]
+    assert list(made.pushFilters(filters)) == filters
+    (part,) = made.partitions()
+    assert [row["offset"] for each in made.read(part) for row in each.to_pylist()] == [1, 2]

@@ -1,0 +1,67 @@
+"""Commits between two records of their group, reduced to runs."""
+
+from itertools import groupby, pairwise
+from operator import itemgetter
+from random import Random
+
+import pytest
+
+from groupkeeper.analytics.history.feed import RUNS, CommitRun, commit_runs, run_rows, spans_of
+from tests.analytics.folded import parsed
+from tests.analytics.logs import NOW, batch, commit, forgotten, group, log, marker
+
+LARGE = 2_000_000_000
+"""Number of a partition."""
+
+
+def written(seed):
+    """Commits, tombstones and group records of a few groups, in no order."""
+    random, made = Random(seed), []
+    for _ in range(300):
+        place = random.choice("gh"), random.choice("tu"), random.choice([0, 1, LARGE])
+        choices = [commit(*place, 1)] * 6 + [forgotten(*place), group(place[0], 1, "m")]
+        made.append((random.randrange(5000), random.choice(choices)))
+    return log(
+        *(batch([record], base_time=NOW + at) for at, record in sorted(made, key=itemgetter(0)))
+    )
+
+
+def counted(table):
+    """The same, one row at a time."""
+    cuts, keyed = {}, []
+    for row in table.to_pylist():
+        if row["key_type"] == 2:
+            cuts[row["group"]] = row["offset"]
+        elif not row["tombstone"]:
+            place = row["group"], row["topic"], row["topic_partition"], cuts.get(row["group"], -1)
+            keyed.append((place, row["offset"], row["timestamp_ms"]))
+    runs = []
+    for place, rows in groupby(sorted(keyed), key=lambda each: each[0]):
+        offsets, times = zip(*((offset, at) for _, offset, at in rows), strict=True)
+        gaps = [later - at for at, later in pairwise(times)]
+        ends = offsets[0], offsets[-1], *place[:3], times[0], times[-1]
+        runs.append(CommitRun(*ends, len(offsets), max(gaps, default=0)))
+    return sorted(runs)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_runs_are_what_a_loop_over_all_commits_finds(seed):
+    table = parsed(written(seed))
+    assert run_rows(commit_runs(table)) == counted(table)
+
+
+def test_a_log_without_commits_has_no_runs():
+    assert commit_runs(parsed(batch([group("g", 1, "m")]))) == RUNS.empty_table()
+
+
+def test_spans_are_cut_at_leader_epochs_and_know_their_last_hole():
+    def at(offset, epoch):
+        made = batch([commit("g", "t", 0, 1)], offset)
+        return made[:12] + epoch.to_bytes(4, "big") + made[16:]
+
+    pieces = [at(0, 1), at(1, 1), at(4, 1), at(5, 1), at(6, 2), at(8, 2), marker(9, 7, commit=True)]
+    pieces[-1] = pieces[-1][:12] + (2).to_bytes(4, "big") + pieces[-1][16:]
+    assert [each[:3] + each[4:5] + each[-1:] for each in spans_of(parsed(b"".join(pieces)))] == [
+        (0, 5, 4, 1, 4),
+        (6, 9, 8, 2, 3),
+    ]

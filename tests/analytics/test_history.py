@@ -1,0 +1,95 @@
+"""The tables that `--out` writes of a log and its events, against the folds fed at once."""
+
+from collections import Counter
+
+import pytest
+from pyarrow import parquet
+
+from groupkeeper.analytics.history.events import EventFold
+from groupkeeper.analytics.history.rows import table_of
+from groupkeeper.protocol.group_events import encode
+from tests.analytics.churn import churn
+from tests.analytics.folded import fed, parsed, rows_of
+from tests.analytics.logs import analysis, batch, write_segment
+
+
+def written(out):
+    return {
+        folder.name: parquet.read_table(folder, partitioning=None).to_pylist()
+        for folder in out.iterdir()
+        if folder.name not in ("records", "state")
+    }
+
+
+def as_written(rows):
+    return {name: table_of(name, each).to_pylist() for name, each in rows.items() if each}
+
+
+def same(found, expected):
+    """Rows are the same in any order."""
+    assert Counter(map(repr, found)) == Counter(map(repr, expected))
+
+
+def event_log(events):
+    records = [((event.group or "").encode(), encode(event)) for event in events]
+    return [batch([each], base) for base, each in enumerate(records)]
+
+
+@pytest.fixture(scope="module")
+def story():
+    return churn(12, seed=3)
+
+
+def test_a_log_without_events_gives_what_the_fold_gives(story, tmp_path):
+    data, _ = story
+    write_segment(tmp_path / "__consumer_offsets-0", 0, data)
+    analysis(tmp_path, out=tmp_path / "out", chunk_bytes=len(data) // 9)
+    found, expected = written(tmp_path / "out"), as_written(rows_of(fed(parsed(data))))
+    assert found.keys() - {"commits", "commit_minutes"} == expected.keys()
+    for name, rows in expected.items():
+        same(found[name], rows)
+
+
+def test_where_events_begin_they_are_believed(story, tmp_path):
+    data, events = story
+    begin = len(events) // 2
+    later = events[begin:]
+    write_segment(tmp_path / "__consumer_offsets-0", 0, data)
+    write_segment(tmp_path / "__group_events-0", 0, b"".join(event_log(later)))
+    analysis(tmp_path, out=tmp_path / "out")
+    fold = EventFold(0)
+    for offset, event in enumerate(later):
+        fold.add(offset, event)
+    finished, under_way = fold.take(), fold.open()
+    found = written(tmp_path / "out")
+    same(found["events"], as_written(finished)["events"])
+    first = {}
+    for event in later:
+        first.setdefault(event.group, event.at_ms)
+    for name, time in ("rounds", "ended"), ("ownership", "from"), ("sessions", "from"):
+        told = [row for row in found[name] if row["source"] == "events"]
+        same(told, as_written({name: finished[name] + under_way[name]})[name])
+        inferred = [row for row in found[name] if row["source"] == "log"]
+        assert inferred
+        assert all(row[time].timestamp() * 1000 < first[row["group"]] for row in inferred)
+
+
+def test_what_is_no_event_is_a_problem(tmp_path):
+    events = batch([(b"g", b"{}"), (b"g", None)])
+    write_segment(tmp_path / "__group_events-0", 0, events + b"torn")
+    found = analysis(tmp_path, out=tmp_path / "out").tables["problems"].to_pylist()
+    unreadable, torn = found
+    assert (unreadable["offset"], torn["offset"]) == (0, None)
+    assert unreadable["problem"].startswith("unreadable value: a group event of version None; ")
+    assert unreadable["problem"].endswith(", in __group_events")
+    assert torn["problem"] == "unfinished batch at the end of the log: in __group_events"
+
+
+def test_events_of_other_groups_are_left_out(story, tmp_path):
+    data, events = story
+    write_segment(tmp_path / "__consumer_offsets-0", 0, data)
+    write_segment(tmp_path / "__group_events-0", 0, b"".join(event_log(events)))
+    analysis(tmp_path, out=tmp_path / "out", groups=frozenset({"team-0"}))
+    found = written(tmp_path / "out")
+    for name in ("events", "rounds", "ownership", "commits", "commit_minutes", "snapshots"):
+        assert {row["group"] for row in found[name]} - {None} == {"team-0"}

@@ -1,0 +1,400 @@
+"""Causes inferred from a log alone, on stories of a few records, and against stored events."""
+
+import json
+from collections import Counter
+from itertools import pairwise
+from random import Random
+
+import pytest
+from rich.console import Console
+from rich.table import Table
+
+from groupkeeper.analytics.history.feed import CommitRun, Record
+from groupkeeper.analytics.history.snapshots import SnapshotFold
+from groupkeeper.analytics.history.writer import ALL
+from groupkeeper.protocol.embedded import Assignment, Subscription, TopicPartition
+from groupkeeper.protocol.records.consumer_offsets import (
+    GroupMetadataValue,
+    MemberMetadata,
+    encode_value,
+)
+from groupkeeper.why.rounds import Folding, Round
+from tests.analytics.churn import churn
+from tests.analytics.folded import extend, fed, parsed, rows_of
+from tests.support.codecs import encode_assignment, encode_subscription
+
+NOON = 1_700_000_000_000
+
+
+def member(name, *owns, topics=("orders",), instance=None, told=(), session_s=10):
+    """A member whose client id is its name up to the first digit, with partitions of `orders`."""
+    owned = [TopicPartition(topic="orders", partitions=[*told])] if told else []
+    subscription = Subscription(version=1, topics=[*topics], owned_partitions=owned)
+    share = [TopicPartition(topic="orders", partitions=[*owns])] if owns else []
+    return MemberMetadata(
+        member_id=name,
+        group_instance_id=instance,
+        client_id=name.rstrip("0123456789"),
+        client_host="/10.0.0.1",
+        rebalance_timeout=60_000,
+        session_timeout=session_s * 1000,
+        subscription=encode_subscription(subscription),
+        assignment=encode_assignment(Assignment(assigned_partitions=share)),
+    )
+
+
+class Log:
+    """What a fold is given, written by hand. Times are seconds."""
+
+    def __init__(self, protocol="range"):
+        self.fed = []
+        self.protocol = protocol
+        self.epoch = 1
+
+    def group(self, at, generation, *members, joined=None):
+        """A record, with the end of the join phase if that was earlier."""
+        value = GroupMetadataValue(
+            protocol_type="consumer",
+            generation=generation,
+            protocol=self.protocol if members else None,
+            leader=members[0].member_id if members else None,
+            current_state_timestamp=_ms(at if joined is None else joined),
+            members=[*members],
+        )
+        offset = len(self.fed)
+        record = (offset, _ms(at), self.epoch, offset, 2, "g", None, encode_value(value, 3))
+        self.fed.append(Record(*record))
+
+    def commits(self, partition, first, last, every=2):
+        """Regular commits for a partition of `orders`."""
+        offset, count = len(self.fed), round((last - first) / every) + 1
+        times = _ms(first), _ms(last), count, every * 1000
+        self.fed.append(CommitRun(offset, offset, "g", "orders", partition, *times))
+
+    def rows(self, name):
+        return rows_of(self.fed, ALL)[name]
+
+    def last(self):
+        """The last round: its cause, and the others."""
+        row = self.rows("rounds")[-1]
+        return row["cause"], row["more_causes"]
+
+
+def _ms(seconds):
+    return NOON + round(seconds * 1000)
+
+
+A, B = member("a", 0), member("b", 1)
+
+
+def two(protocol="range", a=A, b=B):
+    """Two members that commit every two seconds, until 100."""
+    log = Log(protocol)
+    log.group(0, 1, a, b)
+    return log
+
+
+# -- departures ------------------------------------------------------------------------------------
+
+
+def gone(until, at, stays_until, joined=None):
+    """b was seen until then; a round without it ended at another time."""
+    log = two()
+    log.commits(0, 2, stays_until)
+    log.commits(1, 2, until)
+    log.group(at, 2, A, joined=joined)
+    return log
+
+
+def test_who_committed_within_its_session_has_left():
+    assert gone(100, 103, 102).last() == ("member_left", [])
+
+
+def test_who_did_not_rejoin_in_time_has_not_left():
+    """The session is longer than the rebalance timeout, for which the others may have waited."""
+    b = member("b", 1, session_s=600)
+    log = two(b=b)
+    log.commits(0, 2, 30)
+    log.commits(1, 2, 30)
+    log.group(100, 2, A, member("c", 1))
+    assert log.last() == ("unknown", ["member_joined"])
+    assert [row["ended_by"] for row in log.rows("sessions") if row["member"] == "b"] == ["unknown"]
+    log = two(b=b)
+    log.commits(0, 2, 30)
+    log.commits(1, 2, 30)
+    log.group(100, 2, A)
+    assert log.last() == ("member_left", [])
+
+
+def test_who_was_silent_for_its_session_while_others_committed_has_expired():
+    assert gone(100, 112, 111).last() == ("session_expired", [])
+
+
+def test_who_committed_irregularly_may_have_done_either():
+    log = two()
+    log.commits(0, 2, 111)
+    log.commits(1, 2, 100, every=49)
+    log.group(112, 2, A)
+    assert log.last() == ("unknown", [])
+
+
+def test_who_never_committed_may_have_done_either():
+    log = two()
+    log.commits(0, 2, 111)
+    log.group(112, 2, A)
+    assert log.last() == ("unknown", [])
+
+
+def test_who_was_silent_for_long_may_have_been_idle():
+    assert gone(100, 135, 134).last() == ("unknown", [])
+
+
+def test_who_was_silent_for_its_poll_interval_has_given_up():
+    log = gone(100, 162, 161)
+    assert log.last() == ("member_left", [])
+    assert log.rows("rounds")[-1]["likely"] == "max_poll_exceeded"
+    assert log.rows("sessions")[0]["likely"] == "max_poll_exceeded"
+
+
+def test_a_slow_round_does_not_make_a_departure_an_expiry():
+    """a rejoined late: the round may have begun when b left."""
+    assert gone(100, 112, 101).last() == ("unknown", [])
+
+
+def test_a_static_member_expires_or_is_removed_since_it_stays_when_it_is_closed():
+    b = member("b", 1, instance="i")
+    log = two(b=b)
+    log.group(100, 2, A)
+    assert log.last() == ("session_expired", [])
+    log = two(b=b)
+    log.commits(1, 2, 100)
+    log.group(103, 2, A)
+    assert log.last() == ("member_removed_by_admin", [])
+
+
+def test_the_last_member_decides_for_those_that_were_silent_with_it():
+    log = two()
+    log.commits(0, 2, 100)
+    log.commits(1, 2, 101)
+    log.group(111, 2)
+    row = log.rows("rounds")[-1]
+    assert (row["outcome"], row["cause"], row["removed"]) == ("emptied", "session_expired", 2)
+
+
+# -- other causes ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("members", "cause"),
+    [
+        ([A, B, member("c", 2)], "member_joined"),
+        ([A, B, member("c", 2, instance="i")], "static_member_joined"),
+        ([A, member("b", 1, topics=("orders", "payments"))], "subscription_changed"),
+        ([A, B], "leader_rejoined"),
+        ([member("a", 0, told=[0]), B], "leader_rejoined"),
+    ],
+)
+def test_a_cause_is_what_differs(members, cause):
+    log = two()
+    log.group(9, 2, *members)
+    assert log.last() == (cause, [])
+
+
+def test_a_restarted_client_has_left_first():
+    log = two()
+    log.commits(1, 2, 100)
+    log.group(103, 2, A, member("b2", 1))
+    assert log.last() == ("member_left", ["member_joined"])
+    assert log.rows("rounds")[-1]["away_ms"] == 3000
+    [_, back] = [row for row in log.rows("sessions") if row["client_id"] == "b"]
+    assert (back["began_as"], back["away_ms"]) == ("dynamic", 3000)
+
+
+def test_of_two_clients_it_is_not_known_which_came_first():
+    log = two()
+    log.commits(1, 2, 100)
+    log.group(103, 2, A, member("c", 1))
+    assert log.last() == ("unknown", ["member_left", "member_joined"])
+
+
+def test_a_client_that_came_back_before_its_session_expired_was_first():
+    """a rejoined when b2 joined, and both waited for b."""
+    log = two()
+    log.commits(0, 2, 102)
+    log.commits(1, 2, 100)
+    log.group(111, 2, A, member("b2", 1))
+    assert log.last() == ("member_joined", ["session_expired"])
+
+
+def test_a_static_member_that_returns_keeps_the_generation():
+    b, again = member("b", 1, instance="i"), member("b2", 1, instance="i")
+    log = two(b=b)
+    log.commits(1, 2, 40)
+    log.group(45, 1, A, again)
+    assert len(log.rows("rounds")) == 1
+    [old] = [row for row in log.rows("sessions") if row["member"] == "b"]
+    [new] = [row for row in log.rows("sessions") if row["member"] == "b2"]
+    assert (old["ended_by"], old["until"]) == ("replaced", _ms(45))
+    assert (new["began_as"], new["old_member"], new["away_ms"]) == ("replaced", "b", 5000)
+
+
+def test_a_static_member_that_returns_after_its_session_costs_two_causes():
+    b, again = member("b", 1, instance="i"), member("b2", 1, instance="i")
+    log = two(b=b)
+    log.commits(1, 2, 40)
+    log.group(52, 2, A, again)
+    assert log.last() == ("session_expired", ["static_member_joined"])
+    row = log.rows("rounds")[-1]
+    assert (row["joined"], row["removed"], row["replaced"]) == (1, 1, 0)
+
+
+def test_a_cooperative_rebalance_has_a_second_round():
+    a, b = member("a", 0, 1), member("c")
+    log = Log("cooperative-sticky")
+    log.group(0, 1, a)
+    log.group(9, 2, member("a", 0, told=[0, 1]), b)
+    log.group(10, 3, member("a", 0, told=[0]), member("c", 1))
+    causes = [row["cause"] for row in log.rows("rounds")]
+    assert causes == ["member_joined", "member_joined", "member_rejoined"]
+    held = [row for row in log.rows("ownership") if row["topic_partition"] == 1]
+    assert [(row["member"], row["from"], row["until"]) for row in held] == [
+        ("a", _ms(0), _ms(9)),
+        (None, _ms(9), _ms(10)),
+        ("c", _ms(10), None),
+    ]
+
+
+def test_generations_that_were_not_written_are_rounds():
+    log = two()
+    log.group(9, 3, A, B, member("c", 2))
+    rounds = [(row["generation"], row["outcome"], row["cause"]) for row in log.rows("rounds")]
+    assert rounds[1:] == [(2, "superseded", "unknown"), (3, "completed", "unknown")]
+    log = two()
+    log.group(9, 3, A, B, member("c", 2), member("d", 3))
+    rounds = [(row["generation"], row["outcome"], row["cause"]) for row in log.rows("rounds")]
+    assert rounds[1:] == [(2, "superseded", "member_joined"), (3, "completed", "member_joined")]
+
+
+def test_generations_do_not_rise_by_millions():
+    log = two()
+    log.group(9, 2_000_000_000, A, B)
+    [_, row] = log.rows("rounds")
+    assert (row["cause"], row["joined"]) == ("unknown", None)
+    assert log.rows("snapshots")[-1]["unwritten"] == 1_999_999_998
+
+
+# -- ownership -------------------------------------------------------------------------------------
+
+
+def test_ownership_ends_when_its_member_was_last_seen():
+    log = gone(100, 112, 111, joined=111.5)
+    [b] = [row for row in log.rows("ownership") if row["member"] == "b"]
+    assert (b["from"], b["until"], b["generation"]) == (_ms(0), _ms(110), 1)
+    [nobody] = [row for row in log.rows("ownership") if not row["is_owned"]]
+    assert (nobody["from"], nobody["until"], nobody["member"]) == (_ms(110), None, None)
+    last = log.rows("rounds")[-1]
+    assert (last["unowned_ms"], last["moved"], last["leader_ms"]) == (2000, 0, 500)
+
+
+def test_a_partition_that_moves_has_no_owner_while_the_leader_assigns():
+    log = two()
+    log.group(9, 2, member("a", 1), member("b", 0), joined=8)
+    moved = [row for row in log.rows("ownership") if row["topic_partition"] == 0]
+    assert [(row["member"], row["from"], row["until"]) for row in moved] == [
+        ("a", _ms(0), _ms(8)),
+        (None, _ms(8), _ms(9)),
+        ("b", _ms(9), None),
+    ]
+    last = log.rows("rounds")[-1]
+    assert (last["moved"], last["unowned_ms"], last["partitions"]) == (2, 2000, 2)
+
+
+# -- against stored events -------------------------------------------------------------------------
+
+IDLE = "team-5"
+"""The team that commits nothing: how its members went cannot be known."""
+
+
+@pytest.fixture(scope="module")
+def churned():
+    data, events = churn(incidents=14, seed=3)
+    truth, foldings = {}, {}
+    for event in events:
+        if event.group is not None:
+            for entry in foldings.setdefault(event.group, Folding()).add(event):
+                if isinstance(entry, Round):
+                    truth[entry.group, entry.generation] = entry
+    return parsed(data), events, truth
+
+
+def test_every_round_is_found(churned):
+    table, _, truth = churned
+    feed = fed(table)
+    found = {(row["group"], row["generation"]): row["outcome"] for row in rows_of(feed)["rounds"]}
+    assert found == {key: each.outcome for key, each in truth.items()}
+    assert len(found) > 120
+
+
+def test_causes_are_those_of_the_events_or_unknown(churned):
+    table, _, truth = churned
+    found = {(row["group"], row["generation"]): row for row in rows_of(fed(table))["rounds"]}
+    right, wrong, missed = Counter(), Counter(), Counter()
+    for key, each in truth.items():
+        if key[0] == IDLE:
+            continue
+        code, got = (each.cause or {})["code"], found[key]["cause"]
+        (right if got == code else missed)[code] += 1
+        wrong.update([got] if got not in (code, "unknown") else [])
+    _print(right, wrong, missed)
+    assert sum(wrong.values()) <= 0.02 * len(truth)
+    assert all(right[code] >= 0.85 * (right[code] + missed[code]) for code in COMMON)
+
+
+COMMON = ("member_joined", "static_member_joined", "member_left", "session_expired")
+
+
+def _print(right, wrong, missed):
+    table = Table("first cause", "right", "wrong", "not found", "precision", "recall")
+    for code in sorted({*right, *wrong, *missed}):
+        yes, no, never = right[code], wrong[code], missed[code]
+        shares = f"{yes / max(1, yes + no):.3f}", f"{yes / max(1, yes + never):.3f}"
+        table.add_row(code, *map(str, (yes, no, never)), *shares)
+    Console().print(table)
+
+
+def test_ends_of_sessions_are_those_of_the_events_or_unknown(churned):
+    table, events, _ = churned
+    truth = {
+        (event.group, event.fields["who"]["member"]): event.fields["cause"]["code"]
+        for event in events
+        if event.type == "member_removed"
+    }
+    truth |= {
+        (event.group, event.fields["old_member"]): "replaced"
+        for event in events
+        if event.type == "member_replaced" and event.fields["quick"]
+    }
+    found = rows_of(fed(table))["sessions"]
+    ended = [row for row in found if row["until"] and row["group"] != IDLE]
+    told = [row for row in ended if row["ended_by"] != "unknown"]
+    wrong = [row for row in told if truth[row["group"], row["member"]] != row["ended_by"]]
+    assert len(wrong) <= 0.02 * len(ended), wrong
+    assert len(told) >= 0.85 * len(ended)
+    assert {row["ended_by"] for row in told} == {"member_left", "session_expired", "replaced"}
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_log_may_be_cut_between_any_two_batches(churned, seed):
+    table, _, _ = churned
+    random = Random(seed)
+    batches = table["batch_position"].to_pylist()
+    borders = [n for n in range(1, len(batches)) if batches[n] != batches[n - 1]]
+    cuts = [0, *sorted(random.sample(borders, 40)), len(batches)]
+    fold, rows = SnapshotFold(0), {}
+    for first, end in pairwise(cuts):
+        for each in fed(table.slice(first, end - first)):
+            fold.add(each)
+        extend(rows, fold.take())
+        fold = SnapshotFold.restore(json.loads(json.dumps(fold.state())))
+    extend(rows, fold.open())
+    assert rows == rows_of(fed(table))

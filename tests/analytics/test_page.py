@@ -1,0 +1,375 @@
+"""The report as a page: what is in it, and what must never be."""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pytest
+
+import groupkeeper
+from groupkeeper.analytics.errors import AnalyticsError
+from groupkeeper.analytics.history.schemas import TABLES, Column
+from groupkeeper.analytics.page import render, write_report
+from groupkeeper.analytics.page.findings import OFFSETS
+from groupkeeper.analytics.page.render import (
+    NO_FINDINGS,
+    NO_PANELS,
+    NO_RESTARTS,
+    NO_ROUNDS,
+    NO_TABLES,
+    NO_TIME,
+    NO_WHAT_IF,
+)
+from groupkeeper.analytics.page.svg import PICTURE_BYTES
+from tests.analytics.page_findings import FINDINGS_SCHEMA
+from tests.analytics.page_sample import START, about, table_of, tables
+
+MOST_BYTES = 1_000_000
+VOID = {"meta", "br", "input", "img", "link"}
+OPTIONAL = {"tr", "td", "th"}
+
+
+class Page(HTMLParser):
+    """Elements and texts, with a check that what is opened is closed."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self._open: list[str] = []
+        self.feed(page)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID | OPTIONAL:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID | OPTIONAL:
+            assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self._open and self._open[-1] not in ("style", "script"):
+            self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.texts).split())
+
+    def attributes(self, name: str) -> list[str]:
+        return [value for _, each in self.elements if (value := each.get(name)) is not None]
+
+
+@pytest.fixture(scope="module")
+def sample():
+    return tables(5, 4)
+
+
+@pytest.fixture(scope="module")
+def large():
+    return render(tables(1_000), about())
+
+
+@pytest.fixture(scope="module")
+def page(sample):
+    return render(sample, about())
+
+
+def test_findings_come_first(page):
+    found = Page(page)
+    sections = [each["id"] for kind, each in found.elements if kind == "section"]
+    assert sections[:3] == ["findings", "read", "time"]
+    assert "The group stood still for 5 h 12 min in 412 rebalances" in found.text
+    assert "max.poll.records 500 → 80" in found.text
+
+
+def test_the_page_names_nothing_elsewhere(page):
+    assert not re.search(r"(https?:)?//[a-z]", page)
+    found = Page(page)
+    places = [*found.attributes("href"), *found.attributes("src")]
+    assert places
+    assert all(each.startswith("#") for each in places)
+    assert not found.attributes("style")
+
+
+def test_every_place_that_is_linked_is_there_once(page):
+    found = Page(page)
+    names = found.attributes("id")
+    assert len(names) == len(set(names))
+    assert {each.removeprefix("#") for each in found.attributes("href")} <= set(names)
+
+
+def test_a_page_of_many_groups_stays_small(large):
+    assert len(large.encode("utf-8")) < MOST_BYTES
+    assert len(re.findall("<tr><th scope=row>.*team-", large)) > 900
+    assert "1,000 groups" in Page(large).text
+
+
+def test_a_picture_has_at_most_60_kilobytes(large):
+    pictures = re.findall(r'<svg [^>]*class="picture".*?</svg>', large, re.DOTALL)
+    assert len(pictures) > 10
+    assert max(len(each) for each in pictures) <= PICTURE_BYTES
+
+
+def test_every_number_of_a_finding_is_in_its_table(sample, page):
+    [findings] = re.findall(r'<ol class="findings">.*?</ol>', page, re.DOTALL)
+    rows = sample["findings"].to_pylist()
+    told = " ".join(str(each) for row in rows for each in row.values())
+    known = {*re.findall(r"\d+", told), *(str(number) for number in range(1, len(rows) + 1))}
+    known |= {str(len(row["evidence"]) - OFFSETS) for row in rows}
+    shown = [each.replace(",", "") for each in re.findall(r"\d[\d,]*", Page(findings).text)]
+    assert len(shown) > 100
+    assert [each for each in shown if each not in known and each.lstrip("0") not in known] == []
+
+
+HOSTILE = (
+    "</script><script>alert(1)</script>",
+    "\"'><img src=x onerror=alert(1)>",
+    "\u202egnp.exe\x1b[31m\x00",
+    "a" * 32_767,
+    "<" * 32_767,
+    "</title></style></desc></svg><b>",
+)
+
+
+def test_names_out_of_a_log_stay_text(sample):
+    """Each text of each table is one of them."""
+    hostile = {}
+    for name, content in sample.items():
+        rows = content.slice(0, 400).to_pylist()
+        for number, row in enumerate(rows):
+            for column, value in row.items():
+                if isinstance(value, str) and column not in ("cause", "likely", "severity"):
+                    row[column] = HOSTILE[number % len(HOSTILE)]
+        hostile[name] = pa.Table.from_pylist(rows, content.schema)
+    made = render(hostile, about(paths=HOSTILE, choice=HOSTILE[0], damage=HOSTILE))
+    found = Page(made)
+    usual = Page(render(sample, about(damage=["one"])))
+    assert {kind for kind, _ in found.elements} <= {kind for kind, _ in usual.elements}
+    assert not [key for _, each in found.elements for key in each if key.startswith("on")]
+    assert len(made.encode("utf-8")) < MOST_BYTES
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]", made)
+    assert "<script>alert(1)</script>" in found.text
+
+
+def test_nothing_at_all_gives_a_page_that_says_so():
+    found = Page(render({}, about(records=None, read_bytes=None)))
+    assert "No group was read" in found.text
+    for words in (NO_ROUNDS, NO_FINDINGS, NO_PANELS, NO_WHAT_IF, NO_RESTARTS, NO_TABLES):
+        assert words in found.text
+
+
+def test_empty_tables_are_as_missing_ones():
+    empty = {name: table_of(each.schema, []) for name, each in TABLES.items()}
+    found = Page(render(empty | {"findings": table_of(FINDINGS_SCHEMA, [])}, about()))
+    assert "Nothing was found that should be changed." in found.text
+    assert NO_ROUNDS in found.text
+
+
+@pytest.mark.parametrize("missing", sorted(tables(2, 2)))
+def test_each_table_may_be_missing(missing):
+    Page(render({name: each for name, each in tables(2, 2).items() if name != missing}, about()))
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_few_groups_are_drawn(groups):
+    found = Page(render(tables(groups, 1), about()))
+    assert "Rebalances per" in found.text
+    assert "payments" in found.text
+
+
+def test_one_rebalance_is_drawn():
+    [row] = tables(1, 2)["rounds"].slice(0, 1).to_pylist()
+    only = pa.Table.from_pylist([row], TABLES["rounds"].schema)
+    assert "1 rebalance" in Page(render({"rounds": only}, about())).text
+
+
+def test_rebalances_without_times_or_durations_are_counted():
+    row = {"group": "g", "ended": 1_700_000_000_000, "source": "log", "confidence": 0.5}
+    rounds = table_of(TABLES["rounds"].schema, [row, {"group": "g"}, {}])
+    found = Page(render({"rounds": rounds}, about()))
+    assert NO_TIME in found.text
+    assert "1 rebalances" not in found.text
+    assert "2 rebalances without a group or a usable time" in found.text
+
+
+def test_what_was_inferred_is_marked():
+    found = Page(render(tables(3, 2, inferred=True), about()))
+    assert "Inferred: the logs have no group events" in found.text
+    assert "with confidence 0.80" in found.text
+    assert "Inferred:" not in Page(render(tables(3, 2), about())).text
+
+
+def test_damage_is_said_at_the_top(sample):
+    found = Page(render(sample, about(damage=["7 bytes of x.log are no batch"])))
+    assert found.text.index("7 bytes of x.log") < found.text.index("findings, 4 of them")
+
+
+def test_times_far_off_are_left_out_and_counted():
+    """A log may have any 64 bits as a time."""
+    rows = [
+        {"group": "g", "started": at, "ended": at, "duration_ms": 5} for at in (-(2**62), 2**62)
+    ]
+    sample = tables(1, 2) | {"rounds": table_of(TABLES["rounds"].schema, rows)}
+    assert "2 rebalances without a group or a usable time" in Page(render(sample, about())).text
+
+
+def test_tables_of_answers_have_the_words_of_their_questions(sample):
+    asked = SimpleNamespace(
+        title="Storms",
+        meaning="Look for many.",
+        columns=(Column("number", pa.int64(), "How many."),),
+    )
+    storms = pa.table({"group": ["billing"], "number": [7]})
+    made = render({"storms": storms}, about(questions={"storms": asked}))
+    assert "Storms 1 row" in Page(made).text
+    assert "Look for many." in made
+    assert 'title="How many."' in made
+
+
+def test_the_same_tables_give_the_same_page(sample, page):
+    assert render(sample, about()) == page
+
+
+def test_colours_of_text_are_those_of_the_live_page():
+    def themes(path: Path) -> list[set[str]]:
+        roots = re.findall(r":root \{(.*?)\}", path.read_text(encoding="utf-8"), re.DOTALL)
+        return [{*re.findall(r"--[a-z]+: #[0-9a-f]+", each)} for each in roots[:2]]
+
+    package = Path(groupkeeper.__file__).parent
+    live = themes(package / "web" / "page" / "page.css")
+    report = themes(package / "analytics" / "page" / "page.css")
+    assert all(ours >= theirs for ours, theirs in zip(report, live, strict=True))
+
+
+# -- what pictures say -----------------------------------------------------------------------------
+
+
+def texts_of(made: str, figure: str) -> str:
+    [inner] = re.findall(rf'<figure class="card" id="{figure}">.*?</figure>', made, re.DOTALL)
+    return Page(inner).text
+
+
+def rounds_of(*rows: dict[str, object]) -> dict[str, pa.Table]:
+    usual = {"group": "g", "source": "events", "cause": "session_expired", "members": 2}
+    made = [
+        usual | {"started": START + number * 60_000, "duration_ms": 5_000} | row
+        for number, row in enumerate(rows)
+    ]
+    return {"rounds": table_of(TABLES["rounds"].schema, made)}
+
+
+def test_the_highest_bar_says_how_many_it_is():
+    made = render(rounds_of({}, {}, {}, {"started": START + 3_600_000}), about())
+    assert "4 rebalances of 1 group; at most 1 in one minute" in texts_of(made, "rate").replace(
+        "in 30 seconds", "in one minute"
+    )
+
+
+def test_a_likely_cause_counts_more_than_its_code():
+    slow = {"cause": "member_left", "likely": "max_poll_exceeded"}
+    told = texts_of(render(rounds_of(slow, slow, {}), about()), "timeline")
+    assert "67 % application too slow" in told
+
+
+def test_who_was_late_by_a_second_held_the_others_up():
+    late = {"last_client_id": "c", "last_host": "10.0.0.7"}
+    rows = [late | {"held_ms": ms} for ms in (999, 1_000, 4_000)] + [{"members": 1}]
+    told = texts_of(render(rounds_of(*rows), about()), "barrier")
+    assert "c on 10.0.0.7, g" in told
+    assert "5 s in 2 of 3; longest 4 s" in told
+
+
+def test_time_not_stable_is_a_share_of_what_was_read():
+    span = {"log": "l", "partition": 0, "from": START, "until": START + 1_000_000}
+    coverage = {"coverage": table_of(TABLES["coverage"].schema, [span])}
+    told = texts_of(render(rounds_of({}, {}) | coverage, about()), "not-stable")
+    assert "10 s, 1.0 %; longest 5 s" in told
+
+
+def test_restarts_are_compared_with_the_timeout_of_each_client():
+    rows = [
+        {"group": "g", "away_ms": 20_000, "session_timeout_ms": timeout}
+        for timeout in (10_000, 45_000, None)
+    ]
+    sessions = {"sessions": table_of(TABLES["sessions"].schema, rows)}
+    told = texts_of(render(rounds_of({}) | sessions, about()), "restarts")
+    assert "33 % of 3 were shorter" in told
+    assert "session.timeout.ms 10000 (50 % of clients)" in told
+
+
+def test_owners_are_shown_where_most_time_went_without_one():
+    """A gap of ten seconds in two days is shown in minutes."""
+    place = {"group": "g", "topic": "t", "topic_partition": 3, "generation": 1}
+    day = START + 86_400_000
+    rows = [
+        place | {"from": START, "until": day, "is_owned": True, "member": "a"},
+        place | {"from": day, "until": day + 10_000, "is_owned": False},
+        place | {"from": day + 10_000, "until": None, "is_owned": True, "member": "b"},
+    ]
+    ownership = {"ownership": table_of(TABLES["ownership"].schema, rows)}
+    rounds = rounds_of({}, {"started": day}, {"started": day + 3_600_000})
+    told = texts_of(render(rounds | ownership, about()), "group-1-owners")
+    assert "without an owner for 10 s of partition time" in told
+    assert "t-3" in told
+    assert "2026-11-09 23:59 to 2026-11-10 00:" in told
+
+
+def test_members_without_a_partition_are_those_of_the_last_record():
+    rows = [
+        {"group": "g", "time": START + at, "offset": at, "member": name, "assigned_partitions": of}
+        for at, name, of in ((1, "a", 0), (1, "b", 0), (2, "a", 3), (2, "b", 0), (2, "c", 1))
+    ]
+    members = {"members": table_of(TABLES["members"].schema, rows)}
+    assert "1 of 3 have nothing" in texts_of(render(rounds_of({}) | members, about()), "idle")
+
+
+def test_what_if_marks_the_setting_of_today(sample):
+    made = render({"what_if": sample["what_if"]}, about())
+    assert "billing, as it was 312 rebalances" in texts_of(made, "what-if-1").replace("  ", " ")
+    assert made.count('class="frame"') == 6  # three groups, in two plots
+    assert "Assumed: Clients pause when they did." in texts_of(made, "what-if-2")
+
+
+# -- writing ---------------------------------------------------------------------------------------
+
+
+def test_a_report_is_written_as_a_whole(tmp_path):
+    path = tmp_path / "report.html"
+    path.write_text("old")
+    write_report(path, tables(1, 1), about())
+    assert path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert [*tmp_path.iterdir()] == [path]
+
+
+def test_a_link_to_a_report_stays_one(tmp_path):
+    link, path = tmp_path / "latest.html", tmp_path / "report.html"
+    link.symlink_to(path)
+    write_report(link, {}, about())
+    assert link.is_symlink()
+    assert path.is_file()
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        (".", "is a folder: give --report the name of a file in it"),
+        ("no/report.html", "no folder: create it, or write elsewhere"),
+        ("file/report.html", "no folder: create it, or write elsewhere"),
+        ("a" * 300, "cannot be written: File name too long"),
+        ("/dev/null", "is no ordinary file: write the report elsewhere"),
+    ],
+)
+def test_a_bad_place_for_a_report_is_one_line(tmp_path, place, words):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(AnalyticsError, match=words) as caught:
+        write_report(tmp_path / place, {}, about())
+    assert "\n" not in str(caught.value)
+    assert caught.value.exit_code == 2

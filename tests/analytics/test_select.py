@@ -1,0 +1,301 @@
+"""What is selected: the same rows as of everything, from fewer bytes."""
+
+import json
+import struct
+from itertools import accumulate, pairwise
+
+import pyarrow as pa
+import pytest
+from crc32c import crc32c
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from groupkeeper.analytics.reading.parse import parse_split
+from groupkeeper.analytics.reading.plan import plan
+from groupkeeper.analytics.reading.select import EVERYTHING, Selection, partition_count
+from groupkeeper.analytics.reading.times import start_of
+from groupkeeper.protocol.placement import partition_of
+from tests.analytics.logs import NOW, batch, commit, group, index_of, marker, write_segment
+
+PARTITIONS = 4
+GROUPS = [f"group-{number}" for number in range(12)]
+BATCHES = 60
+DAY = 86_400_000
+EVERY = 5
+
+
+def times_of(batches, base, every):
+    """A time index with an entry for each `every`-th batch but the first, if times rose."""
+    entries, told, latest, place = b"", -1, -1, 0
+    for number, data in enumerate(batches):
+        if number and number % every == 0 and latest > told:
+            entries += struct.pack(">qi", latest, place - base)
+            told = latest
+        time = struct.unpack_from(">q", data, 35)[0]
+        if time > latest:
+            latest = time
+            place = struct.unpack_from(">q", data)[0] + struct.unpack_from(">i", data, 23)[0]
+    return entries
+
+
+def segment(folder, base, batches, every=EVERY, padding=0):
+    path = write_segment(folder, base, b"".join(batches))
+    path.with_suffix(".index").write_bytes(index_of(batches, base, every, padding))
+    times = times_of(batches, base, every)
+    path.with_suffix(".timeindex").write_bytes(times + bytes(padding // 8 * 12))
+    return path
+
+
+def made(partition, base, clock):
+    """Batches of the groups that are placed in a partition; `clock` has the times."""
+    names = [name for name in GROUPS if partition_of(name, PARTITIONS) == partition] or ["none"]
+    found = []
+    for number, time in enumerate(clock):
+        name = names[number % len(names)]
+        records = [commit(name, "t", 0, number), group(name, number, "m")]
+        if number % 9 == 8:
+            found.append(marker(base, 7, commit=True, base_time=time, max_time=time))
+            base += 1
+            continue
+        found.append(batch(records, base, base_time=time, max_time=time))
+        base += 2
+    return found, base
+
+
+def write_log(folder, clocks, shards=PARTITIONS):
+    for partition in range(PARTITIONS):
+        base = 0
+        for clock in clocks:
+            batches, end = made(partition, base, clock)
+            segment(folder / f"__consumer_offsets-{partition}", base, batches, padding=64)
+            base = end
+    if shards:
+        write_format(folder, shards)
+
+
+def write_format(folder, shards):
+    line = json.dumps({"format": 2, "directory": "d", "shards": shards}).encode()
+    (folder / "format").write_bytes(line + b"\n%08x\n" % crc32c(line))
+
+
+def rows(work):
+    found = [
+        row
+        for chunk in work.chunks
+        for split in chunk
+        for each in parse_split(split)
+        for row in each.to_pylist()
+    ]
+    return sorted(found, key=lambda row: (row["partition"], row["offset"] or -1, repr(row)))
+
+
+RISING = [[NOW + at * DAY + n * DAY // BATCHES for n in range(BATCHES)] for at in range(3)]
+WILD = [[NOW + (n * 7919 % 13) * DAY // 6 for n in range(BATCHES)], RISING[1], RISING[0]]
+
+
+@pytest.fixture(scope="module", params=["rising", "wild"])
+def folder(request, tmp_path_factory):
+    path = tmp_path_factory.mktemp(request.param)
+    write_log(path, RISING if request.param == "rising" else WILD)
+    return path
+
+
+@pytest.fixture(scope="module")
+def everything(folder):
+    found = rows(plan([folder]))
+    assert not any(row["problem"] for row in found)
+    return found
+
+
+def of_some(values):
+    return st.none() | st.frozensets(st.sampled_from(values), min_size=1, max_size=3)
+
+
+SELECTIONS = st.builds(
+    Selection,
+    groups=of_some([*GROUPS, "unknown"]),
+    partitions=of_some([0, 1, 2, 3]),
+    key_types=of_some([0, 1, 2]),
+    since=st.none() | st.integers(NOW - DAY, NOW + 4 * DAY),
+    until=st.none() | st.integers(NOW - DAY, NOW + 4 * DAY),
+)
+
+
+def is_wanted(row, wanted):
+    """What docs/analytics.md says of the options."""
+
+    def fits(value, allowed):
+        return allowed is None or value is None or value in allowed
+
+    time = row["timestamp_ms"]
+    return (
+        fits(row["group"], wanted.groups)
+        and fits(row["key_type"], wanted.key_types)
+        and (wanted.partitions is None or row["partition"] in wanted.partitions)
+        and (wanted.since is None or time >= wanted.since)
+        and (wanted.until is None or time < wanted.until)
+    )
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(SELECTIONS, st.sampled_from([None, 600]))
+def test_a_selection_gives_the_rows_that_are_wanted_and_reads_no_more(
+    folder, everything, wanted, chunk
+):
+    work = plan([folder], chunk, selection=wanted)
+    found = [row for row in everything if is_wanted(row, wanted)]
+    if wanted.groups is not None:
+        # A marker of another partition than those of the groups decides nothing for them.
+        places = {partition_of(name, PARTITIONS) for name in wanted.groups}
+        found = [row for row in found if row["partition"] in places]
+    assert rows(work) == found
+    assert work.size <= plan([folder]).size
+
+
+def test_a_group_is_read_from_its_partition_alone(folder):
+    place = partition_of("group-3", PARTITIONS)
+    work = plan([folder], selection=Selection(groups=frozenset({"group-3"})))
+    assert {split.partition for chunk in work.chunks for split in chunk} == {place}
+    assert work.size < plan([folder]).size / 3
+
+
+def test_without_a_known_number_of_partitions_all_are_read(tmp_path):
+    write_log(tmp_path, RISING[:1], shards=None)
+    wanted = Selection(groups=frozenset({"group-3"}))
+    assert plan([tmp_path], selection=wanted).size == plan([tmp_path]).size
+    assert {row["group"] for row in rows(plan([tmp_path], selection=wanted))} == {"group-3", None}
+    said = Selection(groups=frozenset({"group-3"}), count=PARTITIONS)
+    assert plan([tmp_path], selection=said).size < plan([tmp_path]).size / 3
+
+
+def test_segments_are_read_from_a_time_on(tmp_path):
+    write_log(tmp_path, RISING)
+    sizes = [
+        plan([tmp_path], selection=Selection(since=NOW + at * DAY // 2)).size for at in range(7)
+    ]
+    assert all(one >= other for one, other in pairwise(sizes))
+    # What is left: of each segment some batches behind its last index entry.
+    assert sizes[0] == plan([tmp_path]).size
+    assert sizes[6] < sizes[0] / 5
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+def test_a_damaged_index_loses_nothing(tmp_path, suffix):
+    batches, _ = made(0, 0, RISING[0])
+    log = segment(tmp_path, 0, batches, padding=64)
+    path, size = log.with_suffix(suffix), log.stat().st_size
+    data = path.read_bytes()
+    since = NOW + DAY // 2
+    first = next(at for at, time in enumerate(RISING[0]) if time >= since)
+    latest = sum(map(len, batches[:first]))
+    assert 0 < start_of(log, 0, size, since)[0] <= latest
+    for bit in range(0, 8 * len(data), 3):
+        changed = bytearray(data)
+        changed[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(changed)
+        assert start_of(log, 0, size, since)[0] <= latest
+
+
+def test_an_index_in_whatever_order_loses_nothing(tmp_path):
+    batches, _ = made(0, 0, RISING[0])
+    log = segment(tmp_path, 0, batches, every=1)
+    size = log.stat().st_size
+    for suffix, entry in ((".timeindex", 12), (".index", 8)):
+        path = log.with_suffix(suffix)
+        data = path.read_bytes()
+        entries = [data[at : at + entry] for at in range(0, len(data), entry)]
+        path.write_bytes(b"".join(reversed(entries)))
+    for at, time in enumerate(RISING[0]):
+        assert start_of(log, 0, size, time)[0] <= sum(map(len, batches[:at]))
+
+
+def test_an_index_that_points_too_far_loses_nothing(tmp_path):
+    batches, _ = made(0, 0, RISING[0])
+    log = segment(tmp_path, 0, batches, every=1)
+    path, size = log.with_suffix(".index"), log.stat().st_size
+    places = list(accumulate(map(len, batches), initial=0))
+    data = bytearray(path.read_bytes())
+    for at in range(0, len(data), 8):
+        struct.pack_into(">i", data, at + 4, places[min(at // 8 + 9, len(batches) - 1)])
+    path.write_bytes(data)
+    assert {start_of(log, 0, size, time)[0] for time in RISING[0]} == {0}
+
+
+def test_another_batch_of_the_same_time_is_not_taken_for_the_one_that_is_told(tmp_path):
+    batches, _ = made(0, 0, [NOW, NOW + 9, NOW, NOW + 9])
+    log = write_segment(tmp_path, 0, b"".join(batches))
+    log.with_suffix(".timeindex").write_bytes(struct.pack(">qi", NOW, 1))
+    log.with_suffix(".index").write_bytes(struct.pack(">ii", 1, len(batches[0]) + len(batches[1])))
+    assert start_of(log, 0, log.stat().st_size, NOW + 5) == (0, 0)
+
+
+def test_a_time_index_that_is_cut_off_loses_nothing(tmp_path):
+    batches, _ = made(0, 0, RISING[0])
+    log = segment(tmp_path, 0, batches)
+    path, size = log.with_suffix(".timeindex"), log.stat().st_size
+    whole = path.read_bytes()
+    starts = set()
+    for kept in range(len(whole)):
+        path.write_bytes(whole[:kept])
+        starts.add(start_of(log, 0, size, NOW + 2 * DAY)[0])
+    assert 0 in starts
+    assert len(starts) > 3
+    assert max(starts) < size
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+def test_without_an_index_the_whole_segment_is_read(tmp_path, suffix):
+    write_log(tmp_path, RISING[:1])
+    for path in tmp_path.glob(f"*/*{suffix}"):
+        path.unlink()
+    wanted = Selection(since=NOW + DAY // 2)
+    assert plan([tmp_path], selection=wanted).size == plan([tmp_path]).size
+
+
+def test_an_index_of_another_segment_is_not_believed(tmp_path):
+    write_log(tmp_path, RISING[:1])
+    folder = tmp_path / "__consumer_offsets-0"
+    other, _ = made(1, 0, [time - DAY for time in RISING[0]])
+    next(folder.glob("*.timeindex")).write_bytes(times_of(other, 0, EVERY))
+    wanted = Selection(partitions=frozenset({0}), since=NOW + DAY // 2)
+    assert plan([tmp_path], selection=wanted).size == next(folder.glob("*.log")).stat().st_size
+
+
+def test_damage_belongs_to_every_selection(tmp_path):
+    path = write_segment(tmp_path / "__consumer_offsets-0", 0, b"".join(made(0, 0, RISING[0])[0]))
+    path.write_bytes(path.read_bytes() + b"torn")
+    wanted = Selection(groups=frozenset({"x"}), key_types=frozenset({2}), since=NOW + 9 * DAY)
+    assert [row["problem"] for row in rows(plan([tmp_path], selection=wanted))] == [
+        "unfinished batch at the end of the log"
+    ]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{}\n00000000\n", b'{"shards": 4}\n00000000\n', b"\xff\n\n", b"[]\n\n"]
+)
+def test_a_damaged_format_file_tells_no_number(tmp_path, content):
+    (tmp_path / "format").write_bytes(content)
+    assert partition_count(tmp_path) is None
+
+
+def test_the_number_is_that_of_the_format_file(tmp_path):
+    write_format(tmp_path, 50)
+    assert partition_count(tmp_path) == 50
+
+
+def test_a_selection_within_another_wants_what_both_want():
+    one = Selection(groups=frozenset("ab"), since=5, until=9)
+    other = Selection(groups=frozenset("bc"), key_types=frozenset({1}), since=7, until=11, count=3)
+    both = Selection(frozenset("b"), None, frozenset({1}), 7, 9, 3)
+    assert one.within(other) == other.within(one) == both
+    assert one.within(EVERYTHING) == one
+
+
+def test_rows_without_a_value_are_wanted():
+    kinds = {"group": pa.string(), "key_type": pa.int16(), "timestamp_ms": pa.int64()}
+    rows = [("a", 1, 5), ("b", 1, 5), (None, 1, 5), ("a", None, None), ("a", 2, 5), ("a", 1, 9)]
+    batch = pa.RecordBatch.from_pylist(
+        [dict(zip(kinds, row, strict=True)) for row in rows], pa.schema(kinds)
+    )
+    wanted = Selection(groups=frozenset("a"), key_types=frozenset({1}), since=5, until=9)
+    assert wanted.mask(batch).to_pylist() == [True, False, True, True, False, False]

@@ -1,0 +1,90 @@
+"""What a plain log tells: group records one by one, and what is inferred from neighbours."""
+
+import json
+from random import Random
+
+import pytest
+
+from groupkeeper.analytics.history.feed import group_records, spans_of
+from groupkeeper.analytics.history.schemas import TABLES
+from groupkeeper.analytics.history.snapshots import SnapshotFold
+from groupkeeper.analytics.history.spans import known_of
+from groupkeeper.analytics.history.writer import Known
+from tests.analytics.folded import fed, parsed, rows_of
+from tests.analytics.logs import NOW, STORY, batch, commit, group, log, no_group
+from tests.analytics.newer_logs import epoch
+
+
+def told(*batches, known=None):
+    """The rows of a log with these batches of records."""
+    table = parsed(log(*(batch(records) for records in batches)))
+    return rows_of(fed(table), known or known_of(spans_of(table)))
+
+
+def seen(rows, *names):
+    return [tuple(row[name] for name in names) for row in rows]
+
+
+def test_each_record_is_told_by_the_one_before():
+    rows = told([record for _, record in STORY])["snapshots"]
+    assert seen(rows, "offset", "kind") == list(enumerate(kind for kind, _ in STORY))
+    assert seen(rows[3:6], "unwritten") == [(0,), (2,), (0,)]
+
+
+@pytest.mark.parametrize(
+    ("records", "kinds"),
+    [
+        (([no_group("g"), epoch("g", 1)],), ["converted", "epoch"]),
+        (([epoch("g", 1)], [(epoch("g", 1)[0], None)]), ["epoch", "deleted"]),
+        (([(epoch("g", 1)[0], None), group("g", 9, "m")],), ["converted", "converted"]),
+        (([no_group("g"), epoch("other", 1)],), ["deleted", "epoch"]),
+        (([no_group("g")], [epoch("g", 1)]), ["deleted", "epoch"]),
+    ],
+)
+def test_a_batch_with_both_protocols_converts_a_group(records, kinds):
+    assert seen(told(*records)["snapshots"], "kind") == [(kind,) for kind in kinds]
+
+
+def test_rows_have_the_columns_of_their_tables():
+    for name, rows in told([record for _, record in STORY]).items():
+        columns = {each.name for each in TABLES[name].columns}
+        assert all(set(row) == columns for row in rows), name
+
+
+def test_a_group_without_a_record_before_may_have_had_one_that_was_compacted():
+    holes = log(batch([commit("g", "t", 0, 1)]), batch([group("g", 7, "a")]))
+    table = parsed(holes)
+    whole = rows_of(fed(table))["rounds"][-1]
+    assert (whole["cause"], whole["joined"]) == ("unknown", 1)
+    [cut] = rows_of(fed(table), Known(5))["rounds"]
+    assert (cut["cause"], cut["joined"], cut["from_state"]) == ("unknown", None, None)
+
+
+def test_records_are_not_compared_across_lost_ones():
+    records = [group("g", 1, "a")], [group("g", 2, "a", "b")]
+    [_, joined] = told(*records)["rounds"]
+    assert (joined["cause"], joined["joined"]) == ("member_joined", 1)
+    [_, lost] = told(*records, known=Known(0, (1,)))["rounds"]
+    assert (lost["cause"], lost["joined"]) == ("unknown", None)
+
+
+def test_known_from_is_behind_the_last_hole():
+    pieces = [batch([commit("g", "t", 0, 1)], at) for at in (3, 4, 6, 7)]
+    assert known_of(spans_of(parsed(b"".join(pieces)))) == Known(6)
+    [coverage] = rows_of(fed(parsed(b"".join(pieces))))["coverage"]
+    wanted = {"first_offset": 3, "last_offset": 7, "known_from_offset": 6, "records": 4}
+    assert coverage | wanted == coverage
+    assert coverage["known_from"] == NOW
+
+
+def test_a_fold_goes_on_from_its_state_at_any_batch():
+    random = Random(7)
+    batches = [[record] for _, record in STORY for _ in range(random.randrange(1, 3))]
+    table = parsed(log(*(batch(each) for each in batches)))
+    whole = rows_of(fed(table))
+
+    def cut(fold):
+        return SnapshotFold.restore(json.loads(json.dumps(fold.state())))
+
+    assert rows_of(fed(table), cut=cut) == whole
+    assert len(group_records(table)) == len(batches)

@@ -1,0 +1,311 @@
+"""What clients did, and what other settings would have made of it; against the real server:
+test_what_if_truth.py.
+"""
+
+from typing import Any
+
+import pytest
+
+from groupkeeper.analytics.history.rows import table_of
+from groupkeeper.analytics.history.schemas import TABLES
+from groupkeeper.analytics.what_if.behaviour import Behaviour, behaviour_of
+from groupkeeper.analytics.what_if.lives import Life, Pause, lives_of
+from groupkeeper.analytics.what_if.replay import GivenUp, Settings, replay
+from groupkeeper.analytics.what_if.scenarios import (
+    AS_IT_WAS,
+    COOPERATIVE,
+    DELAY,
+    REBALANCE,
+    SESSION,
+    STATIC,
+    STATIC_SESSION,
+    what_if,
+)
+
+Row = dict[str, Any]
+
+S = 1_000
+HOUR = 3_600 * S
+
+
+def session(member: str, start: int, until: int | None = None, **more: Any) -> Row:
+    """A row of table `sessions`."""
+    row: Row = {
+        "member": member,
+        "instance": None,
+        "client_id": "app",
+        "host": "10.0.0.1",
+        "from": start,
+        "until": until,
+        "began_as": "dynamic",
+        "ended_by": None if until is None else "member_left",
+        "old_member": None,
+        "away_ms": None,
+        "silent_ms": None,
+        "connection": None,
+        "session_timeout_ms": 45 * S,
+        "rebalance_timeout_ms": 300 * S,
+        "longest_gap_ms": None,
+    }
+    return row | more
+
+
+def rebalance(started: int, **more: Any) -> Row:
+    """A row of table `rounds`."""
+    row: Row = {
+        "started": started,
+        "join_ms": 3_200,
+        "leader_ms": 7,
+        "held_ms": 10,
+        "ended_by": "all_joined",
+        "from_state": "Stable",
+        "cause": "member_joined",
+        "partitions": 12,
+        "is_cooperative": False,
+    }
+    names = ("member", "instance", "client_id", "host")
+    return row | {f"{who}_{name}": None for who in ("by", "last") for name in names} | more
+
+
+def brief(life: Life) -> tuple[str, int, int | None, bool]:
+    return life.client, life.start_ms, life.end_ms, life.leaves
+
+
+# ---------------------------------------------------------------- what clients did
+
+
+def test_clients_that_look_alike_are_told_apart() -> None:
+    rows = [
+        session("m1", 0, 50 * S),
+        session("m2", 10 * S),
+        session("m3", 60 * S),
+        session("m4", 5 * S, client_id="other"),
+    ]
+    assert [brief(life) for life in lives_of(rows, 0, HOUR)] == [
+        ("app10.0.0.1#0", 0, 50 * S, True),
+        ("other10.0.0.1#0", 5 * S, None, False),
+        ("app10.0.0.1#1", 10 * S, None, False),
+        ("app10.0.0.1#0", 60 * S, None, False),
+    ]
+
+
+def test_a_client_that_was_killed_ends_with_its_last_request() -> None:
+    killed = session("m1", 0, 100 * S, ended_by="session_expired", silent_ms=45 * S)
+    [life] = lives_of([killed | {"connection": "closed"}], 0, HOUR)
+    assert brief(life) == ("app10.0.0.1#0", 0, 55 * S, False)
+
+
+@pytest.mark.parametrize(("connection", "lives"), [("open", 1), ("closed", 2), (None, 2)])
+def test_a_client_that_kept_its_connection_was_paused(connection: str | None, lives: int) -> None:
+    lost = session("m1", 0, 100 * S, ended_by="session_expired", silent_ms=45 * S)
+    rows = [lost | {"connection": connection}, session("m2", 130 * S)]
+    found = lives_of(rows, 0, HOUR)
+    assert len(found) == lives
+    assert found[-1].end_ms is None
+    assert found[0].pauses == ([Pause(55 * S, 130 * S)] if lives == 1 else [])
+
+
+def test_a_static_restart_ends_the_old_process_when_it_was_last_heard_of() -> None:
+    rows = [
+        session("m1", 0, 100 * S, instance="a", ended_by="replaced"),
+        session("m2", 100 * S, instance="a", began_as="replaced", old_member="m1", away_ms=8 * S),
+    ]
+    assert [brief(life) for life in lives_of(rows, 0, HOUR)] == [
+        ("a", 0, 92 * S, False),
+        ("a", 100 * S, None, False),
+    ]
+
+
+def test_timeouts_are_those_of_group_records_where_events_have_none() -> None:
+    told = [{"member": "m1", "session_timeout_ms": 6 * S, "rebalance_timeout_ms": 60 * S}]
+    unknown = {"session_timeout_ms": None, "rebalance_timeout_ms": None}
+    rows = [session("m1", 0, **unknown), session("m2", 0, **unknown)]
+    known, usual = lives_of(rows, 0, HOUR, told)
+    assert (known.session_timeout_ms, known.rebalance_timeout_ms) == (6 * S, 60 * S)
+    assert (usual.session_timeout_ms, usual.rebalance_timeout_ms) == (45 * S, 300 * S)
+
+
+def test_the_longest_silence_of_a_session_is_put_half_way() -> None:
+    [life] = lives_of([session("m1", 0, 100 * S, longest_gap_ms=20 * S)], 0, HOUR)
+    assert life.pauses == [Pause(40 * S, 60 * S)]
+
+
+def test_what_was_not_read_begins_with_the_log() -> None:
+    [life] = lives_of([session("m1", 0) | {"from": None}], 7 * S, HOUR)
+    assert life.start_ms == 7 * S
+
+
+def test_slow_clients_are_busy_when_they_were() -> None:
+    lives = lives_of([session("m1", 0), session("m2", 0)], 0, HOUR)
+    late = {"last_client_id": "app", "last_host": "10.0.0.1", "held_ms": 40 * S, "join_ms": 50 * S}
+    found = behaviour_of([rebalance(100 * S), rebalance(200 * S, **late)], lives)
+    assert found.busy == {"app10.0.0.1#0": [(200 * S, 250 * S)]}
+    assert found.free_at("app10.0.0.1#0", 210 * S) == 250 * S
+    assert found.free_at("app10.0.0.1#0", 260 * S) == 260 * S
+    assert found.free_at("app10.0.0.1#0", 190 * S) == 190 * S
+    assert (found.rejoin_ms, found.leader_ms, found.partitions) == (200, 7, 12)
+
+
+# ---------------------------------------------------------------- what would have happened
+
+
+def rolling_restart(
+    members: int = 20, away: int = 4 * S, *, leaves: bool = True, session_ms: int = 45 * S
+) -> list[Life]:
+    """All start, and from the tenth minute on one after the other is restarted."""
+    found = []
+    for number in range(members):
+        name, stop = f"c{number}", 600 * S + number * 30 * S
+        more = {"session_timeout_ms": session_ms}
+        found.append(Life(name, None, name, "h", number * 100, stop, leaves, **more))
+        found.append(Life(name, None, name, "h", stop + away, None, **more))
+    return sorted(found, key=lambda life: life.start_ms)
+
+
+EAGER = Behaviour(partitions=60)
+
+
+def rounds(lives: list[Life], **changed: Any) -> int:
+    return replay(lives, EAGER, Settings(**changed), 24 * HOUR).rounds
+
+
+def test_a_rolling_restart_of_dynamic_members_costs_two_rounds_each() -> None:
+    assert rounds(rolling_restart()) == 1 + 2 * 20
+
+
+def test_the_same_with_static_members_costs_none() -> None:
+    outcome = replay(rolling_restart(), EAGER, Settings(is_static=True), 24 * HOUR)
+    assert (outcome.rounds, outcome.replaced, outcome.detections) == (1, 20, [])
+
+
+def test_a_session_that_is_shorter_than_the_restart_costs_two_rounds_each() -> None:
+    outcome = replay(
+        rolling_restart(away=8 * S), EAGER, Settings(True, session_timeout_ms=3 * S), 24 * HOUR
+    )
+    assert outcome.rounds == 1 + 2 * 20
+    assert outcome.detections == [3 * S] * 20
+
+
+def test_a_cooperative_group_hardly_stands_still() -> None:
+    eager, cooperative = (
+        replay(rolling_restart(), EAGER, Settings(is_cooperative=each), 24 * HOUR)
+        for each in (False, True)
+    )
+    assert cooperative.rounds == 1 + 3 * 20  # a leave, a join, and what was revoked is given away
+    assert cooperative.unowned_ms * 20 < eager.unowned_ms
+
+
+def test_a_killed_client_is_noticed_after_its_session() -> None:
+    alone = Life("c", None, "c", "h", 0, 100 * S)
+    other = Life("d", None, "d", "h", 0)
+    for session_ms in (6 * S, 45 * S, 300 * S):
+        outcome = replay([alone, other], EAGER, Settings(session_timeout_ms=session_ms), HOUR)
+        assert outcome.detections == [session_ms]
+        assert outcome.rounds == 2
+
+
+@pytest.mark.parametrize(("session_ms", "expected"), [(10 * S, 3), (13 * S, 1)])
+def test_a_pause_counts_against_the_session(session_ms: int, expected: int) -> None:
+    paused = Life("c", None, "c", "h", 0, pauses=[Pause(100 * S, 112 * S)])
+    other = Life("d", None, "d", "h", 0)
+    assert rounds([paused, other], session_timeout_ms=session_ms) == expected
+
+
+@pytest.mark.parametrize("is_static", [False, True])
+def test_who_is_removed_by_somebody_else_is_so_under_all_settings(is_static: bool) -> None:
+    removed = Life("c", None, "c", "h", 0, 100 * S, is_removed=True)
+    other = Life("d", None, "d", "h", 0)
+    outcome = replay([removed, other], EAGER, Settings(is_static), HOUR)
+    assert (outcome.rounds, outcome.detections) == (2, [])
+
+
+@pytest.mark.parametrize(("timeout", "lasted"), [(30 * S, 30 * S), (300 * S, 100 * S)])
+def test_a_busy_client_holds_a_round_until_the_rebalance_timeout(timeout: int, lasted: int) -> None:
+    lives = [Life(name, None, name, "h", 0) for name in "ab"] + [Life("c", None, "c", "h", HOUR)]
+    behaviour = Behaviour(busy={"b": [(HOUR - S, HOUR + 100 * S)]})
+    outcome = replay(lives, behaviour, Settings(rebalance_timeout_ms=timeout), 2 * HOUR)
+    first_ms = 3 * S + behaviour.leader_ms
+    assert outcome.not_stable_ms - first_ms == pytest.approx(lasted, abs=12 * S)
+
+
+def test_changes_of_subscription_happen_whatever_the_settings_are() -> None:
+    lives = [Life(name, None, name, "h", 0) for name in "ab"]
+    behaviour = Behaviour(changes=((100 * S, "a"), (200 * S, "b"), (300 * S, "nobody")))
+    for settings in (Settings(), Settings(is_static=True)):
+        assert replay(lives, behaviour, settings, HOUR).rounds == 3
+
+
+def test_clients_that_never_come_to_rest_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("groupkeeper.analytics.what_if.replay.MOST_STEPS", 100)
+    with pytest.raises(GivenUp):
+        rounds(rolling_restart())
+
+
+def test_a_fortnight_of_heartbeats_costs_nothing() -> None:
+    """Steps, not time: quiet weeks are one."""
+    lives = [Life(name, None, name, "h", 0, session_timeout_ms=6 * S) for name in "abc"]
+    outcome = replay(lives, EAGER, Settings(), 14 * 24 * HOUR)
+    assert (outcome.rounds, outcome.detections) == (1, [])
+
+
+# ---------------------------------------------------------------- the table
+
+
+def asked(sessions: list[Row], rounds: list[Row], until: int = HOUR) -> list[Row]:
+    """The answer for tables of one group."""
+    read = {"log": "__group_events", "until": until}
+    tables = {
+        "sessions": table_of("sessions", [filled("sessions", row) for row in sessions]),
+        "rounds": table_of("rounds", [filled("rounds", row) for row in rounds]),
+        "coverage": table_of("coverage", [filled("coverage", read)]),
+    }
+    return what_if(tables).to_pylist()
+
+
+def filled(name: str, row: Row) -> Row:
+    always = {"group": "g", "source": "events", "confidence": 1.0, "partition": 0}
+    return {each.name: always.get(each.name) for each in TABLES[name].columns} | row
+
+
+def restarts() -> list[Row]:
+    """Two members; one is restarted three times."""
+    rows = [session("m0", 0, client_id="steady")]
+    for number in range(3):
+        start = number * 600 * S
+        rows.append(session(f"m{number + 1}", start, start + 590 * S))
+    return [*rows, session("m9", 1_800 * S)]
+
+
+def test_scenarios_are_compared_with_a_replay_as_it_was() -> None:
+    rows = asked(restarts(), [rebalance(n * S) for n in range(7)])
+    by_name = {(row["scenario"], row["value"]): row for row in rows}
+    as_it_was, static = by_name[AS_IT_WAS, None], by_name[STATIC, None]
+    assert as_it_was["rounds"] == as_it_was["replayed_rounds"] == as_it_was["recorded_rounds"] == 7
+    assert as_it_was["rounds_avoided"] == 0
+    assert (static["rounds"], static["rounds_avoided"]) == (1, 6)
+    assert static["stable_gained_ms"] == as_it_was["not_stable_ms"] - static["not_stable_ms"] > 0
+    [today] = [row for row in rows if row["scenario"] == SESSION and row["is_today"]]
+    assert today["value"] == 45 * S
+    short = by_name[STATIC_SESSION, 6 * S]
+    assert short["rounds"] == 7
+    assert {row["scenario"] for row in rows} == {
+        AS_IT_WAS,
+        STATIC,
+        SESSION,
+        STATIC_SESSION,
+        COOPERATIVE,
+    }
+
+
+def test_only_scenarios_that_make_sense_are_shown() -> None:
+    static = [row | {"instance": row["client_id"]} for row in restarts()[:2]]
+    cooperative = [rebalance(S, is_cooperative=True)]
+    names = {row["scenario"] for row in asked(static, cooperative)}
+    assert names == {AS_IT_WAS, SESSION}
+    slow = rebalance(S, ended_by="timeout", from_state="Empty")
+    names = {row["scenario"] for row in asked(restarts(), [slow])}
+    assert names >= {REBALANCE, DELAY}
+
+
+def test_a_group_without_members_has_no_rows() -> None:
+    assert asked([], [rebalance(S)]) == []
