@@ -18,6 +18,7 @@ from tests.chaos.catalogue import ATTACKS, FAMILIES
 from tests.chaos.damage import run as damage
 from tests.chaos.run import Run
 from tests.chaos.server import ServerError
+from tests.chaos.stream import run as stream
 from tests.chaos.target import Attack
 
 BAD, CANNOT_RUN = 1, 2
@@ -34,15 +35,20 @@ that a busy machine can be the reason is played again, at most three times in al
 The family damage is of another kind: data directories are damaged, and a server that starts over
 one must not lose anything in silence. `python -m tests.chaos.damage.run --help` explains it.
 
+`stream` is a run of its own, of a server and a streaming job that are killed; see `stream --help`.
+
 Exit code 0: all good. 1: a verdict is bad. 2: no such attack, or no server could be started."""
 EXAMPLES = """\
   python -m tests.chaos                          everything, some fifteen minutes
   python -m tests.chaos --list                   what there is
   python -m tests.chaos connections metadata-all a family, and one more
   python -m tests.chaos --fuzz-seconds 600 fuzz-cut
-  python -m tests.chaos damage --damages 50 --seed 7"""
+  python -m tests.chaos damage --damages 50 --seed 7
+  python -m tests.chaos stream --minutes 10"""
 DAMAGE = "damage"
 """The family that is no attack."""
+STREAM = "stream"
+"""Has options of its own, and needs the extra `analytics`."""
 
 
 def _options(arguments: list[str]) -> argparse.Namespace:
@@ -85,6 +91,8 @@ def _chosen(parser: argparse.ArgumentParser, names: Sequence[str]) -> list[Attac
 
 
 def main(arguments: list[str]) -> int:
+    if arguments[:1] == [STREAM]:
+        return stream.main(arguments[1:])
     options = _options(arguments)
     console = Console()
     if options.list:

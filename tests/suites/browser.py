@@ -26,6 +26,8 @@ class Browser(Suite):
     about = "the page in Chromium: journeys on desktop and phone, accessibility, screenshots"
     versions: ClassVar = {"playwright": versions.BROWSER_PACKAGES[0].partition("==")[2]}
     limit_s = 420.0
+    program: ClassVar = "tests.suites.browsing"
+    """Makes the journeys."""
 
     def __init__(self) -> None:
         self._measured: list[str] = []
@@ -51,7 +53,7 @@ class Browser(Suite):
         place = folder / "shown"
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir()
-        command = [sys.executable, "-m", "tests.suites.browsing", str(place)]
+        command = [sys.executable, "-m", self.program, str(place)]
         env = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(folder / "python")])}
         told = False
         with Lines(command, folder, limit_s=self.limit_s, env=env) as lines:

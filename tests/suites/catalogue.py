@@ -11,7 +11,11 @@ from tests.suites.kafka_tools import KafkaTools
 from tests.suites.kafkajs import KafkaJs, Platformatic
 from tests.suites.offsets_log import OffsetsLog
 from tests.suites.prometheus import Prometheus
+from tests.suites.report import Report
+from tests.suites.s3 import S3
 from tests.suites.sarama import Sarama
+from tests.suites.spark_cluster import SparkCluster
+from tests.suites.spark_kafka import SparkKafka
 from tests.suites.suite import Suite
 
 SUITES: dict[str, Suite] = {
@@ -28,9 +32,13 @@ SUITES: dict[str, Suite] = {
             GroupsCli(),
             KafkaMoves(),
             OffsetsLog(),
+            SparkCluster(),
             Prometheus(),
             Browser(),
+            Report(),
             Examples(),
+            S3(),
+            SparkKafka(),
         ),
     )
 }

@@ -2,12 +2,14 @@
 
 FRANZ_GO = "v1.22.2"
 SARAMA = "v1.61.1"
+PYSPARK = "4.3.0"  # as in requirements/dev.txt
 KAFKAJS = "2.2.4"  # as in js/package-lock.json
 PLATFORMATIC = "1.35.0"  # the same; the last one for Node 20
 KAFKA_PYTHON = "3.0.12"
 KAFKA = "4.1.0"
 KAFKA_SCALA = "2.13"
 SLF4J = "1.7.36"
+SPARK_KAFKA = "4.2.0"  # works with PySpark 4.3; the connector of 4.3 is in no repository
 PROMETHEUS = "2.42"  # Debian 12's; one on the PATH comes first
 KAFKA_CLIENTS = ("2.4.1", "2.8.2", "3.9.1", "4.1.0")  # oldest first
 
@@ -32,4 +34,16 @@ BROWSER_PACKAGES = (
     "playwright==1.65.2",
     "axe-playwright-python==0.1.8",
     "greenlet==3.5.6",
+)
+
+# An S3 server (moto), and what it imports.
+S3_PACKAGES = (
+    "moto==5.2.5",
+    *("boto3==1.44.5", "botocore==1.44.5", "s3transfer==0.19.3", "jmespath==1.1.0"),
+    *("flask==3.1.3", "flask-cors==6.0.5", "werkzeug==3.1.9", "jinja2==3.1.6", "click==8.5.1"),
+    *("blinker==1.9.0", "itsdangerous==2.2.0", "markupsafe==3.0.4", "xmltodict==1.0.4"),
+    *("requests==2.34.2", "responses==0.26.3", "urllib3==2.8.0", "certifi==2026.10.18"),
+    *("charset-normalizer==3.5.2", "idna==3.20", "cryptography==50.0.2", "cffi==2.1.1"),
+    *("pycparser==3.12", "python-dateutil==2.9.0.post0", "six==1.17.0", "pyyaml==6.0.3"),
+    "py-partiql-parser==0.6.3",
 )

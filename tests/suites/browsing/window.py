@@ -12,6 +12,8 @@ from playwright.sync_api import Browser, Locator, Page
 WAIT_S: Final = 15.0
 SIZES: Final = {"desktop": (1280, 800), "phone": (360, 740)}
 IMAGE_WIDTH: Final = 1024
+IMAGE_QUALITY: Final = 60
+"""Of `.jpg`: pictures with patterns are several times larger as `.png`."""
 _POLL_S: Final = 0.05
 _RULES: Final = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 _FORBIDDEN: Final = re.compile("Content Security Policy|Trusted|Uncaught")
@@ -99,7 +101,8 @@ class Window:
         self.page.set_viewport_size({"width": width, "height": height})
         if top is not None:
             top.evaluate("each => each.scrollIntoView()")
-        self.page.screenshot(path=file, animations="disabled")
+        quality = IMAGE_QUALITY if file.suffix == ".jpg" else None
+        self.page.screenshot(path=file, animations="disabled", quality=quality)
         self.page.set_viewport_size({"width": before[0], "height": before[1]})
 
     def _heard(self, text: str) -> None:

@@ -1,0 +1,142 @@
+"""Writes reports, makes all journeys through the small one in windows of both sizes, and measures
+the one of a thousand groups. Tells each as an event, which `tests/suites/browser.py` reads. Its
+argument is a folder for the reports.
+"""
+
+import json
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+from playwright.sync_api import Browser, sync_playwright
+
+from groupkeeper.analytics.page import write_report
+from tests.analytics.page_sample import about, tables
+from tests.suites.browser import MEASURED, PROGRAM
+from tests.suites.browsing.journeys import IMAGES
+from tests.suites.browsing.window import SIZES, Window
+from tests.suites.reporting.looks import JOURNEYS, SHORT, Journey, read_in_the_dark
+
+GROUPS = 1_000
+OPEN_MS = 2_000
+FRAME_MS = 500
+"""The longest that a frame may take: a person notices it, and does not wait."""
+IMAGE_BYTES = 100 * 1024
+_LISTEN = """
+window.longest = 0;
+new PerformanceObserver((list) => {
+  for (const each of list.getEntries()) window.longest = Math.max(window.longest, each.duration);
+}).observe({ type: "longtask", buffered: true });
+"""
+_OPENED = "performance.getEntriesByType('navigation')[0].loadEventEnd"
+_SCROLL = """async () => {
+  let longest = 0, last = performance.now();
+  for (let y = 0; y < document.documentElement.scrollHeight; y += 400) {
+    scrollTo({ top: y, behavior: "instant" });
+    await new Promise(requestAnimationFrame);
+    const now = performance.now();
+    longest = Math.max(longest, now - last);
+    last = now;
+  }
+  return longest;
+}"""
+_TIMED = """async () => {
+  const began = performance.now();
+  %s
+  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+  return performance.now() - began;
+}"""
+_SORT = _TIMED % "document.querySelector('#groups-table th button').click();"
+_FILTER = (
+    _TIMED
+    % """const input = document.querySelector('.filter input');
+  input.value = 'service-0999';
+  input.dispatchEvent(new Event('input'));"""
+)
+
+
+def main(folder: Path) -> None:
+    IMAGES.mkdir(exist_ok=True)
+    small, short, large = (folder / f"{name}.html" for name in ("report", "short", "large"))
+    write_report(small, tables(), about())
+    write_report(short, tables(2, 1), about(damage=["7 bytes are no batch"]))
+    write_report(large, tables(GROUPS), about())
+    with sync_playwright() as playwright:
+        # as root, Chromium has no sandbox
+        browser = playwright.chromium.launch(
+            executable_path=f"/usr/bin/{PROGRAM}", args=["--no-sandbox", "--disable-lcd-text"]
+        )
+        for journey in JOURNEYS:
+            for size in SIZES:
+                _make(journey, size, browser, short if journey in SHORT else small)
+        _try("without a script", lambda: _without_script(browser, small))
+        _try(f"{GROUPS:,} groups", lambda: _measure(browser, large))
+        browser.close()
+    for image in sorted(IMAGES.glob("report*.jpg")):
+        size_of = image.stat().st_size
+        _try(f"{image.name} is small", lambda of=size_of: _at_most("bytes", of, IMAGE_BYTES))
+
+
+def _make(journey: Journey, size: str, browser: Browser, path: Path) -> None:
+    is_dark = journey is read_in_the_dark
+    window = Window(browser, path.as_uri(), size, is_dark=is_dark)
+    _try(f"{size}: {journey.__name__.replace('_', ' ')}", lambda: journey(window))
+    window.close()
+
+
+def _without_script(browser: Browser, path: Path) -> None:
+    """All pictures are there, and nothing that would need one."""
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(path.as_uri())
+    assert page.locator(".group-panel:visible").count() > 5
+    assert page.locator("svg.picture:visible").count() > 15
+    assert not page.locator(".filter").is_visible()
+    assert not page.locator(".choose").is_visible()
+    context.close()
+
+
+def _measure(browser: Browser, path: Path) -> None:
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    page = context.new_page()
+    page.add_init_script(_LISTEN)
+    page.goto(path.as_uri())
+    print(f"{MEASURED}report of {GROUPS:,} groups: {path.stat().st_size:,} bytes")
+    _told_ms("opened", page.evaluate(_OPENED), OPEN_MS)
+    _told_ms("longest frame while scrolling", page.evaluate(_SCROLL), FRAME_MS)
+    _told_ms("a table of them sorted", page.evaluate(_SORT), OPEN_MS)
+    _told_ms("filtered", page.evaluate(_FILTER), OPEN_MS)
+    assert "1 of 1000" in page.locator(".filter").inner_text()
+    _told_ms("longest task of all", page.evaluate("longest"), OPEN_MS)
+    context.close()
+
+
+def _told_ms(what: str, ms: float, most: float) -> None:
+    print(f"{MEASURED}{what}: {ms:.0f} ms")
+    _at_most(what, ms, most)
+
+
+def _at_most(what: str, value: float, most: float) -> None:
+    assert value <= most, f"{what}: {value:.0f}, and {most} is the most"
+
+
+def _try(name: str, check: Callable[[], None]) -> None:
+    _say("run", name)
+    began = time.monotonic()
+    action = "pass"
+    try:
+        check()
+    except Exception:  # noqa: BLE001  # whatever it is, the other journeys are made
+        action = "fail"
+        _say("output", name, Output=traceback.format_exc())
+    _say(action, name, Elapsed=round(time.monotonic() - began, 2))
+
+
+def _say(action: str, name: str, **more: object) -> None:
+    print(json.dumps({"Action": action, "Test": name, **more}), flush=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,180 @@
+"""What people do with a report. A journey raises AssertionError where it does not get on."""
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from playwright.sync_api import Locator
+
+from tests.suites.browsing.journeys import IMAGES
+from tests.suites.browsing.window import Window
+
+Journey = Callable[[Window], None]
+_FOCUS: Final = """(() => {
+  const focus = document.activeElement;
+  return [focus.tagName, getComputedStyle(focus).outlineStyle];
+})()"""
+ALL_GROUPS: Final = "#groups-table"
+
+
+def read_the_findings(window: Window) -> None:
+    """They come first, and lead to what they are about."""
+    window.open()
+    first = window.find("#finding-1")
+    window.wait_text(first, "payments", "max.poll.records 500 → 80", "Evidence")
+    assert _top(first) < _top(window.section("What was read"))
+    if window.size == "desktop":
+        window.save(IMAGES / "report.jpg", 800)
+    first.get_by_role("link", name="payments").click()
+    assert window.until(lambda: _is_seen(window, window.find("#group-1")))
+    window.find("#rate a[href='#finding-3']").click()
+    assert window.until(lambda: _is_seen(window, window.find("#finding-3")))
+
+
+def look_at_all_groups_over_time(window: Window) -> None:
+    """Both pictures have one axis of time."""
+    window.open("time")
+    for name in ("Rebalances per 2 hours, by cause", "When groups rebalanced"):
+        assert window.page.locator("figure", has_text=name).count() == 1
+    left, right = (_ticks(window, name) for name in ("rate", "timeline"))
+    assert left == right
+    if window.size == "desktop":
+        window.save(IMAGES / "report-time.jpg", 760, window.find("#rate"))
+
+
+def choose_a_group(window: Window) -> None:
+    """One is shown, another is chosen, and all of them."""
+    window.open("groups")
+    panels, choice = window.find(".group-panel:visible"), window.named("combobox", "Show")
+    assert panels.count() == 1
+    window.wait_text(panels, "payments", "Who owned which partition", "Commits and lag")
+    if window.size == "desktop":
+        window.save(IMAGES / "report-group.jpg", 500, window.find("#group-1-owners"))
+    choice.select_option("billing")
+    window.wait_text(panels, "billing")
+    choice.select_option("all of these")
+    assert panels.count() > 5
+
+
+def see_what_it_cost(window: Window) -> None:
+    window.open("cost")
+    for words in ("How long groups were not stable", "at the join barrier", "that came back"):
+        assert window.page.locator("figcaption", has_text=words).count() == 1
+    window.wait_text(window.find("#barrier"), "payments-2 on 10.0.0.6")
+    window.wait_text(window.find("#restarts"), "session.timeout.ms 45000")
+    window.wait_text(window.find("#idle"), "4 of 20 have nothing")
+    assert window.find("#what-if-2 circle").count() == 6, "today is not marked"
+    if window.size == "desktop":
+        window.save(IMAGES / "report-what-if.jpg", 760, window.find("#restarts"))
+
+
+def sort_and_filter(window: Window) -> None:
+    """With a pointer, with the keyboard, and with what is not known at the end both ways."""
+    window.open("all")
+    name = window.named("button", "Group")
+    name.click()
+    rows = window.find(f"{ALL_GROUPS} tbody tr:visible")
+    assert "<b>promo</b>" in rows.first.inner_text()
+    assert window.find(f"{ALL_GROUPS} th[aria-sort=ascending]").inner_text().startswith("Group")
+    number = window.find(f"{ALL_GROUPS} th button").nth(1)
+    number.focus()
+    window.page.keyboard.press("Enter")
+    counts = [int(each.replace(",", "")) for each in _column(window, 2)]
+    assert counts == sorted(counts, reverse=True)
+    number.press("Enter")
+    assert [int(each.replace(",", "")) for each in _column(window, 2)] == sorted(counts)
+    window.find(".filter input").fill("ship")
+    window.wait_text(window.find(".filter"), "1 of 12")
+    assert rows.count() == 1
+
+
+def open_a_table(window: Window) -> None:
+    window.open("tables")
+    table = window.find("details.table").first
+    table.locator("summary").click()
+    assert table.locator("tbody tr").first.is_visible()
+
+
+def keep_nobody_out(window: Window) -> None:
+    """With all groups and some tables shown."""
+    window.open()
+    window.named("combobox", "Show").select_option("all of these")
+    summaries = window.find("details.table summary")
+    for number in range(3):
+        summaries.nth(number).click()
+    window.check()
+
+
+def read_in_the_dark(window: Window) -> None:
+    """This window prefers dark colours; the contrast is among what is checked."""
+    window.open()
+    ground = window.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert max(map(int, re.findall(r"\d+", ground))) < 64, ground
+    window.named("combobox", "Show").select_option("all of these")
+    window.check()
+
+
+def reach_everything_with_keys(window: Window) -> None:
+    """Links, choices, pictures that scroll and buttons: each is seen when it has the focus."""
+    window.open()
+    seen = set()
+    for _ in range(400):
+        window.page.keyboard.press("Tab")
+        found = window.page.evaluate(_FOCUS)
+        if found[0] == "BODY":
+            break
+        assert found[1] != "none", f"the focus cannot be seen: {found}"
+        seen.add(found[0])
+    assert {"A", "a", "DIV", "SELECT", "BUTTON", "INPUT", "SUMMARY"} <= seen, seen
+
+
+def print_it(window: Window) -> None:
+    """On paper all groups are there, and nothing that only a screen can use."""
+    window.open()
+    window.page.emulate_media(media="print")
+    hidden = window.find(".group-panel:not(:visible)")
+    assert hidden.count() == 0
+    assert not window.find("nav").is_visible()
+    assert not window.find(".choose").is_visible()
+    paper = window.page.pdf(format="A4")
+    assert paper.startswith(b"%PDF")
+    assert 10 < paper.count(b"/Type /Page\n") + paper.count(b"/Type /Page ") < 60
+
+
+def _ticks(window: Window, name: str) -> list[str]:
+    found = window.find(f"#{name} svg.picture line.grid").evaluate_all(
+        "lines => lines.filter(e => e.getAttribute('x1') === e.getAttribute('x2'))"
+        ".map(e => e.getAttribute('x1'))"
+    )
+    return [str(each) for each in found]
+
+
+def _column(window: Window, number: int) -> list[str]:
+    return window.find(f"{ALL_GROUPS} tbody tr td:nth-child({number})").all_inner_texts()
+
+
+def _top(place: Locator) -> float:
+    box = place.bounding_box()
+    assert box is not None
+    return box["y"]
+
+
+def _is_seen(window: Window, place: Locator) -> bool:
+    height = window.page.viewport_size["height"] if window.page.viewport_size else 0
+    return -5 <= _top(place) < height
+
+
+SHORT: Final = (keep_nobody_out, read_in_the_dark)
+"""Made with a short report: what looks for broken rules takes long for many elements."""
+JOURNEYS: Final[tuple[Journey, ...]] = (
+    read_the_findings,
+    look_at_all_groups_over_time,
+    choose_a_group,
+    see_what_it_cost,
+    sort_and_filter,
+    open_a_table,
+    keep_nobody_out,
+    read_in_the_dark,
+    reach_everything_with_keys,
+    print_it,
+)

@@ -1,0 +1,211 @@
+"""The logs of a server on an S3 server: read from there, they have the same rows as on the disk."""
+
+import contextlib
+import os
+import shutil
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pyarrow import fs
+
+from groupkeeper.analytics.errors import AnalyticsError
+from groupkeeper.analytics.reading.parse import parse_split
+from groupkeeper.analytics.reading.plan import Plan, plan
+from groupkeeper.analytics.reading.segments import OFFSETS, TOPICS, expand
+from groupkeeper.analytics.reading.select import Selection
+from tests.suites import versions
+from tests.suites.process import Lines, call
+from tests.suites.suite import Outcome, Result, Results, Suite, SuiteError, Target
+from tests.support.populated import PAIR, populated
+from tests.support.process import ROOT
+
+FIXTURE = ROOT / "tests" / "fixtures" / "kafka-consumer-offsets"
+_KEYS = {
+    "AWS_ACCESS_KEY_ID": "any",
+    "AWS_SECRET_ACCESS_KEY": "any",
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
+_READY_S = 60.0
+_BUCKET = "logs"
+
+Row = dict[str, Any]  # of a parser
+
+
+class S3(Suite):
+    """moto plays S3, in a Python environment of its own."""
+
+    name = "s3"
+    about = "logs on an S3 server have the rows that they have on the disk, through Spark, too"
+    versions: ClassVar = {"moto": versions.S3_PACKAGES[0]}
+
+    def prepare(self, folder: Path) -> None:
+        done, wanted = folder / "done", "\n".join(versions.S3_PACKAGES)
+        if done.exists() and done.read_text(encoding="utf-8") == wanted:
+            return
+        shutil.rmtree(folder / "python", ignore_errors=True)
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+        call([*pip, "install", "--no-deps", "--target", "python", *versions.S3_PACKAGES], folder)
+        done.write_text(wanted, encoding="utf-8")
+
+    def run(self, target: Target, folder: Path) -> Results:
+        if target.data_dir is None:
+            raise SuiteError("needs a server of ours: its data directory goes to S3")
+        with populated(target.bootstrap, int(time.time() * 1000)):
+            pass
+        copy = folder / "copy"
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(target.data_dir, copy)
+        with _settings(), _server(folder) as address:
+            store = Store(address)
+            store.put(FIXTURE, "kafka")
+            store.put(copy, "ours")
+            checks: dict[str, Callable[[], None]] = {
+                "a copy of a broker": partial(store.is_same, FIXTURE, "kafka"),
+                "small splits": partial(store.is_same, FIXTURE, "kafka", chunk_bytes=2000),
+                "by Hadoop's name": partial(store.is_same, FIXTURE, "kafka", scheme="s3a"),
+                "both logs of a server": partial(store.is_same, copy, "ours"),
+                "one group": store.reads_less,
+                "replaced after planning": partial(store.survives, FIXTURE),
+                "nothing there": store.refuses,
+                "Spark": store.is_same_in_spark,
+            }
+            for name, check in checks.items():
+                yield _result(name, check)
+
+
+class Store:
+    """A bucket on the S3 server, and what is checked there."""
+
+    def __init__(self, address: str) -> None:
+        self._settings = f"?endpoint_override={address}&scheme=http&region=us-east-1"
+        self._system, _ = fs.FileSystem.from_uri(
+            f"s3://{_BUCKET}/{self._settings}&allow_bucket_creation=true"
+        )
+        self._system.create_dir(_BUCKET)
+
+    def url(self, name: str, scheme: str = "s3") -> str:
+        return f"{scheme}://{_BUCKET}/{name}{self._settings}"
+
+    def put(self, folder: Path, name: str) -> None:
+        fs.copy_files(str(folder), f"{_BUCKET}/{name}", destination_filesystem=self._system)
+
+    def is_same(
+        self, folder: Path, name: str, scheme: str = "s3", chunk_bytes: int | None = None
+    ) -> None:
+        topics = [topic for topic in TOPICS if any(folder.glob(f"{topic}-*"))]
+        for topic in topics:
+            local = plan([folder], chunk_bytes, topic=topic)
+            there = plan(expand([self.url(name, scheme)]), chunk_bytes, topic=topic)
+            assert len(there.chunks) == len(local.chunks)
+            assert _rows(there) == _rows(local), topic
+            assert any(row["offset"] is not None for row in _rows(there)), topic
+
+    def reads_less(self) -> None:
+        path = expand([self.url("ours")])
+        work = plan(path, selection=Selection(groups=frozenset({PAIR})))
+        everything = _rows(plan(path))
+        assert work.size < plan(path).size
+        found = [row for row in _rows(work) if row["group"] == PAIR]
+        assert found == [row for row in everything if row["group"] == PAIR] != []
+
+    def survives(self, folder: Path) -> None:
+        """Objects that are written again are others: they are read by offsets."""
+        self.put(folder, "again")
+        work = plan(expand([self.url("again")]), 2000)
+        self.put(folder, "again")
+        assert _rows(work) == _rows(plan([folder], 2000))
+
+    def refuses(self) -> None:
+        for name, said in {"nowhere": "no such file or folder", "again/x": "no such"}.items():
+            why = _refusal(self.url(name))
+            assert said in why
+            assert "\n" not in why
+
+    def is_same_in_spark(self) -> None:
+        from groupkeeper.analytics.session import open_session
+
+        spark = open_session("s3", short=True)
+        try:
+            read = spark.read.format("consumer_offsets").load(self.url("kafka", "s3a"))
+            found = [row.asDict() for row in read.collect()]
+        finally:
+            spark.stop()
+        expected = _rows(plan([FIXTURE], topic=OFFSETS))
+        assert sorted(found, key=repr) == sorted(expected, key=repr)
+
+
+def _rows(work: Plan) -> list[Row]:
+    return [
+        row
+        for chunk in work.chunks
+        for split in chunk
+        for batch in parse_split(split)
+        for row in batch.to_pylist()
+    ]
+
+
+def _refusal(url: str) -> str:
+    try:
+        plan(expand([url]))
+    except AnalyticsError as error:
+        return str(error)
+    return "it was read"
+
+
+def _result(name: str, check: Callable[[], None]) -> Result:
+    began = time.monotonic()
+    try:
+        check()
+    except (AssertionError, AnalyticsError) as error:
+        why = str(error).partition("\n")[0] or "not the same"
+        return Result(name, Outcome.FAILED, time.monotonic() - began, why)
+    return Result(name, Outcome.PASSED, time.monotonic() - began)
+
+
+@contextlib.contextmanager
+def _settings() -> Iterator[None]:
+    """What the client of S3 looks for in the environment, Spark's workers' among them."""
+    before = {name: os.environ.get(name) for name in _KEYS}
+    os.environ.update(_KEYS)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _server(folder: Path) -> Iterator[str]:
+    """moto on a free port; yields HOST:PORT."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command: Sequence[str] = ["-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    env = {"PYTHONPATH": str(folder / "python")}
+    with Lines([sys.executable, *command], folder, limit_s=S3.limit_s, env=env) as lines:
+        reader = threading.Thread(target=lambda: list(lines))
+        reader.start()
+        try:
+            _wait_for(port)
+            yield f"127.0.0.1:{port}"
+        finally:
+            lines.end()
+            reader.join()
+
+
+def _wait_for(port: int) -> None:
+    until = time.monotonic() + _READY_S
+    while time.monotonic() < until:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        time.sleep(0.1)
+    raise SuiteError("the S3 server did not become ready: see run.log")

@@ -1,0 +1,523 @@
+"""What the questions have to answer, worked out from the truth in the plainest way.
+
+Each function takes the tables of the truth and returns rows: what tells one from another, and the
+numbers that have to agree. Definitions are those of the questions; nothing of their code is used.
+Times are Unix milliseconds.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final
+
+Row = dict[str, Any]
+Truth = dict[str, list[Row]]
+Expected = Callable[[Truth], list[Row]]
+
+MAYBE: Final = "maybe"
+"""True in rows that may be answered and need not: definitions have limits, and these are near."""
+FOREVER: Final = 1 << 62
+ON_THE_WAY_MS: Final = 50
+"""Members are told of a new assignment one after the other."""
+IDLE_MS: Final = 300_000
+NEAR_MS: Final = 30_000
+"""Members give up partitions some seconds after the coordinator has told them to."""
+RETURN_MS: Final = 900_000
+SLACK_MS: Final = 1000
+WITHIN_MS: Final = 600_000
+HOUR_MS: Final = 3_600_000
+COMMITS: Final = ("OffsetCommit",)
+
+
+def by_group(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[row["group"]].append(row)
+    return found
+
+
+def crowded(times: Sequence[int], least: int, within_ms: int) -> Iterator[list[int]]:
+    """Indices of times that are among `least` within so long, together while those overlap."""
+    run: list[int] = []
+    for first in range(len(times) - least + 1):
+        last = first + least - 1
+        if times[last] - times[first] <= within_ms:
+            if run and first > run[-1]:
+                yield run
+                run = []
+            run = [*range(run[0] if run else first, last + 1)]
+    if run:
+        yield run
+
+
+def _bounds(run: list[int], times: Sequence[int]) -> Row:
+    return {"from": times[run[0]], "until": times[run[-1]], "count": len(run)}
+
+
+# -- rebalances ----------------------------------------------------------------------------------
+
+
+def rounds(truth: Truth) -> list[Row]:
+    return [
+        {
+            "group": row["group"],
+            "from": row["started_ms"],
+            "cause": row["cause"],
+            "client_id": row["by_client_id"],
+            "host": row["by_host"],
+            "outcome": row["outcome"],
+            "members": row["members"] if row["outcome"] == "completed" else None,
+            "generation": row["generation"] if row["outcome"] == "completed" else None,
+            "duration_ms": row["ended_ms"] - row["started_ms"] if row["ended_ms"] else None,
+        }
+        for row in truth["rounds"]
+    ]
+
+
+def completed(truth: Truth) -> list[Row]:
+    """What a log without events has a record of."""
+    return [
+        {
+            "group": row["group"],
+            "generation": row["generation"],
+            "until": row["ended_ms"],
+            "cause": row["cause"],
+        }
+        for row in truth["rounds"]
+        if row["outcome"] == "completed"
+    ]
+
+
+def rebalance_rate(truth: Truth) -> list[Row]:
+    counts = Counter(row["group"] for row in truth["rounds"])
+    completed = Counter(row["group"] for row in truth["rounds"] if row["outcome"] == "completed")
+    return [
+        {"group": group, "rounds": count, "completed": completed[group]}
+        for group, count in counts.items()
+    ]
+
+
+def timeline(truth: Truth) -> list[Row]:
+    counts = Counter(
+        (row["group"], row["started_ms"] // HOUR_MS * HOUR_MS, row["cause"])
+        for row in truth["rounds"]
+    )
+    return [
+        {"group": group, "from": hour, "cause": cause, "rounds": count}
+        for (group, hour, cause), count in counts.items()
+    ]
+
+
+def _causes(truth: Truth, column: str, name: str) -> list[Row]:
+    counts = Counter((row[column] or None, row["cause"]) for row in truth["rounds"])
+    return [{name: key, "cause": cause, "rounds": n} for (key, cause), n in counts.items()]
+
+
+def causes(truth: Truth) -> list[Row]:
+    return _causes(truth, "group", "group")
+
+
+def causes_by_software(truth: Truth) -> list[Row]:
+    return _causes(truth, "by_software", "software")
+
+
+def causes_by_host(truth: Truth) -> list[Row]:
+    return _causes(truth, "by_host", "host")
+
+
+def storms(truth: Truth) -> list[Row]:
+    found = []
+    for group, rows in by_group(truth["rounds"]).items():
+        times = sorted(row["started_ms"] for row in rows)
+        found += [{"group": group, **_bounds(run, times)} for run in crowded(times, 5, WITHIN_MS)]
+    return found
+
+
+def cooperative_or_eager(truth: Truth) -> list[Row]:
+    assignors = {row["group"]: row["assignor"] for row in truth["groups"]}
+    found = []
+    for group, rows in by_group(truth["rounds"]).items():
+        done = [row for row in rows if row["outcome"] == "completed"]
+        changes = sum(row["cause"] != "member_rejoined" for row in done)
+        if done:
+            found.append(
+                {
+                    "group": group,
+                    "protocol": assignors[group],
+                    "rounds": len(done),
+                    "changes": changes,
+                }
+            )
+    return found
+
+
+def not_stable(truth: Truth) -> list[Row]:
+    """As the coordinator can know it: eager groups own nothing from what triggered a rebalance to
+    the new assignments, a dead member owns its partitions until its session ends.
+    """
+    found = []
+    cooperative = {row["group"] for row in truth["groups"] if row["is_cooperative"]}
+    gaps = _gaps(truth)
+    for group, rows in by_group(truth["rounds"]).items():
+        lengths = [
+            (row["ended_ms"] - row["started_ms"], row["partitions"], row["generation"])
+            for row in rows
+            if row["outcome"] == "completed"
+        ]
+        eager = sum(ms * partitions for ms, partitions, number in lengths if number > 1)
+        found.append(
+            {
+                "group": group,
+                "unowned_s": (gaps[group] if group in cooperative else eager) / 1000,
+                "not_stable_ms": sum(ms for ms, _, _ in lengths),
+            }
+        )
+    return found
+
+
+def _gaps(truth: Truth) -> Counter[str]:
+    """Group -> sum over partitions of the time between two owners, while the group existed."""
+    ends = {
+        (row["group"], row["member"]): row["until_ms"]
+        for row in truth["sessions"]
+        if row["how"] not in (None, "left")
+    }
+    last: Counter[tuple[str, str]] = Counter()
+    for row in truth["ownership"]:
+        key = row["group"], row["member"]
+        last[key] = max(last[key], row["until_ms"] or FOREVER)
+    spans = defaultdict(list)
+    for row in truth["ownership"]:
+        key, until = (row["group"], row["member"]), row["until_ms"] or FOREVER
+        until = ends.get(key, until) if until == last[key] else until
+        spans[row["group"], row["partition"]].append((row["from_ms"], until))
+    deleted = {
+        group: [row["at_ms"] for row in rows]
+        for group, rows in by_group(truth["deletions"]).items()
+    }
+    gaps: Counter[str] = Counter()
+    for (group, _), some in spans.items():
+        some.sort()
+        newest = some[0][0]
+        for start, end in some:
+            if start > newest + ON_THE_WAY_MS and not any(
+                newest <= at <= start for at in deleted.get(group, [])
+            ):
+                gaps[group] += start - newest
+            newest = max(newest, end)
+    return gaps
+
+
+def barrier(truth: Truth) -> list[Row]:
+    """Some milliseconds are spent on the way: of those about the limit both is right."""
+    held: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for row in truth["rounds"]:
+        if row["held_ms"] is not None and row["held_ms"] >= 980:
+            held[row["group"], row["last_client_id"]].append(row["held_ms"])
+    found = []
+    for (group, client_id), each in held.items():
+        sure = [ms for ms in each if ms > 1020]
+        for some in (sure, each) if sure != each else (each,):
+            row = {"group": group, "client_id": client_id}
+            maybe = {MAYBE: sure != each}
+            found.append({**row, "held": len(some), "held_ms": sum(some), **maybe})
+    return found
+
+
+# -- members -------------------------------------------------------------------------------------
+
+
+def _identity(row: Row) -> tuple[str, ...]:
+    return (row["instance"],) if row["instance"] else (row["client_id"], row["host"])
+
+
+def flapping(truth: Truth) -> list[Row]:
+    clients: dict[tuple[str, tuple[str, ...]], list[int]] = defaultdict(list)
+    last: dict[tuple[str, tuple[str, ...]], Row] = {}
+    for row in truth["sessions"]:
+        key = row["group"], _identity(row)
+        clients[key].append(row["from_ms"])
+        if row["until_ms"] is not None and row["how"] != "replaced":
+            clients[key].append(row["until_ms"])
+        last[key] = row
+    return [
+        {"group": key[0], "client_id": last[key]["client_id"], **_bounds(run, sorted(times))}
+        for key, times in clients.items()
+        for run in crowded(sorted(times), 6, WITHIN_MS)
+    ]
+
+
+def _returns(truth: Truth) -> Iterator[tuple[Row, Row, int]]:
+    """Session, the one of the same client before it, and how long it was gone."""
+    last: dict[tuple[str, tuple[str, ...]], Row] = {}
+    for row in sorted(truth["sessions"], key=lambda row: int(row["from_ms"])):
+        key = row["group"], _identity(row)
+        before = last.get(key)
+        last[key] = row
+        if before is not None and before["heard_ms"] is not None:
+            yield row, before, row["from_ms"] - before["heard_ms"]
+
+
+def restarts(truth: Truth) -> list[Row]:
+    """Clients that came back within a quarter of an hour."""
+    return [
+        {
+            "group": row["group"],
+            "member": row["member"],
+            "away_ms": away_ms,
+            MAYBE: away_ms > RETURN_MS - SLACK_MS,
+        }
+        for row, _, away_ms in _returns(truth)
+        if away_ms <= RETURN_MS + SLACK_MS
+    ]
+
+
+def inferred_restarts(truth: Truth) -> list[Row]:
+    """The same without events: who has not committed since the last rebalance may be overlooked,
+    and so may who was gone for longer.
+    """
+    ends = {
+        group: [row["ended_ms"] or 0 for row in rows]
+        for group, rows in by_group(truth["rounds"]).items()
+    }
+    found = []
+    for row, before, _ in _returns(truth):
+        last_ms, until_ms = before["last_commit_ms"], before["until_ms"] or row["from_ms"]
+        is_known = (
+            last_ms is not None
+            and row["from_ms"] - last_ms < RETURN_MS - SLACK_MS
+            and not any(last_ms < end < until_ms for end in ends[row["group"]])
+        )
+        found.append({"group": row["group"], "member": row["member"], MAYBE: not is_known})
+    return found
+
+
+def _stale(truth: Truth) -> dict[tuple[str, str], list[Row]]:
+    """Refusals under a member id after its session ended."""
+    ends = {
+        (row["group"], row["member"]): row["until_ms"]
+        for row in truth["sessions"]
+        if row["until_ms"] is not None
+    }
+    found: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in truth["refusals"]:
+        end = ends.get((row["group"], row["member"]))
+        if end is not None and row["at_ms"] >= end:
+            found[row["group"], row["member"]].append(row)
+    return found
+
+
+def zombies(truth: Truth) -> list[Row]:
+    return [
+        {
+            "group": group,
+            "member": member,
+            "refused": len(rows),
+            "refused_commits": sum(row["api"] in COMMITS for row in rows),
+        }
+        for (group, member), rows in _stale(truth).items()
+    ]
+
+
+def refused_commits(truth: Truth) -> list[Row]:
+    counts = Counter(
+        (row["group"], row["member"]) for row in truth["refusals"] if row["api"] in COMMITS
+    )
+    return [{"group": g, "member": m, "refused": count} for (g, m), count in counts.items()]
+
+
+def duels(truth: Truth) -> list[Row]:
+    instances: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in truth["replacements"]:
+        instances[row["group"], row["instance"]].append(row)
+    hosts = {(row["group"], row["member"]): row["host"] for row in truth["sessions"]}
+    found = []
+    for (group, instance), rows in instances.items():
+        run: list[Row] = []
+        for row in [*rows, {"at_ms": FOREVER, "old_member": ""}]:
+            if run and row["at_ms"] - run[-1]["at_ms"] > 30_000:
+                if _is_duel([hosts[group, run[0]["old_member"]], *(one["host"] for one in run)]):
+                    found.append(
+                        {
+                            "group": group,
+                            "instance": instance,
+                            "from": run[0]["at_ms"],
+                            "replacements": len(run),
+                        }
+                    )
+                run = []
+            run.append(row)
+    return found
+
+
+def _is_duel(hosts: list[str]) -> bool:
+    """The id goes back to the host that had it before the last one."""
+    return any(a == c != b for a, b, c in zip(hosts, hosts[1:], hosts[2:], strict=False))
+
+
+def _lives(truth: Truth, until: int) -> list[tuple[Row, int, int]]:
+    return [(row, row["from_ms"], row["until_ms"] or until) for row in truth["sessions"]]
+
+
+def idle_members(truth: Truth) -> list[Row]:
+    """A member that was never given a partition for five minutes, while others had some."""
+    until = max(row["until_ms"] for row in truth["coordinators"])
+    owned = _held(truth, until)
+    found = []
+    for row, start, end in _lives(truth, until):
+        others = [
+            span for (group, _), spans in owned.items() if group == row["group"] for span in spans
+        ]
+        idle = _without(start, end, owned[row["group"], row["member"]])
+        lengths = [_covered(one, others) for one in idle]
+        is_near = any(abs(length - IDLE_MS) < NEAR_MS for length in lengths)
+        idle_ms = sum(length for length in lengths if length >= IDLE_MS)
+        if idle_ms or is_near:
+            found.append(
+                {
+                    "group": row["group"],
+                    "member": row["member"],
+                    "idle_ms": None if is_near else idle_ms,
+                    MAYBE: is_near,
+                }
+            )
+    return found
+
+
+def skew(truth: Truth) -> list[Row]:
+    """What each member had, by what it would have had if all had shared alike at each moment."""
+    until = max(row["until_ms"] for row in truth["coordinators"])
+    held = _held(truth, until)
+    found = []
+    for group, rows in by_group(truth["sessions"]).items():
+        lives = [(row["member"], row["from_ms"], row["until_ms"] or until) for row in rows]
+        steps = [(start, end, member, 1, 0) for member, start, end in lives]
+        steps += [
+            (start, end, member, 0, 1) for member, *_ in lives for start, end in held[group, member]
+        ]
+        had, fair = _shares(steps)
+        found += [
+            {
+                "group": group,
+                "member": member,
+                "ratio": had[member] / fair[member],
+                MAYBE: end - start < WITHIN_MS + SLACK_MS,
+            }
+            for member, start, end in lives
+            if end - start > WITHIN_MS - SLACK_MS and fair[member]
+        ]
+    return found
+
+
+def _shares(
+    steps: list[tuple[int, int, str, int, int]],
+) -> tuple[Counter[str], defaultdict[str, float]]:
+    """Partition-milliseconds of members, really and if shared alike. A step is from when to when a
+    member was there (1, 0), or owned a partition (0, 1).
+    """
+    changes = [(start, 1, *rest) for start, _, *rest in steps]
+    changes += [(end, -1, *rest) for _, end, *rest in steps]
+    had: Counter[str] = Counter()
+    fair: defaultdict[str, float] = defaultdict(float)
+    there: Counter[str] = Counter()
+    owned = before = 0
+    for at, sign, member, is_life, is_owner in sorted(changes):
+        for each in there:
+            fair[each] += (at - before) * owned / len(there)
+        before = at
+        owned += sign * is_owner
+        had[member] -= sign * is_owner * at
+        there[member] += sign * is_life
+        if not there[member]:
+            del there[member]
+    return had, fair
+
+
+def _held(truth: Truth, until: int) -> dict[tuple[str, str], list[tuple[int, int]]]:
+    """When each member owned something. One that is dead does until its session ends."""
+    owned: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
+    for row in truth["ownership"]:
+        owned[row["group"], row["member"]].append((row["from_ms"], row["until_ms"] or until))
+    for row in truth["sessions"]:
+        spans = owned[row["group"], row["member"]]
+        last = max((high for _, high in spans), default=0)
+        if row["how"] not in (None, "left"):
+            spans[:] = [(low, row["until_ms"] if high == last else high) for low, high in spans]
+    return owned
+
+
+def _without(start: int, end: int, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """What spans leave of a time."""
+    left = []
+    for low, high in sorted(spans):
+        if low >= end:
+            break
+        if low > start:
+            left.append((start, low))
+        start = max(start, high)
+    if start < end:
+        left.append((start, end))
+    return left
+
+
+def _covered(span: tuple[int, int], others: list[tuple[int, int]]) -> int:
+    uncovered = sum(high - low for low, high in _without(*span, others))
+    return span[1] - span[0] - uncovered
+
+
+# -- commits -------------------------------------------------------------------------------------
+
+
+def commit_rhythm(truth: Truth) -> list[Row]:
+    counts: Counter[tuple[str, int]] = Counter()
+    for row in truth["commits"]:
+        counts[row["group"], row["partition"]] += row["commits"] + row["quiet"]
+    return [{"group": g, "partition": p, "commits": n} for (g, p), n in counts.items() if n]
+
+
+def commit_silence(truth: Truth) -> list[Row]:
+    """Planted ones, and members that were dead for long before their session expired."""
+    found = [
+        {
+            "group": row["group"],
+            "client_id": row["client_id"],
+            "from": row["last_commit_ms"],
+            "until": row["until_ms"],
+            "maybe": True,
+        }
+        for row in truth["sessions"]
+        if row["how"] == "crashed"
+        and row["last_commit_ms"] is not None
+        and row["until_ms"] - row["last_commit_ms"] >= WITHIN_MS
+    ]
+    return found + [
+        {
+            "group": row["group"],
+            "client_id": row["subject"],
+            "from": row["from_ms"],
+            "until": row["until_ms"],
+        }
+        for row in truth["incidents"]
+        if row["kind"] == "silent_owner"
+    ]
+
+
+def rhythm_steps(truth: Truth) -> list[Row]:
+    """Planted ones, and groups that went away and came back."""
+    partitions = {row["group"]: row["partitions"] for row in truth["groups"]}
+    return [
+        {
+            "group": row["group"],
+            "partition": partition,
+            "from": at_ms,
+            "maybe": row["kind"] == "goes_away",
+        }
+        for row in truth["incidents"]
+        if row["kind"] in ("rhythm", "goes_away")
+        for partition in range(partitions[row["group"]])
+        for at_ms in (row["from_ms"], row["until_ms"])
+    ]
+
+
+def split_brain(truth: Truth) -> list[Row]:
+    """Never."""
+    return []

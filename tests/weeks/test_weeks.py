@@ -1,0 +1,134 @@
+"""Two days of forty groups: what an analysis finds is what really happened."""
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from groupkeeper.analytics.reading.parse import parse_split
+from groupkeeper.analytics.reading.plan import plan
+from tests.weeks import truth
+from tests.weeks.analysed import tables_of
+from tests.weeks.check import INFERRED, RULES, Score, check, check_inferred
+from tests.weeks.expected import Truth, crowded
+from tests.weeks.incidents import KINDS
+from tests.weeks.plans import ranges, sticky
+from tests.weeks.quiet import METADATA
+from tests.weeks.shards import make
+from tests.weeks.weeks import Size
+
+TWO_DAYS: Final = Size(
+    groups=40,
+    days=2,
+    seed=1,
+    partitions=8,
+    sessions_s=(1200, 1800, 1800),
+    rhythms_s=(60.0, *(900.0,) * 19),
+    segment_bytes=1 << 18,
+)
+"""Long sessions and few commits: a request costs a quarter of a millisecond."""
+SMALL: Final = Size(groups=4, days=0.2, seed=2, partitions=4, incidents_a_day=8)
+FLOORS: Final = {"rounds": 0.99, "causes": 0.85}
+"""Without events; 0.9 of all other questions. A cause that is not certain is called unknown."""
+
+pytestmark = [pytest.mark.xdist_group("weeks"), pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module")
+def weeks(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Truth]:
+    """A data directory, and what happened."""
+    folder = tmp_path_factory.mktemp("weeks")
+    return folder / "data", make(TWO_DAYS, folder)
+
+
+@pytest.fixture(scope="module")
+def scores(weeks: tuple[Path, Truth]) -> dict[str, Score]:
+    data, happened = weeks
+    return check(tables_of(data), happened)
+
+
+@pytest.fixture(scope="module")
+def inferred(weeks: tuple[Path, Truth]) -> dict[str, Score]:
+    data, happened = weeks
+    return check_inferred(tables_of(data, events=False), happened)
+
+
+@pytest.mark.parametrize("question", RULES)
+def test_an_answer_has_what_happened_and_nothing_else(
+    question: str, scores: dict[str, Score]
+) -> None:
+    found = scores[question]
+    assert (found.wrong, found.missed) == ([], [])
+    assert found.expected or question == "split_brain"
+
+
+@pytest.mark.parametrize("question", INFERRED)
+def test_without_events_an_answer_has_most_of_it(question: str, inferred: dict[str, Score]) -> None:
+    found, least = inferred[question], FLOORS.get(question, 0.9)
+    assert found.precision >= max(least, 0.9), found.wrong
+    assert found.recall >= least, found.missed
+
+
+def test_everything_happens_that_can(weeks: tuple[Path, Truth]) -> None:
+    counts = Counter(row["kind"] for row in weeks[1]["incidents"])
+    assert set(counts) >= set(KINDS), counts
+    assert {row["how"] for row in weeks[1]["coordinators"]} == {"stopped", "killed"}
+
+
+def test_segments_roll(weeks: tuple[Path, Truth]) -> None:
+    assert max(len([*each.glob("*.log")]) for each in weeks[0].glob("__consumer_offsets-*")) > 3
+
+
+def test_the_same_seed_makes_the_same_bytes(tmp_path: Path) -> None:
+    contents, tables = [], []
+    for name in ("one", "other"):
+        make(SMALL, tmp_path / name)
+        logs = sorted((tmp_path / name / "data").rglob("*.log"))
+        contents.append([(each.parent.name, each.name, each.read_bytes()) for each in logs])
+        tables.append(truth.read(tmp_path / name))
+    assert contents[0] == contents[1]
+    assert tables[0] == tables[1]
+    assert sum(len(data) for _, _, data in contents[0]) > 100_000
+
+
+def test_shards_make_one_data_directory_with_as_many_records_as_asked_for(tmp_path: Path) -> None:
+    happened = make(replace(SMALL, shards=2), tmp_path, records=20_000)
+    records, quiet = _records(tmp_path / "data")
+    assert 20_000 <= records <= 26_000
+    assert quiet == sum(row["quiet"] for row in happened["commits"])
+    scores = check(tables_of(tmp_path / "data"), happened)
+    assert [name for name, each in scores.items() if each.wrong or each.missed] == []
+
+
+def _records(data: Path) -> tuple[int, int]:
+    """How many there are, and how many of them the fast writer added; all are sound and in the
+    order of time.
+    """
+    records = quiet = 0
+    newest: dict[int, int] = {}
+    for split in (split for chunk in plan([data]).chunks for split in chunk):
+        for batch in parse_split(split, "reference"):
+            assert batch["problem"].null_count == len(batch)
+            records += len(batch)
+            quiet += batch["metadata"].to_pylist().count(METADATA)
+            times = batch["timestamp_ms"].to_pylist()
+            assert times == sorted(times)
+            assert newest.get(split.partition, 0) <= times[0]
+            newest[split.partition] = times[-1]
+    return records, quiet
+
+
+def test_crowded_times_are_together_while_their_windows_overlap() -> None:
+    assert [*crowded([0, 1, 2, 50, 51, 52, 53], 3, 5)] == [[0, 1, 2], [3, 4, 5, 6]]
+    assert [*crowded([0, 4, 8, 12], 3, 8)] == [[0, 1, 2, 3]]
+    assert [*crowded([0, 4, 9], 3, 8)] == []
+
+
+def test_leaders_assign_as_clients_do() -> None:
+    assert ranges(["b", "a"], 5) == {"a": [0, 1, 2], "b": [3, 4]}
+    first = sticky({"a": [0, 1, 2, 3], "b": []}, 4)
+    assert first == {"a": [0, 1], "b": []}
+    assert sticky(first, 4) == {"a": [0, 1], "b": [2, 3]}
+    assert sticky({"a": [0, 1]}, 4) == {"a": [0, 1, 2, 3]}
