@@ -23,8 +23,8 @@ from benchmarks.crowd import Link
 from benchmarks.members import Group, Member, form
 from benchmarks.processes import cpu_seconds
 from benchmarks.targets import Home, Server, create_topic, new_home
-from groupkeeper.coordinator.placement import partition_of
 from groupkeeper.coordinator.records import offset_key, offset_key_head, offset_value
+from groupkeeper.protocol.placement import partition_of
 from groupkeeper.protocol.record_batch import encode_batch
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.manifest import ManifestFile

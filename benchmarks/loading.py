@@ -22,8 +22,8 @@ from pathlib import Path
 from benchmarks import wire
 from benchmarks.crowd import Link
 from benchmarks.processes import cpu_seconds
-from groupkeeper.coordinator.placement import partition_of
 from groupkeeper.coordinator.records import offset_key, offset_key_head, offset_value
+from groupkeeper.protocol.placement import partition_of
 from groupkeeper.protocol.record_batch import encode_batch
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.limits import Limits

@@ -17,22 +17,23 @@ from benchmarks.backlog import (
     start,
     write,
 )
-from groupkeeper.coordinator.placement import partition_of
+from groupkeeper.protocol.placement import partition_of
 from groupkeeper.protocol.record_batch import check_crc, decode_records, iter_batches
 
 
-@pytest.mark.parametrize("batch", [1, 100])
-def test_every_partition_has_its_share_in_whole_batches(tmp_path, batch):
-    made = write(tmp_path / "log", 200_000, batch)
+@pytest.mark.parametrize(("records", "batch"), [(50_000, 1), (200_000, 100)])
+def test_every_partition_has_its_share_in_whole_batches(tmp_path, records, batch):
+    made = write(tmp_path / "log", records, batch)
+    share = records // PARTITIONS
     assert sorted(made.segments) == list(range(PARTITIONS))
-    assert made.records == 200_000
+    assert made.records == records
     for segments in made.segments.values():
         assert len(segments) == SEGMENTS + 1
         assert sorted(segments) == list(segments)
         data = b"".join(file.read_bytes() for file in segments.values())
         headers = list(iter_batches(data))
-        assert [header.record_count for header in headers] == [batch] * (4000 // batch)
-        assert [header.base_offset for header in headers] == list(range(0, 4000, batch))
+        assert [header.record_count for header in headers] == [batch] * (share // batch)
+        assert [header.base_offset for header in headers] == list(range(0, share, batch))
         assert {header.base_offset for header in headers} >= segments.keys()
         assert all(check_crc(data, header) for header in headers)
 
