@@ -1,6 +1,6 @@
-"""Writes reports, makes all journeys through the small one in windows of both sizes, and measures
-the one of a thousand groups. Tells each as an event, which `tests/suites/browser.py` reads. Its
-argument is a folder for the reports.
+"""Writes reports, makes all journeys through the small one in windows of both sizes, takes pictures
+of one of generated days, and measures the one of a thousand groups. Tells each as an event, which
+`tests/suites/browser.py` reads. Its argument is a folder for the reports.
 """
 
 import json
@@ -18,6 +18,7 @@ from tests.suites.browser import MEASURED, PROGRAM
 from tests.suites.browsing.journeys import IMAGES
 from tests.suites.browsing.window import SIZES, Window
 from tests.suites.reporting.looks import JOURNEYS, SHORT, Journey, read_in_the_dark
+from tests.suites.reporting.pictures import make_sample, take
 
 GROUPS = 1_000
 OPEN_MS = 2_000
@@ -63,6 +64,8 @@ def main(folder: Path) -> None:
     write_report(small, tables(), about())
     write_report(short, tables(2, 1), about(damage=["7 bytes are no batch"]))
     write_report(large, tables(GROUPS), about())
+    sample = folder / "sample.html"
+    _try("a report of two days of forty groups", lambda: make_sample(folder / "weeks", sample))
     with sync_playwright() as playwright:
         # as root, Chromium has no sandbox
         browser = playwright.chromium.launch(
@@ -71,6 +74,7 @@ def main(folder: Path) -> None:
         for journey in JOURNEYS:
             for size in SIZES:
                 _make(journey, size, browser, short if journey in SHORT else small)
+        _try("its pictures", lambda: _take_pictures(browser, sample))
         _try("without a script", lambda: _without_script(browser, small))
         _try(f"{GROUPS:,} groups", lambda: _measure(browser, large))
         browser.close()
@@ -83,6 +87,13 @@ def _make(journey: Journey, size: str, browser: Browser, path: Path) -> None:
     is_dark = journey is read_in_the_dark
     window = Window(browser, path.as_uri(), size, is_dark=is_dark)
     _try(f"{size}: {journey.__name__.replace('_', ' ')}", lambda: journey(window))
+    window.close()
+
+
+def _take_pictures(browser: Browser, sample: Path) -> None:
+    window = Window(browser, sample.as_uri(), "desktop")
+    take(window)
+    window.check()
     window.close()
 
 

@@ -6,7 +6,6 @@ from typing import Final
 
 from playwright.sync_api import Locator
 
-from tests.suites.browsing.journeys import IMAGES
 from tests.suites.browsing.window import Window
 
 Journey = Callable[[Window], None]
@@ -23,8 +22,6 @@ def read_the_findings(window: Window) -> None:
     first = window.find("#finding-1")
     window.wait_text(first, "payments", "max.poll.records 500 → 80", "Evidence")
     assert _top(first) < _top(window.section("What was read"))
-    if window.size == "desktop":
-        window.save(IMAGES / "report.jpg", 800)
     first.get_by_role("link", name="payments").click()
     assert window.until(lambda: _is_seen(window, window.find("#group-1")))
     window.find("#rate a[href='#finding-3']").click()
@@ -38,8 +35,6 @@ def look_at_all_groups_over_time(window: Window) -> None:
         assert window.page.locator("figure", has_text=name).count() == 1
     left, right = (_ticks(window, name) for name in ("rate", "timeline"))
     assert left == right
-    if window.size == "desktop":
-        window.save(IMAGES / "report-time.jpg", 760, window.find("#rate"))
 
 
 def choose_a_group(window: Window) -> None:
@@ -48,8 +43,6 @@ def choose_a_group(window: Window) -> None:
     panels, choice = window.find(".group-panel:visible"), window.named("combobox", "Show")
     assert panels.count() == 1
     window.wait_text(panels, "payments", "Who owned which partition", "Commits and lag")
-    if window.size == "desktop":
-        window.save(IMAGES / "report-group.jpg", 500, window.find("#group-1-owners"))
     choice.select_option("billing")
     window.wait_text(panels, "billing")
     choice.select_option("all of these")
@@ -64,8 +57,6 @@ def see_what_it_cost(window: Window) -> None:
     window.wait_text(window.find("#restarts"), "session.timeout.ms 45000")
     window.wait_text(window.find("#idle"), "4 of 20 have nothing")
     assert window.find("#what-if-2 circle").count() == 6, "today is not marked"
-    if window.size == "desktop":
-        window.save(IMAGES / "report-what-if.jpg", 760, window.find("#restarts"))
 
 
 def sort_and_filter(window: Window) -> None:
