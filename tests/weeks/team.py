@@ -245,9 +245,9 @@ class Team:
         else:
             await asyncio.sleep(seconds)
 
-    def dies_in_outage(self, process: Process, until_ms: int) -> None:
+    def dies_in_outage(self, process: Process, loaded_ms: int) -> None:
         """It ended while the coordinator was down: its session began anew at the load."""
-        process.heard_ms = until_ms
+        process.heard_ms = loaded_ms
         process.software = ""  # not stored: the new coordinator never heard it
         process.crash()
 

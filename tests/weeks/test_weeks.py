@@ -77,6 +77,27 @@ def test_everything_happens_that_can(weeks: tuple[Path, Truth]) -> None:
     assert {row["how"] for row in weeks[1]["coordinators"]} == {"stopped", "killed"}
 
 
+def test_a_session_that_an_outage_renewed_ends_to_the_millisecond_in_the_truth(
+    tmp_path: Path,
+) -> None:
+    """It begins anew when the log partition of its group is loaded, and not when all are."""
+    happened = make(replace(SMALL, partitions=50, restarts_a_day=30), tmp_path)
+    outages = {row["number"] for row in happened["incidents"] if row["kind"] == "dies_in_outage"}
+    ends = [
+        (row["group"], row["by_client_id"], row["started_ms"])
+        for row in happened["rounds"]
+        if row["incident"] in outages and row["cause"] == "session_expired"
+    ]
+    found = [
+        (row["group"], row["by_client_id"], int(row["started"].timestamp() * 1000))
+        for row in tables_of(tmp_path / "data")["rounds"].to_pylist()
+        if row["cause"] == "session_expired"
+    ]
+    assert ends
+    for group, client_id, at in ends:
+        assert min(abs(at - ms) for *who, ms in found if who == [group, client_id]) <= 5
+
+
 def test_segments_roll(weeks: tuple[Path, Truth]) -> None:
     assert max(len([*each.glob("*.log")]) for each in weeks[0].glob("__consumer_offsets-*")) > 3
 

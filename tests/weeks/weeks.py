@@ -32,6 +32,8 @@ LOOK_S: Final = 600.0
 """How often the server looks for lost locks and stuck connections. There are none, and as often as
 it does for others it would be a third of all work.
 """
+LOAD_S: Final = 0.001
+"""How often partitions are looked at that a coordinator loads: it tells nobody."""
 HOUR_S: Final = 3600.0
 DAY_S: Final = 24 * HOUR_S
 SOFTWARE: Final = (
@@ -131,6 +133,8 @@ class Weeks:
             }
             for team in self.teams
         ]
+        self._loaded_ms: dict[int, int] = {}
+        """Partition of the log -> when this coordinator had loaded it."""
         self._calm = asyncio.Condition()
         self._busy = 0
         self._is_held = False
@@ -191,8 +195,15 @@ class Weeks:
         await self.machine.start()
         server = self.machine.server
         assert server is not None
-        while any(each.state != "active" for each in server.group_partitions.snapshots()):  # noqa: ASYNC110  # the server tells nobody
-            await asyncio.sleep(0.01)
+        self._loaded_ms = {}
+        while True:
+            partitions = list(server.group_partitions.snapshots())
+            for each in partitions:
+                if each.state == "active":
+                    self._loaded_ms.setdefault(each.partition, self.scribe.wall_ms())
+            if len(self._loaded_ms) == len(partitions):
+                return
+            await asyncio.sleep(LOAD_S)
 
     async def _stop(self, how: str) -> None:
         server = self.machine.server
@@ -224,7 +235,8 @@ class Weeks:
         lost = self._dies(random) if how == "killed" else None
         await self._start()
         if lost is not None:
-            lost[0].dies_in_outage(lost[1], self.scribe.wall_ms())
+            partition = partition_of(lost[0].plan.name, self.size.partitions)
+            lost[0].dies_in_outage(lost[1], self._loaded_ms[partition])
         await asyncio.sleep(30)
         for team in self.teams:
             await team.settled()
