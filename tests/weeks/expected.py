@@ -24,6 +24,7 @@ NEAR_MS: Final = 30_000
 RETURN_MS: Final = 900_000
 SLACK_MS: Final = 1000
 WITHIN_MS: Final = 600_000
+MINUTE_MS: Final = 60_000
 HOUR_MS: Final = 3_600_000
 COMMITS: Final = ("OffsetCommit",)
 
@@ -475,30 +476,56 @@ def commit_rhythm(truth: Truth) -> list[Row]:
 
 
 def commit_silence(truth: Truth) -> list[Row]:
-    """Planted ones, and members that were dead for long before their session expired."""
+    """Planted ones that are long for how often the group commits, with the commits that were added
+    to quiet times; and members that were dead for long before their session expired.
+    """
     found = [
         {
             "group": row["group"],
             "client_id": row["client_id"],
             "from": row["last_commit_ms"],
             "until": row["until_ms"],
-            "maybe": True,
+            MAYBE: True,
         }
         for row in truth["sessions"]
         if row["how"] == "crashed"
         and row["last_commit_ms"] is not None
         and row["until_ms"] - row["last_commit_ms"] >= WITHIN_MS
     ]
-    return found + [
-        {
-            "group": row["group"],
-            "client_id": row["subject"],
-            "from": row["from_ms"],
-            "until": row["until_ms"],
-        }
-        for row in truth["incidents"]
-        if row["kind"] == "silent_owner"
-    ]
+    usual = _usual(truth)
+    for row in truth["incidents"]:
+        if row["kind"] not in ("silent_owner", "nearly_silent"):
+            continue
+        apart_ms, real_ms = usual[row["group"]]
+        least_ms = max(WITHIN_MS, 5 * apart_ms)
+        # From one commit to another: it may be longer than what was planted by one at each end.
+        if row["until_ms"] - row["from_ms"] + 2 * real_ms >= least_ms:
+            is_sure = row["until_ms"] - row["from_ms"] >= least_ms and apart_ms <= MINUTE_MS
+            found.append(
+                {
+                    "group": row["group"],
+                    "client_id": row["subject"],
+                    "from": row["from_ms"],
+                    "until": row["until_ms"],
+                    MAYBE: not is_sure,  # others may have commits in less than half of its minutes
+                }
+            )
+    return found
+
+
+def _usual(truth: Truth) -> dict[str, tuple[float, float]]:
+    """Group -> milliseconds between two commits of a partition, and between two of a process."""
+    real, every = Counter[str](), Counter[str]()
+    for row in truth["commits"]:
+        real[row["group"]] += row["commits"]
+        every[row["group"]] += row["commits"] + row["quiet"]
+    return {
+        row["group"]: (
+            row["commit_s"] * 1000 * real[row["group"]] / max(1, every[row["group"]]),
+            row["commit_s"] * 1000,
+        )
+        for row in truth["groups"]
+    }
 
 
 def rhythm_steps(truth: Truth) -> list[Row]:

@@ -12,7 +12,7 @@ from groupkeeper.analytics.reading.plan import plan
 from tests.weeks import truth
 from tests.weeks.analysed import tables_of
 from tests.weeks.check import INFERRED, RULES, Score, check, check_inferred
-from tests.weeks.expected import Truth, crowded
+from tests.weeks.expected import MAYBE, Truth, commit_silence, crowded
 from tests.weeks.incidents import KINDS
 from tests.weeks.plans import ranges, sticky
 from tests.weeks.quiet import METADATA
@@ -145,6 +145,30 @@ def test_crowded_times_are_together_while_their_windows_overlap() -> None:
     assert [*crowded([0, 1, 2, 50, 51, 52, 53], 3, 5)] == [[0, 1, 2], [3, 4, 5, 6]]
     assert [*crowded([0, 4, 8, 12], 3, 8)] == [[0, 1, 2, 3]]
     assert [*crowded([0, 4, 9], 3, 8)] == []
+
+
+@pytest.mark.parametrize(("added", "found"), [(0, []), (1, [True]), (9, [False]), (99, [False])])
+def test_a_quarter_of_an_hour_is_a_silence_where_commits_were_added(
+    added: int, found: list[bool]
+) -> None:
+    """Three commits of a process that makes one every five minutes. Of every two or three minutes
+    it depends on how many others there are.
+    """
+    happened: Truth = {
+        "sessions": [],
+        "groups": [{"group": "g", "commit_s": 300.0}],
+        "commits": [{"group": "g", "commits": 10, "quiet": 10 * added}],
+        "incidents": [
+            {
+                "group": "g",
+                "kind": "nearly_silent",
+                "subject": "a",
+                "from_ms": 0,
+                "until_ms": 800_000,
+            }
+        ],
+    }
+    assert [row[MAYBE] for row in commit_silence(happened)] == found
 
 
 def test_leaders_assign_as_clients_do() -> None:
