@@ -177,19 +177,8 @@ def not_stable(truth: Truth) -> list[Row]:
 
 def _gaps(truth: Truth) -> Counter[str]:
     """Group -> sum over partitions of the time between two owners, while the group existed."""
-    ends = {
-        (row["group"], row["member"]): row["until_ms"]
-        for row in truth["sessions"]
-        if row["how"] not in (None, "left")
-    }
-    last: Counter[tuple[str, str]] = Counter()
-    for row in truth["ownership"]:
-        key = row["group"], row["member"]
-        last[key] = max(last[key], row["until_ms"] or FOREVER)
     spans = defaultdict(list)
-    for row in truth["ownership"]:
-        key, until = (row["group"], row["member"]), row["until_ms"] or FOREVER
-        until = ends.get(key, until) if until == last[key] else until
+    for row, until in _owned(truth, FOREVER):
         spans[row["group"], row["partition"]].append((row["from_ms"], until))
     deleted = {
         group: [row["at_ms"] for row in rows]
@@ -434,16 +423,24 @@ def _shares(
 
 
 def _held(truth: Truth, until: int) -> dict[tuple[str, str], list[tuple[int, int]]]:
-    """When each member owned something. One that is dead does until its session ends."""
+    """When each member owned something."""
     owned: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
-    for row in truth["ownership"]:
-        owned[row["group"], row["member"]].append((row["from_ms"], row["until_ms"] or until))
-    for row in truth["sessions"]:
-        spans = owned[row["group"], row["member"]]
-        last = max((high for _, high in spans), default=0)
-        if row["how"] not in (None, "left"):
-            spans[:] = [(low, row["until_ms"] if high == last else high) for low, high in spans]
+    for row, end in _owned(truth, until):
+        owned[row["group"], row["member"]].append((row["from_ms"], end))
     return owned
+
+
+def _owned(truth: Truth, until: int) -> Iterator[tuple[Row, int]]:
+    """Ownership and its end: what a member had when it died is its own until its session ends."""
+    deaths = {
+        (row["group"], row["member"]): (row["heard_ms"], row["until_ms"])
+        for row in truth["sessions"]
+        if row["how"] not in (None, "left")
+    }
+    for row in truth["ownership"]:
+        heard, gone = deaths.get((row["group"], row["member"]), (FOREVER, FOREVER))
+        end = row["until_ms"] or until
+        yield row, gone if end >= heard else end
 
 
 def _without(start: int, end: int, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:

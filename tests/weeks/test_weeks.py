@@ -12,7 +12,7 @@ from groupkeeper.analytics.reading.plan import plan
 from tests.weeks import truth
 from tests.weeks.analysed import tables_of
 from tests.weeks.check import INFERRED, RULES, Score, check, check_inferred
-from tests.weeks.expected import MAYBE, Truth, commit_silence, crowded
+from tests.weeks.expected import MAYBE, Truth, commit_silence, crowded, idle_members
 from tests.weeks.incidents import KINDS
 from tests.weeks.plans import ranges, sticky
 from tests.weeks.quiet import METADATA
@@ -169,6 +169,24 @@ def test_a_quarter_of_an_hour_is_a_silence_where_commits_were_added(
         ],
     }
     assert [row[MAYBE] for row in commit_silence(happened)] == found
+
+
+def test_a_member_keeps_what_it_had_when_it_died_and_nothing_that_it_gave_up_before() -> None:
+    """For an hour it has nothing; then it is given a partition, dies, and its session expires."""
+    session = {"group": "g", "from_ms": 0, "heard_ms": None, "until_ms": None, "how": None}
+    dead = {"heard_ms": 5_000_000, "until_ms": 5_600_000, "how": "crashed"}
+    owned = [("a", 0, 0, None), ("b", 1, 0, 1000), ("b", 1, 3_601_000, 5_001_000)]
+    happened: Truth = {
+        "coordinators": [{"until_ms": 9_000_000}],
+        "sessions": [{**session, "member": "a"}, {**session, **dead, "member": "b"}],
+        "ownership": [
+            {"group": "g", "partition": partition, "member": who, "from_ms": low, "until_ms": high}
+            for who, partition, low, high in owned
+        ],
+    }
+    assert [(row["member"], row["idle_ms"]) for row in idle_members(happened)] == [("b", 3_600_000)]
+    happened["ownership"].pop()
+    assert [row["idle_ms"] for row in idle_members(happened)] == [5_599_000]
 
 
 def test_leaders_assign_as_clients_do() -> None:
