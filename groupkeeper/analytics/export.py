@@ -38,7 +38,8 @@ def _since(tables: Tables, since_ms: int) -> Tables:
         start = pa.scalar(since_ms, column.type)
         later[name] = tables[name].filter(pc.greater_equal(column, start))
     names = [later[name].column("group") for name in ("groups", "offsets")]
-    touched = pa.concat_arrays([chunk for each in names for chunk in each.chunks])
+    chunks = [chunk.cast(pa.string()) for each in names for chunk in each.chunks]
+    touched = pa.chunked_array(chunks, pa.string()).combine_chunks()
     return tables | later | {name: rows_of(tables[name], touched) for name in ("groups", "members")}
 
 

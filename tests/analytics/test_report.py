@@ -147,6 +147,14 @@ def test_only_later_changes_are_shown(broker_copy, capsys):
     assert "billing" not in groups
 
 
+def test_nothing_may_have_changed_since_then(broker_copy, tmp_path, capsys):
+    page = tmp_path / "report.html"
+    later = Choice(since_ms=4_000_000_000_000)
+    assert report.analyze([broker_copy], Request(report=page, choice=later)) == 0
+    assert "Groups: none\n" in capsys.readouterr().out
+    assert page.is_file()
+
+
 @pytest.fixture
 def one_log(broker_copy):
     return (broker_copy / "__consumer_offsets-0" / f"{0:020d}.log").read_bytes()
