@@ -48,6 +48,15 @@ def test_what_fails_in_a_worker_is_one_line(function, said, workers):
         [*engine.map(function, [1, 2])]
 
 
+def ends_in_silence(number):
+    return signal.getsignal(signal.SIGINT) == signal.SIG_DFL
+
+
+def test_ctrl_c_ends_a_worker_without_a_traceback():
+    with LocalEngine(2) as engine:
+        assert all(engine.map(ends_in_silence, range(4)))
+
+
 def test_a_worker_that_is_killed_is_told():
     with LocalEngine(2) as engine, pytest.raises(EngineFailed, match="for want of memory"):
         [*engine.map(dies, [1, 2])]

@@ -1,9 +1,16 @@
-"""Imports what the workers of the local engine need, and loads the compiled parser."""
+"""Imports what the workers of the local engine need, and loads the compiled parser.
 
+For the process that forks them only: Ctrl-C at a terminal goes to all of them, and the command is
+the one that answers it. They end at once, without a traceback each.
+"""
+
+import signal
 from importlib.util import find_spec
 
-from groupkeeper.analytics.pipeline import chunks, folds, partitions
-from groupkeeper.analytics.reading import parse
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # before the imports, which take seconds
+
+from groupkeeper.analytics.pipeline import chunks, folds, partitions  # noqa: E402
+from groupkeeper.analytics.reading import parse  # noqa: E402
 
 if find_spec("numba") is not None:
     from groupkeeper.analytics.reading import numba_engine
