@@ -70,6 +70,8 @@ def analyze(paths: Sequence[str | Path], request: Request | None = None) -> int:
         return DAMAGED if _run(places, plans, request) else 0
     except AnalyticsError as error:
         return _refuse(error)
+    except BrokenPipeError:  # `| head` has read enough; click ends the command without a word
+        raise
     except OSError as error:
         return _refuse(EngineFailed(one_line(error)))
 

@@ -199,6 +199,16 @@ def test_a_full_disk_is_said_in_one_line(broker_copy, capsys, tmp_path, monkeypa
     assert capsys.readouterr().err == "groupkeeper: No space left on device (/t)\n"
 
 
+def test_a_reader_that_has_seen_enough_is_no_failure(broker_copy, capsys, monkeypatch):
+    def closed(*text):
+        raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setattr("sys.stdout.write", closed)
+    with pytest.raises(BrokenPipeError):  # click, which calls it, ends without a word
+        report.analyze([broker_copy], Request(as_json=True))
+    assert capsys.readouterr().err == ""
+
+
 def test_a_folder_that_workers_do_not_have_is_said(broker_copy, tmp_path):
     trunk = Trunk(LocalEngine(1), str(tmp_path / "nowhere"))
     with pytest.raises(AnalyticsError, match="a worker does not have the folder"):
