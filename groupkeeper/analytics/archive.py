@@ -54,6 +54,9 @@ def _files() -> Iterator[tuple[str, Path]]:
 
 def main(arguments: list[str]) -> int:
     """Exit code 2 after one line, if it cannot be written."""
+    if arguments in (["-h"], ["--help"]):
+        print(__doc__.rstrip())  # noqa: T201  # the command's help
+        return 0
     if len(arguments) != 1 or arguments[0].startswith("-"):
         print(__doc__, file=sys.stderr)  # noqa: T201  # the command's help
         return 2

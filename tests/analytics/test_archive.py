@@ -55,5 +55,13 @@ def test_what_cannot_be_written_is_said_in_a_line(
 ) -> None:
     assert main([str(tmp_path / "no" / "groupkeeper.zip")]) == 2
     assert capsys.readouterr().err.count("\n") == 1
-    assert main([]) == main(["--help"]) == 2
+    assert main([]) == main(["--hlep"]) == 2
     assert "py-files" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["-h", "--help"])
+def test_help_is_no_failure(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([option]) == 0
+    out, err = capsys.readouterr()
+    assert "py-files" in out
+    assert err == ""
