@@ -136,6 +136,13 @@ def test_older_versions_of_spark_are_refused(monkeypatch, log):
             call()
 
 
+def test_options_of_streams_are_refused_by_older_versions_at_load(monkeypatch, log):
+    monkeypatch.setattr(sources, "find_spec", lambda name: None)
+    source = ConsumerOffsetsSource({"path": str(log.folder), "startingOffsets": "latest"})
+    with pytest.raises(AnalyticsError, match=r"readStream needs PySpark 4\.2 or later"):
+        source.schema()
+
+
 def stream_of(options):
     return ConsumerOffsetsSource(options).streamReader(StructType.fromDDL("offset bigint"))
 

@@ -68,6 +68,7 @@ class LogSource(DataSource):  # type: ignore[misc]  # pyspark is not typed here
         with said_in_one_line():
             options = Options.of(self.options, self.format)
             if has_of_streams(self.options):
+                check_streams()
                 StreamOptions.of(self.options)
             find_segments(options.paths, options.partition, self.read_by.topic)
         return from_arrow_schema(self.columns(options))
@@ -87,16 +88,23 @@ class LogSource(DataSource):  # type: ignore[misc]  # pyspark is not typed here
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # Spark's
         """Raises nothing: Spark 4.3 hides what is raised here behind an error of its own."""
         try:
-            if find_spec("pyspark.sql.streaming.datasource") is None:
-                raise AnalyticsError(
-                    f"readStream needs PySpark 4.2 or later, and this is {pyspark.__version__}: "
-                    "upgrade it, or use read"
-                )
+            check_streams()
             from groupkeeper.analytics.sources.stream import LogStreamReader
 
             return LogStreamReader(self._reader(schema), self.format, self.options)
         except AnalyticsError as error:
             return RefusedStream(error)
+
+
+def check_streams() -> None:
+    """Raises AnalyticsError if this PySpark tells a source no start and limit. Only options of
+    streams show load() that it is for one: without them a query says so when it starts.
+    """
+    if find_spec("pyspark.sql.streaming.datasource") is None:
+        raise AnalyticsError(
+            f"readStream needs PySpark 4.2 or later, and this is {pyspark.__version__}: "
+            "upgrade it, or use read without options of streams"
+        )
 
 
 class RefusedStream(DataSourceStreamReader):  # type: ignore[misc]  # pyspark is not typed here
