@@ -1,5 +1,7 @@
 """The errors of an analysis. Damage inside a log is reported as data."""
 
+import os
+from pathlib import Path
 from typing import ClassVar
 
 
@@ -15,6 +17,18 @@ def one_line(error: OSError) -> str:
     """What the system said, and of which file."""
     place = f" ({error.filename})" if error.filename else ""
     return f"{error.strerror or error}{place}"
+
+
+def make_folder(folder: Path) -> None:
+    """With those above it. AnalyticsError if that cannot be, or nothing can be written there: before
+    the work of an analysis, not after.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise AnalyticsError(f"{folder} cannot be created: {error.strerror}") from error
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise AnalyticsError(f"{folder} cannot be written to: name another folder")
 
 
 class SparkFailed(AnalyticsError):

@@ -70,7 +70,6 @@ def print_json(tables: Tables) -> None:
 
 def write_csv(tables: Tables, folder: Path) -> None:
     """`<table>.csv` with a heading line; lists as JSON, times in ISO 8601, null as nothing."""
-    folder.mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():
         with (folder / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)

@@ -19,7 +19,7 @@ from rich.text import Text
 
 import groupkeeper
 from groupkeeper.analytics.choose import is_spark, open_engine
-from groupkeeper.analytics.errors import AnalyticsError, EngineFailed, one_line
+from groupkeeper.analytics.errors import AnalyticsError, EngineFailed, make_folder, one_line
 from groupkeeper.analytics.libraries import LOCAL, SPARK, check_libraries
 from groupkeeper.analytics.reading.plan import Plan, plan_topics
 from groupkeeper.analytics.reading.problems import is_damage
@@ -66,7 +66,9 @@ def analyze(paths: Sequence[str | Path], request: Request | None = None) -> int:
             raise AnalyticsError(
                 f"nothing to read in {', '.join(map(str, paths))}: all segments are empty"
             )
-        _check_free(request.csv)
+        if request.csv:
+            _check_free(request.csv)
+            make_folder(request.csv)
         return DAMAGED if _run(places, plans, request) else 0
     except AnalyticsError as error:
         return _refuse(error)
@@ -82,9 +84,9 @@ def _refuse(error: AnalyticsError) -> int:
     return error.exit_code
 
 
-def _check_free(out: Path | None) -> None:
+def _check_free(out: Path) -> None:
     """Never write over or among existing files."""
-    if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise AnalyticsError(f"{out} exists: name a new or an empty folder")
 
 

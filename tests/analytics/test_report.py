@@ -190,6 +190,19 @@ def test_what_cannot_be_read_is_said_in_one_line(tmp_path, capsys):
     assert "all segments are empty" in refused(capsys, [tmp_path])
 
 
+@pytest.mark.parametrize("option", ["out", "csv"])
+def test_a_folder_that_cannot_be_made_is_said_before_the_work(
+    broker_copy, tmp_path, capsys, monkeypatch, option
+):
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(Trunk, "run", None)
+    request = Request(**{option: tmp_path / "file" / "new"})
+    assert "new cannot be created: Not a directory" in refused(capsys, [broker_copy], request)
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    request = Request(**{option: tmp_path / "new"})
+    assert "new cannot be written to: name another" in refused(capsys, [broker_copy], request)
+
+
 def test_a_full_disk_is_said_in_one_line(broker_copy, capsys, tmp_path, monkeypatch):
     def full(*rows):
         raise OSError(28, "No space left on device", "/t")

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, Self
 import pyarrow as pa
 from pyarrow import parquet
 
-from groupkeeper.analytics.errors import AnalyticsError, one_line
+from groupkeeper.analytics.errors import AnalyticsError, make_folder, one_line
 from groupkeeper.analytics.pipeline.output import Output, open_name, state_name
 from groupkeeper.analytics.reading.plan import Plan
 from groupkeeper.analytics.store import resume
@@ -55,7 +55,7 @@ class Store:
 
     def __enter__(self) -> Self:
         _check(self.folder)
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         self._lock = _locked(self.folder)
         try:
             found = self._read()
