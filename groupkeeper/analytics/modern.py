@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from groupkeeper.analytics.reading.files import Place, place
-from groupkeeper.analytics.reading.plan import Plan
+from groupkeeper.analytics.reading.plan import Plan, data_folders
 from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.records.modern_groups import (
     EPOCH_TYPES,
@@ -157,8 +157,8 @@ def topic_names(plan: Plan) -> dict[bytes, str]:
     Records of newer groups hold only ids; a copy of the offsets topic alone has no names.
     """
     found: dict[bytes, str] = {}
-    for data in {place(split.path).parent.parent for chunk in plan.chunks for split in chunk}:
-        for folder in data.iterdir():
+    for data in data_folders(plan):
+        for folder in place(data).iterdir():
             name, _, number = folder.name.rpartition("-")
             if name and number.isdecimal():
                 with contextlib.suppress(OSError, ValueError):

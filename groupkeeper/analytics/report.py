@@ -21,7 +21,7 @@ import groupkeeper
 from groupkeeper.analytics.choose import is_spark, open_engine
 from groupkeeper.analytics.errors import AnalyticsError, EngineFailed, make_folder, one_line
 from groupkeeper.analytics.libraries import LOCAL, SPARK, check_libraries
-from groupkeeper.analytics.reading.plan import Plan, plan_topics
+from groupkeeper.analytics.reading.plan import Plan, data_folders, plan_topics
 from groupkeeper.analytics.reading.problems import is_damage
 from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS, expand, newest_segments
 from groupkeeper.analytics.render import console, plain
@@ -130,12 +130,13 @@ def _find(
         scratch = stack.enter_context(place)
         if request.asks:
             output = Output(Path(scratch, "tables"), left_out=_LARGE, goes_on=False)
-    names = topic_names(plans[OFFSETS])
+    names, data = topic_names(plans[OFFSETS]), data_folders(plans[OFFSETS])
     if groups:
         plans = {topic: of_groups(work, groups) for topic, work in plans.items()}
     new = store.news(plans) if store else plans
     engine = stack.enter_context(open_engine(request, sum(work.size for work in new.values())))
-    found = Trunk(engine, scratch, output, tell).run(new[OFFSETS], groups, new[EVENTS], names)
+    trunk = Trunk(engine, scratch, output, tell)
+    found = trunk.run(new[OFFSETS], groups, new[EVENTS], names, data)
     records = store.counts(found).total() if store else found.records
     if store:
         store.commit(new, found)

@@ -332,15 +332,31 @@ TABLES: Final[Mapping[str, Table]] = {
         ),
         Table(
             "lag",
-            "How far commits were behind their topics, where those are beside the log.",
+            "How far commits were behind the ends of their partitions, a row for each of "
+            "`commit_minutes` whose end is known: see docs/analytics.md.",
             (
                 _GROUP,
                 *_TP,
                 Column("time", TIME, "Of the last commit of a minute."),
                 Column("committed_offset", LONG, "That commit."),
-                Column("end_offset", LONG, "End of the partition at that time."),
-                Column("lag", LONG, "Records between them."),
-                Column("lag_ms", LONG, "Age of the first record that is not committed; 0: none."),
+                Column(
+                    "end_offset",
+                    LONG,
+                    "Behind the last batch of the partition whose timestamp is not later.",
+                ),
+                Column("lag", LONG, "Offsets between them; 0 if the commit is ahead."),
+                Column(
+                    "lag_ms",
+                    LONG,
+                    "Age of the first record that is not committed, to its batch: from its "
+                    "timestamp to the commit. 0 if there is none; null: not known.",
+                ),
+                Column(
+                    "note",
+                    TEXT,
+                    "Why `lag_ms` is null: that record is `deleted`, `compacted`, has `no_time`, "
+                    "or is `unreadable`. `ahead`: the commit was beyond `end_offset`. Else null.",
+                ),
             ),
             "time",
             ("group", "topic", "topic_partition", "time"),

@@ -20,6 +20,7 @@ from groupkeeper.analytics.pipeline.commits import (
 )
 from groupkeeper.analytics.pipeline.ends import PROBLEMS, Ends
 from groupkeeper.analytics.pipeline.group_table import GENERATIONS, GROUPS, MEMBERS, GroupTable
+from groupkeeper.analytics.pipeline.lag import Lags
 from groupkeeper.analytics.pipeline.output import (
     Output,
     Part,
@@ -71,13 +72,14 @@ LAST_RECORDS: Final = pa.schema([SCHEMA.field(name) for name in _RECORD])
 @dataclass(frozen=True, slots=True)
 class Job:
     """What is the same for all partitions: where printed tables and others go, topics' names by id,
-    and the groups to read of event logs (none: all).
+    the groups to read of event logs (none: all), and the data folders, which may have topics' logs.
     """
 
     scratch: str
     output: Output | None
     names: Mapping[bytes, str]
     groups: frozenset[str] = frozenset()
+    data: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,8 @@ def fold_partition(job: Job, work: Work) -> Folded:
         part = None
         if job.output:
             part = files.enter_context(job.output.part(partition_name(partition)))
-        fold = _Fold(partition, job.names, spools, part, before)
+        lags = Lags(job.data)
+        fold = _Fold(partition, job.names, spools, part, before, lags)
         events, history = None, None
         if part:
             # Half of what there is to import, and not needed to print.
@@ -141,7 +144,7 @@ def fold_partition(job: Job, work: Work) -> Folded:
         if events and history and job.output:
             with job.output.open_part(partition) as under_way:
                 folds = {**events.finish(under_way), **history.finish(under_way)}
-                under_way.write("commit_minutes", after.tables["minutes"])
+                _write_minutes(under_way, after.tables["minutes"], lags)
             after = State(folds, after.tables)
     made = {name: found for name, spool in spools.items() for found in spool.passed().values()}
     if job.output and job.output.goes_on:
@@ -182,10 +185,12 @@ class _Fold:
         spools: Spools,
         part: Part | None,
         before: State,
+        lags: Lags,
     ) -> None:
         self._partition = partition
         self._spools = spools
         self._part = part
+        self._lags = lags
         self._groups = GroupTable(partition, names)
         self._newest = Newest()
         self._minutes = Minutes()
@@ -256,7 +261,12 @@ class _Fold:
 
     def _write_minutes(self, before: int) -> None:
         if self._part:
-            self._part.write("commit_minutes", self._minutes.take_before(before))
+            _write_minutes(self._part, self._minutes.take_before(before), self._lags)
+
+
+def _write_minutes(part: Part, minutes: pa.Table, lags: Lags) -> None:
+    part.write("commit_minutes", minutes)
+    part.write("lag", lags.of(minutes))
 
 
 def _offset_rows(commits: pa.Table) -> pa.Table:

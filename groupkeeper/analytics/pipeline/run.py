@@ -3,7 +3,7 @@ the tables that are printed.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
@@ -18,7 +18,7 @@ from groupkeeper.analytics.pipeline.ends import PROBLEMS, Ends
 from groupkeeper.analytics.pipeline.engine import Engine
 from groupkeeper.analytics.pipeline.output import Output
 from groupkeeper.analytics.pipeline.state import read_tables
-from groupkeeper.analytics.reading.plan import Plan, Split
+from groupkeeper.analytics.reading.plan import Plan, Split, data_folders
 from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS
 
 Found = TypeVar("Found")
@@ -70,9 +70,11 @@ class Trunk:
         groups: frozenset[str] = frozenset(),
         events: Plan = NOTHING,
         names: Mapping[bytes, str] | None = None,
+        data: Sequence[str] | None = None,
     ) -> Analysis:
         """Read all of the plan; with `groups`, only their records. The plan of the event log counts
-        where tables are wanted. `names`: of topics by id, if more is known than from the plan.
+        where tables are wanted. `names`: of topics by id, and `data`: the data folders, if more is
+        known than from the plan.
         """
         pieces, counts, ends = self._read(plan, groups)
         told: defaultdict[int, list[Split]] = defaultdict(list)
@@ -85,7 +87,8 @@ class Trunk:
             for each in sorted({*pieces, *told})
         ]
         names = topic_names(plan) if names is None else names
-        job = partitions.Job(self.scratch, self.output, names, groups)
+        data = data_folders(plan) if data is None else data
+        job = partitions.Job(self.scratch, self.output, names, groups, tuple(data))
         fold = partial(partitions.fold_partition, job)
         made: defaultdict[str, list[pa.Table]] = defaultdict(list)
         of_events = Ends()

@@ -16,12 +16,15 @@ from typing import Final, Protocol, TypeVar
 
 from groupkeeper.analytics.reading import times, walk
 from groupkeeper.analytics.reading.coverage import Coverage, Note, Range, cover
-from groupkeeper.analytics.reading.files import Place
+from groupkeeper.analytics.reading.files import Place, place
 from groupkeeper.analytics.reading.segments import (
+    ARCHIVE,
+    NO_PARTITION,
     OFFSETS,
     SegmentFile,
     find_segments,
     find_topics,
+    partition_of,
 )
 from groupkeeper.analytics.reading.select import EVERYTHING, Selection, partition_count
 
@@ -126,6 +129,14 @@ def plan_segments(
             splits += (replace(part, selection=selection) for part in parts)
     size = sum(split.size for split in splits)
     return Plan(tuple(pack(splits, limit)), partitions, len(segments), size)
+
+
+def data_folders(plan: Plan) -> list[str]:
+    """The folders that hold the partition folders of a plan, and may hold those of topics."""
+    splits = (split for chunk in plan.chunks for split in chunk)
+    parents = {place(each.path).parent for each in splits}
+    above = (each.parent for each in parents if partition_of(each) != NO_PARTITION)
+    return sorted({str(each.parent if each.name == ARCHIVE else each) for each in above})
 
 
 def chunk_bytes_for(size: int) -> int:

@@ -1,0 +1,121 @@
+"""How far groups were behind: rows of `commit_minutes`, and the logs of their topics beside those
+that are analysed -> rows of `lag`.
+
+A row is made with the minute that it is of, from what the topic's log has then. So it is there
+before retention takes the records, and never changes once the minute is over; minutes that are not
+are looked up again by the next run.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from groupkeeper.analytics.history.schemas import TABLES
+from groupkeeper.analytics.reading.topic_log import TopicLog, open_topic_log
+from groupkeeper.analytics.reading.topic_segment import NotKnown
+
+LAG: Final = TABLES["lag"].schema
+DELETED: Final = "deleted"
+COMPACTED: Final = "compacted"
+NO_TIME: Final = "no_time"
+UNREADABLE: Final = "unreadable"
+AHEAD: Final = "ahead"
+"""Values of `note`."""
+_DELETE_HORIZON: Final = 0x40
+_APPEND_TIME: Final = 0x08
+_MADE: Final = ("end_offset", "lag", "lag_ms", "note")
+
+Row = dict[str, Any]  # of the table
+
+
+class Sample(NamedTuple):
+    """What the table says of a commit."""
+
+    end_offset: int
+    lag: int
+    lag_ms: int | None
+    note: str | None
+
+
+def sample(log: TopicLog, time: int, committed: int) -> Sample | None:
+    """How far a commit was behind (epoch milliseconds); None if it is not known where the log ended
+    then.
+    """
+    end = log.end_at(time)
+    if end is None or committed < 0:
+        return None
+    if committed >= end:
+        return Sample(end, 0, 0, AHEAD if committed > end else None)
+    written, note = _written(log, committed)
+    return Sample(end, end - committed, max(0, time - written) if note is None else None, note)
+
+
+def _written(log: TopicLog, offset: int) -> tuple[int, str | None]:
+    """The timestamp of the record at an offset, or why it is not known.
+
+    Of a record inside of a batch that of the newest record of the batch: only headers are read.
+    """
+    if log.start is None or offset < log.start:
+        return -1, DELETED
+    try:
+        batch = log.from_offset(offset)
+    except (OSError, NotKnown):
+        return -1, UNREADABLE
+    if batch is None:
+        return -1, UNREADABLE
+    is_cleaned = batch.records < batch.until - batch.base or batch.attributes & _DELETE_HORIZON
+    if batch.base > offset or is_cleaned:
+        return -1, COMPACTED
+    is_first = batch.base == offset and not batch.attributes & _APPEND_TIME
+    time = batch.base_time if is_first else batch.max_time
+    return (time, None) if time >= 0 else (-1, NO_TIME)
+
+
+class Lags:
+    """Makes rows; `data` are the data folders."""
+
+    def __init__(self, data: Sequence[str]) -> None:
+        self._data = data
+
+    def of(self, minutes: pa.Table) -> pa.Table:
+        """The rows of minutes whose ends are known."""
+        found = [LAG.empty_table()]
+        for topic, partition, rows in _by_partition(minutes):
+            log = open_topic_log(self._data, topic, partition)
+            if log is not None:
+                with closing(log):
+                    found.append(_rows(log, rows))
+        return pa.concat_tables(found)
+
+
+def _by_partition(minutes: pa.Table) -> Iterator[tuple[str, int, pa.Table]]:
+    """The rows of each partition of a topic."""
+    topics = minutes.column("topic").combine_chunks().dictionary_encode()
+    partitions = minutes.column("topic_partition").to_numpy().astype(np.int64)
+    codes = topics.indices.to_numpy().astype(np.int64) << 32 | partitions
+    order = np.argsort(codes, kind="stable")
+    edges = np.flatnonzero(np.diff(codes[order], prepend=-1, append=-1))
+    for start, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        places = order[start:end]
+        topic = topics.dictionary[topics.indices[int(places[0])].as_py()].as_py()
+        yield topic, int(partitions[places[0]]), minutes.take(pa.array(places))
+
+
+def _rows(log: TopicLog, minutes: pa.Table) -> pa.Table:
+    """In the order of time, so that neighbouring lookups are near each other in the log."""
+    minutes = minutes.sort_by("last_time")
+    times = minutes.column("last_time").cast(pa.int64()).to_pylist()
+    offsets = minutes.column("last_offset").to_pylist()
+    samples = [sample(log, *each) for each in zip(times, offsets, strict=True)]
+    known = [each for each in samples if each is not None]
+    told = minutes.filter(pa.array([each is not None for each in samples], pa.bool_()))
+    columns = [told.column(name) for name in ("group", "topic", "topic_partition")]
+    columns += [told.column("last_time"), told.column("last_offset")]
+    made = zip(*known, strict=True) if known else [()] * len(_MADE)
+    columns += [
+        pa.array(each, LAG.field(name).type) for name, each in zip(_MADE, made, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=LAG)
