@@ -82,6 +82,19 @@ def shown(tables: Tables, found: Tables) -> Tables:
     return tables | few | found
 
 
+def not_known(tables: Tables) -> list[str]:
+    """What these tables say nothing about, and why: one sentence each."""
+    if len(tables["lag"]) or not len(tables["commit_minutes"]):
+        return []
+    first = tables["commit_minutes"].slice(0, 1).to_pylist()[0]
+    folder = f"{first['topic']}-{first['topic_partition']}"
+    sentence = (
+        f"Lag is not known: the folders of the topics' partitions, such as {folder}, are not "
+        "beside those of the log, or do not tell when their records were written."
+    )
+    return [sentence]
+
+
 def _busiest(tables: Tables, most: int) -> list[str]:
     counts = pc.value_counts(tables["rounds"].column("group")).to_pylist()
     counts.sort(key=lambda each: (-each["counts"], each["values"]))

@@ -1,10 +1,12 @@
 """Prints the result of an analysis as text."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
 from rich.console import Console
+from rich.text import Text
 
 from groupkeeper.analytics.export import Tables
 from groupkeeper.analytics.reading.plan import Plan
@@ -12,6 +14,7 @@ from groupkeeper.analytics.render import (
     Column,
     instant,
     most_rows,
+    plain,
     print_table,
     ranges,
     size,
@@ -22,7 +25,7 @@ from groupkeeper.analytics.render import (
 @dataclass(frozen=True, slots=True)
 class Findings:
     """The result of one analysis: the tables that are printed, what was read, and the answers to
-    questions by name, if they were asked.
+    questions by name, if they were asked; what is not known, in sentences.
     """
 
     plan: Plan
@@ -30,6 +33,7 @@ class Findings:
     tables: Tables
     problems: pa.Table
     answers: Tables = field(default_factory=dict)
+    not_known: Sequence[str] = ()
 
 
 _GROUPS: Final = {
@@ -105,6 +109,8 @@ def print_findings(to: Console, findings: Findings) -> None:
         f"Read {findings.records:,} records from {size(work.size)} in {work.segments} segment(s) "
         f"of {work.partitions} partition(s), {whole}."
     )
+    for sentence in findings.not_known:
+        to.print(Text(plain(sentence)))
 
 
 def _left_over(problems: pa.Table) -> str:

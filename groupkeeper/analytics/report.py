@@ -164,7 +164,7 @@ def _asked(
     findings: "Findings", folder: Path, request: Request, engine: "Engine", tell: "Progress"
 ) -> "tuple[Findings, Tables]":
     """With answers, which are kept beside the tables."""
-    from groupkeeper.analytics.answering import ask, shown
+    from groupkeeper.analytics.answering import ask, not_known, shown
     from groupkeeper.analytics.store.folder import write_answers
 
     top = findings.tables["groups"].column("group").to_pylist() if request.choice.top else None
@@ -172,7 +172,7 @@ def _asked(
     if request.out:
         write_answers(folder, answers)
     drawn = shown(history, answers) if request.report else {}
-    return replace(findings, answers=answers), drawn
+    return replace(findings, answers=answers, not_known=not_known(history)), drawn
 
 
 def _show(findings: "Findings", request: Request) -> None:
@@ -223,6 +223,7 @@ def _about(plans: Plans, request: Request, findings: "Findings") -> "About":
         sum(work.size for work in plans.values()),
         " ".join(options),
         _damage(findings.problems),
+        findings.not_known,
         DESCRIBED,
     )
 

@@ -6,10 +6,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet
 
+from groupkeeper.analytics import report
 from groupkeeper.analytics.pipeline.lag import sample
 from groupkeeper.analytics.reading import topic_segment
-from groupkeeper.analytics.reading.topic_log import TopicLog, open_topic_log
+from groupkeeper.analytics.reading.topic_log import TopicLog, TopicLogs
+from groupkeeper.analytics.request import Request
 from groupkeeper.analytics.store.tables import read_days, read_tables
 from groupkeeper.testing import Broker
 from tests.analytics.logs import (
@@ -19,6 +22,7 @@ from tests.analytics.logs import (
     analysis,
     batch,
     commit,
+    group,
     index_of,
     record,
     write_segment,
@@ -211,8 +215,8 @@ def test_the_longest_of_several_copies_counts(broker_folder, tmp_path):
 def test_a_topic_cannot_lead_out_of_the_folder(broker_folder):
     inside = broker_folder / "inside"
     inside.mkdir()
-    assert open_topic_log([str(broker_folder)], "orders", 0)
-    assert open_topic_log([str(inside)], "../orders", 0) is None
+    assert TopicLogs([str(broker_folder)]).open("orders", 0)
+    assert TopicLogs([str(inside)]).open("../orders", 0) is None
 
 
 # -- logs that are not plain -------------------------------------------------------------------
@@ -425,3 +429,37 @@ def test_runs_on_a_growing_folder_give_what_one_run_gives(tmp_path):
     assert rows(tmp_path / "out")["lag"].total() == 11
     assert analyzed(data, tmp_path / "later") == 0
     assert rows(tmp_path / "later")["lag"].total() == 5
+
+
+# -- what is told of it ------------------------------------------------------------------------
+
+
+def test_without_topics_it_is_said_why_lag_is_not_known(tmp_path, capsys):
+    commits_of(tmp_path / "data", ("g", 0, 4, 9_500))
+    page = tmp_path / "page.html"
+    assert report.analyze([tmp_path / "data"], Request(tmp_path / "out", report=page)) == 0
+    line = "Lag is not known: the folders of the topics' partitions, such as orders-0, are not "
+    told = [each for each in capsys.readouterr().out.splitlines() if each.startswith(line)]
+    assert len(told) == 1
+    assert told[0].replace("'", "&#x27;") in page.read_text().replace("&#39;", "&#x27;")
+    assert not read_tables(tmp_path / "out", names=["lag"])["lag"].num_rows
+
+
+def test_a_group_that_falls_behind_is_a_finding_and_a_curve(tmp_path, capsys):
+    data, page = tmp_path / "data", tmp_path / "page.html"
+    topic_segment_of(data / "orders-0", [timed(each * MINUTE) for each in range(120)])
+    made = [batch([group("billing", 1, "a")])]
+    made += [
+        batch([commit("billing", "orders", 0, at // 2, time=NOW + at * MINUTE)])
+        for at in range(120)
+    ]
+    write_segment(data / "__consumer_offsets-3", 0, log_of(*made))
+    assert report.analyze([data], Request(tmp_path / "out", report=page)) == 0
+    assert "Lag is not known" not in capsys.readouterr().out
+    answers = tmp_path / "out" / "answers"
+    [lag] = parquet.read_table(answers / "lag_seconds.parquet").to_pylist()
+    assert (lag["samples"], lag["now_ms"], lag["now"]) == (120, 60 * MINUTE, 61)
+    findings = parquet.read_table(answers / "findings.parquet")
+    [found] = [each for each in findings["sentence"].to_pylist() if " behind in " in each]
+    assert found.startswith("Group 'billing' is 60 min behind in orders 0, 30 min in the median")
+    assert "Lag of the worst partition, time" in page.read_text()

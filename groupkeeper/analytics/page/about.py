@@ -37,4 +37,6 @@ class About:
     """Options that leave something out: `--since 2d --group billing`."""
     damage: Sequence[str] = ()
     """One sentence each; nothing if the log is sound."""
+    not_known: Sequence[str] = ()
+    """What the tables say nothing about, and why, one sentence each."""
     questions: Mapping[str, Described] = field(default_factory=dict)

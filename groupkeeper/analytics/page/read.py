@@ -99,6 +99,7 @@ def what_was_read(data: Data, about: About) -> Html:
         ),
         ("Source", _source(data)),
         ("Known from", _known(data)),
+        ("Not known", " ".join(about.not_known)) if about.not_known else None,
         ("Left out", _left_out(data)) if data.has("rounds") and data.left_out else None,
         ("Damage", f"{count(len(about.damage))}: see the top" if about.damage else "none"),
     ]

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from groupkeeper.analytics.history.schemas import TABLES
-from groupkeeper.analytics.reading.topic_log import TopicLog, open_topic_log
+from groupkeeper.analytics.reading.topic_log import TopicLog, TopicLogs
 from groupkeeper.analytics.reading.topic_segment import NotKnown
 
 LAG: Final = TABLES["lag"].schema
@@ -78,13 +78,13 @@ class Lags:
     """Makes rows; `data` are the data folders."""
 
     def __init__(self, data: Sequence[str]) -> None:
-        self._data = data
+        self._logs = TopicLogs(data)
 
     def of(self, minutes: pa.Table) -> pa.Table:
         """The rows of minutes whose ends are known."""
         found = [LAG.empty_table()]
         for topic, partition, rows in _by_partition(minutes):
-            log = open_topic_log(self._data, topic, partition)
+            log = self._logs.open(topic, partition)
             if log is not None:
                 with closing(log):
                     found.append(_rows(log, rows))

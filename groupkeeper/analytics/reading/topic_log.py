@@ -7,9 +7,9 @@ a time before the first record that is there, damaged segments, other formats.
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import Final, TypeVar
+from typing import Final
 
 from groupkeeper.analytics.reading import files
 from groupkeeper.analytics.reading.files import Place
@@ -22,12 +22,9 @@ from groupkeeper.analytics.reading.topic_segment import (
 )
 
 _SEGMENT: Final = re.compile(r"\d{20}\.log")
-_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 _OPEN_MOST: Final = 4
 """So many segments are open: that of the end, and those in which slow groups read."""
 _HOUR_MS: Final = 3_600_000
-
-T = TypeVar("T")
 
 
 class TopicLog:
@@ -112,16 +109,30 @@ def _segments_in(folder: Place) -> Iterable[Place]:
     return (each for each in folder.iterdir() if _SEGMENT.fullmatch(each.name))
 
 
-def open_topic_log(data: Sequence[str], topic: str, partition: int) -> TopicLog | None:
-    """The log of a topic partition in one of these data folders: the longest one, if several
-    brokers have it. None if it is in none of them.
-    """
-    if not _NAME.fullmatch(topic) or partition < 0:
-        return None
-    found: TopicLog | None = None
-    for folder in data:
-        with suppress(OSError):
-            one = TopicLog(files.place(folder) / f"{topic}-{partition}")
-            if one.start is not None and (found is None or one.length > found.length):
-                found = one
-    return found
+class TopicLogs:
+    """The logs of topics in some data folders, each of which is listed once."""
+
+    def __init__(self, data: Iterable[str]) -> None:
+        self._data = [files.place(each) for each in data]
+        self._folders: dict[str, list[Place]] | None = None
+
+    def open(self, topic: str, partition: int) -> TopicLog | None:
+        """The log of a topic partition: the longest one, if several brokers have it. None if it is
+        in none of the folders.
+        """
+        found: TopicLog | None = None
+        for folder in self._listed().get(f"{topic}-{partition}", ()):
+            with suppress(OSError):
+                one = TopicLog(folder)
+                if one.start is not None and (found is None or one.length > found.length):
+                    found = one
+        return found
+
+    def _listed(self) -> dict[str, list[Place]]:
+        if self._folders is None:
+            self._folders = {}
+            for data in self._data:
+                with suppress(OSError):
+                    for each in data.iterdir():
+                        self._folders.setdefault(each.name, []).append(each)
+        return self._folders
