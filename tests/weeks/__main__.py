@@ -32,6 +32,12 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--partitions", type=int, default=50, help="of __consumer_offsets (50)")
     parser.add_argument("--records", type=int, default=0, help="add commits up to so many records")
     parser.add_argument(
+        "--transactional",
+        type=float,
+        default=0,
+        help="chance that added ones are a transaction (%(default)s)",
+    )
+    parser.add_argument(
         "--segment-mib", type=float, default=4, help="size of segments (%(default)s)"
     )
     options = parser.parse_args(arguments)
@@ -45,6 +51,7 @@ def main(arguments: list[str]) -> int:
         shards=options.shards,
         partitions=options.partitions,
         segment_bytes=int(options.segment_mib * (1 << 20)),
+        transactional=options.transactional,
     )
     began = time.monotonic()
 

@@ -3,7 +3,8 @@
 For each of its commits a process that owns partitions makes `factor` more, at a steady rhythm and
 with offsets between those of its own. Batches are encoded and appended by the
 production code, between those that the server wrote, in the order of time and with the epoch of the
-coordinator of that time. Such a commit has the metadata `quiet`, so it can be told from the others.
+coordinator of that time; there are no transactions in what it writes, so those are encoded by
+`tests.analytics.logs`. Such a commit has the metadata `quiet`, so it can be told from the others.
 
 Not consistent with them: the events `commits`, which count requests.
 """
@@ -34,12 +35,15 @@ from groupkeeper.protocol.records.consumer_offsets import (
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.opening import open_log
+from tests.analytics import logs
 from tests.weeks.machine import ProcessFiles
 
 METADATA: Final = "quiet"
 APART_MS: Final = 1500
 """From the beginning and the end of an ownership, and from a restart."""
 WRITE_BYTES: Final = 1 << 18
+PRODUCER: Final = 4711
+"""Of all transactions: one ends before the next begins."""
 
 Tables = dict[str, list[dict[str, Any]]]
 Place = tuple[str, str, int]
@@ -67,10 +71,18 @@ def factor_for(folders: Iterable[Path], records: int) -> int:
     return max(0, -(-(records - found) // max(1, commits)))
 
 
-def add_quiet(folder: Path, to: Path, tables: Tables, factor: int, segment_bytes: int) -> int:
+def add_quiet(
+    folder: Path,
+    to: Path,
+    tables: Tables,
+    factor: int,
+    segment_bytes: int,
+    transactional: float = 0.0,
+) -> int:
     """Write the log of a partition anew, with more commits; returns how many records it has.
 
-    Those that are added are counted in `quiet` of the table `commits`.
+    Those that are added are counted in `quiet` of the table `commits`. With the chance
+    `transactional` those of one time are a transaction: a batch and its marker.
     """
     real = read_log(folder)
     log = open_log(ProcessFiles(Random(0)), str(to), Limits(segment_bytes=segment_bytes))
@@ -78,18 +90,32 @@ def add_quiet(folder: Path, to: Path, tables: Tables, factor: int, segment_bytes
     writer = _Writer(log)
     rest = iter(real.batches)
     batch = next(rest, None)
+    chance = Random(folder.name)
     for at_ms, places in groupby(_quiet(real, tables, factor), key=itemgetter(0)):
         while batch is not None and batch[0] <= at_ms:
             writer.add(batch[2], batch[1])
             batch = next(rest, None)
         records = [record for _, record in places]
-        writer.add(encode_batch(0, 0, at_ms, records), bisect_right(starts, at_ms))
+        is_transaction = chance.random() < transactional
+        made = (
+            _transaction(records, at_ms) if is_transaction else [encode_batch(0, 0, at_ms, records)]
+        )
+        for each in made:
+            writer.add(each, bisect_right(starts, at_ms))
     while batch is not None:
         writer.add(batch[2], batch[1])
         batch = next(rest, None)
     writer.flush()
     log.close()
     return log.next_offset
+
+
+def _transaction(records: list[tuple[bytes, bytes]], at_ms: int) -> list[bytes]:
+    times = {"base_time": at_ms, "max_time": at_ms}
+    return [
+        logs.batch(records, 0, logs.TRANSACTIONAL, PRODUCER, **times),
+        logs.marker(0, PRODUCER, commit=True, **times),
+    ]
 
 
 class _Writer:

@@ -66,6 +66,7 @@ def _gather(size: Size, part: Path, data: Path, tables: Tables, factor: int) -> 
             if not folder.exists():
                 continue
             if name == LOGS[0] and factor:
-                add_quiet(folder, data / folder.name, tables, factor, size.segment_bytes)
+                to = data / folder.name
+                add_quiet(folder, to, tables, factor, size.segment_bytes, size.transactional)
             else:
                 folder.rename(data / folder.name)

@@ -7,6 +7,7 @@ from typing import Final
 
 import pytest
 
+from groupkeeper.analytics.reading.columns import CONTROL, TRANSACTIONAL
 from groupkeeper.analytics.reading.parse import parse_split
 from groupkeeper.analytics.reading.plan import plan
 from tests.weeks import truth
@@ -119,6 +120,23 @@ def test_shards_make_one_data_directory_with_as_many_records_as_asked_for(tmp_pa
     records, quiet = _records(tmp_path / "data")
     assert 20_000 <= records <= 26_000
     assert quiet == sum(row["quiet"] for row in happened["commits"])
+    scores = check(tables_of(tmp_path / "data"), happened)
+    assert [name for name, each in scores.items() if each.wrong or each.missed] == []
+
+
+def test_commits_that_are_added_are_transactions_by_chance(tmp_path: Path) -> None:
+    happened = make(replace(SMALL, transactional=0.5, prefix="squad"), tmp_path, records=10_000)
+    assert {row["group"] for row in happened["groups"]} == {f"squad-{n:03}" for n in range(4)}
+    plain, within, markers = 0, 0, 0
+    for split in (split for chunk in plan([tmp_path / "data"]).chunks for split in chunk):
+        for batch in parse_split(split, "reference"):
+            rows = batch.select(["attributes", "metadata"]).to_pylist()
+            quiet = Counter(row["attributes"] for row in rows if row["metadata"] == METADATA)
+            plain += quiet[0]
+            within += quiet[TRANSACTIONAL]
+            markers += sum(row["attributes"] == TRANSACTIONAL | CONTROL for row in rows)
+    assert 0.4 < within / (plain + within) < 0.6
+    assert 0 < markers <= within
     scores = check(tables_of(tmp_path / "data"), happened)
     assert [name for name, each in scores.items() if each.wrong or each.missed] == []
 

@@ -63,6 +63,10 @@ class Size:
     sessions_s: tuple[int, ...] = (60, 300, 600, 600, 600, 900)
     rhythms_s: tuple[float, ...] = (60.0, 480.0, 240.0, 300.0, 480.0, 120.0, 300.0, 360.0, 240.0)
     """Session timeouts of groups, by chance, and times between two commits, in turn."""
+    prefix: str = "team"
+    """Of the names of groups."""
+    transactional: float = 0.0
+    """The chance that commits which are added are a transaction of their own."""
 
 
 def plans(size: Size) -> list[TeamPlan]:
@@ -78,7 +82,7 @@ def plans(size: Size) -> list[TeamPlan]:
             members, partitions = 3, 12
         plan = TeamPlan(
             number=number,
-            name=f"team-{number:03}",
+            name=f"{size.prefix}-{number:03}",
             topic=f"topic-{number:03}",
             partitions=partitions,
             members=members,
