@@ -109,6 +109,7 @@ class Told:
         missing: Sequence[dict[str, Any]] = (),
         protocol: str = "range",
         duration_ms: int = 3_000,
+        **fields: Any,
     ) -> None:
         """`arrivals`: member ids, and after how many ms."""
         self.generation += 1
@@ -123,6 +124,7 @@ class Told:
             missing=[*missing],
             ended_by="timeout" if missing else "all_joined",
             last=arrivals[-1][0],
+            **fields,
         )
 
     def completed(

@@ -16,8 +16,8 @@ Expected = Callable[[Truth], list[Row]]
 MAYBE: Final = "maybe"
 """True in rows that may be answered and need not: definitions have limits, and these are near."""
 FOREVER: Final = 1 << 62
-ON_THE_WAY_MS: Final = 50
-"""Members are told of a new assignment one after the other."""
+ON_THE_WAY_MS: Final = 5
+"""Members are told of a new assignment one after the other, some milliseconds apart."""
 IDLE_MS: Final = 300_000
 NEAR_MS: Final = 30_000
 """Members give up partitions some seconds after the coordinator has told them to."""
@@ -152,27 +152,18 @@ def cooperative_or_eager(truth: Truth) -> list[Row]:
 
 
 def not_stable(truth: Truth) -> list[Row]:
-    """As the coordinator can know it: eager groups own nothing from what triggered a rebalance to
-    the new assignments, a dead member owns its partitions until its session ends.
-    """
-    found = []
-    cooperative = {row["group"] for row in truth["groups"] if row["is_cooperative"]}
+    """Partitions that nobody consumed; a dead member owns its own until its session ends."""
     gaps = _gaps(truth)
-    for group, rows in by_group(truth["rounds"]).items():
-        lengths = [
-            (row["ended_ms"] - row["started_ms"], row["partitions"], row["generation"])
-            for row in rows
-            if row["outcome"] == "completed"
-        ]
-        eager = sum(ms * partitions for ms, partitions, number in lengths if number > 1)
-        found.append(
-            {
-                "group": group,
-                "unowned_s": (gaps[group] if group in cooperative else eager) / 1000,
-                "not_stable_ms": sum(ms for ms, _, _ in lengths),
-            }
-        )
-    return found
+    return [
+        {
+            "group": group,
+            "unowned_s": gaps[group] / 1000,
+            "not_stable_ms": sum(
+                row["ended_ms"] - row["started_ms"] for row in rows if row["outcome"] == "completed"
+            ),
+        }
+        for group, rows in by_group(truth["rounds"]).items()
+    ]
 
 
 def _gaps(truth: Truth) -> Counter[str]:

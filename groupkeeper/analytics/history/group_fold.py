@@ -63,7 +63,9 @@ class GroupFold:
         if kind == "rebalance_started":
             self._ownership.started(at_ms)
         elif kind == "rebalance_joined":
-            self._ownership.started(at_ms - (number(fields, "duration_ms") or 0))
+            began_ms = at_ms - (number(fields, "duration_ms") or 0)
+            self._ownership.started(began_ms)
+            self._ownership.joined(fields.get("joined") or (), began_ms)
         elif kind == "member_removed" and who.get("member"):
             self._ownership.removed(who["member"], at_ms)
         elif kind == "member_replaced" and who.get("member"):

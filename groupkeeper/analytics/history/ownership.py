@@ -3,8 +3,10 @@
 A partition has an owner, has none, or that is unknown: then it has no row. What a rebalance does
 depends on its protocol:
 
-- eager: all partitions are without an owner from its start until the assignments are stored; of
-  rebalances that were superseded, from the start of the first one;
+- eager: all partitions are without an owner until the assignments are stored: from when their
+  owner rejoined, because it gives them up before, or was removed. Without either, an owner that the
+  join phase ended without has them to the end, and of others they are without one from the start of
+  the rebalance; of those that were superseded, of the first one;
 - cooperative: only those are that move. A partition that is taken from a member is without an owner
   from the plan that takes it until the one that gives it to another;
 - neither is known: a partition that moves is without an owner from the start, others are owned on.
@@ -22,7 +24,7 @@ from groupkeeper.analytics.history.round_rows import is_cooperative
 from groupkeeper.analytics.history.rows import Row
 from groupkeeper.analytics.history.schemas import EVENTS
 from groupkeeper.protocol.group_events import Event
-from groupkeeper.why.fields import Part
+from groupkeeper.why.fields import Part, number
 from groupkeeper.why.rounds import Round
 
 Place = tuple[str, int]
@@ -70,6 +72,8 @@ class Ownership:
         """When the rebalance under way began, or the first of those that were superseded."""
         self._gone: dict[str, int] = {}
         """When members were removed since then."""
+        self._rejoined: dict[str, int] = {}
+        """When members joined first since then, of join phases that have ended."""
 
     # -- what happened ---------------------------------------------------------------------------
 
@@ -89,6 +93,13 @@ class Ownership:
         if self._began_ms is None:
             self._began_ms = at_ms
 
+    def joined(self, people: Iterable[Part], began_ms: int) -> None:
+        """A join phase that began then ended with these members: `member` and `after_ms`."""
+        for each in people:
+            if each.get("member"):
+                at_ms = began_ms + max(number(each, "after_ms") or 0, 0)
+                self._rejoined.setdefault(each["member"], at_ms)
+
     def removed(self, member: str, at_ms: int) -> None:
         """A member is gone."""
         if len(self._gone) < GONE_MOST:
@@ -97,7 +108,8 @@ class Ownership:
     def replaced(self, old: str, who: Part, at_ms: int, generation: int, offset: int) -> None:
         """A static member has another id, and owns what it owned."""
         if self._began_ms is not None and self._is_cooperative is False:
-            return  # nobody owns anything
+            self.removed(old, at_ms)  # the new one has to wait for the assignments
+            return
         for place, held in self._held.items():
             if held.who is not None and held.who.get("member") == old:
                 self._end(place, held, at_ms, offset)
@@ -114,6 +126,7 @@ class Ownership:
         is_known = current.partitions is not None and self._is_cooperative is not None
         is_known = is_known and bool(self._held)
         total = 0
+        missing = {each.get("member") for each in current.missing}
         for place, held in [*self._held.items()]:
             new = plan.pop(place, None)
             if held.who is None:
@@ -122,7 +135,8 @@ class Ownership:
             elif self._stays(held.who, new):
                 continue
             else:
-                freed = self._freed(held, new, began, end)
+                is_missing = held.who.get("member") in missing
+                freed = self._freed(held, new, end if is_missing else began, end)
                 self._end(place, held, freed, offset)
                 nobody = Held(freed, offset, current.generation, None)
                 if new is None and self._is_cooperative is not False:
@@ -159,7 +173,7 @@ class Ownership:
         """The coordinator failed during a rebalance: the last plan counts."""
         self._last = self._generation or 0
         self._began_ms = None
-        self._gone = {}
+        self._gone, self._rejoined = {}, {}
 
     def forget(self, offset: int, at_ms: int | None = None) -> None:
         """The group is gone at that time; or, without it, something was left out, and what was
@@ -181,8 +195,9 @@ class Ownership:
             if held.who is None or began is None or began <= held.since_ms:
                 yield self._row(place, held, None, held.offset)
             else:
-                yield self._row(place, held, began, held.offset)
-                nobody = Held(began, held.offset, held.generation, None)
+                freed = max(self._given_up(held, began), held.since_ms)
+                yield self._row(place, held, freed, held.offset)
+                nobody = Held(freed, held.offset, held.generation, None)
                 yield self._row(place, nobody, None, held.offset)
 
     def _end(self, place: Place, held: Held, at_ms: int, offset: int) -> None:
@@ -217,12 +232,18 @@ class Ownership:
 
     def _freed(self, held: Held, new: Part | None, began: int, end: int) -> int:
         """When a partition lost its owner, which changes with this plan."""
-        assert held.who is not None
         if self._is_cooperative is False:
-            freed = began
+            freed = self._given_up(held, began)
         else:  # until it was taken, or its owner was removed
-            freed = self._gone.get(held.who.get("member", ""), end if new is None else began)
+            member = (held.who or {}).get("member", "")
+            freed = self._gone.get(member, end if new is None else began)
         return min(max(freed, held.since_ms), end)
+
+    def _given_up(self, held: Held, otherwise_ms: int) -> int:
+        """When the owner of a partition rejoined with an eager assignor, or was removed."""
+        member = (held.who or {}).get("member", "")
+        known = (each.get(member) for each in (self._rejoined, self._gone))
+        return min((each for each in known if each is not None), default=otherwise_ms)
 
     def _settled(self, generation: int, at_ms: int) -> None:
         self._generation, self._known_ms = generation, at_ms
@@ -250,6 +271,7 @@ class Ownership:
             "known_ms": self._known_ms,
             "began_ms": self._began_ms,
             "gone": self._gone,
+            "rejoined": self._rejoined,
         }
 
     @classmethod
@@ -262,6 +284,7 @@ class Ownership:
         found._is_cooperative, found._generation = state["is_cooperative"], state["generation"]
         found._last, found._known_ms = state["last"], state["known_ms"]
         found._began_ms, found._gone = state["began_ms"], dict(state["gone"])
+        found._rejoined = dict(state["rejoined"])
         return found
 
 

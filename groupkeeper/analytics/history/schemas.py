@@ -171,7 +171,12 @@ TABLES: Final[Mapping[str, Table]] = {
                 _GROUP,
                 *_TP,
                 Column("from", TIME, "When the assignment was stored, or ownership ended."),
-                Column("until", TIME, "Null: still."),
+                Column(
+                    "until",
+                    TIME,
+                    "When its owner was gone, gave it up to rejoin (eager assignors), or lost it "
+                    "by a new assignment. Null: still.",
+                ),
                 Column("duration_ms", LONG, "Null: still."),
                 *_MEMBER,
                 Column("is_owned", YES, "False: nobody owned it; `member` and so on are null."),

@@ -23,7 +23,7 @@ def leave(told: Told, at: int, member: str = "m2") -> None:
     told.started(cause("member_left", who(member)))
 
 
-def test_an_eager_rebalance_stops_every_partition_from_its_start() -> None:
+def test_an_eager_rebalance_stops_every_partition_when_its_owner_rejoins_or_is_gone() -> None:
     told = two()
     leave(told, 5_000)
     told.at(7_000)
@@ -32,10 +32,66 @@ def test_an_eager_rebalance_stops_every_partition_from_its_start() -> None:
     told.completed(assignment=plan(m1=[0, 1, 2, 3]), duration_ms=2_100)
     rows = folded(told.events)
     found = owners(rows)
-    assert found[0] == [("m1", 1_000, 5_000), (None, 5_000, 7_100), ("m1", 7_100, None)]
+    assert found[0] == [("m1", 1_000, 6_900), (None, 6_900, 7_100), ("m1", 7_100, None)]
     assert found[3] == [("m2", 1_000, 5_000), (None, 5_000, 7_100), ("m1", 7_100, None)]
-    assert [each["unowned_ms"] for each in rows["rounds"]] == [None, 4 * 2_100]
+    assert [each["unowned_ms"] for each in rows["rounds"]] == [None, 2 * 200 + 2 * 2_100]
     assert [each["is_cooperative"] for each in rows["rounds"]] == [False, False]
+
+
+def test_who_is_removed_while_others_wait_for_it_owned_its_partitions_until_then() -> None:
+    told = two()
+    told.at(5_000)
+    told.started(cause("leader_rejoined", who("m1")))
+    told.at(65_000)
+    timeout = cause("join_timeout", who("m2"))
+    told.during("member_removed", who=who("m2"), cause=timeout)
+    missing = [{"member": "m2", "instance": None, "removed": True}]
+    told.joined(("m1", 0), duration_ms=60_000, missing=missing)
+    told.at(65_100)
+    told.completed(assignment=plan(m1=[0, 1, 2, 3]), duration_ms=60_100)
+    rows = folded(told.events)
+    assert owners(rows)[0] == [("m1", 1_000, 5_000), (None, 5_000, 65_100), ("m1", 65_100, None)]
+    assert owners(rows)[2] == [("m2", 1_000, 65_000), (None, 65_000, 65_100), ("m1", 65_100, None)]
+    assert rows["rounds"][-1]["unowned_ms"] == 2 * 60_100 + 2 * 100
+
+
+def test_a_static_member_that_an_eager_group_went_on_without_kept_its_partitions() -> None:
+    told = two()
+    told.at(5_000)
+    told.started(cause("leader_rejoined", who("m1")))
+    told.at(65_000)
+    missing = [{"member": "m2", "instance": "pod-2", "removed": False}]
+    told.joined(("m1", 0), duration_ms=60_000, missing=missing)
+    told.completed(assignment=plan(m1=[0, 1, 2], m2=[3]), duration_ms=60_000)
+    rows = folded(told.events)
+    assert owners(rows)[2] == [("m2", 1_000, 65_000), ("m1", 65_000, None)]
+    assert owners(rows)[3] == [("m2", 1_000, 65_000), ("m2", 65_000, None)]
+    assert rows["rounds"][-1]["unowned_ms"] == 2 * 60_000
+
+
+def test_who_is_replaced_during_an_eager_rebalance_owned_its_partitions_until_then() -> None:
+    told = two()
+    told.at(5_000)
+    told.started(cause("leader_rejoined", who("m1")))
+    told.at(6_000)
+    told.during("member_replaced", who=who("m2b", instance="pod-2"), old_member="m2", quick=False)
+    told.at(7_000)
+    told.joined(("m1", 0), ("m2b", 1_000), duration_ms=2_000)
+    told.completed(assignment=plan(m1=[0, 1], m2b=[2, 3]), duration_ms=2_000)
+    found = owners(folded(told.events))
+    assert found[2] == [("m2", 1_000, 6_000), (None, 6_000, 7_000), ("m2b", 7_000, None)]
+
+
+def test_an_eager_owner_of_which_nothing_is_known_stopped_at_the_start() -> None:
+    """Its place in the list of those that joined was cut off."""
+    told = two()
+    told.at(5_000)
+    told.started(cause("leader_rejoined", who("m1")))
+    told.at(6_000)
+    told.joined(("m1", 0), duration_ms=1_000, shortened={"joined": 2})
+    told.completed(assignment=plan(m1=[0, 1], m2=[2, 3]), duration_ms=1_000)
+    found = owners(folded(told.events))
+    assert found[2] == [("m2", 1_000, 5_000), (None, 5_000, 6_000), ("m2", 6_000, None)]
 
 
 def test_a_superseded_rebalance_belongs_to_the_standstill() -> None:
@@ -52,7 +108,8 @@ def test_a_superseded_rebalance_belongs_to_the_standstill() -> None:
     told.completed(assignment=plan(m1=[0, 1], m2=[2, 3]), duration_ms=500)
     rows = folded(told.events)
     assert owners(rows)[0] == [("m1", 1_000, 5_000), (None, 5_000, 7_000), ("m1", 7_000, None)]
-    assert [each["unowned_ms"] for each in rows["rounds"]] == [None, None, 4 * 2_000]
+    assert owners(rows)[2][1] == (None, 5_900, 7_000), "since it rejoined first"
+    assert [each["unowned_ms"] for each in rows["rounds"]] == [None, None, 2 * 2_000 + 2 * 1_100]
 
 
 def test_a_cooperative_rebalance_stops_only_what_moves() -> None:
@@ -187,7 +244,7 @@ def test_a_plan_that_was_not_stored_ends_what_was_known() -> None:
     told.joined(("m1", 900), duration_ms=1_000)
     told.completed(assignment=None, moved=None, duration_ms=1_000)
     rows = folded(told.events)
-    assert owners(rows)[0] == [("m1", 1_000, 5_000), (None, 5_000, 6_000)]
+    assert owners(rows)[0] == [("m1", 1_000, 5_900), (None, 5_900, 6_000)]
     assert rows["rounds"][-1]["unowned_ms"] is None
 
 
@@ -200,7 +257,7 @@ def test_of_a_plan_that_was_cut_the_rest_is_unknown() -> None:
     told.completed(assignment=plan(m1=[0]), duration_ms=1_000, shortened=cut)
     rows = folded(told.events)
     assert owners(rows)[0][-1] == ("m1", 6_000, None)
-    assert owners(rows)[1][-1] == (None, 5_000, 6_000)
+    assert owners(rows)[1][-1] == (None, 5_900, 6_000)
     assert (rows["rounds"][-1]["partitions"], rows["rounds"][-1]["unowned_ms"]) == (None, None)
 
 

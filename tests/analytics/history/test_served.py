@@ -76,7 +76,9 @@ def test_who_holds_up_the_others_is_missing_and_gone_in_time() -> None:
     [session] = sessions_that_ended(rows, began)
     assert (round_["missing"], round_["ended_by"]) == ([session["member"]], "timeout")
     assert (session["ended_by"], session["likely"]) == ("join_timeout", "slow_member")
-    assert round_["unowned_ms"] == 6 * (round_["ended"] - round_["started"])
+    whole_ms = round_["ended"] - round_["started"]
+    # Four partitions from when their owners rejoined, two from when it was removed.
+    assert 4 * (whole_ms - 3_000) < round_["unowned_ms"] < 4 * whole_ms + 2 * 5_000
     assert round_["by_software"] == "apache-kafka-java 4.1.0"
 
 
