@@ -15,7 +15,13 @@ written to by `commit` only.
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from groupkeeper.storage.errors import DirectoryLost, LockLost, StorageError, SyncFailed
+from groupkeeper.storage.errors import (
+    AppendFailed,
+    DirectoryLost,
+    LockLost,
+    StorageError,
+    SyncFailed,
+)
 from groupkeeper.storage.files import Files, parent_of
 from groupkeeper.storage.folders import FolderList, is_partition, partition_of
 from groupkeeper.storage.format import VERSION, read_format, write_format
@@ -199,6 +205,14 @@ class Store:
         self._journals.recovered(name, log.durable)
         return log
 
+    def behind(self) -> list[str]:
+        """The logs of claimed shards whose segments may lack what a journal has, by name: they were
+        not opened, or have failed since. `open_log` brings them up to it.
+        """
+        failed = {name for name, queued in self._logs.items() if queued.log.failed}
+        names = failed | (self._journals.names() - self._logs.keys())
+        return sorted(name for name in names if self.has_lease(partition_of(name)))
+
     def examine_log(self, name: str) -> Log:
         """A log, repaired from the journals, that no round will be written to; close it.
 
@@ -319,11 +333,19 @@ class Store:
         self._locks.close()
 
     def close(self) -> None:
-        """Sync and close the logs, leave short journals behind, and give all locks back."""
+        """Sync and close the logs, leave short journals behind, and give all locks back.
+
+        Raises AppendFailed and SyncFailed, after all of that: the journals then stay as they are,
+        and have what could not be written. They stay for logs that are `behind`, too.
+        """
+        failures: list[AppendFailed] = []
         try:
             self._lose_all_lost()
             for queued in self._logs.values():
-                self._close(queued)
+                try:
+                    self._close(queued)
+                except AppendFailed as error:
+                    failures.append(error)
             clean = not self._rounds.failure and not any(
                 queued.log.failed for queued in self._logs.values()
             )
@@ -335,3 +357,5 @@ class Store:
                     self.folders.leave(n for n in self.log_names() if n not in waiting)
         finally:
             self._locks.close()
+        if failures:
+            raise failures[0]

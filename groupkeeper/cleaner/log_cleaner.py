@@ -17,6 +17,7 @@ from weakref import WeakSet
 
 from groupkeeper.backoff import RetryTimes
 from groupkeeper.cleaner.plan import TO_PURGE, Candidate, all_finished, candidate
+from groupkeeper.cleaner.process import CompactionStopped
 from groupkeeper.clock import Clock
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import CleanerStats
@@ -39,6 +40,10 @@ LOOKED_AT_IN_A_SLICE: Final = 200
 
 PURGE_PAUSE_S: Final = 600.0
 """Between two purges of a log, each of which reads and writes all of it."""
+
+STOP_S: Final = 2.0
+"""How long a stop waits for a compaction that was abandoned, or whose result is on its way into the
+log: some milliseconds, unless the machine is overloaded."""
 
 TOKEN_BYTES: Final = 4
 """Of the random part of the names of the files that a compaction writes."""
@@ -113,23 +118,34 @@ class LogCleaner:
         self._damaged: WeakSet[Log] = WeakSet()
         """Logs with damaged segments: not tried again before they are opened again."""
         self._task: asyncio.Task[None] | None = None
+        self._cleaning = False
+        self._stopping = False
 
     def start(self) -> None:
         """Begin in the background, first with a pause."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """Stop at once. Files that a compaction leaves behind are removed by the next start."""
-        if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+        """Begin nothing more. Make the compaction that runs end soon before: it then leaves no
+        files, and one whose result is on its way into the log comes to its end. What has not ended
+        after `STOP_S` is left to the next start.
+        """
+        self._stopping = True
+        if self._task is None:
+            return
+        if self._cleaning:
+            await asyncio.wait({self._task}, timeout=STOP_S)
+        self._task.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._task
 
     async def _run(self) -> None:
-        while True:
+        while not self._stopping:
             await self._clock.sleep(self._config.backoff_ms / 1000)
-            while (found := await self._turns.run(self._neediest())) is not None:
+            while not self._stopping and (found := await self._turns.run(self._neediest())):
+                self._cleaning = True
                 await self._clean(*found)
+                self._cleaning = False
 
     def _neediest(self) -> Slices[tuple[CleanableLog, Candidate] | None]:
         """The log that needs compaction most, and what of it."""
@@ -165,6 +181,8 @@ class LogCleaner:
                 compacted = await self._purge(target, target.roll, token)
             else:
                 compacted = await self._compacted(target, found, token)
+        except CompactionStopped:
+            pass  # its files are removed like those of one that failed
         except (StorageError, OSError) as error:
             self._failed(log, error)
         if compacted is None:  # failed, closed meanwhile, or the segments were deleted

@@ -29,6 +29,10 @@ class CompactionFailed(StorageError):
     """A compaction did not end as it should: nothing has changed, and it can be tried again."""
 
 
+class CompactionStopped(CompactionFailed):
+    """A compaction was abandoned, because the server stops."""
+
+
 class CompactionProcess:
     """Runs one compaction at a time. Called on a thread that may block; `stop` on any thread."""
 
@@ -41,6 +45,8 @@ class CompactionProcess:
         """Raises Corrupt if the segments are damaged, CompactionFailed, and OSError."""
         process = self._start()
         out, err = process.communicate(job.to_json() + "\n")
+        if self._stopped and process.returncode != 0:
+            raise CompactionStopped(f"the server stops: {job.folder} is not compacted")
         if process.returncode != 0 or not out:
             raise CompactionFailed(
                 f"the process that compacts {job.folder} ended with exit code "
@@ -57,7 +63,7 @@ class CompactionProcess:
         path = os.pathsep.join([str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
         with self._lock:
             if self._stopped:
-                raise CompactionFailed("the server stops")
+                raise CompactionStopped("the server stops")
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "groupkeeper.cleaner"],
                 stdin=subprocess.PIPE,

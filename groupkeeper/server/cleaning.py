@@ -109,12 +109,12 @@ class Cleaning:
             self._retention = asyncio.get_running_loop().create_task(self._empty_archive())
 
     async def stop(self) -> None:
-        """End the compaction that is running, and start no other."""
+        """Abandon the compaction that is running, and start no other; see `LogCleaner.stop`."""
         self._process.stop()
         if self._retention is not None:
             self._retention.cancel()
         await self._cleaner.stop()
-        self._threads.cleaner.shutdown()
+        self._threads.cleaner.shutdown(wait=False)
 
     async def _run(self, job: CompactionJob) -> Compacted:
         loop = asyncio.get_running_loop()

@@ -7,6 +7,7 @@ import asyncio
 import gc
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
 from groupkeeper.observe import logs
@@ -68,7 +69,8 @@ async def _serve(server: Server, options: ServeOptions) -> int:
             http = HttpPort(server)
             http_at = format_address(await http.start(options.http))
     except (OSError, SettingsError):
-        await server.stop()
+        with suppress(StorageError):  # in the log, too; why it cannot start matters more
+            await server.stop()
         raise
     print(  # noqa: T201  # the ready line is an interface: programs that start us wait for it
         f"groupkeeper ready kafka={_kafka(server)} http={http_at} "

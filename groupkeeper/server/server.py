@@ -44,9 +44,10 @@ from groupkeeper.server.cleaning import Cleaning, Compact, GroupLogs, Threads
 from groupkeeper.server.descriptors import limit_of_open_files, share
 from groupkeeper.server.directory import Directory, DirectoryWatch, log_unknown_folders
 from groupkeeper.server.retention_lines import RetentionLines
+from groupkeeper.server.segments_at_stop import complete_segments
 from groupkeeper.settings.options import Address, ServeOptions
 from groupkeeper.settings.table import Settings
-from groupkeeper.storage.errors import Locked, StorageError
+from groupkeeper.storage.errors import AppendFailed, Locked, StorageError
 from groupkeeper.storage.files import Files
 from groupkeeper.topics.limits import OverLimitError
 from groupkeeper.topics.names import EVENT_TOPIC, GROUP_TOPIC
@@ -339,7 +340,10 @@ class Server:
         return Listener(services)
 
     async def stop(self) -> None:
-        """Refuse new requests, finish those under way, close connections, release the locks."""
+        """Refuse new requests, finish those under way, close connections, release the locks.
+
+        Raises AppendFailed, after all of that, if segments lack records that the journal has.
+        """
         self.listener.stop()
         self._watch.stop()
         await self._cleaning.stop()
@@ -353,8 +357,13 @@ class Server:
         await asyncio.sleep(0)  # transports close in the next iteration of the loop
         await self._writer.call(self.store.write_back_on, None)
         await self._loader.close()
-        await self._writer.call(self.store.close)
-        self._executor.shutdown()
+        lacking = await complete_segments(self.store, self._writer.call, self._clock)
+        try:
+            await self._writer.call(self.store.close)
+        finally:
+            self._executor.shutdown()
+        if lacking:
+            raise AppendFailed(lacking)
 
     # -- callbacks of the parts ----------------------------------------------------------------
 

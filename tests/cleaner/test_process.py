@@ -5,12 +5,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from groupkeeper.cleaner.__main__ import LOWEST_PRIORITY
-from groupkeeper.cleaner.process import CompactionFailed, CompactionProcess
+from groupkeeper.cleaner.process import CompactionProcess, CompactionStopped
 from groupkeeper.storage.compaction import CompactionJob
 from groupkeeper.storage.errors import Corrupt
 from groupkeeper.storage.limits import Limits
@@ -57,8 +58,20 @@ def test_damage_and_errors_of_the_system_are_told(tmp_path: Path) -> None:
 def test_once_stopped_it_starts_none(tmp_path: Path) -> None:
     process = CompactionProcess()
     process.stop()
-    with pytest.raises(CompactionFailed, match="stops"):
+    with pytest.raises(CompactionStopped, match="stops"):
         process(job(tmp_path, batch(0, b"value")))
+
+
+def test_what_it_was_doing_when_it_was_stopped_did_not_fail(tmp_path: Path) -> None:
+    process = CompactionProcess()
+    asked = job(tmp_path, *(batch(base, b"value") for base in range(2000)))
+    with ThreadPoolExecutor(1) as thread:
+        running = thread.submit(process, asked)
+        while process._process is None:
+            assert not running.done()
+        process.stop()
+        with pytest.raises(CompactionStopped, match="stops"):
+            running.result(LIMIT_S)
 
 
 def test_it_leaves_the_processor_to_the_server(waiting: "subprocess.Popen[bytes]") -> None:

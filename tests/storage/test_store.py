@@ -14,7 +14,7 @@ from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.queued_log import QUEUE_BYTES, Append
 from groupkeeper.storage.store import Store
-from tests.support.batches import TIME, batch
+from tests.support.batches import TIME, batch, values_of
 from tests.support.fake_files import CountingFiles, FakeDisk, FakeFiles, Inode
 from tests.support.stored import (
     ASIDE,
@@ -380,6 +380,25 @@ def test_a_stop_that_cannot_write_lets_go_of_everything(disk: FakeDisk) -> None:
         store.close()
     assert files.open_paths == []
     assert open_store(disk).known_shards() == 1
+
+
+def test_a_log_that_cannot_be_closed_does_not_keep_others_from_it(disk: FakeDisk) -> None:
+    store = open_store(disk)
+    store.claim(0)
+    first, second = (store.open_log(name) for name in (NAME, ASIDE))
+    assert store.commit([append(second, b"v"), append(first, b"v")]) == [None, None]
+    assert not disk.has(LOG_FILE), "a round writes the segment of one log"
+    disk.failures[disk.calls + 3] = FULL
+    with pytest.raises(AppendFailed, match=f"cannot append to data/{NAME}.*No space left"):
+        store.close()
+    disk.power_cut("lose")
+    assert values_of(disk.contents(f"data/{ASIDE}/{0:020d}.log")) == [b"v"]
+    store = open_store(disk)
+    store.claim(0)
+    assert store.behind() == sorted([NAME, ASIDE])
+    for name in store.behind():
+        assert values_of_log(store, name) == [b"v"]
+    assert store.behind() == []
 
 
 def test_another_nodes_journal_is_read_once(store: Store, disk: FakeDisk) -> None:
