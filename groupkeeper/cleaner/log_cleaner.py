@@ -140,11 +140,13 @@ class LogCleaner:
             await self._task
 
     async def _run(self) -> None:
-        while not self._stopping:
+        while True:
             await self._clock.sleep(self._config.backoff_ms / 1000)
-            while not self._stopping and (found := await self._turns.run(self._neediest())):
+            while (found := await self._turns.run(self._neediest())) is not None:
                 self._cleaning = True
                 await self._clean(*found)
+                if self._stopping:
+                    return
                 self._cleaning = False
 
     def _neediest(self) -> Slices[tuple[CleanableLog, Candidate] | None]:
