@@ -79,3 +79,58 @@ class Meter:
         took = max(took, 1 / _TICKS)
         others = max(0.0, machine - server - own)
         return Cores(server / took, own / took, others / took, took)
+
+
+@dataclass(slots=True)
+class Process:
+    """What is known of a process: CPU seconds so far, and the most resident memory it had."""
+
+    command: str
+    cpu_s: float = 0.0
+    peak_mib: float = 0.0
+
+    @property
+    def is_java(self) -> bool:
+        return Path(self.command.partition(" ")[0]).name == "java"
+
+
+def session_of(leader: int) -> dict[int, Process]:
+    """The processes of a session by id, started and forked ones included, that are there now."""
+    found = {}
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdecimal():
+            continue
+        with contextlib.suppress(OSError, IndexError, ValueError):  # it has ended meanwhile
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            if int(fields[3]) == leader:
+                command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
+                lines = (folder / "status").read_text().splitlines()
+                [peak] = [line for line in lines if line.startswith("VmHWM:")]
+                cpu_s = (int(fields[11]) + int(fields[12])) / _TICKS
+                found[int(folder.name)] = Process(command, cpu_s, int(peak.split()[1]) / 1024)
+    return found
+
+
+class Watch:
+    """Watches all processes of a session, also those that end before it does."""
+
+    def __init__(self, leader: int) -> None:
+        self._leader = leader
+        self.processes: dict[int, Process] = {}
+
+    def look(self) -> None:
+        """To be called often: what a process did after the last look is not known."""
+        for number, now in session_of(self._leader).items():
+            known = self.processes.setdefault(number, now)
+            known.command = now.command or known.command
+            known.cpu_s = now.cpu_s
+            known.peak_mib = max(known.peak_mib, now.peak_mib)
+
+    @property
+    def cpu_s(self) -> float:
+        return sum(each.cpu_s for each in self.processes.values())
+
+    def peak_mib(self, *, is_java: bool) -> float:
+        """Of the largest process of this kind."""
+        peaks = (each.peak_mib for each in self.processes.values() if is_java == each.is_java)
+        return max(peaks, default=0.0)
