@@ -1,4 +1,6 @@
 import os
+import subprocess
+import sys
 import tempfile
 
 import numpy as np
@@ -37,3 +39,13 @@ def test_a_folder_that_others_may_write_is_not_trusted(read_only):
     planted.mkdir()
     planted.chmod(0o777)
     assert compiled.cache_folder(read_only / "package") not in (planted, None)
+
+
+def test_kernels_from_the_cache_load_nothing_that_compiles():
+    """This module has compiled them, if they were not there."""
+    code = (
+        "import sys, groupkeeper.analytics.reading.numba_engine; "
+        "print('numba.np.linalg' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n", done.stderr

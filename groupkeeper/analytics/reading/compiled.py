@@ -14,6 +14,8 @@ from typing import Final, TypeVar
 import numba
 import numpy as np
 import numpy.typing as npt
+from numba.core.caching import FunctionCache
+from numba.core.runtime import rtsys
 
 ByteArray = npt.NDArray[np.uint8]
 Int64Array = npt.NDArray[np.int64]
@@ -51,9 +53,30 @@ BYTES: Final = numba.types.Array(numba.uint8, 1, "C", readonly=True)
 BUFFER: Final = numba.uint8[::1]
 
 
+class _Cache(FunctionCache):  # type: ignore[misc]  # numba has no types
+    """Loads kernels without what only compiling needs: numba imports and registers all that it can
+    compile before the first one, a fifth of a second.
+    """
+
+    def load_overload(self, sig: object, target_context: object) -> object:
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
+
+
 def kernel(signature: object) -> Callable[[Function], Function]:
     """Compile for one signature at once, or load the kernel from the cache."""
-    return numba.njit(signature, cache=True, nogil=True)  # type: ignore[no-any-return]  # numba has no types
+
+    def made(function: Function) -> Function:
+        if numba.config.DISABLE_JIT:
+            return function
+        dispatcher = numba.njit(function, nogil=True)
+        dispatcher._cache = _Cache(function)
+        dispatcher.compile(signature)
+        dispatcher.disable_compile()
+        return dispatcher  # type: ignore[no-any-return]  # numba has no types
+
+    return made
 
 
 def inline(function: Function) -> Function:
