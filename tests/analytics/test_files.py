@@ -1,5 +1,6 @@
 """Logs on a file system of pyarrow, here its own one in memory: the same rows as from the disk."""
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -7,12 +8,15 @@ from pyarrow import fs
 
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.modern import topic_names
+from groupkeeper.analytics.pipeline.lag import sample
 from groupkeeper.analytics.reading import files
 from groupkeeper.analytics.reading.files import RemotePath, place
 from groupkeeper.analytics.reading.parse import parse_split
-from groupkeeper.analytics.reading.plan import plan
+from groupkeeper.analytics.reading.plan import data_folders, plan
 from groupkeeper.analytics.reading.segments import expand
-from tests.analytics.logs import index_of, varied
+from groupkeeper.analytics.reading.topic_log import TopicLogs
+from tests.analytics.logs import NOW, index_of, varied
+from tests.analytics.test_lag import based, timed, timeindex_of
 
 BATCHES = varied()
 LOG = b"".join(BATCHES)
@@ -87,6 +91,17 @@ def test_a_file_that_is_gone_is_told(folder, store):
 
 def test_names_of_topics_are_found_beside_the_log(folder):
     assert topic_names(plan(expand([folder]))) == {bytes(15) + b"\1": "orders"}
+
+
+def test_logs_of_topics_are_found_beside_the_log(folder, store):
+    batches = based([timed(each * 1_000) for each in range(10)], 0)
+    store(f"data/paid-0/{LONG}.log", b"".join(batches))
+    store(f"data/paid-0/{LONG}.index", index_of(batches))
+    store(f"data/paid-0/{LONG}.timeindex", timeindex_of(batches))
+    logs = TopicLogs(data_folders(plan(expand([folder]))))
+    with closing(logs.open("paid", 0)) as log:
+        assert sample(log, NOW + 8_500, 4) == (9, 5, 4_500, None)
+    assert logs.open("paid", 1) is None
 
 
 def test_a_url_with_nothing_behind_it_is_refused(folder):
