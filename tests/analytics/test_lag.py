@@ -1,5 +1,6 @@
 """Lag of commits: what the topics' logs beside the analysed log say, exactly."""
 
+import os
 import struct
 import tracemalloc
 from collections import Counter
@@ -280,6 +281,37 @@ def test_a_torn_end_does_not_count(tmp_path):
     assert asked(tmp_path, 5 * SECOND, 0) == (2, 2, 5 * SECOND, None)
     path.write_bytes(sound + bytes(500))
     assert asked(tmp_path, 5 * SECOND, 2) == (2, 0, 0, None)
+
+
+def test_a_hole_between_segments_is_an_end_that_is_not_known(tmp_path):
+    topic_segment_of(tmp_path / "t-0", [timed(0), timed(SECOND)])
+    topic_segment_of(tmp_path / "t-0", [timed(MINUTE)], base=9)
+    assert asked(tmp_path, SECOND - 1, 0) == (1, 1, SECOND - 1, None)
+    assert asked(tmp_path, SECOND, 0) is None
+    assert asked(tmp_path, 2 * MINUTE, 5) == (10, 5, None, "compacted")
+
+
+def test_any_number_of_segments_is_asked_with_few_open(tmp_path):
+    for base in range(10):
+        topic_segment_of(tmp_path / "t-0", [timed(base * SECOND)], base=base)
+    log = TopicLog(tmp_path / "t-0")
+    opened = len(os.listdir("/proc/self/fd"))
+    for base in [*range(10), *range(9, -1, -1)]:
+        assert sample(log, NOW + 9 * SECOND, base) == (10, 10 - base, (9 - base) * SECOND, None)
+        assert len(os.listdir("/proc/self/fd")) <= opened + 4
+    log.close()
+    assert len(os.listdir("/proc/self/fd")) == opened
+
+
+def test_a_segment_that_went_away_says_nothing(tmp_path):
+    topic_segment_of(tmp_path / "t-0", [timed(0)])
+    topic_segment_of(tmp_path / "t-0", [timed(MINUTE)], base=1)
+    log = TopicLog(tmp_path / "t-0")
+    assert sample(log, NOW + MINUTE, 1) == (2, 1, 0, None)
+    (tmp_path / "t-0" / f"{0:020d}.log").unlink()
+    assert sample(log, NOW + MINUTE, 0) == (2, 2, None, "unreadable")
+    assert sample(log, NOW, 0) is None
+    log.close()
 
 
 def test_an_empty_last_segment_ends_the_log(tmp_path):

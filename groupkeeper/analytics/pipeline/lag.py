@@ -26,6 +26,7 @@ AHEAD: Final = "ahead"
 """Values of `note`."""
 _DELETE_HORIZON: Final = 0x40
 _APPEND_TIME: Final = 0x08
+_PARTITIONS: Final = 2**32
 _MADE: Final = ("end_offset", "lag", "lag_ms", "note")
 
 Row = dict[str, Any]  # of the table
@@ -83,25 +84,24 @@ class Lags:
     def of(self, minutes: pa.Table) -> pa.Table:
         """The rows of minutes whose ends are known."""
         found = [LAG.empty_table()]
-        for topic, partition, rows in _by_partition(minutes):
+        for topic, partition, places in _by_partition(minutes):
             log = self._logs.open(topic, partition)
             if log is not None:
                 with closing(log):
-                    found.append(_rows(log, rows))
+                    found.append(_rows(log, minutes.take(places)))
         return pa.concat_tables(found)
 
 
-def _by_partition(minutes: pa.Table) -> Iterator[tuple[str, int, pa.Table]]:
-    """The rows of each partition of a topic."""
+def _by_partition(minutes: pa.Table) -> Iterator[tuple[str, int, pa.Array]]:
+    """Which rows each partition of a topic has."""
     topics = minutes.column("topic").combine_chunks().dictionary_encode()
     partitions = minutes.column("topic_partition").to_numpy().astype(np.int64)
-    codes = topics.indices.to_numpy().astype(np.int64) << 32 | partitions
+    codes = topics.indices.to_numpy().astype(np.int64) * _PARTITIONS + partitions
     order = np.argsort(codes, kind="stable")
     edges = np.flatnonzero(np.diff(codes[order], prepend=-1, append=-1))
     for start, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-        places = order[start:end]
-        topic = topics.dictionary[topics.indices[int(places[0])].as_py()].as_py()
-        yield topic, int(partitions[places[0]]), minutes.take(pa.array(places))
+        topic, partition = divmod(int(codes[order[start]]), _PARTITIONS)
+        yield topics.dictionary[topic].as_py(), partition, pa.array(order[start:end])
 
 
 def _rows(log: TopicLog, minutes: pa.Table) -> pa.Table:
