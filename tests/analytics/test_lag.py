@@ -86,6 +86,24 @@ def test_of_the_server_with_records_and_commits_at_known_times(tmp_path):
     ]
 
 
+def test_indexes_of_the_server_lead_to_its_records(tmp_path, monkeypatch):
+    monkeypatch.setattr(topic_segment, "BLOCK_BYTES", 8 * 1024)
+    settings = {"log.segment.bytes": 128 * 1024}
+    with Broker(topics={"orders": 1}, data=tmp_path, settings=settings) as broker:
+        for second in range(200):
+            at = NOW + second * SECOND
+            broker.produce("orders", bytes(1_000), partition=0, timestamp_ms=at)
+    indexes = [path.stat().st_size for path in (tmp_path / "orders-0").glob("*.*index")]
+    assert len(indexes) == 4
+    assert min(indexes) > 0
+    log = TopicLogs([str(tmp_path)]).open("orders", 0)
+    for end in range(1, 201, 7):
+        for offset in range(0, end, 13):
+            found = sample(log, NOW + end * SECOND - 1, offset)
+            assert found == (end, end - offset, (end - offset) * SECOND - 1, None)
+    log.close()
+
+
 # -- folders of Kafka's format -----------------------------------------------------------------
 
 

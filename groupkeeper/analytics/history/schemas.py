@@ -344,17 +344,10 @@ TABLES: Final[Mapping[str, Table]] = {
                 *_TP,
                 Column("time", TIME, "Of the last commit of a minute."),
                 Column("committed_offset", LONG, "That commit."),
-                Column(
-                    "end_offset",
-                    LONG,
-                    "Behind the last batch of the partition whose timestamp is not later.",
-                ),
+                Column("end_offset", LONG, "Of the partition then: behind its last batch."),
                 Column("lag", LONG, "Offsets between them; 0 if the commit is ahead."),
                 Column(
-                    "lag_ms",
-                    LONG,
-                    "Age of the first record that is not committed, to its batch: from its "
-                    "timestamp to the commit. 0 if there is none; null: not known.",
+                    "lag_ms", LONG, "Age of the first record behind it; 0: none, null: unknown."
                 ),
                 Column(
                     "note",
