@@ -20,8 +20,8 @@ def one_line(error: OSError) -> str:
 
 
 def make_folder(folder: Path) -> None:
-    """With those above it. AnalyticsError if that cannot be, or nothing can be written there: before
-    the work of an analysis, not after.
+    """With those above it, before the work of an analysis. Raises AnalyticsError if that cannot be,
+    or nothing can be written there.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -20,18 +20,21 @@ from groupkeeper.analytics.render import (
     size,
     text,
 )
+from groupkeeper.why.texts import count
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """The result of one analysis: the tables that are printed, what was read, and the answers to
-    questions by name, if they were asked; what is not known, in sentences.
+    """The result of one analysis: the tables that are printed, what was read (`events`: how many
+    bytes of the event log), the answers to questions by name, if they were asked, and what is not
+    known, in sentences.
     """
 
     plan: Plan
     records: int
     tables: Tables
     problems: pa.Table
+    events: int = 0
     answers: Tables = field(default_factory=dict)
     not_known: Sequence[str] = ()
 
@@ -104,10 +107,13 @@ def print_findings(to: Console, findings: Findings) -> None:
     if len(findings.problems):
         _print(to, "Problems", findings.problems, _PROBLEMS)
     work = findings.plan
+    events = f", and {size(findings.events)} of events" if findings.events else ""
     whole = _left_over(findings.problems) if len(findings.problems) else "all of it sound"
+    records = f"{findings.records:,} record" + ("" if findings.records == 1 else "s")
     to.print(
-        f"Read {findings.records:,} records from {size(work.size)} in {work.segments} segment(s) "
-        f"of {work.partitions} partition(s), {whole}."
+        f"Read {records} from {size(work.size)} in "
+        f"{count(work.segments, 'segment')} of {count(work.partitions, 'partition')}"
+        f"{events}, {whole}."
     )
     for sentence in findings.not_known:
         to.print(Text(plain(sentence)))
@@ -115,7 +121,7 @@ def print_findings(to: Console, findings: Findings) -> None:
 
 def _left_over(problems: pa.Table) -> str:
     left = sum(filter(None, problems.column("problem_bytes").to_pylist()))
-    return f"{size(left)} left over in {len(problems)} place(s)"
+    return f"{size(left)} left over in {count(len(problems), 'place')}"
 
 
 def _print(to: Console, title: str, table: pa.Table, columns: dict[str, Column]) -> None:

@@ -5,7 +5,7 @@ The tables are made in `groupkeeper.analytics.pipeline`.
 
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -26,6 +26,7 @@ from groupkeeper.analytics.reading.problems import is_damage
 from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS, expand, newest_segments
 from groupkeeper.analytics.render import console, plain
 from groupkeeper.analytics.request import Request
+from groupkeeper.why.texts import count
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -79,9 +80,19 @@ def analyze(paths: Sequence[str | Path], request: Request | None = None) -> int:
 
 
 def _refuse(error: AnalyticsError) -> int:
-    said = f"groupkeeper: {plain(str(error))}"
-    print(said, file=sys.stderr)  # noqa: T201  # the command's error line
+    _say(str(error))
     return error.exit_code
+
+
+def _say(line: str) -> None:
+    said = f"groupkeeper: {plain(line)}"
+    print(said, file=sys.stderr)  # noqa: T201  # standard output is the report
+
+
+def _tell_missing(wanted: Collection[str], found: Iterable[str]) -> None:
+    """A name that was mistyped looks like a group to which nothing happened."""
+    for group in sorted(set(wanted) - set(found)):
+        _say(f"no group record and no commit of '{group}' in what was read")
 
 
 def _check_free(out: Path) -> None:
@@ -141,7 +152,10 @@ def _find(
     if store:
         store.commit(new, found)
     problems = found.tables.pop("problems")
-    findings = Findings(plans[OFFSETS], records, chosen(request.choice, found.tables), problems)
+    _tell_missing(groups, found.tables["groups"].column("group").to_pylist())
+    events = plans[EVENTS].size if output else 0
+    tables = chosen(request.choice, found.tables)
+    findings = Findings(plans[OFFSETS], records, tables, problems, events)
     if output is None:
         return findings, {}
     return _asked(findings, store.folder if store else output.folder, request, engine, tell)
@@ -190,8 +204,8 @@ def _show(findings: "Findings", request: Request) -> None:
         files = ", ".join(f"{name}.csv" for name in [*findings.tables, *findings.answers])
         to.print(Text(plain(f"Written to {request.csv}: {files}")))
     if request.report:
-        count = len(findings.answers["findings"])
-        to.print(Text(plain(f"Written to {request.report}: {count} finding(s), and pictures")))
+        told = count(len(findings.answers["findings"]), "finding")
+        to.print(Text(plain(f"Written to {request.report}: {told}, and pictures")))
 
 
 def _damage(problems: "pa.Table") -> list[str]:

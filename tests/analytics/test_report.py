@@ -109,7 +109,7 @@ def test_the_report_is_printed(broker_copy, capsys):
     for part in ("Groups: ", "billing-client-1", "payments: 1, orders: 3-5", "static replacement"):
         assert part in said
     assert said.endswith(
-        "Read 43 records from 5.2 kB in 1 segment(s) of 1 partition(s), all of it sound.\n"
+        "Read 43 records from 5.2 kB in 1 segment of 1 partition, all of it sound.\n"
     )
 
 
@@ -155,6 +155,17 @@ def test_nothing_may_have_changed_since_then(broker_copy, tmp_path, capsys):
     assert page.is_file()
 
 
+def test_a_group_that_is_not_there_is_told(broker_copy, capsys):
+    request = Request(choice=Choice(groups=frozenset({"billing", "bil\nling"})))
+    assert report.analyze([broker_copy], request) == 0
+    said = (
+        "groupkeeper: no group record and no commit of 'bil\N{REPLACEMENT CHARACTER}ling' in what"
+    )
+    out, err = capsys.readouterr()
+    assert err == f"{said} was read\n"
+    assert "Groups: 1\n" in out
+
+
 @pytest.fixture
 def one_log(broker_copy):
     return (broker_copy / "__consumer_offsets-0" / f"{0:020d}.log").read_bytes()
@@ -165,7 +176,7 @@ def test_an_unfinished_batch_is_told_and_is_no_damage(one_log, tmp_path, capsys)
     assert report.analyze([tmp_path]) == 0
     said = capsys.readouterr().out
     assert "unfinished batch at the end of the log" in said
-    assert said.endswith("115 bytes left over in 1 place(s).\n")
+    assert said.endswith("115 bytes left over in 1 place.\n")
 
 
 def test_damage_has_an_exit_code_of_its_own(one_log, tmp_path, capsys):
