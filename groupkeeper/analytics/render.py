@@ -52,13 +52,22 @@ def print_table(
             )
         count += 1
     to.print(Text(f"{title}: {count if count else 'none'}", style="bold"))
-    if count and to.is_terminal:
+    if count and to.is_terminal and _fits(to, columns, shown):
         to.print(_framed(columns, shown))
     elif count:
         _print_lines(to, columns, shown)
     if count > limit:
         to.print(f"{limit} of them shown; --out writes all")
     to.print()
+
+
+def _fits(to: Console, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> bool:
+    """Cells that are folded to a few letters cannot be read, nor copied: where a frame has no room,
+    lines wrap.
+    """
+    lines = [[column.heading for column in columns], *rows]
+    widths = [max(map(cell_len, cells)) for cells in zip(*lines, strict=True)]
+    return sum(widths) + 3 * len(widths) - 1 <= to.width
 
 
 def _framed(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Table:

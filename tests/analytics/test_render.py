@@ -11,7 +11,7 @@ COLUMNS = [Column("group", text), Column("offset", text, number=True)]
 
 
 def printed(rows, **options):
-    to = Console(file=io.StringIO(), width=200, **options)
+    to = Console(file=io.StringIO(), **{"width": 200} | options)
     print_table(to, "Offsets", COLUMNS, rows)
     return to.file.getvalue()
 
@@ -29,9 +29,9 @@ def test_a_pipe_gets_plain_columns():
 def test_a_pipe_gets_many_rows_quickly():
     """With rich, these took 20 s."""
     rows = [("group", number) for number in range(40_000)]
-    started = time.monotonic()
+    started = time.process_time()
     assert len(printed(rows).splitlines()) == 40_003
-    assert time.monotonic() - started < 6
+    assert time.process_time() - started < 6
 
 
 def test_wide_characters_take_two_places_in_a_pipe():
@@ -43,6 +43,14 @@ def test_wide_characters_take_two_places_in_a_pipe():
 
 def test_a_terminal_gets_a_frame():
     assert "╭" in printed([("billing", 7)], force_terminal=True)
+
+
+def test_a_terminal_without_room_for_a_frame_gets_lines():
+    """Frame, padding and cells of these take 18 places."""
+    framed = printed([("billing", 7)], force_terminal=True, width=18)
+    assert "│billing │      7│" in framed
+    lines = printed([("billing", 7)], force_terminal=True, width=17)
+    assert lines.splitlines()[1:] == ["GROUP    OFFSET", "billing       7", ""]
 
 
 def test_an_empty_table_is_one_line():
