@@ -207,6 +207,23 @@ def test_what_was_inferred_is_marked():
     assert "Inferred:" not in Page(render(tables(3, 2), about())).text
 
 
+def test_unknown_durations_are_not_shown_as_none():
+    known = Page(render(rounds_of({}, {"duration_ms": None}), about())).text
+    assert "5 s not stable, 8.3 % of the time" in known
+    unknown = Page(render(rounds_of({"duration_ms": None}), about())).text
+    assert "of the time" not in unknown
+    assert "not stable for 0" not in unknown
+
+
+@pytest.mark.parametrize(
+    ("days", "rate"), [(0, "24 a group and day"), (2, "0.5 a"), (2_000, "less than 0.01 a")]
+)
+def test_a_rate_is_of_an_hour_at_least(days, rate):
+    span = {"log": "l", "partition": 0, "from": START, "until": START + days * 86_400_000}
+    coverage = {"coverage": table_of(TABLES["coverage"].schema, [span])}
+    assert f"1 rebalance, {rate}" in Page(render(rounds_of({}) | coverage, about())).text
+
+
 def test_damage_is_said_at_the_top(sample):
     found = Page(render(sample, about(damage=["7 bytes of x.log are no batch"])))
     assert found.text.index("7 bytes of x.log") < found.text.index("findings, 4 of them")

@@ -45,6 +45,13 @@ class Group:
     by_family_ms: Counter[Family] = field(default_factory=Counter)
     is_inferred: bool = False
     """Nothing of it is from events."""
+    is_timed: bool = False
+    """It is known how long a rebalance took: no plain log tells that."""
+
+    @property
+    def not_stable(self) -> int | None:
+        """`not_stable_ms`, if it is known."""
+        return self.not_stable_ms if self.is_timed else None
 
     @property
     def usual(self) -> tuple[Family, int] | None:
@@ -164,6 +171,7 @@ def _add(group: Group, row: Row, at: int) -> None:
     kind = family(row["cause"], row["likely"])
     ms = max(row["duration_ms"] or 0, 0)
     group.rounds.append(Round(at, ms, kind))
+    group.is_timed = group.is_timed or row["duration_ms"] is not None
     group.not_stable_ms += ms
     group.unowned_ms += row["unowned_ms"] or 0
     group.longest_ms = max(group.longest_ms, ms)

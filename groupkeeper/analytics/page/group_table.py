@@ -12,7 +12,7 @@ from groupkeeper.analytics.page.tables import (
     shown_number,
     table,
 )
-from groupkeeper.analytics.page.times import count, share
+from groupkeeper.analytics.page.times import NONE, count, share
 
 TABLE_BYTES: Final = 240_000
 """Of the table of groups: a thousand with usual names need about 200 kB."""
@@ -26,11 +26,14 @@ def groups_part(data: Data, link: Callable[[str], str | None]) -> Html | None:
         place = link(value)
         return tag("a", name(value), href=place) if place else name(value)
 
+    def shown_share(part: int | None) -> Child:
+        return NONE if part is None else share(part, data.span.ms)
+
     columns = (
         Column("Group", shown_group),
         Column("Rebalances", shown_number, is_number=True),
         Column("Not stable", shown_length, is_number=True, has_key=True),
-        Column("Share", lambda part: share(part, data.span.ms), is_number=True),
+        Column("Share", shown_share, is_number=True),
         Column("Longest", shown_length, is_number=True, has_key=True),
         Column("No owner", shown_length, is_number=True, has_key=True),
         Column("Moved", shown_number, is_number=True),
@@ -62,9 +65,9 @@ def _row(group: Group) -> tuple[object, ...]:
     return (
         group.name,
         len(group.rounds),
-        group.not_stable_ms,
-        group.not_stable_ms,
-        group.longest_ms,
+        group.not_stable,
+        group.not_stable,
+        group.longest_ms if group.is_timed else None,
         group.unowned_ms or None,
         group.moved,
         group.members,

@@ -53,17 +53,25 @@ class Panels:
         return joined([choose, *self._made.values()])
 
 
+def _times(data: Data, group: Group) -> list[str]:
+    if not group.is_timed:
+        return ["of unknown duration"]
+    part = share(group.not_stable_ms, data.span.ms)
+    return [
+        f"not stable for {length(group.not_stable_ms)} ({part} of the time)",
+        f"the longest {length(group.longest_ms)}",
+    ]
+
+
 def _panel(data: Data, group: Group, identity: str) -> Html | None:
     figures = [ownership(data, group, identity), curves(data, group, identity)]
     drawn = [each.html() for each in figures if each is not None]
     if not drawn:
         return None
     usual = group.usual
-    part = share(group.not_stable_ms, data.span.ms)
     words = [
         count(len(group.rounds), "rebalance"),
-        f"not stable for {length(group.not_stable_ms)} ({part} of the time)",
-        f"the longest {length(group.longest_ms)}",
+        *_times(data, group),
         f"mostly: {usual[0].label}" if usual else "",
         "inferred" if group.is_inferred else "",
     ]

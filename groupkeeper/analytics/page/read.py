@@ -6,7 +6,8 @@ from groupkeeper.analytics.history.schemas import LOG
 from groupkeeper.analytics.page.about import About
 from groupkeeper.analytics.page.data import Data, Row
 from groupkeeper.analytics.page.markup import Child, Html, joined, name, tag
-from groupkeeper.analytics.page.times import count, day_time, length, share
+from groupkeeper.analytics.page.times import DAY, HOUR, count, day_time, length, share
+from groupkeeper.analytics.render import size
 
 PATHS: Final = 12
 """More paths than these are counted; the same for damage."""
@@ -14,9 +15,10 @@ PATHS: Final = 12
 
 def tiles(data: Data, findings: list[Row]) -> Html:
     """The whole in a few numbers."""
-    groups, days = data.groups, data.span.ms / 86_400_000
+    groups, days = data.groups, max(data.span.ms, HOUR) / DAY
     total = sum(len(each.rounds) for each in groups)
-    lost = sum(each.not_stable_ms for each in groups)
+    timed = [each for each in groups if each.is_timed]
+    lost = sum(each.not_stable_ms for each in timed)
     unowned = sum(each.unowned_ms for each in groups)
     worst = sum(row["severity"] in ("critical", "high") for row in findings)
     found = f"{count(worst)} of them high" if worst else "by severity, the worst first"
@@ -24,7 +26,9 @@ def tiles(data: Data, findings: list[Row]) -> Html:
     shown = [
         _tile(len(groups), "group", "groups", " with rebalances"),
         _tile(total, "rebalance", "rebalances", f", {per_day} a group and day"),
-        _tile(length(lost), f"not stable, {share(lost, len(groups) * data.span.ms)} of the time"),
+        _tile(length(lost), f"not stable, {share(lost, len(timed) * data.span.ms)} of the time")
+        if timed
+        else None,
         _tile(length(unowned), "of partition time without an owner") if unowned else None,
         _tile(len(findings), "finding", "findings", f", {found}", kind="bad" if worst else None)
         if data.has("findings")
@@ -34,7 +38,8 @@ def tiles(data: Data, findings: list[Row]) -> Html:
 
 
 def _rate(number: int, of: float) -> str:
-    return f"{number / of:.2g}" if of and number / of < 10 else count(round(number / (of or 1)))
+    each = number / (of or 1)
+    return count(round(each)) if each >= 10 else f"{each:.2g}" if each >= 0.01 else "less than 0.01"
 
 
 def _tile(
@@ -115,7 +120,7 @@ def _left_out(data: Data) -> str:
 def _amount(about: About) -> str:
     told = [
         count(about.records, "record") if about.records is not None else None,
-        f"{about.read_bytes / 1e6:,.1f} MB" if about.read_bytes is not None else None,
+        size(about.read_bytes) if about.read_bytes is not None else None,
     ]
     return ", ".join(filter(None, told)) or "Records"
 

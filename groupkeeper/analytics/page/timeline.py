@@ -147,8 +147,7 @@ def timeline(data: Data, link: Callable[[str], str | None]) -> Figure:
     drawn = picture(
         "timeline",
         bottom + 26,
-        f"Rebalances over time of {count(len(shown), 'group')}, the one that was not stable for "
-        f"the longest first: {shown[0].name}.",
+        f"Rebalances over time of {count(len(shown), 'group')}, the worst first: {shown[0].name}.",
         [box(0, _TOP + _ROW * row, WIDTH, _ROW, "stripe") for row in range(0, len(shown), 2)],
         time_axis(data.span, scale, _TOP, bottom),
         rows,
@@ -160,7 +159,7 @@ def timeline(data: Data, link: Callable[[str], str | None]) -> Figure:
     more = f" {count(rest, 'other group')}: see the table of groups." if rest > 0 else ""
     return Figure(
         "timeline",
-        f"When groups rebalanced: the {len(shown)} that were not stable for the longest",
+        f"When groups rebalanced{': those that did so most, or longest' if rest > 0 else ''}",
         "Look for columns, which are moments that hit many groups, and for rows without gaps, "
         "which are groups that never rest.",
         f"One mark per {step_name(size)} with rebalances, in the colour of their usual cause: "
@@ -201,9 +200,10 @@ def _ends(group: Group, top: float, place: str | None) -> Html:
     usual = group.usual
     assert usual is not None, "a group without rebalances has no row"
     kind, number = usual
+    lasted = f", not stable for {length(group.not_stable_ms)}" if group.is_timed else ""
     says = (
-        f"{cut(group.name, 80)}: {count(len(group.rounds), 'rebalance')}, not stable for "
-        f"{length(group.not_stable_ms)}; {share(number, len(group.rounds))} {kind.label}"
+        f"{cut(group.name, 80)}: {count(len(group.rounds), 'rebalance')}{lasted}; "
+        f"{share(number, len(group.rounds))} {kind.label}"
     )
     return tag(
         "g",
