@@ -4,7 +4,6 @@ import re
 import shlex
 import sys
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, requires
 from importlib.util import find_spec
 from typing import Final
 
@@ -23,10 +22,39 @@ def check_libraries(names: Sequence[str]) -> None:
         raise AnalyticsError(f"analyze needs {', '.join(missing)}: {_install_command(names)}")
 
 
+class _NoPandas:
+    """On `sys.meta_path`: pandas is not found."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(name)
+
+
+def leave_pandas_out() -> None:
+    """Keep pyarrow from importing pandas, which takes as long as all else that a command imports.
+
+    It does that once, at the first list that it is given, in case that is one of pandas' series;
+    what needs pandas (`to_pandas`) imports it later still. Only for a process of ours: in others
+    somebody may have series.
+    """
+    if "pandas" in sys.modules or find_spec("pyarrow") is None:
+        return
+    import pyarrow as pa
+
+    sys.meta_path.insert(0, _NoPandas)
+    try:
+        pa.array([])
+    finally:
+        sys.meta_path.remove(_NoPandas)
+
+
 def _install_command(names: Sequence[str]) -> str:
     """Installs libraries of the extra `analytics` by their own names and versions: that works in a
     clone, and for a wheel that comes from no index.
     """
+    from importlib.metadata import PackageNotFoundError, requires
+
     try:
         declared = requires("groupkeeper") or []
     except PackageNotFoundError:  # run from a folder, not installed

@@ -2,7 +2,9 @@
 
 import os
 import signal
+import sys
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 
@@ -36,6 +38,16 @@ def test_results_come_in_the_order_of_the_items_from_other_processes():
         assert [number for number, _ in found] == [*range(20)]
         assert os.getpid() not in {process for _, process in found}
         assert {process for _, process in engine.map(here, [1])} == {os.getpid()}
+
+
+def imports_pandas(numbers):
+    pa.array(numbers)
+    return "pandas" in sys.modules
+
+
+def test_workers_do_not_import_pandas_for_lists():
+    with LocalEngine(2) as engine:
+        assert [*engine.map(imports_pandas, [[1], [2]])] == [False, False]
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -70,3 +71,16 @@ def test_without_its_libraries_it_says_how_to_get_them(
         assert err.count("\n") == 1
         named = shlex.split(err.removeprefix(begin))
         assert {re.split("[<>=]", each)[0] for each in named} == wanted
+
+
+def test_pandas_is_not_imported() -> None:
+    """pyarrow would, and double the time that the report of a small log takes."""
+    log = ROOT / "tests/fixtures/kafka-consumer-offsets"
+    code = (
+        "import sys; from groupkeeper.cli import main; "
+        f"main(['analyze', {str(log)!r}, '--group', 'billing']); "
+        "print('pandas' in sys.modules); "
+        "import pyarrow; print(pyarrow.array([1]).to_pandas()[0])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-2:] == ["False", "1"], done.stderr

@@ -9,14 +9,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import pyarrow as pa
-from pyarrow import parquet
 
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.pipeline.ends import Row
 from groupkeeper.analytics.store.days import DAY, DAYS, by_day
+
+if TYPE_CHECKING:
+    from pyarrow import parquet
 
 _BATCH_ROWS: Final = 100_000
 
@@ -99,6 +101,8 @@ class Part:
 
     def _flush(self) -> None:
         """Few large row groups are read faster than many small ones."""
+        from pyarrow import parquet
+
         for place, waiting in self._waiting.items():
             if place not in self._files:
                 table, day = place

@@ -9,11 +9,12 @@ import os
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO, Final, Literal, NamedTuple, Union, cast
-
-from pyarrow import fs as pyarrow_fs
+from typing import TYPE_CHECKING, BinaryIO, Final, Literal, NamedTuple, Union, cast
 
 from groupkeeper.analytics.errors import AnalyticsError
+
+if TYPE_CHECKING:
+    from pyarrow import fs as pyarrow_fs
 
 SCHEMES: Final = {name: name for name in ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs")} | {
     "s3a": "s3",
@@ -76,10 +77,10 @@ class RemotePath:
             return file.read()
 
     def exists(self) -> bool:
-        return bool(self.info().type != pyarrow_fs.FileType.NotFound)
+        return bool(self.info().type.name != "NotFound")
 
     def is_file(self) -> bool:
-        return bool(self.info().type == pyarrow_fs.FileType.File)
+        return bool(self.info().is_file)
 
     def resolve(self) -> "RemotePath":
         return self
@@ -92,18 +93,20 @@ class RemotePath:
         """All files at any depth. Raises OSError."""
         return self._below(recursive=True)
 
-    def info(self) -> pyarrow_fs.FileInfo:
+    def info(self) -> "pyarrow_fs.FileInfo":
         """Raises OSError."""
         system, path = self.located()
         return system.get_file_info(path)
 
     def _below(self, *, recursive: bool) -> Iterator["RemotePath"]:
+        from pyarrow import fs as pyarrow_fs
+
         system, path = self.located()
         for found in system.get_file_info(pyarrow_fs.FileSelector(path, recursive=recursive)):
             if found.is_file or not recursive:
                 yield self / str(PurePosixPath(found.path).relative_to(path))
 
-    def located(self) -> tuple[pyarrow_fs.FileSystem, str]:
+    def located(self) -> "tuple[pyarrow_fs.FileSystem, str]":
         """The file system, and the path on it."""
         system, root = _system(f"{self._base}/{self._query}")
         return system, str(PurePosixPath(root, str(self._path).lstrip("/")))
@@ -134,7 +137,9 @@ def place(text: str) -> Place:
 
 
 @lru_cache
-def _system(url: str) -> tuple[pyarrow_fs.FileSystem, str]:
+def _system(url: str) -> "tuple[pyarrow_fs.FileSystem, str]":
+    from pyarrow import fs as pyarrow_fs
+
     scheme, separator, rest = url.partition("://")
     try:
         system, root = pyarrow_fs.FileSystem.from_uri(f"{SCHEMES[scheme]}{separator}{rest}")
@@ -158,7 +163,7 @@ def status(path: Place) -> Status:
     """Raises OSError."""
     if isinstance(path, RemotePath):
         info = path.info()
-        if info.type != pyarrow_fs.FileType.File:
+        if not info.is_file:
             raise FileNotFoundError(str(path))
         return Status(info.size, (info.mtime_ns or 0, info.size))
     found = path.stat()
