@@ -105,15 +105,18 @@ def _run(paths: "Sequence[Place]", plans: Plans, request: Request) -> bool:
     """Whether a log is damaged."""
     # Behind check_libraries: what follows imports pyarrow.
     from groupkeeper.analytics.export import write_csv
-    from groupkeeper.analytics.page import check_report, write_report
 
     if request.report:
+        from groupkeeper.analytics.page import check_report
+
         check_report(request.report)
     with ExitStack() as stack:
         findings, history = _find(paths, plans, request, stack)
     if request.csv:
         write_csv(findings.tables | findings.answers, request.csv)
     if request.report:
+        from groupkeeper.analytics.page import write_report
+
         write_report(request.report, history | findings.answers, _about(plans, request, findings))
     _show(findings, request)
     return any(map(is_damage, findings.problems.column("problem").unique().to_pylist()))
@@ -143,7 +146,11 @@ def _find(
             output = Output(Path(scratch, "tables"), left_out=_LARGE, goes_on=False)
     names, data = topic_names(plans[OFFSETS]), data_folders(plans[OFFSETS])
     if groups:
-        plans = {topic: of_groups(work, groups) for topic, work in plans.items()}
+        plans = {
+            # Without tables no events are read.
+            topic: of_groups(work, groups) if output or topic == OFFSETS else work
+            for topic, work in plans.items()
+        }
     new = store.news(plans) if store else plans
     engine = stack.enter_context(open_engine(request, sum(work.size for work in new.values())))
     trunk = Trunk(engine, scratch, output, tell)
@@ -165,10 +172,10 @@ def _opened(
     paths: "Sequence[Place]", plans: Plans, request: Request, stack: ExitStack
 ) -> "tuple[Store | None, Output | None]":
     """The folder for tables, if one is named."""
-    from groupkeeper.analytics.store.folder import Store
-
     if request.out is None:
         return None, None
+    from groupkeeper.analytics.store.folder import Store
+
     store = stack.enter_context(Store(request.out, rebuild=request.rebuild))
     store.check(plans, newest_segments(paths, request.partition))
     return store, store.begin(request.choice.groups)

@@ -7,16 +7,20 @@ must be where it places them.
 
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import groupby
+from io import BytesIO
+from itertools import groupby, islice
 from typing import Final
 
-from groupkeeper.analytics.reading.parse import parse_split
+from groupkeeper.analytics.reading import files, walk
+from groupkeeper.analytics.reading.parse import parse
 from groupkeeper.analytics.reading.plan import Plan, Split
 from groupkeeper.protocol.placement import partition_of
 
 MOST_PARTITIONS: Final = 10_000
 """No cluster has more of `__consumer_offsets`; the default is 50."""
 _SAMPLE_BYTES: Final = 8 * 1024
+_HASHES: Final = 2**31
+"""The partition of a group among so many is the absolute value of its hash."""
 
 
 def of_groups(plan: Plan, groups: Iterable[str]) -> Plan:
@@ -46,18 +50,33 @@ def possible_counts(found: Iterable[tuple[str, int]]) -> list[int]:
     least = max((partition for _, partition in pairs), default=0) + 1
     numbers = list(range(least, MOST_PARTITIONS + 1)) if pairs else []
     for group, partition in pairs:
-        numbers = [number for number in numbers if partition_of(group, number) == partition]
+        place = partition_of(group, _HASHES)
+        numbers = [number for number in numbers if place % number == partition]
     return numbers
 
 
 def _sample(splits: Iterable[Split]) -> set[tuple[str, int]]:
     """Groups in the first records of each partition, with the partition."""
-    found: set[tuple[str, int]] = set()
-    for partition, of_one in groupby(splits, key=lambda split: split.partition):
-        first = next(of_one)
-        end = min(first.end, first.start + _SAMPLE_BYTES)
-        head = replace(first, end=end, last=False, notes=())
-        for batch in parse_split(head, "reference", ["group"]):
-            names = batch.column("group").unique().drop_null().to_pylist()
-            found.update((name, partition) for name in names)
-    return found
+    return {
+        (name, partition)
+        for partition, of_one in groupby(splits, key=lambda split: split.partition)
+        for name in _first_groups(next(of_one))
+    }
+
+
+def _first_groups(split: Split) -> set[str]:
+    """Those in the first batch or, if it has none, in the first bytes."""
+    try:
+        with files.place(split.path).open("rb") as file:
+            file.seek(split.start)
+            data = file.read(min(split.size, _SAMPLE_BYTES))
+    except OSError:
+        return set()
+    second = islice(walk.headers(BytesIO(data), 0, len(data)), 1, 2)
+    for size in (*(each.position for each in second), len(data)):
+        head = replace(split, end=split.start + size, last=False, notes=())
+        rows = parse(data[:size], head, "reference", ["group"])
+        names = {name for batch in rows for name in batch.column("group").to_pylist()}
+        if names := names - {None}:
+            return names
+    return set()

@@ -124,7 +124,7 @@ def _segments(log_files: Iterable[Place], partition: int | None, topic: str) -> 
         known = archives if file.parent.parent.name == ARCHIVE else folders
         number = partition_of(file.parent)
         one = known.setdefault(number, file.parent)
-        if one.resolve() != file.parent.resolve():
+        if one != file.parent and one.resolve() != file.parent.resolve():
             raise _twice(number, one, file.parent)
         found.setdefault(file.resolve(), file)
     for number, archive in archives.items():

@@ -11,6 +11,8 @@ from itertools import pairwise
 from struct import Struct
 from typing import BinaryIO, Final, NamedTuple
 
+import numpy as np
+
 from groupkeeper.analytics.reading.files import Place
 from groupkeeper.analytics.reading.order import misplaced
 from groupkeeper.protocol.record_batch import (
@@ -25,7 +27,7 @@ from groupkeeper.protocol.record_batch import (
 SMALLEST_OLD: Final = 26
 """Bytes of the smallest message of magic 0, its offset and length included."""
 _FIELDS: Final = Struct(">qi4xb4xhi30xi")
-_ENTRY: Final = Struct(">ii")
+_ENTRY: Final = np.dtype([("offset", ">i4"), ("position", ">i4")])
 _WINDOW: Final = 1024 * 1024
 _SMALLEST_LENGTH: Final = HEADER_SIZE - LENGTH_OVERHEAD
 _MAGIC_AT: Final = 16
@@ -111,14 +113,11 @@ def read_index(path: Place, size: int) -> list[int]:
         data = path.with_suffix(".index").read_bytes()
     except OSError:
         return []
-    places: list[int] = []
-    before = 0
-    for _, position in _ENTRY.iter_unpack(data[: len(data) // _ENTRY.size * _ENTRY.size]):
-        if not before < position < size:
-            break
-        places.append(position)
-        before = position
-    return places
+    whole = len(data) // _ENTRY.itemsize
+    positions = np.frombuffer(data, _ENTRY, whole)["position"].astype(np.int64)
+    fits = (np.diff(positions, prepend=0) > 0) & (positions < size)
+    count = whole if fits.all() else int(fits.argmin())
+    return positions[:count].tolist()  # type: ignore[no-any-return]  # of integers
 
 
 def boundary(
