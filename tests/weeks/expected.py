@@ -169,7 +169,7 @@ def not_stable(truth: Truth) -> list[Row]:
 def _gaps(truth: Truth) -> Counter[str]:
     """Group -> sum over partitions of the time between two owners, while the group existed."""
     spans = defaultdict(list)
-    for row, until in _owned(truth, FOREVER):
+    for row, until in _owned(truth):
         spans[row["group"], row["partition"]].append((row["from_ms"], until))
     deleted = {
         group: [row["at_ms"] for row in rows]
@@ -335,16 +335,26 @@ def _is_duel(hosts: list[str]) -> bool:
     return any(a == c != b for a, b, c in zip(hosts, hosts[1:], hosts[2:], strict=False))
 
 
-def _lives(truth: Truth, until: int) -> list[tuple[Row, int, int]]:
-    return [(row, row["from_ms"], row["until_ms"] or until) for row in truth["sessions"]]
+def _lives(truth: Truth) -> list[tuple[Row, int, int]]:
+    until = _ends(truth)
+    return [
+        (row, row["from_ms"], row["until_ms"] or until[row["group"]]) for row in truth["sessions"]
+    ]
+
+
+def _ends(truth: Truth) -> dict[str, int]:
+    """Group -> the end of its shard: one may go on for longer than another."""
+    last: Counter[int] = Counter()
+    for row in truth["coordinators"]:
+        last[row["shard"]] = max(last[row["shard"]], row["until_ms"])
+    return {row["group"]: last[row["partition"] % len(last)] for row in truth["groups"]}
 
 
 def idle_members(truth: Truth) -> list[Row]:
     """A member that was never given a partition for five minutes, while others had some."""
-    until = max(row["until_ms"] for row in truth["coordinators"])
-    owned = _held(truth, until)
+    owned = _held(truth)
     found = []
-    for row, start, end in _lives(truth, until):
+    for row, start, end in _lives(truth):
         others = [
             span for (group, _), spans in owned.items() if group == row["group"] for span in spans
         ]
@@ -366,11 +376,12 @@ def idle_members(truth: Truth) -> list[Row]:
 
 def skew(truth: Truth) -> list[Row]:
     """What each member had, by what it would have had if all had shared alike at each moment."""
-    until = max(row["until_ms"] for row in truth["coordinators"])
-    held = _held(truth, until)
+    held = _held(truth)
+    lived = defaultdict(list)
+    for row, start, end in _lives(truth):
+        lived[row["group"]].append((row["member"], start, end))
     found = []
-    for group, rows in by_group(truth["sessions"]).items():
-        lives = [(row["member"], row["from_ms"], row["until_ms"] or until) for row in rows]
+    for group, lives in lived.items():
         steps = [(start, end, member, 1, 0) for member, start, end in lives]
         steps += [
             (start, end, member, 0, 1) for member, *_ in lives for start, end in held[group, member]
@@ -413,16 +424,18 @@ def _shares(
     return had, fair
 
 
-def _held(truth: Truth, until: int) -> dict[tuple[str, str], list[tuple[int, int]]]:
+def _held(truth: Truth) -> dict[tuple[str, str], list[tuple[int, int]]]:
     """When each member owned something."""
     owned: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
-    for row, end in _owned(truth, until):
-        owned[row["group"], row["member"]].append((row["from_ms"], end))
+    until = _ends(truth)
+    for row, end in _owned(truth):
+        span = row["from_ms"], min(end, until[row["group"]])
+        owned[row["group"], row["member"]].append(span)
     return owned
 
 
-def _owned(truth: Truth, until: int) -> Iterator[tuple[Row, int]]:
-    """Ownership and its end: what a member had when it died is its own until its session ends."""
+def _owned(truth: Truth) -> Iterator[tuple[Row, int]]:
+    """Ownership and its end, or FOREVER: what a member had when it died, until its session ends."""
     deaths = {
         (row["group"], row["member"]): (row["heard_ms"], row["until_ms"])
         for row in truth["sessions"]
@@ -430,7 +443,7 @@ def _owned(truth: Truth, until: int) -> Iterator[tuple[Row, int]]:
     }
     for row in truth["ownership"]:
         heard, gone = deaths.get((row["group"], row["member"]), (FOREVER, FOREVER))
-        end = row["until_ms"] or until
+        end = row["until_ms"] or FOREVER
         yield row, gone if end >= heard else end
 
 

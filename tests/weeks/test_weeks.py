@@ -195,7 +195,8 @@ def test_a_member_keeps_what_it_had_when_it_died_and_nothing_that_it_gave_up_bef
     dead = {"heard_ms": 5_000_000, "until_ms": 5_600_000, "how": "crashed"}
     owned = [("a", 0, 0, None), ("b", 1, 0, 1000), ("b", 1, 3_601_000, 5_001_000)]
     happened: Truth = {
-        "coordinators": [{"until_ms": 9_000_000}],
+        "coordinators": [{"shard": 0, "until_ms": 9_000_000}],
+        "groups": [{"group": "g", "partition": 0}],
         "sessions": [{**session, "member": "a"}, {**session, **dead, "member": "b"}],
         "ownership": [
             {"group": "g", "partition": partition, "member": who, "from_ms": low, "until_ms": high}
@@ -205,6 +206,17 @@ def test_a_member_keeps_what_it_had_when_it_died_and_nothing_that_it_gave_up_bef
     assert [(row["member"], row["idle_ms"]) for row in idle_members(happened)] == [("b", 3_600_000)]
     happened["ownership"].pop()
     assert [row["idle_ms"] for row in idle_members(happened)] == [5_599_000]
+
+
+def test_a_group_ends_with_its_own_shard() -> None:
+    session = {"group": "g", "from_ms": 0, "heard_ms": None, "until_ms": None, "how": None}
+    happened: Truth = {
+        "coordinators": [{"shard": shard, "until_ms": 1_000_000 + shard} for shard in (0, 1)],
+        "groups": [{"group": "g", "partition": 4}],
+        "sessions": [{**session, "member": "a"}, {**session, "member": "b"}],
+        "ownership": [{**session, "member": "a", "partition": 0}],
+    }
+    assert [(row["member"], row["idle_ms"]) for row in idle_members(happened)] == [("b", 1_000_000)]
 
 
 def test_leaders_assign_as_clients_do() -> None:
