@@ -130,6 +130,17 @@ def test_who_was_silent_for_its_session_while_others_committed_has_expired():
     assert gone(100, 112, 111).last() == ("session_expired", [])
 
 
+def test_a_static_member_without_partitions_was_there_until_its_session_began_a_round():
+    """It commits nothing in all its life: that it was silent says nothing of when it died."""
+    idle = member("b", instance="pod-b")
+    log = two(b=idle)
+    log.commits(0, 2, 7_200)
+    log.group(7_201, 2, A)
+    assert log.last() == ("session_expired", [])
+    [row] = [row for row in log.rows("sessions") if row["member"] == "b"]
+    assert (row["ended_by"], row["until"]) == ("session_expired", _ms(7_201))
+
+
 def test_who_committed_irregularly_may_have_done_either():
     log = two()
     log.commits(0, 2, 111)

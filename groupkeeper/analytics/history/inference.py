@@ -294,7 +294,8 @@ def _silent(member: Member, setting: Setting, start: Start, came_back: bool) -> 
     last_ms, longest_ms = setting.of(member)
     seen_ms, end_ms = setting.seen_ms(member), setting.end_ms
     session_ms, poll_ms = member.session_ms, member.rebalance_ms
-    expired = Departure(EXPIRED, min(seen_ms + session_ms, end_ms))
+    # Without a commit nothing says how long it lived, but that its end began a round.
+    expired = Departure(EXPIRED, end_ms if last_ms is None else min(seen_ms + session_ms, end_ms))
     if member.instance is not None:
         return expired
     if longest_ms is None or last_ms is None:
