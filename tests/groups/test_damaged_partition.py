@@ -301,7 +301,7 @@ def test_a_partition_that_comes_back_during_the_deletion(serve: Callable[..., Se
         served.start()
         served.until(lambda: "closed" in served.states() and "loading" not in served.states())  # noqa: B023
         flip(served)
-        served.advance(0.08 + step * 0.001)
+        served.advance(0.07 + step * 0.0015)
         assert delete(served.client()) == create(served.client()) == 0
         put_off.add("closed" in served.states())
         served.settled()
