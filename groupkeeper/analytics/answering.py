@@ -84,9 +84,10 @@ def shown(tables: Tables, found: Tables) -> Tables:
 
 def not_known(tables: Tables) -> list[str]:
     """What these tables say nothing about, and why: one sentence each."""
-    if len(tables["lag"]) or not len(tables["commit_minutes"]):
+    minutes, lag = tables.get("commit_minutes"), tables.get("lag")
+    if not minutes or lag:
         return []
-    first = tables["commit_minutes"].slice(0, 1).to_pylist()[0]
+    [first] = minutes.slice(0, 1).to_pylist()
     folder = f"{first['topic']}-{first['topic_partition']}"
     sentence = (
         f"Lag is not known: the folders of the topics' partitions, such as {folder}, are not "
