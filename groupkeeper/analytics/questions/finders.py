@@ -110,33 +110,36 @@ def _duels(rows: Answers) -> Iterator[Finding]:
 
 
 def _silence(rows: Answers) -> Iterator[Finding]:
+    restarts = {row["group"]: row["proposed_ms"] for row in _restarting(rows)}
     for row in rows["commit_silence"]:
-        goes_on = "" if row["is_over"] else ", and had not committed again at the end"
+        goes_on = "" if row["is_over"] else "; at the end of the log it still had not"
         lag = f" {count(row['lag'], 'record')} waited for it." if row["lag"] else ""
         sentence = (
             f"{who(row)} in group {quoted(row['group'])} committed nothing for "
             f"{span(row['silent_ms'])} {times(row['from'], row['until'])} on "
-            f"{count(row['partitions'], 'partition')}, while others committed in "
-            f"{count(row['others_minutes'], 'minute')}{goes_on}.{lag} "
+            f"{count(row['partitions'], 'partition')}; others committed in "
+            f"{row['others_minutes']} of these minutes{goes_on}.{lag} "
         )
         text = "Look for a record that it cannot process, or a thread that hangs."
         if row["ended_by"] is not None:
-            text = _vanished(row)
+            text = _vanished(row, restarts.get(row["group"], 0))
         cost = row["silent_ms"] / 1000 * row["partitions"]
         severity = MEDIUM if row["is_over"] else HIGH
         yield Finding(severity, sentence + text, row, cost, change(text, row))
 
 
-def _vanished(row: Row) -> str:
-    """Its partitions waited for the end of its session."""
-    session = row["session_timeout_ms"]
+def _vanished(row: Row, restarts_ms: int) -> str:
+    """Its partitions waited for the end of its session. `restarts_ms` is the timeout that restarts
+    in the group need, 0 if none is known: another finding asks for that.
+    """
+    session, wanted = row["session_timeout_ms"], max(SESSION_TIMEOUT_MS, restarts_ms)
     text = "It sent nothing any more, and kept its partitions until its session ended"
-    if session is None or session <= SESSION_TIMEOUT_MS:
+    if session is None or session <= wanted:
         return f"{text}."
+    needed = "which its restarts need" if restarts_ms == wanted else "or as long as a restart takes"
     return (
-        f"{text}, after {span(session)}: set "
-        f"{setting('session.timeout.ms', SESSION_TIMEOUT_MS)}, or as long as a restart takes, and "
-        "others get them sooner."
+        f"{text}, after {span(session)}: set {setting('session.timeout.ms', wanted)}, {needed}, "
+        "and others get them sooner."
     )
 
 
@@ -145,11 +148,15 @@ def _zombies(rows: Answers) -> Iterator[Finding]:
     for row in rows["zombies"]:
         if not row["refused_commits"] and row["refused"] <= LISTENS:
             continue
-        commits = f", {row['refused_commits']} of them commits" if row["refused_commits"] else ""
+        refused = count(row["refused"], "request")
+        if row["refused_commits"] == row["refused"]:
+            refused = count(row["refused"], "commit")
+        elif row["refused_commits"]:
+            refused = f"{refused}, {row['refused_commits']} of them commits,"
         text = advise(row["ended_by"], row["likely"], row) if row["ended_by"] != "replaced" else ""
         sentence = (
             f"{who(row)} went on for {span(row['went_on_ms'])} after group {quoted(row['group'])} "
-            f"had removed it: {count(row['refused'], 'request')} refused{commits}, "
+            f"had removed it: {refused} refused "
             f"{times(row['from'], row['until'])}. It {did(row['ended_by'], row['likely'], row)}."
         )
         sentence += f" {text}" if text else ""
@@ -218,21 +225,27 @@ def _barrier(rows: Answers) -> Iterator[Finding]:
             yield Finding(MEDIUM, f"{sentence} {text}", row, None, change(text, row))
 
 
+def _restarting(rows: Answers) -> list[Row]:
+    """Groups with so many restarts that they tell how long the next ones take."""
+    return [row for row in rows.get("restart_gaps", ()) if row["restarts"] >= RESTARTS]
+
+
 def _restarts(rows: Answers) -> Iterator[Finding]:
     """Where most restarts cost a rebalance."""
-    for row in rows["restart_gaps"]:
+    for row in _restarting(rows):
         is_enough = row["within"] is not None and row["within"] >= 0.95
         is_static = row["static"] == row["restarts"]
-        if row["restarts"] < RESTARTS or (is_enough and is_static):
+        if is_enough and is_static:
             continue
         known, proposed = row["session_timeout_ms"], row["proposed_ms"]
         session = max(known or 0, proposed)
         first = "" if is_static else "give each member a group.instance.id, and "
-        verb = "keep" if session == known else "set"
+        price = "" if session == known else " A member that dies keeps its partitions as long."
         sentence = (
             f"Members of group {quoted(row['group'])} restarted {row['restarts']} times, and 95 % "
-            f"were back after {span(row['p95_ms'])}: {first}{verb} session.timeout.ms={session} "
-            f"({span(session)}), and these restarts need no rebalance."
+            f"were back after {span(row['p95_ms'])}: {first}{'set' if price else 'keep'} "
+            f"session.timeout.ms={session} ({span(session)}), and these restarts "
+            f"need no rebalance.{price}"
         )
         about = row | {"instance": True if is_static else None}
         yield Finding(MEDIUM, sentence, row, None, change(sentence, about))
@@ -282,7 +295,11 @@ def _idle(rows: Answers) -> Iterator[Finding]:
             found[row["group"]].append(row)
     for group, some in found.items():
         longest = max(some, key=lambda row: row["idle_ms"])
-        known = f" It has {count(partitions[group], 'partition')}." if group in partitions else ""
+        known = (
+            f" The group has {count(partitions[group], 'partition')}."
+            if group in partitions
+            else ""
+        )
         clients = {(name_of(row["instance"], row["client_id"]), row["host"]) for row in some}
         sentence = (
             f"{count(len(clients), 'client')} of group {quoted(group)} had nothing to do, "
@@ -337,9 +354,9 @@ def _lag(rows: Answers) -> Iterator[Finding]:
             worst[row["group"]] = row
     for row in worst.values():
         sentence = (
-            f"Group {quoted(row['group'])} is {span(row['now_ms'])} behind in "
-            f"{plain(row['topic'])} {row['topic_partition']}, {span(row['median_ms'])} in "
-            "the median: add members or partitions, or find what slows it down."
+            f"Group {quoted(row['group'])} is {span(row['now_ms'])} behind in partition "
+            f"{row['topic_partition']} of {plain(row['topic'])}, {span(row['median_ms'])} "
+            "in the median: add members or partitions, or find what slows it down."
         )
         yield Finding(MEDIUM, sentence, row)
 
@@ -354,8 +371,8 @@ def _steps(rows: Answers) -> Iterator[Finding]:
         whole = first | {"from": first["at"], "until": max(row["at"] for row in some)}
         sentence = (
             f"The commit rhythm of group {quoted(group)} changed {count(len(some), 'time')}, first "
-            f"in {plain(first['topic'])} {first['topic_partition']} from "
-            f"{first['before_per_minute']:.1f} to {first['after_per_minute']:.1f} commits a minute."
+            f"in partition {first['topic_partition']} of {plain(first['topic'])} from "
+            f"{first['before_per_minute']:.2g} to {first['after_per_minute']:.2g} commits a minute."
         )
         yield Finding(INFO, sentence, whole)
 

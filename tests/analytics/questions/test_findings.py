@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 
 from groupkeeper.analytics.questions import findings as findings_module
+from groupkeeper.analytics.questions.finders import FINDERS
 from groupkeeper.analytics.questions.findings import COLUMNS
 from groupkeeper.analytics.questions.registry import answers
 from groupkeeper.analytics.questions.telling import percent, plain, times
@@ -137,6 +138,79 @@ def test_an_owner_that_died_needs_a_shorter_session():
         "sooner."
     )
     assert (row["now"], row["proposed"]) == ("5400000", "45000")
+
+
+@pytest.mark.parametrize(
+    ("restarts", "proposed_ms", "advised"),
+    [
+        (2, 20 * MINUTE, "=45000 (45 s), or"),
+        (3, 20 * MINUTE, "=1200000 (20 min), which"),
+        (3, 0, "=45000 (45 s), or"),
+        (3, 90 * MINUTE, None),
+    ],
+)
+def test_findings_of_one_group_agree_on_its_session_timeout(restarts, proposed_ms, advised):
+    quiet = {
+        "group": "g",
+        "member": "m",
+        "from": 0,
+        "until": 2 * HOUR,
+        "is_over": True,
+        "lag": None,
+        "silent_ms": 2 * HOUR,
+        "partitions": 1,
+        "others_minutes": 1,
+        "ended_by": "session_expired",
+        "session_timeout_ms": 90 * MINUTE,
+    }
+    gaps = {"group": "g", "restarts": restarts, "proposed_ms": proposed_ms}
+    (told,) = FINDERS["commit_silence"]({"commit_silence": [quiet], "restart_gaps": [gaps]})
+    if advised is None:
+        assert told.sentence.endswith("until its session ended.")
+    else:
+        assert f"session.timeout.ms{advised}" in told.sentence
+
+
+@pytest.mark.parametrize(("known", "price"), [(30_000, True), (90_000, False)])
+def test_a_longer_session_has_its_price(known, price):
+    row = {
+        "group": "g",
+        "restarts": 3,
+        "static": 0,
+        "within": 0.5,
+        "p95_ms": 50_000,
+        "proposed_ms": 65_000,
+        "session_timeout_ms": known,
+    }
+    (told,) = FINDERS["restart_gaps"]({"restart_gaps": [row]})
+    assert (
+        told.sentence.endswith("rebalance. A member that dies keeps its partitions as long.")
+        is price
+    )
+
+
+@pytest.mark.parametrize(
+    ("commits", "words"),
+    [
+        (14, ": 14 commits refused between"),
+        (2, ": 14 requests, 2 of them commits, refused between"),
+        (0, ": 14 requests refused between"),
+    ],
+)
+def test_refused_commits_of_a_zombie_are_counted_once(commits, words):
+    row = {
+        "group": "g",
+        "member": "m",
+        "went_on_ms": 5_000,
+        "refused": 14,
+        "from": 0,
+        "refused_commits": commits,
+        "until": HOUR,
+        "ended_by": "replaced",
+        "likely": None,
+    }
+    (told,) = FINDERS["zombies"]({"zombies": [row]})
+    assert words in told.sentence
 
 
 def test_what_a_storm_or_duel_is_about_is_not_told_again_as_flapping():
