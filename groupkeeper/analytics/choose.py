@@ -1,6 +1,6 @@
 """Which engine runs an analysis."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -29,11 +29,15 @@ def is_spark(request: Request) -> bool:
 
 
 @contextmanager
-def open_engine(request: Request, size: int) -> Iterator["Engine"]:
-    """The engine for a log of so many bytes. Raises AnalyticsError if something is missing."""
+def open_engine(
+    request: Request, size: int, told: Callable[[int, int], None]
+) -> Iterator["Engine"]:
+    """The engine for a log of so many bytes; one that gives all results at the end says meanwhile
+    how many items of how many are done. Raises AnalyticsError if something is missing.
+    """
     if is_spark(request):
         libraries.check_libraries(libraries.SPARK)
-        with _spark(request, size) as engine:
+        with _spark(request, size, told) as engine:
             yield engine
         return
     from groupkeeper.analytics.pipeline.engine import LocalEngine
@@ -43,7 +47,7 @@ def open_engine(request: Request, size: int) -> Iterator["Engine"]:
 
 
 @contextmanager
-def _spark(request: Request, size: int) -> Iterator["Engine"]:
+def _spark(request: Request, size: int, told: Callable[[int, int], None]) -> Iterator["Engine"]:
     """Ends the session, unless it was there before."""
     from pyspark.sql import SparkSession
 
@@ -53,7 +57,7 @@ def _spark(request: Request, size: int) -> Iterator["Engine"]:
     with session.failures_as_one_line():
         spark = session.open_session(short=size < _SHORT_BELOW, master=request.master)
         try:
-            yield SparkEngine(spark)
+            yield SparkEngine(spark, told)
         finally:
             if not borrowed:
                 spark.stop()

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -152,9 +153,9 @@ def _find(
             for topic, work in plans.items()
         }
     new = store.news(plans) if store else plans
-    engine = stack.enter_context(open_engine(request, sum(work.size for work in new.values())))
-    trunk = Trunk(engine, scratch, output, tell)
-    found = trunk.run(new[OFFSETS], groups, new[EVENTS], names, data)
+    size = sum(work.size for work in new.values())
+    engine = stack.enter_context(open_engine(request, size, partial(tell, "")))
+    found = Trunk(engine, scratch, output, tell).run(new[OFFSETS], groups, new[EVENTS], names, data)
     records = store.counts(found).total() if store else found.records
     if store:
         store.commit(new, found)
@@ -251,8 +252,8 @@ def _about(plans: Plans, request: Request, findings: "Findings") -> "About":
 
 @contextmanager
 def _progress() -> Iterator["Progress"]:
-    """Yields what takes the name of a stage, and how many of how many work items are done: a bar on
-    standard error, and only if that is a terminal: standard output is the report.
+    """Yields what takes the name of a stage ("": the same), and how many of how many work items are
+    done: a bar on standard error, and only if that is a terminal: standard output is the report.
     """
     to = Console(stderr=True)
     columns = (
@@ -263,4 +264,6 @@ def _progress() -> Iterator["Progress"]:
     )
     with ProgressBar(*columns, console=to, transient=True, disable=not to.is_terminal) as bar:
         task = bar.add_task("", total=None)
-        yield lambda stage, done, of: bar.update(task, description=stage, completed=done, total=of)
+        yield lambda stage, done, of: bar.update(
+            task, description=stage or None, completed=done, total=of
+        )

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import time
 
 import pyarrow as pa
 import pytest
@@ -22,6 +23,13 @@ def here(number):
 
 def fails(number):
     raise OSError(28, "No space left on device", "/tmp/x")
+
+
+def waits_for(path):
+    until = time.monotonic() + 60
+    while not path.exists() and time.monotonic() < until:
+        time.sleep(0.01)
+    return path.exists()
 
 
 def dies(number):
@@ -111,6 +119,20 @@ class TestSpark:
         said = capsys.readouterr().out
         assert report.analyze([broker_copy]) == 0
         assert said == capsys.readouterr().out
+
+    def test_how_many_tasks_are_done_is_told_meanwhile(self, spark, tmp_path):
+        from groupkeeper.analytics.pipeline.spark_engine import SparkEngine
+
+        told = []
+
+        def tell(done, of):
+            told.append((done, of))
+            (tmp_path / "told").touch()
+
+        engine = SparkEngine(spark, tell)
+        assert [*engine.map(waits_for, [tmp_path, *[tmp_path / "told"] * 2])] == [True] * 3
+        assert {of for _, of in told} == {3}
+        assert told[0][0] < 3
 
     def test_what_fails_in_a_task_is_one_line(self, spark):
         from groupkeeper.analytics.pipeline.spark_engine import SparkEngine
