@@ -17,7 +17,9 @@ from groupkeeper.protocol.records.consumer_offsets import MemberMetadata, decode
 LAST_MS: Final = 253_402_300_799_999
 """The end of the year 9999."""
 _REMEMBERED: Final = 1024
-"""Subscriptions that are not decoded again: members repeat theirs in each record."""
+"""Subscriptions, and assignments, that are not decoded again: members repeat theirs in each
+record.
+"""
 _EAGER: Final = frozenset({"range", "roundrobin", "sticky"})
 _COOPERATIVE: Final = frozenset({"cooperative-sticky"})
 """Names of the assignors of Kafka's clients."""
@@ -109,7 +111,7 @@ def read_generation(value: bytes) -> Generation:
         subscription = _subscription(each.subscription)
         subscriptions[each.member_id] = subscription
         found.members[each.member_id] = _member(each, subscription)
-        found.assigned[each.member_id] = read_assigned(each.assignment) if each.assignment else {}
+        found.assigned[each.member_id] = _assigned(each.assignment) if each.assignment else {}
     found.subscriptions = [*subscriptions.values()]
     return found
 
@@ -130,6 +132,11 @@ def _member(each: MemberMetadata, subscription: Subscription) -> Member:
         subscription.digest,
         subscription.topics,
     )
+
+
+@lru_cache(_REMEMBERED)
+def _assigned(data: bytes) -> Mapping[str, list[int]] | None:
+    return read_assigned(data)
 
 
 @lru_cache(_REMEMBERED)

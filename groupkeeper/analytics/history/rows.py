@@ -37,17 +37,18 @@ def table_of(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 
 
 def _column(name: str, field: pa.Field, rows: Sequence[Mapping[str, Any]]) -> pa.Array:
-    values = [row[field.name] for row in rows]
+    column = field.name  # pyarrow makes a new text whenever it is asked
+    values = [row[column] for row in rows]
     try:
         return pa.array(values, field.type)
     except (pa.ArrowInvalid, OverflowError, UnicodeEncodeError):
         values = [fitting(value, field.type) for value in values]
     except (pa.ArrowTypeError, TypeError) as error:
-        raise ValueError(f"column {field.name} of {name}: {error}") from None
+        raise ValueError(f"column {column} of {name}: {error}") from None
     try:
         return pa.array(values, field.type)
     except (pa.ArrowException, TypeError) as error:
-        raise ValueError(f"column {field.name} of {name}: {error}") from None
+        raise ValueError(f"column {column} of {name}: {error}") from None
 
 
 def fitting(value: Any, kind: pa.DataType) -> Any:
