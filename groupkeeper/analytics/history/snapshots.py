@@ -112,10 +112,12 @@ class SnapshotFold:
     # -- one batch -------------------------------------------------------------------------------
 
     def _end_batch(self) -> None:
-        batch, self._batch = self._batch, []
-        self._waiting = set()
+        batch = self._batch
+        if not batch:
+            return
+        self._batch, self._waiting = [], set()
         held: dict[str, set[tuple[bool, bool]]] = {}
-        for record in batch:
+        for record in batch if len(batch) > 1 else ():
             if record.key_type in _OF_GROUPS:
                 held.setdefault(record.group, set()).add(_kind(record))
         for record in batch:
@@ -124,7 +126,7 @@ class SnapshotFold:
                 continue
             # The other protocol, with a value where this record has none.
             is_modern, is_tombstone = _kind(record)
-            goes_on = (not is_modern, not is_tombstone) in held[record.group]
+            goes_on = (not is_modern, not is_tombstone) in held.get(record.group, ())
             converted = goes_on and (is_tombstone or not is_modern)
             if record.key_type == GROUP_KEY_TYPE:
                 self._group_record(record, converted)

@@ -4,6 +4,7 @@ For the process that forks them only: Ctrl-C at a terminal goes to all of them, 
 the one that answers it. They end at once, without a traceback each.
 """
 
+import gc
 import signal
 from importlib.util import find_spec
 
@@ -17,5 +18,7 @@ if find_spec("numba") is not None:
     from groupkeeper.analytics.reading import numba_engine
 
 leave_pandas_out()
+# What is imported stays: collections of workers, which make many rows, need not look at it.
+gc.freeze()
 
 __all__ = ["chunks", "folds", "numba_engine", "parse", "partitions"]
