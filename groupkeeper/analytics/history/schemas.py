@@ -171,12 +171,7 @@ TABLES: Final[Mapping[str, Table]] = {
                 _GROUP,
                 *_TP,
                 Column("from", TIME, "When the assignment was stored, or ownership ended."),
-                Column(
-                    "until",
-                    TIME,
-                    "When its owner was gone, gave it up to rejoin (eager assignors), or lost it "
-                    "by a new assignment. Null: still.",
-                ),
+                Column("until", TIME, "When its owner left, gave it up or lost it; null: still."),
                 Column("duration_ms", LONG, "Null: still."),
                 *_MEMBER,
                 Column("is_owned", YES, "False: nobody owned it; `member` and so on are null."),
@@ -346,9 +341,7 @@ TABLES: Final[Mapping[str, Table]] = {
                 Column("committed_offset", LONG, "That commit."),
                 Column("end_offset", LONG, "Of the partition then: behind its last batch."),
                 Column("lag", LONG, "Offsets between them; 0 if the commit is ahead."),
-                Column(
-                    "lag_ms", LONG, "Age of the first record behind it; 0: none, null: unknown."
-                ),
+                Column("lag_ms", LONG, "Age of the next record; 0: none, null: see `note`."),
                 Column(
                     "note",
                     TEXT,
