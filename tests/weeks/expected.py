@@ -196,11 +196,11 @@ def barrier(truth: Truth) -> list[Row]:
             held[row["group"], row["last_client_id"]].append(row["held_ms"])
     found = []
     for (group, client_id), each in held.items():
-        sure = [ms for ms in each if ms > 1020]
-        for some in (sure, each) if sure != each else (each,):
-            row = {"group": group, "client_id": client_id}
-            maybe = {MAYBE: sure != each}
-            found.append({**row, "held": len(some), "held_ms": sum(some), **maybe})
+        each.sort(reverse=True)
+        sure = sum(ms > 1020 for ms in each)
+        for held in range(sure, len(each) + 1):
+            row = {"group": group, "client_id": client_id, MAYBE: sure < len(each)}
+            found.append({**row, "held": held, "held_ms": sum(each[:held])})
     return found
 
 
@@ -491,7 +491,7 @@ def commit_silence(truth: Truth) -> list[Row]:
         for row in truth["sessions"]
         if row["how"] == "crashed"
         and row["last_commit_ms"] is not None
-        and row["until_ms"] - row["last_commit_ms"] >= WITHIN_MS
+        and row["until_ms"] - row["last_commit_ms"] >= WITHIN_MS - SLACK_MS
     ]
     usual = _usual(truth)
     for row in truth["incidents"]:
@@ -530,14 +530,17 @@ def _usual(truth: Truth) -> dict[str, tuple[float, float]]:
 
 
 def rhythm_steps(truth: Truth) -> list[Row]:
-    """Planted ones, and groups that went away and came back."""
+    """Planted ones, and groups that went away and came back. Hours at the new rate have to follow:
+    the one with the step, two whole ones, and the last one, which is not whole.
+    """
     partitions = {row["group"]: row["partitions"] for row in truth["groups"]}
+    ends = _ends(truth)
     return [
         {
             "group": row["group"],
             "partition": partition,
             "from": at_ms,
-            "maybe": row["kind"] == "goes_away",
+            MAYBE: row["kind"] == "goes_away" or ends[row["group"]] - at_ms < 4 * HOUR_MS,
         }
         for row in truth["incidents"]
         if row["kind"] in ("rhythm", "goes_away")

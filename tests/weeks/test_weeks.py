@@ -13,7 +13,15 @@ from groupkeeper.analytics.reading.plan import plan
 from tests.weeks import truth
 from tests.weeks.analysed import tables_of
 from tests.weeks.check import INFERRED, RULES, Score, check, check_inferred
-from tests.weeks.expected import MAYBE, Truth, commit_silence, crowded, idle_members
+from tests.weeks.expected import (
+    MAYBE,
+    Truth,
+    barrier,
+    commit_silence,
+    crowded,
+    idle_members,
+    rhythm_steps,
+)
 from tests.weeks.incidents import KINDS
 from tests.weeks.plans import ranges, sticky
 from tests.weeks.quiet import METADATA
@@ -206,6 +214,34 @@ def test_a_member_keeps_what_it_had_when_it_died_and_nothing_that_it_gave_up_bef
     assert [(row["member"], row["idle_ms"]) for row in idle_members(happened)] == [("b", 3_600_000)]
     happened["ownership"].pop()
     assert [row["idle_ms"] for row in idle_members(happened)] == [5_599_000]
+
+
+def test_each_round_about_the_limit_may_have_been_held_or_not() -> None:
+    rounds = [{"group": "g", "last_client_id": "a", "held_ms": ms} for ms in (1000, 5000, 1010)]
+    found = [(row["held"], row["held_ms"], row[MAYBE]) for row in barrier({"rounds": rounds})]
+    assert found == [(1, 5000, True), (2, 6010, True), (3, 7010, True)]
+    assert [row[MAYBE] for row in barrier({"rounds": rounds[1:2]})] == [False]
+
+
+def test_a_step_shortly_before_the_end_need_not_be_found() -> None:
+    hour = 3_600_000
+    planted = {"group": "g", "kind": "rhythm", "from_ms": 10 * hour, "until_ms": 15 * hour}
+    happened: Truth = {
+        "coordinators": [{"shard": 0, "until_ms": 18 * hour}],
+        "groups": [{"group": "g", "partition": 0, "partitions": 1}],
+        "incidents": [planted],
+    }
+    assert [row[MAYBE] for row in rhythm_steps(happened)] == [False, True]
+    happened["coordinators"][0]["until_ms"] = 19 * hour
+    assert [row[MAYBE] for row in rhythm_steps(happened)] == [False, False]
+
+
+def test_who_is_silent_for_its_session_to_the_millisecond_may_be_a_silent_owner() -> None:
+    """Its own clock has the answer to its last commit, the log has the commit."""
+    dead = {"group": "g", "client_id": "a", "how": "crashed", "last_commit_ms": 2}
+    happened: Truth = {"commits": [], "groups": [], "incidents": []}
+    happened["sessions"] = [{**dead, "until_ms": 600_000}, {**dead, "until_ms": 590_000}]
+    assert [(row["until"], row[MAYBE]) for row in commit_silence(happened)] == [(600_000, True)]
 
 
 def test_a_group_ends_with_its_own_shard() -> None:
