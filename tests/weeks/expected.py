@@ -239,12 +239,14 @@ def _returns(truth: Truth) -> Iterator[tuple[Row, Row, int]]:
 
 
 def restarts(truth: Truth) -> list[Row]:
-    """Clients that came back within a quarter of an hour."""
+    """Clients that came back within a quarter of an hour. Of two at once, the older may have sent
+    its last request when the other had joined, and when it sent the one before is not noted.
+    """
     return [
         {
             "group": row["group"],
             "member": row["member"],
-            "away_ms": away_ms,
+            "away_ms": away_ms if away_ms >= 0 else None,
             MAYBE: away_ms > RETURN_MS - SLACK_MS,
         }
         for row, _, away_ms in _returns(truth)

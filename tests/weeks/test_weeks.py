@@ -20,6 +20,7 @@ from tests.weeks.expected import (
     commit_silence,
     crowded,
     idle_members,
+    restarts,
     rhythm_steps,
 )
 from tests.weeks.incidents import KINDS
@@ -242,6 +243,14 @@ def test_who_is_silent_for_its_session_to_the_millisecond_may_be_a_silent_owner(
     happened: Truth = {"commits": [], "groups": [], "incidents": []}
     happened["sessions"] = [{**dead, "until_ms": 600_000}, {**dead, "until_ms": 590_000}]
     assert [(row["until"], row[MAYBE]) for row in commit_silence(happened)] == [(600_000, True)]
+
+
+def test_a_request_that_was_refused_does_not_say_how_long_a_member_was_away() -> None:
+    session = {"group": "g", "instance": "i", "until_ms": None}
+    old, new = {"member": "a", "from_ms": 0}, {"member": "b", "from_ms": 9_000, "heard_ms": None}
+    for heard_ms, away_ms in ((6_000, 3_000), (9_001, None)):
+        both = [{**session, **old, "heard_ms": heard_ms}, {**session, **new}]
+        assert [row["away_ms"] for row in restarts({"sessions": both})] == [away_ms]
 
 
 def test_a_group_ends_with_its_own_shard() -> None:
