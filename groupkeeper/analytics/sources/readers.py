@@ -18,6 +18,7 @@ from groupkeeper.analytics.reading.select import EVERYTHING
 from groupkeeper.analytics.sources import damage, decoded, events
 from groupkeeper.analytics.sources.lines import said_in_one_line
 from groupkeeper.analytics.sources.options import Options
+from groupkeeper.analytics.sources.workers import set_loaded_aside
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
@@ -55,6 +56,7 @@ class LogReader(DataSourceReader):  # type: ignore[misc]  # pyspark is not typed
             for split in chunk or ():
                 read = partial(parse_split, split, self.options.engine)
                 yield from self.rows(read, split.path)
+        set_loaded_aside()
 
     def rows(self, read: Read, place: str) -> Iterator[pa.RecordBatch]:
         """What `read` gives, as the options say. `place` is named in errors."""

@@ -26,6 +26,7 @@ from groupkeeper.analytics.reading.stretch import read_stretch
 from groupkeeper.analytics.reading.tail import Bookmark
 from groupkeeper.analytics.sources.lines import said_in_one_line
 from groupkeeper.analytics.sources.options import Options, StreamOptions
+from groupkeeper.analytics.sources.workers import set_loaded_aside
 
 if TYPE_CHECKING:
     from groupkeeper.analytics.sources.readers import LogReader
@@ -80,6 +81,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # t
             for stretch in partition.value:
                 read = partial(read_stretch, stretch, engine, fail_on_loss=fail_on_loss)
                 yield from self._reader.rows(read, str(stretch.log.place))
+        set_loaded_aside()
 
     def _logs(self) -> Mapping[str, PartitionLog]:
         """Those that are there now: what a pattern matches may have changed, too."""
