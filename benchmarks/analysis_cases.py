@@ -109,21 +109,29 @@ def _count(work: tuple[Any, Sequence[str] | None]) -> int:
 
 def spark(data: Path, repeats: int) -> Figures:
     """Through `spark.read` into a sink that keeps nothing: the first time, and warm."""
-    from groupkeeper.analytics.session import open_session
-
     figures = Figures()
-    with figures.timed("start"):
-        session = open_session()
-    with figures.timed("first"):
-        _scan(session, data)
-    for _ in range(repeats):
-        for name, names in COLUMNS.items():
-            with figures.timed(name):
-                _scan(session, data, names)
-        with figures.timed("group"):
-            _scan(session, data, group=GROUP, partition_count=str(PARTITIONS))
-    session.stop()
+    with _session(figures) as session:
+        with figures.timed("first"):
+            _scan(session, data)
+        for _ in range(repeats):
+            for name, names in COLUMNS.items():
+                with figures.timed(name):
+                    _scan(session, data, names)
+            with figures.timed("group"):
+                _scan(session, data, group=GROUP, partition_count=str(PARTITIONS))
     return figures
+
+
+@contextmanager
+def _session(figures: Figures) -> "Iterator[SparkSession]":
+    """A failure is one line."""
+    from groupkeeper.analytics.session import failures_as_one_line, open_session
+
+    with failures_as_one_line():
+        with figures.timed("start"):
+            session = open_session()
+        yield session
+        session.stop()
 
 
 def _scan(
@@ -147,7 +155,6 @@ def rows(data: Path, repeats: int) -> Figures:
     from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
     from benchmarks.analysis_rows import COLUMNS, tuples
-    from groupkeeper.analytics.session import open_session
 
     class Reader(DataSourceReader):  # type: ignore[misc]  # pyspark is not typed here
         def partitions(self) -> list[InputPartition]:
@@ -164,38 +171,34 @@ def rows(data: Path, repeats: int) -> Figures:
         def schema(self) -> str:
             return COLUMNS
 
-        def reader(self, _schema: object) -> Reader:
+        def reader(self, schema: object) -> Reader:  # named by Spark
             return Reader()
 
     figures = Figures()
-    session = open_session()
-    session.dataSource.register(Rows)
-    for _ in range(repeats + 1):
-        with figures.timed("all"):
-            frame = session.read.format("rows").load()
-            frame.write.format("noop").mode("overwrite").save()
-    session.stop()
+    with _session(figures) as session:
+        session.dataSource.register(Rows)
+        for _ in range(repeats + 1):
+            with figures.timed("all"):
+                frame = session.read.format("rows").load()
+                frame.write.format("noop").mode("overwrite").save()
     del figures.found["all"][0]  # the first one starts workers
     return figures
 
 
 def commits(data: Path, repeats: int) -> Figures:
     """The table `commits` of `--out`, read by Spark beside a scan of the same columns."""
-    from groupkeeper.analytics.session import open_session
-
     figures = Figures()
     with tempfile.TemporaryDirectory(dir=data.parent) as folder:
         out = Path(folder, "out")
         _analyze(data, "--out", str(out))
-        session = open_session()
-        for number in range(repeats + 1):
-            name = "warm" if number else "first"
-            with figures.timed(f"{name} table"):
-                table = session.read.parquet(str(out / "commits"))
-                table.write.format("noop").mode("overwrite").save()
-            with figures.timed(f"{name} scan"):
-                _scan(session, data)
-        session.stop()
+        with _session(figures) as session:
+            for number in range(repeats + 1):
+                name = "warm" if number else "first"
+                with figures.timed(f"{name} table"):
+                    table = session.read.parquet(str(out / "commits"))
+                    table.write.format("noop").mode("overwrite").save()
+                with figures.timed(f"{name} scan"):
+                    _scan(session, data)
     return figures
 
 

@@ -94,6 +94,24 @@ def test_a_case_prints_what_it_measured(made: Log, case: str, figures: set[str])
     assert measured.java_mib == 0
 
 
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("case", "figures"),
+    [
+        ("spark", {"start", "first", "all", "five", "one", "group"}),
+        ("rows", {"start", "all"}),
+        ("commits", {"start", "warm table", "warm scan"}),
+    ],
+)
+def test_a_case_with_spark_prints_what_it_measured(made: Log, case: str, figures: set[str]) -> None:
+    results = Results({made.name: made})
+    analysis.run(case, made, 1, results)
+    measured = results.of(made.name, case)
+    assert figures <= measured.figures.keys()
+    assert measured.java_mib > 100
+
+
 def test_a_case_that_fails_ends_the_run_with_one_line(
     made: Log, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
