@@ -2,6 +2,7 @@
 
 import json
 import struct
+from dataclasses import replace
 from itertools import accumulate, pairwise
 
 import pyarrow as pa
@@ -118,6 +119,8 @@ SELECTIONS = st.builds(
     key_types=of_some([0, 1, 2]),
     since=st.none() | st.integers(NOW - DAY, NOW + 4 * DAY),
     until=st.none() | st.integers(NOW - DAY, NOW + 4 * DAY),
+    first=st.none() | st.integers(0, 400),
+    end=st.none() | st.integers(0, 400),
 )
 
 
@@ -134,6 +137,8 @@ def is_wanted(row, wanted):
         and (wanted.partitions is None or row["partition"] in wanted.partitions)
         and (wanted.since is None or time >= wanted.since)
         and (wanted.until is None or time < wanted.until)
+        and (wanted.first is None or row["offset"] >= wanted.first)
+        and (wanted.end is None or row["offset"] < wanted.end)
     )
 
 
@@ -177,6 +182,32 @@ def test_segments_are_read_from_a_time_on(tmp_path):
     # What is left: of each segment some batches behind its last index entry.
     assert sizes[0] == plan([tmp_path]).size
     assert sizes[6] < sizes[0] / 5
+
+
+@pytest.mark.parametrize("chunk", [None, 600])
+def test_segments_without_the_offsets_are_not_read(tmp_path, chunk):
+    write_log(tmp_path, RISING)
+    bases = [int(path.stem) for path in sorted((tmp_path / "__consumer_offsets-0").glob("*.log"))]
+
+    def size(first, end):
+        wanted = Selection(partitions=frozenset({0}), first=first, end=end)
+        work = plan([tmp_path], chunk, selection=wanted)
+        found = {row["offset"] for row in rows(work)}
+        assert found == {row["offset"] for row in everything if is_wanted(row, wanted)}
+        return work.size
+
+    everything = rows(plan([tmp_path]))
+    sizes = {path: path.stat().st_size for path in tmp_path.glob("*-0/*.log")}
+    [one, two, three] = [sizes[path] for path in sorted(sizes)]
+    whole = one + two + three
+    assert size(None, None) == size(0, 2**40) == whole
+    assert size(bases[1], bases[2]) <= two
+    assert size(bases[1] - 1, bases[2]) <= one + two
+    assert size(bases[2], None) == three
+    assert size(None, bases[1]) == one
+    assert size(bases[1], bases[1]) == 0
+    if chunk:
+        assert size(bases[1], bases[1] + 1) < two / 2
 
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
@@ -284,9 +315,10 @@ def test_the_number_is_that_of_the_format_file(tmp_path):
 
 
 def test_a_selection_within_another_wants_what_both_want():
-    one = Selection(groups=frozenset("ab"), since=5, until=9)
+    one = Selection(groups=frozenset("ab"), since=5, until=9, end=8)
     other = Selection(groups=frozenset("bc"), key_types=frozenset({1}), since=7, until=11, count=3)
-    both = Selection(frozenset("b"), None, frozenset({1}), 7, 9, 3)
+    other = replace(other, first=2, end=9)
+    both = Selection(frozenset("b"), None, frozenset({1}), 7, 9, 3, 2, 8)
     assert one.within(other) == other.within(one) == both
     assert one.within(EVERYTHING) == one
 

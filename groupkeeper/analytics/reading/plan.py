@@ -126,7 +126,11 @@ def plan_segments(
         covered = list(cover(list(of_one)))
         for each in covered:
             parts = cut(each, limit, last=each is covered[-1], since=selection.since)
-            splits += (replace(part, selection=selection) for part in parts)
+            splits += (
+                replace(part, selection=selection)
+                for part in parts
+                if selection.overlaps(part.first, part.until)
+            )
     size = sum(split.size for split in splits)
     return Plan(tuple(pack(splits, limit)), partitions, len(segments), size)
 

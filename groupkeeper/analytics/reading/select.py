@@ -21,8 +21,8 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Wanted groups, partitions of the log, key types, and times of records, [since, until) in
-    epoch milliseconds. None: all.
+    """Wanted groups, partitions of the log, key types, times of records, [since, until) in epoch
+    milliseconds, and log offsets, [first, end) in each partition. None: all.
 
     A row that has no value to compare is wanted: markers of transactions have no group, and rows
     about damage have nothing.
@@ -35,6 +35,8 @@ class Selection:
     until: int | None = None
     count: int | None = None
     """How many partitions the log has, if the caller knows."""
+    first: int | None = None
+    end: int | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -44,6 +46,7 @@ class Selection:
             ("group", self.groups is not None),
             ("key_type", self.key_types is not None),
             ("timestamp_ms", has_times),
+            ("offset", self.first is not None or self.end is not None),
         )
         return tuple(name for name, is_asked in asked if is_asked)
 
@@ -57,9 +60,11 @@ class Selection:
         return wanted
 
     def _checks(self, name: str, column: pa.Array) -> list[pa.Array]:
-        if name == "timestamp_ms":
-            late = [] if self.since is None else [pc.greater_equal(column, self.since)]
-            return late if self.until is None else [*late, pc.less(column, self.until)]
+        if name in ("timestamp_ms", "offset"):
+            is_time = name == "timestamp_ms"
+            low, high = (self.since, self.until) if is_time else (self.first, self.end)
+            late = [] if low is None else [pc.greater_equal(column, low)]
+            return late if high is None else [*late, pc.less(column, high)]
         values = self.groups if name == "group" else self.key_types
         return [pc.is_in(column, pa.array(sorted(values or ()), column.type))]
 
@@ -74,10 +79,21 @@ class Selection:
             return True
         return any(partition_of_group(group, count) == partition for group in self.groups)
 
+    def overlaps(self, first: int, end: int) -> bool:
+        """Whether records with offsets [first, end) can be wanted."""
+        return (self.first is None or self.first < end) and (self.end is None or first < self.end)
+
     def within(self, other: "Selection") -> "Selection":
         """What both want."""
-        since = [each for each in (self.since, other.since) if each is not None]
-        until = [each for each in (self.until, other.until) if each is not None]
+        since, until, first, end = (
+            [each for each in pair if each is not None]
+            for pair in (
+                (self.since, other.since),
+                (self.until, other.until),
+                (self.first, other.first),
+                (self.end, other.end),
+            )
+        )
         return Selection(
             _both(self.groups, other.groups),
             _both(self.partitions, other.partitions),
@@ -85,6 +101,8 @@ class Selection:
             max(since, default=None),
             min(until, default=None),
             self.count or other.count,
+            max(first, default=None),
+            min(end, default=None),
         )
 
 

@@ -41,6 +41,8 @@ def _selected(given: Filter) -> Selection:
         return _only(name, wanted) if wanted else EVERYTHING
     if name in ("timestamp_ms", "time"):
         return _times(given, _milliseconds(getattr(given, "value", None)))
+    if name == "offset":
+        return _offsets(given, getattr(given, "value", None))
     return EVERYTHING
 
 
@@ -64,6 +66,22 @@ def _times(given: Filter, value: int | None) -> Selection:
             return Selection(since=value)
         case LessThan() | LessThanOrEqual():
             return Selection(until=value + 1)
+    return EVERYTHING
+
+
+def _offsets(given: Filter, value: Any) -> Selection:
+    values = [each for each in (value if isinstance(given, In) else (value,)) if each is not None]
+    if not values or not all(-_LATEST < each < _LATEST for each in values):
+        return EVERYTHING
+    match given:
+        case In():
+            return Selection(first=min(values), end=max(values) + 1)
+        case EqualTo() | EqualNullSafe():
+            return Selection(first=value, end=value + 1)
+        case GreaterThan() | GreaterThanOrEqual():
+            return Selection(first=value)
+        case LessThan() | LessThanOrEqual():
+            return Selection(end=value + 1)
     return EVERYTHING
 
 
