@@ -62,12 +62,12 @@ def analyze(
     PATH is a data directory or a `__consumer_offsets-N` folder, of Groupkeeper, running or stopped,
     or of an Apache Kafka broker. Exit code 3: a log is damaged.
     """
-    from groupkeeper.analytics.libraries import leave_pandas_out
+    from groupkeeper.analytics.libraries import prepare_process
     from groupkeeper.analytics.request import Choice, Request
 
     request = Request(**how, choice=Choice(frozenset(groups), since_ms, top))
     if request.engine != "spark" and request.master is None:
-        leave_pandas_out()
+        prepare_process()
     from groupkeeper.analytics.report import analyze as run
 
     return run([*paths], request)

@@ -10,14 +10,14 @@ from importlib.util import find_spec
 
 signal.signal(signal.SIGINT, signal.SIG_DFL)  # before the imports, which take seconds
 
-from groupkeeper.analytics.libraries import leave_pandas_out  # noqa: E402
+from groupkeeper.analytics.libraries import prepare_process  # noqa: E402
 from groupkeeper.analytics.pipeline import chunks, folds, partitions  # noqa: E402
 from groupkeeper.analytics.reading import parse  # noqa: E402
 
 if find_spec("numba") is not None:
     from groupkeeper.analytics.reading import numba_engine
 
-leave_pandas_out()
+prepare_process()
 # What is imported stays: collections of workers, which make many rows, need not look at it.
 gc.freeze()
 
