@@ -1,6 +1,5 @@
 """Tables on disk: runs on a log that grows give what one run on all of it gives."""
 
-import os
 import random
 import shutil
 
@@ -21,6 +20,7 @@ from groupkeeper.analytics.store.tables import read_tables
 from tests.analytics.churn import churn
 from tests.analytics.logs import NOW, batch, commit, group, write_segment
 from tests.analytics.logs import log as log_of
+from tests.analytics.power import Death, KilledError
 from tests.analytics.stored import analyzed, files, rows, same
 from tests.analytics.test_history import event_log
 from tests.analytics.test_minutes import random_log
@@ -81,42 +81,6 @@ def test_without_news_no_file_is_touched(story, tmp_path, capsys):
     assert files(out) == before
     assert capsys.readouterr().out == first
     assert first.count("unfinished batch") == 2
-
-
-class KilledError(BaseException):
-    """Not to be caught: nothing is tidied up."""
-
-
-class Death:
-    """Ends a run before one of its steps: each changes files."""
-
-    STEPS = ((os, "replace"), (os, "rename"), (os, "unlink"), (os, "mkdir"), (shutil, "rmtree"))
-
-    def __init__(self, monkeypatch):
-        self.at = None
-        """The step; None: never."""
-        self.steps = []
-        for module, name in self.STEPS:
-            monkeypatch.setattr(module, name, self._step(getattr(module, name)))
-        leave = Store.__exit__
-        monkeypatch.setattr(
-            Store,
-            "__exit__",
-            lambda store, *error: os.close(store._lock) if self.is_dead else leave(store, *error),
-        )
-
-    @property
-    def is_dead(self):
-        return self.at is not None and len(self.steps) > self.at
-
-    def _step(self, real):
-        def step(*arguments, **options):
-            self.steps.append(arguments)
-            if self.is_dead:
-                raise KilledError
-            return real(*arguments, **options)
-
-        return step
 
 
 @pytest.mark.usefixtures("unasked")

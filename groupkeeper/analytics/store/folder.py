@@ -3,7 +3,8 @@
 A run writes into a hidden folder of its own: workers of one that was killed may still be writing
 into theirs. Replacing `progress.json` makes it count; then its files are moved to their places, and
 those that they replace are removed. What a run left that was ended before that is removed by the
-next one; what was ended after that is finished by it.
+next one; what was ended after that is finished by it. Each of these steps is on the disk before the
+next one begins, so a power cut is no other end.
 """
 
 import fcntl
@@ -24,6 +25,7 @@ from groupkeeper.analytics.errors import AnalyticsError, make_folder, one_line
 from groupkeeper.analytics.pipeline.output import Output, open_name, state_name
 from groupkeeper.analytics.reading.plan import Plan
 from groupkeeper.analytics.store import resume
+from groupkeeper.analytics.store.durable import sync
 from groupkeeper.analytics.store.merge import merge
 from groupkeeper.analytics.store.progress import NAME, Progress
 
@@ -153,6 +155,7 @@ class Store:
         for topic, plan in plans.items():
             before = progress.places.get(topic, {})
             progress.places[topic] = resume.places(plan, before, analysis.ends[topic])
+        sync([*_kept(self._staging), self._staging, self.folder])
         self._is_over = True
         progress.write(self.folder)
         self._finish(progress)
@@ -172,15 +175,23 @@ class Store:
         staging = self.folder / progress.staging
         shutil.rmtree(staging / SCRATCH, ignore_errors=True)
         states = (path for path in staging.glob("state/*") if not path.name.startswith("."))
+        changed = {self.folder}
         for path in [*states, *staging.glob("report/*"), *staging.glob("*/*/*.parquet")]:
             place = self.folder / path.relative_to(staging)
             place.parent.mkdir(parents=True, exist_ok=True)
+            if place.is_dir():  # moved before a power cut, which took back only that it left here
+                shutil.rmtree(place)
             os.replace(path, place)
+            changed |= {place.parent, place.parent.parent}
+        sync(changed)
+        changed = set()
         for path in [*_stale(self.folder, progress)]:
             if path.is_dir():
                 shutil.rmtree(path)
             else:
                 path.unlink()
+            changed.add(path.parent)
+        sync(changed)
         shutil.rmtree(staging)
 
 
@@ -188,12 +199,24 @@ def write_answers(folder: Path, answers: Mapping[str, pa.Table]) -> None:
     """Those of the last analysis as it was chosen, in `answers/`: a file each."""
     place = folder / "answers"
     place.mkdir(exist_ok=True)
+    changed: dict[Path, Path] = {}
     for name, table in answers.items():
         path = place / f"{name}.parquet"
         if not path.exists() or not parquet.read_table(path).equals(table):
             attempt = path.with_name(f".{path.name}")
             parquet.write_table(table, attempt)
-            os.replace(attempt, path)
+            changed[attempt] = path
+    sync(changed)
+    for attempt, path in changed.items():
+        os.replace(attempt, path)
+
+
+def _kept(staging: Path) -> Iterator[Path]:
+    """What a run has written that is to stay: files and the folders of their names."""
+    for path in staging.rglob("*"):
+        parts = path.relative_to(staging).parts
+        if parts[0] != SCRATCH and not parts[-1].startswith("."):
+            yield path
 
 
 def _stale(folder: Path, progress: Progress) -> Iterator[Path]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
 from groupkeeper.analytics.errors import AnalyticsError
+from groupkeeper.analytics.store.durable import sync
 
 FORMAT: Final = 1
 """Of all files of a folder, the states of folds included: another one is never read."""
@@ -63,13 +64,13 @@ class Progress:
     merged: list[str] = field(default_factory=list)
 
     def write(self, folder: Path) -> None:
-        """Replace what the folder has."""
+        """Replace what the folder has, durably."""
         attempt = folder / f".{NAME}"
         with attempt.open("w", encoding="utf-8") as file:
             json.dump({"format": FORMAT, **asdict(self)}, file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
+        sync([attempt])
         os.replace(attempt, folder / NAME)
+        sync([folder])
 
     @classmethod
     def read(cls, folder: Path) -> Self | None:

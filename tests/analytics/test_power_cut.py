@@ -1,0 +1,41 @@
+"""A run on a folder of tables that a power cut ends: what was not synced is gone."""
+
+import shutil
+from contextlib import nullcontext
+
+import pytest
+
+from groupkeeper.analytics import answering
+from tests.analytics.churn import churn
+from tests.analytics.logs import write_segment
+from tests.analytics.power import Cache, Death, KilledError
+from tests.analytics.stored import analyzed, rows, same
+
+
+@pytest.mark.parametrize("names", [False, True])
+def test_a_power_cut_anywhere_leaves_no_trace(names, tmp_path, monkeypatch):
+    monkeypatch.setattr(answering, "ask", lambda *chosen: ({}, {}))
+    data, _ = churn(8, seed=5)
+    log, out = tmp_path / "log" / "__consumer_offsets-0", tmp_path / "out"
+    few = len(data) // 9
+    write_segment(log, 0, data[: few // 2])
+    analyzed(log, out)
+    write_segment(log, 0, data[:few])
+    shutil.copytree(out, tmp_path / "alive")
+    cache, death = Cache(monkeypatch), Death(monkeypatch)
+    analyzed(log, tmp_path / "alive")
+    expected, steps = rows(tmp_path / "alive"), [*death.steps]
+    counts = next(at for at, each in enumerate(steps) if str(each[-1]).endswith("progress.json"))
+    later = range(counts - 1, len(steps) + 1, 12)
+    for at in {*later, counts, counts + 1, len(steps) - 1, len(steps)}:
+        folder = shutil.copytree(out, tmp_path / f"lit-{at}")
+        cache.write_back(folder)
+        death.at, death.steps = at, []
+        with pytest.raises(KilledError) if at < len(steps) else nullcontext():
+            analyzed(log, folder)
+        death.at = None
+        left = tmp_path / f"left-{at}"
+        cache.lose(folder, left, names=names)
+        analyzed(log, left)
+        same(rows(left), expected)
+        assert not [*left.glob(".run-*")]
