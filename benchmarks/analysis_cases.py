@@ -206,9 +206,13 @@ def commits(data: Path, repeats: int) -> Figures:
 
 
 def _analyze(data: Path, *options: str) -> None:
-    command = [sys.executable, "-m", "groupkeeper", "analyze", str(data), *options]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL) as process:
-        while process.poll() is None:  # what its workers did is unknown once they have ended
+    _run([sys.executable, "-m", "groupkeeper", "analyze", str(data), *options])
+
+
+def _run(command: list[str], environment: dict[str, str] | None = None) -> None:
+    """What its processes did is unknown once they have ended: so they are looked at."""
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL) as process:
+        while process.poll() is None:
             _watch.look()
             time.sleep(LOOK_S)
     if process.returncode:
@@ -273,7 +277,7 @@ def compiling(_data: Path, _repeats: int) -> Figures:
         fresh = {**os.environ, "NUMBA_CACHE_DIR": folder}
         for name, code in (("libraries", _BARE), ("compile", _LOAD), ("load", _LOAD)):
             with figures.timed(name):
-                subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=fresh, check=True)
+                _run([sys.executable, "-c", code], fresh)
     return figures
 
 

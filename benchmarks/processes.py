@@ -121,10 +121,12 @@ class Watch:
     def look(self) -> None:
         """To be called often: what a process did after the last look is not known."""
         for number, now in session_of(self._leader).items():
-            known = self.processes.setdefault(number, now)
-            known.command = now.command or known.command
-            known.cpu_s = now.cpu_s
-            known.peak_mib = max(known.peak_mib, now.peak_mib)
+            known = self.processes.get(number)
+            if known and now.command in ("", known.command):
+                now.command = known.command
+                now.peak_mib = max(known.peak_mib, now.peak_mib)
+            # Else it runs another program now: until then it had the memory of its parent.
+            self.processes[number] = now
 
     @property
     def cpu_s(self) -> float:

@@ -12,11 +12,11 @@ import pytest
 pytest.importorskip("pyarrow")
 pytest.importorskip("numba")
 
-from benchmarks import analysis, analysis_cases
+from benchmarks import analysis, analysis_cases, processes
 from benchmarks.analysis_logs import PARTITIONS, Log, log_of
 from benchmarks.analysis_report import Figure, Measured, Results, expected, markdown
 from benchmarks.analysis_rows import tuples
-from benchmarks.processes import Watch
+from benchmarks.processes import Process, Watch
 from groupkeeper.analytics.reading.parse import parse_split
 from groupkeeper.analytics.reading.plan import plan
 
@@ -197,6 +197,24 @@ def test_a_watch_knows_processes_that_have_ended() -> None:
     assert watch.peak_mib(is_java=False) > 5
     assert watch.peak_mib(is_java=True) == 0
     assert os.getpid() not in watch.processes
+
+
+def test_memory_of_a_parent_does_not_count_for_the_program_that_replaced_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A child of Java has all of Java's memory until it becomes another program."""
+    seen = [
+        {7: Process("java -jar", 0.1, 600.0)},
+        {7: Process("python worker", 0.2, 30.0)},
+        {7: Process("python worker", 0.3, 20.0)},
+        {7: Process("", 0.4, 0.0)},  # it has ended and was not waited for yet
+    ]
+    monkeypatch.setattr(processes, "session_of", lambda _: seen.pop(0))
+    watch = Watch(7)
+    for _ in range(4):
+        watch.look()
+    assert (watch.peak_mib(is_java=False), watch.peak_mib(is_java=True)) == (30.0, 0.0)
+    assert watch.cpu_s == 0.4
 
 
 def test_a_case_can_be_run_by_hand(made: Log, capsys: pytest.CaptureFixture[str]) -> None:
