@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 Plans = Mapping[str, Plan]
 """By topic."""
 DAMAGED: Final = 3
-_LARGE: Final = frozenset({"records", "commits"})
-"""Tables that only an analyst asks for."""
 TABLES: Final = ("groups", "members", "generations", "offsets")
 
 
@@ -144,7 +142,10 @@ def _find(
         place = tempfile.TemporaryDirectory(prefix="groupkeeper-analyze-")
         scratch = stack.enter_context(place)
         if request.asks:
-            output = Output(Path(scratch, "tables"), left_out=_LARGE, goes_on=False)
+            from groupkeeper.analytics.answering import NOT_READ
+
+            left_out = NOT_READ | {"records"}
+            output = Output(Path(scratch, "tables"), left_out=left_out, goes_on=False)
     names, data = topic_names(plans[OFFSETS]), data_folders(plans[OFFSETS])
     if groups:
         plans = {

@@ -1,6 +1,6 @@
 """Folds logs: what `SnapshotFold` makes of the segments of one partition."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +42,14 @@ def fed(table: pa.Table) -> list[Fed]:
     return [*in_order(group_records(table), run_rows(commit_runs(table)), spans_of(table))]
 
 
-def rows_of(feed: Iterable[Fed], known: Known = ALL, cut: Cut | None = None) -> Rows:
+def rows_of(
+    feed: Iterable[Fed],
+    known: Known = ALL,
+    cut: Cut | None = None,
+    left_out: Collection[str] = (),
+) -> Rows:
     """All rows, the open ones behind the others; `cut` may replace the fold before each batch."""
-    fold, rows, batch = SnapshotFold(0, known), {}, None
+    fold, rows, batch = SnapshotFold(0, known, left_out=left_out), {}, None
     for each in feed:
         now = getattr(each, "batch", each)
         if cut is not None and now != batch:

@@ -10,7 +10,8 @@ from groupkeeper.analytics.history.schemas import TABLES
 from groupkeeper.analytics.history.snapshots import SnapshotFold
 from groupkeeper.analytics.history.spans import known_of
 from groupkeeper.analytics.history.writer import Known
-from tests.analytics.folded import fed, parsed, rows_of
+from tests.analytics.conftest import FIXTURE
+from tests.analytics.folded import fed, parsed, read, rows_of
 from tests.analytics.logs import NOW, STORY, batch, commit, group, log, no_group
 from tests.analytics.newer_logs import epoch
 
@@ -49,6 +50,16 @@ def test_rows_have_the_columns_of_their_tables():
     for name, rows in told([record for _, record in STORY]).items():
         columns = {each.name for each in TABLES[name].columns}
         assert all(set(row) == columns for row in rows), name
+
+
+def test_tables_may_be_left_out():
+    few, seen_rows = {"assignments", "snapshots"}, set()
+    for table in read(FIXTURE).values():
+        whole, part = rows_of(fed(table)), rows_of(fed(table), left_out=few)
+        seen_rows |= {name for name in few if whole.pop(name, None)}
+        assert not any(part.pop(name, None) for name in few)
+        assert whole == part
+    assert seen_rows == few
 
 
 def test_a_group_without_a_record_before_may_have_had_one_that_was_compacted():

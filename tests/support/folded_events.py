@@ -5,7 +5,7 @@ rows = folded(told.events)
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from groupkeeper.analytics.history.events import EventFold
@@ -16,9 +16,9 @@ from tests.support.told_events import NOON
 PARTITION = 7
 
 
-def folding(events: Iterable[Event]) -> EventFold:
+def folding(events: Iterable[Event], left_out: Collection[str] = ()) -> EventFold:
     """A fold that has the events, at offsets from 0 on."""
-    fold = EventFold(PARTITION)
+    fold = EventFold(PARTITION, left_out)
     for offset, event in enumerate(events):
         fold.add(offset, event)
     return fold

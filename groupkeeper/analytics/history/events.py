@@ -13,7 +13,7 @@ Events are those of one writer after the other, but a topic of this name may hav
 a limit of the server may have left events out: what does not fit is unknown, and never a guess.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final, Self
 
 from groupkeeper.analytics.history.epochs import Coverage, Epochs
@@ -44,10 +44,13 @@ _LOADS: Final = frozenset({"coordinator_loaded", "coordinator_closed"})
 
 
 class EventFold:
-    """Events of one partition in, in the order of the log; rows out."""
+    """Events of one partition in, in the order of the log; rows out. Of `left_out` the table
+    `events`, which has a row for each of them, is not made.
+    """
 
-    def __init__(self, partition: int) -> None:
+    def __init__(self, partition: int, left_out: Collection[str] = ()) -> None:
         self._partition = partition
+        self._keeps_events = EVENTS not in left_out
         self._rows: Rows = {name: [] for name in (EVENTS, REFUSED, EPOCHS, *TABLES)}
         self._groups: dict[str, GroupFold] = {}
         """The one that was heard of least lately is the first."""
@@ -64,7 +67,8 @@ class EventFold:
             return
         is_known = event.type in TYPES
         fields = checked(event)[0] if is_known else {}
-        self._rows[EVENTS].append(event_row(self._partition, offset, event, fields))
+        if self._keeps_events:
+            self._rows[EVENTS].append(event_row(self._partition, offset, event, fields))
         self._coverage.told(event, offset)
         event = event._replace(fields=fields)
         before = self._epochs.epoch
@@ -136,10 +140,10 @@ class EventFold:
         }
 
     @classmethod
-    def restore(cls, state: Mapping[str, Any]) -> Self:
+    def restore(cls, state: Mapping[str, Any], left_out: Collection[str] = ()) -> Self:
         """One that goes on where another one was when it returned this `state`."""
         partition = state["partition"]
-        fold = cls(partition)
+        fold = cls(partition, left_out)
         fold._coverage = Coverage.restore(state["coverage"])
         fold._epochs = Epochs.restore(partition, fold._rows[EPOCHS], state["epochs"])
         fold.strange = state["strange"]

@@ -18,7 +18,7 @@ that range, with all that was written since. A record without one before it may 
 and where records were lost nothing is inferred across the gap.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final, Self
 
 from groupkeeper.analytics.history.feed import CommitRun, Fed, Record
@@ -40,9 +40,15 @@ _OF_GROUPS: Final = frozenset({GROUP_KEY_TYPE, *EPOCH_TYPES})
 class SnapshotFold:
     """Takes what is fed of one partition, in the order of log offsets."""
 
-    def __init__(self, partition: int, known: Known = ALL, names: Names = NO_NAMES) -> None:
-        """`names`: topic id -> name, for consumer and share groups."""
-        self._out = Writer(partition, known)
+    def __init__(
+        self,
+        partition: int,
+        known: Known = ALL,
+        names: Names = NO_NAMES,
+        left_out: Collection[str] = (),
+    ) -> None:
+        """`names`: topic id -> name, for consumer and share groups; `left_out`: see Writer."""
+        self._out = Writer(partition, known, left_out)
         self._names = names
         self._groups: dict[str, GroupStory] = {}
         self._newer: dict[str, NewerStory] = {}
@@ -99,11 +105,16 @@ class SnapshotFold:
 
     @classmethod
     def restore(
-        cls, state: Mapping[str, Any], known: Known | None = None, names: Names = NO_NAMES
+        cls,
+        state: Mapping[str, Any],
+        known: Known | None = None,
+        names: Names = NO_NAMES,
+        left_out: Collection[str] = (),
     ) -> Self:
         """A fold that goes on. `known` of all that is fed from now on; as before without."""
         from_offset, lost_until = state["known"]
-        fold = cls(state["partition"], known or Known(from_offset, tuple(lost_until)), names)
+        known = known or Known(from_offset, tuple(lost_until))
+        fold = cls(state["partition"], known, names, left_out)
         fold._groups = {name: GroupStory.restore(story) for name, story in state["groups"].items()}
         fold._newer = {name: NewerStory.restore(each) for name, each in state["newer"].items()}
         fold._spans = Spans.restore(state["spans"])

@@ -50,6 +50,7 @@ def write_members(record: Record, now: Generation, out: Writer) -> None:
         "generation": now.generation,
     }
     members, assignments = out.table("members"), out.table("assignments")
+    are_wanted = "assignments" not in out.left_out
     for each, subscription in zip(now.members.values(), now.subscriptions, strict=True):
         share = now.assigned[each.member]
         members.append(
@@ -68,7 +69,7 @@ def write_members(record: Record, now: Generation, out: Writer) -> None:
                 "assigned_partitions": None if share is None else sum(map(len, share.values())),
             }
         )
-        for topic, partitions in (share or {}).items():
+        for topic, partitions in (share or {}).items() if are_wanted else ():
             of_topic = {**at, "member": each.member, "topic": topic}
             assignments.extend([{**of_topic, "topic_partition": number} for number in partitions])
 

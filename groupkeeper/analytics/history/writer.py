@@ -1,6 +1,6 @@
 """Rows of tables as folds return them: dicts with all columns, times as Unix milliseconds."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from groupkeeper.analytics.history.schemas import TABLES
@@ -33,15 +33,20 @@ def row(table: str, **values: object) -> Row:
 
 
 class Writer:
-    """Collects the rows of one partition of the log."""
+    """Collects the rows of one partition of the log, but those of the tables `left_out`: they may
+    be most of the work, and nobody may want them.
+    """
 
-    def __init__(self, partition: int, known: Known) -> None:
+    def __init__(self, partition: int, known: Known, left_out: Collection[str] = ()) -> None:
         self.partition = partition
         self.known = known
+        self.left_out = left_out
         self._rows: Rows = {}
 
     def add(self, table: str, **values: object) -> None:
         """A row with these columns and the partition."""
+        if table in self.left_out:
+            return
         whole = {**_EMPTY[table], "partition": self.partition, **values}
         self._rows.setdefault(table, []).append(whole)
 

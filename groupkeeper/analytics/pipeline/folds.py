@@ -41,7 +41,7 @@ NEW: Final[State] = {}
 
 def _write(part: Part, rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
     for name, each in rows.items():
-        if each:
+        if each and name not in part.left_out:
             part.write(name, table_of(name, each))
 
 
@@ -52,7 +52,11 @@ class Events:
         self, partition: int, part: Part, groups: frozenset[str], state: State = NEW
     ) -> None:
         before = state.get(_EVENTS)
-        self._fold = EventFold.restore(before) if before else EventFold(partition)
+        self._fold = (
+            EventFold.restore(before, part.left_out)
+            if before
+            else EventFold(partition, part.left_out)
+        )
         self._part = part
         self._groups = groups
         self.told: dict[str, int] = {**state.get(_TOLD, {})}
@@ -136,9 +140,10 @@ class History:
         before = state.get(_HISTORY)
         if before:
             known = known_of(more, [*before["known"][1], *lost], Spans.restore(before["spans"]))
-            self._fold = SnapshotFold.restore(before, known, names)
+            self._fold = SnapshotFold.restore(before, known, names, part.left_out)
         else:
-            self._fold = SnapshotFold(partition, known_of(more, lost), names)
+            known = known_of(more, lost)
+            self._fold = SnapshotFold(partition, known, names, part.left_out)
         self._part = part
         self._told = told
 

@@ -81,7 +81,7 @@ class Part:
 
     def __init__(self, folder: Path, name: str, left_out: frozenset[str] = frozenset()) -> None:
         self._folder = folder
-        self._left_out = left_out
+        self.left_out = left_out
         self._name = f"{name}.parquet"
         self._files: dict[Place, tuple[Path, parquet.ParquetWriter]] = {}
         self._waiting: dict[Place, list[pa.Table]] = {}
@@ -89,7 +89,7 @@ class Part:
 
     def write(self, table: str, rows: pa.Table | pa.RecordBatch) -> None:
         """Append rows, which have the schema of the table."""
-        if table in self._left_out:
+        if table in self.left_out:
             return
         if isinstance(rows, pa.RecordBatch):
             rows = pa.Table.from_batches([rows])

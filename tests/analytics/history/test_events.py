@@ -128,6 +128,13 @@ def test_an_event_is_a_row_with_its_fields_as_they_were_stored() -> None:
     assert json.loads(second["fields"])["most"] == 3
 
 
+def test_events_may_be_left_out() -> None:
+    told = completed()
+    some, most = folding(told.events).take(), folding(told.events, {"events"}).take()
+    assert some.pop("events") and not most.pop("events")
+    assert some == most
+
+
 def test_the_member_of_an_event_is_who_it_is_about_else_who_caused_it() -> None:
     told = Told()
     told.tell("member_removed", who=who("m2"), cause=cause("member_removed_by_admin", who("admin")))
