@@ -322,6 +322,18 @@ def test_restarts_are_compared_with_the_timeout_of_each_client():
     assert "session.timeout.ms 10000 (50 % of clients)" in told
 
 
+def test_each_of_three_timeouts_has_room_for_its_words():
+    rows = [
+        {"group": "g", "away_ms": 20_000, "session_timeout_ms": timeout}
+        for timeout in (60_000, 600_000, 900_000)
+    ]
+    sessions = {"sessions": table_of(TABLES["sessions"].schema, rows)}
+    made = render(rounds_of({}) | sessions, about())
+    heights = re.findall(r'<text [^>]*y="([\d.]+)"[^>]*>session\.timeout\.ms', made)
+    assert len(heights) == 3
+    assert min(map(float, heights)) > 12
+
+
 def test_owners_are_shown_where_most_time_went_without_one():
     """A gap of ten seconds in two days is shown in minutes."""
     place = {"group": "g", "topic": "t", "topic_partition": 3, "generation": 1}

@@ -40,7 +40,9 @@ EDGES: Final = (
 LIMITS: Final = 3
 """Session timeouts that are drawn: the most frequent ones."""
 _TALL: Final = 200
-_TOP: Final = 46
+_LANE: Final = 16
+"""Of the words of a session timeout, one below the other."""
+_TOP: Final = 14 + _LANE * LIMITS
 
 
 def restart_gaps(data: Data) -> Figure | None:
@@ -118,7 +120,7 @@ def _two(across: _Across, at: int, number: int, within: int, up: Scale) -> Html:
 
 
 def _limit(across: _Across, ms: int, limits: Counter[int], lane: int) -> Html:
-    x, y = across.place(ms), _TOP - 8 - 16 * lane
+    x, y = across.place(ms), _TOP - 8 - _LANE * lane
     words = f"session.timeout.ms {ms} ({share(limits[ms], limits.total())} of clients)"
     side, kind = (-5, "end small strong") if x > WIDTH * 0.6 else (5, "small strong")
     return joined([line(x, y - 8, x, _TOP + _TALL, "limit"), label(x + side, y, words, kind)])
