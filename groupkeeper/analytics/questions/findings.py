@@ -14,21 +14,16 @@ import pyarrow as pa
 from groupkeeper.analytics.history.schemas import INT, LONG, REAL, TEXT, TIME, Column
 from groupkeeper.analytics.questions.asking import SURE
 from groupkeeper.analytics.questions.figures import EVIDENCE
-from groupkeeper.analytics.questions.finders import (
-    CRITICAL,
-    FINDERS,
-    HIGH,
-    INFO,
-    LOW,
-    MEDIUM,
-    USED,
-    Finding,
-)
+from groupkeeper.analytics.questions.finding import INFO, SEVERITIES, Finder, Finding
+from groupkeeper.analytics.questions.incident_finders import INCIDENTS
 from groupkeeper.analytics.questions.rows import Row
+from groupkeeper.analytics.questions.state_finders import STATES
 from groupkeeper.why.texts import count
 
-SEVERITIES: Final = (CRITICAL, HIGH, MEDIUM, LOW, INFO)
-"""The worst first."""
+FINDERS: Final[Mapping[str, Finder]] = {**INCIDENTS, **STATES}
+"""Question -> what is worth a finding in its answer."""
+_USED: Final = (*FINDERS, "causes")
+"""The answers that findings are made of."""
 MOST: Final = 500
 """Findings in a table; the others are counted in its last row."""
 
@@ -53,7 +48,7 @@ SCHEMA: Final = pa.schema([(each.name, each.type) for each in COLUMNS])
 
 def findings_of(answered: Mapping[str, pa.Table]) -> pa.Table:
     """The findings of the answers to all questions, the worst and most expensive first."""
-    rows = {name: _rows(answered[name]) for name in USED if name in answered}
+    rows = {name: _rows(answered[name]) for name in _USED if name in answered}
     found = [(name, each) for name, find in FINDERS.items() if name in rows for each in find(rows)]
     found.sort(key=lambda item: _place(item[1]))
     listed = [_listed(name, each) for name, each in found[:MOST]]

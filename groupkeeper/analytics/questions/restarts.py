@@ -15,6 +15,8 @@ _AWAY: Final = (
 )
 ABSORBED: Final = 0.95
 """Share of the restarts that the proposed session outlasts."""
+OUTAGE_MS: Final = 600_000
+"""Who is away for longer was not restarted: its partitions should have another owner meanwhile."""
 
 
 @question(
@@ -24,8 +26,9 @@ ABSORBED: Final = 0.95
     reads={"sessions": _AWAY},
     columns=(
         GROUP,
-        Column("restarts", LONG, "Clients that came back."),
-        Column("static", LONG, "Those with an instance id."),
+        Column("restarts", LONG, "Clients that came back, but for outages."),
+        Column("outages", LONG, "Clients that were away for longer than `outage_ms`."),
+        Column("static", LONG, "Restarts with an instance id."),
         Column("median_ms", LONG, "How long they were away: median."),
         Column("p95_ms", LONG, "The least time that 95 % did not exceed."),
         Column("longest_ms", LONG, "The longest."),
@@ -37,11 +40,13 @@ ABSORBED: Final = 0.95
         *PLACE,
     ),
 )
-def restart_gaps(one: One) -> Iterator[Row]:
-    """Per group: sessions of clients that had been in it before (`away_ms`). The proposal is that
-    of `groupkeeper why` for the time that 95 % did not exceed.
+def restart_gaps(one: One, *, outage_ms: int = OUTAGE_MS) -> Iterator[Row]:
+    """Per group with restarts: sessions of clients that had been in it before (`away_ms`). The
+    proposal is that of `groupkeeper why` for the time that 95 % did not exceed. Outages are counted
+    and nothing else: no session timeout should outlast them.
     """
-    rows = [row for row in one["sessions"].dicts(*_AWAY) if row["away_ms"] is not None]
+    back = [row for row in one["sessions"].dicts(*_AWAY) if row["away_ms"] is not None]
+    rows = [row for row in back if row["away_ms"] <= outage_ms]
     if not rows:
         return
     gaps = [row["away_ms"] for row in rows]
@@ -52,6 +57,7 @@ def restart_gaps(one: One) -> Iterator[Row]:
     yield {
         "group": one.key[0],
         "restarts": len(rows),
+        "outages": len(back) - len(rows),
         "static": sum(bool(row["instance"]) for row in rows),
         "median_ms": rank(gaps, 0.5),
         "p95_ms": p95,

@@ -4,8 +4,7 @@ import pyarrow as pa
 import pytest
 
 from groupkeeper.analytics.questions import findings as findings_module
-from groupkeeper.analytics.questions.finders import FINDERS
-from groupkeeper.analytics.questions.findings import COLUMNS
+from groupkeeper.analytics.questions.findings import COLUMNS, FINDERS
 from groupkeeper.analytics.questions.registry import answers
 from groupkeeper.analytics.questions.telling import percent, plain, times
 from groupkeeper.why.sessions import session_above
@@ -176,6 +175,7 @@ def test_a_longer_session_has_its_price(known, price):
     row = {
         "group": "g",
         "restarts": 3,
+        "outages": 2,
         "static": 0,
         "within": 0.5,
         "p95_ms": 50_000,
@@ -183,6 +183,9 @@ def test_a_longer_session_has_its_price(known, price):
         "session_timeout_ms": known,
     }
     (told,) = FINDERS["restart_gaps"]({"restart_gaps": [row]})
+    assert "restarted 3 times (beside 2 absences of more than 10 min), and 95 %" in told.sentence
+    (alone,) = FINDERS["restart_gaps"]({"restart_gaps": [row | {"outages": 0}]})
+    assert "restarted 3 times, and 95 %" in alone.sentence
     assert (
         told.sentence.endswith("rebalance. A member that dies keeps its partitions as long.")
         is price

@@ -187,6 +187,18 @@ def test_the_proposed_session_outlasts_95_of_100_restarts():
     assert found["within"] == pytest.approx(0.44)  # of 45 s: 1 to 44
 
 
+def test_no_session_is_proposed_that_outlasts_an_outage():
+    gaps = [*[20_000] * 10, *[1_100_000] * 5]
+    made = table("sessions", *({"from": each, "away_ms": gap} for each, gap in enumerate(gaps)))
+    found = only(ask("restart_gaps", sessions=made))
+    assert (found["restarts"], found["outages"], found["within"]) == (10, 5, 1.0)
+    assert (found["p95_ms"], found["longest_ms"], found["proposed_ms"]) == (20_000, 20_000, 25_000)
+    later = only(QUESTIONS["restart_gaps"]({"sessions": made}, outage_ms=1_100_000))
+    assert (later["restarts"], later["outages"], later["proposed_ms"]) == (15, 0, 1_380_000)
+    gone = table("sessions", {"from": 0, "away_ms": 1_100_000})
+    assert ask("restart_gaps", sessions=gone).num_rows == 0
+
+
 def test_one_writer_after_another_is_sound():
     made = table(
         "epochs",

@@ -1,0 +1,29 @@
+"""A finding, and what it is made of."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from groupkeeper.analytics.questions.rows import Row
+
+CRITICAL, HIGH, MEDIUM, LOW, INFO = "critical", "high", "medium", "low", "info"
+SEVERITIES: Final = (CRITICAL, HIGH, MEDIUM, LOW, INFO)
+"""The worst first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`row` is the row of the answer that it is about, or the first of them."""
+
+    severity: str
+    sentence: str
+    row: Row
+    cost_s: float | None = None
+    setting: Row = field(default_factory=dict)
+    """`config_key`, `now` and `proposed`."""
+
+
+Answers = Mapping[str, Sequence[Row]]
+"""Question -> rows of its answer; times are Unix milliseconds."""
+Finder = Callable[[Answers], Iterator[Finding]]
+"""What is worth a finding in one answer; it may look at others."""
