@@ -372,10 +372,23 @@ def test_what_if_marks_the_setting_of_today(sample):
 
 def test_a_report_is_written_as_a_whole(tmp_path):
     path = tmp_path / "report.html"
-    path.write_text("old")
+    write_report(path, {}, about())
+    old = path.read_text(encoding="utf-8")
     write_report(path, tables(1, 1), about())
     assert path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert path.read_text(encoding="utf-8") != old
     assert [*tmp_path.iterdir()] == [path]
+
+
+def test_only_a_report_or_nothing_is_replaced(tmp_path):
+    path = tmp_path / "thesis.html"
+    path.write_text("years of work")
+    with pytest.raises(AnalyticsError, match="exists and is no report: name another file"):
+        write_report(path, {}, about())
+    assert path.read_text() == "years of work"
+    path.write_text("")
+    write_report(path, {}, about())
+    assert path.stat().st_size
 
 
 def test_a_link_to_a_report_stays_one(tmp_path):
@@ -392,12 +405,13 @@ def test_a_link_to_a_report_stays_one(tmp_path):
         (".", "is a folder: give --report the name of a file in it"),
         ("no/report.html", "no folder: create it, or write elsewhere"),
         ("file/report.html", "no folder: create it, or write elsewhere"),
+        ("file", "file exists and is no report: name another file"),
         ("a" * 300, "cannot be written: File name too long"),
         ("/dev/null", "is no ordinary file: write the report elsewhere"),
     ],
 )
 def test_a_bad_place_for_a_report_is_one_line(tmp_path, place, words):
-    (tmp_path / "file").write_text("")
+    (tmp_path / "file").write_text("x")
     with pytest.raises(AnalyticsError, match=words) as caught:
         write_report(tmp_path / place, {}, about())
     assert "\n" not in str(caught.value)

@@ -17,6 +17,10 @@ _FOLDER: Final = files("groupkeeper.analytics.page")
 """The package may be in a zip file."""
 
 
+OURS: Final = tag("meta", name="generator", content="groupkeeper")
+"""Near the start of each page: what else is in a file is not replaced."""
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """A section: `missing` says why it is empty, if it is."""
@@ -35,6 +39,7 @@ def document(title: str, summary: Child, parts: Sequence[Part], foot: Child) -> 
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
+        OURS,
         tag("meta", http_equiv="Content-Security-Policy", content=_policy(style, script)),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),

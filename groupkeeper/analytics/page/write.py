@@ -2,11 +2,15 @@
 
 import os
 from pathlib import Path
+from typing import Final
 
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.page.about import About
 from groupkeeper.analytics.page.data import Tables
+from groupkeeper.analytics.page.document import OURS
 from groupkeeper.analytics.page.render import render
+
+_START: Final = 1024
 
 
 def check_report(path: Path) -> Path:
@@ -19,6 +23,8 @@ def check_report(path: Path) -> Path:
             raise AnalyticsError(f"{path} is a folder: give --report the name of a file in it")
         if target.exists() and not target.is_file():
             raise AnalyticsError(f"{path} is no ordinary file: write the report elsewhere")
+        if target.exists() and not _is_report(target):
+            raise AnalyticsError(f"{path} exists and is no report: name another file")
         if not target.parent.is_dir():
             raise AnalyticsError(f"{path.parent} is no folder: create it, or write elsewhere")
         if not os.access(target.parent, os.W_OK):
@@ -26,6 +32,13 @@ def check_report(path: Path) -> Path:
     except OSError as error:
         raise AnalyticsError(f"the report cannot be written: {error.strerror}") from error
     return target
+
+
+def _is_report(path: Path) -> bool:
+    """Whether it may be replaced: a report, or a file with nothing in it."""
+    with path.open("rb") as file:
+        start = file.read(_START)
+    return not start or OURS.encode() in start
 
 
 def write_report(path: Path, tables: Tables, about: About) -> None:
