@@ -9,18 +9,23 @@ from rich.console import Console
 from rich.text import Text
 
 from groupkeeper.analytics.export import Tables
+from groupkeeper.analytics.questions.registry import FINDINGS
 from groupkeeper.analytics.reading.plan import Plan
 from groupkeeper.analytics.render import (
     Column,
     instant,
     most_rows,
     plain,
+    print_sentences,
     print_table,
     ranges,
     size,
     text,
 )
 from groupkeeper.why.texts import count
+
+FINDINGS_SHOWN: Final = 10
+"""The first ones: a terminal is no report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +111,8 @@ def print_findings(to: Console, findings: Findings) -> None:
         _print(to, title, table, columns)
     if len(findings.problems):
         _print(to, "Problems", findings.problems, _PROBLEMS)
+    if FINDINGS in findings.answers:
+        _print_first(to, findings.answers[FINDINGS])
     work = findings.plan
     events = f", and {size(findings.events)} of events" if findings.events else ""
     whole = _left_over(findings.problems) if len(findings.problems) else "all of it sound"
@@ -117,6 +124,17 @@ def print_findings(to: Console, findings: Findings) -> None:
     )
     for sentence in findings.not_known:
         to.print(Text(plain(sentence)))
+
+
+def _print_first(to: Console, found: pa.Table) -> None:
+    """The findings that matter most, as sentences."""
+    rows = found.select(["severity", "sentence"]).slice(0, FINDINGS_SHOWN).to_pylist()
+    print_sentences(
+        to, "Findings", len(found), [(row["severity"], row["sentence"]) for row in rows]
+    )
+    if len(found) > len(rows):
+        to.print(f"{len(rows)} of them shown; --report has all")
+    to.print()
 
 
 def _left_over(problems: pa.Table) -> str:

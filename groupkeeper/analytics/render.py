@@ -61,6 +61,24 @@ def print_table(
     to.print()
 
 
+def print_sentences(
+    to: Console, title: str, count: int, sentences: Sequence[tuple[str, str]]
+) -> None:
+    """Print sentences, each behind a word about it, under a title with their number. They are
+    wrapped on a terminal.
+    """
+    to.print(Text(f"{title}: {count if count else 'none'}", style="bold"))
+    if to.is_terminal:
+        grid = Table.grid(padding=(0, 2, 0, 0))
+        for word, sentence in sentences:
+            grid.add_row(Text(word, style="bold"), Text(plain(sentence)))
+        to.print(grid)
+    else:
+        width = max((len(word) for word, _ in sentences), default=0)
+        for word, sentence in sentences:
+            to.file.write(f"{word:<{width}}  {plain(sentence)}\n")
+
+
 def _fits(to: Console, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> bool:
     """Cells that are folded to a few letters cannot be read, nor copied: where a frame has no room,
     lines wrap.

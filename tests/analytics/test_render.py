@@ -5,7 +5,16 @@ import pytest
 from rich.console import Console
 
 from groupkeeper.analytics import render
-from groupkeeper.analytics.render import Column, instant, plain, print_table, ranges, size, text
+from groupkeeper.analytics.render import (
+    Column,
+    instant,
+    plain,
+    print_sentences,
+    print_table,
+    ranges,
+    size,
+    text,
+)
 
 COLUMNS = [Column("group", text), Column("offset", text, number=True)]
 
@@ -92,3 +101,13 @@ def test_neighbouring_partitions_are_one_range(numbers, shown):
 )
 def test_sizes_have_a_fitting_unit(count, shown):
     assert size(count) == shown
+
+
+def test_sentences_are_wrapped_beside_their_word_on_a_terminal_only():
+    for is_terminal, lines in (
+        (True, ["Findings: 1", "high  Set it", "      higher"]),
+        (False, ["Findings: 1", "high  Set it higher"]),
+    ):
+        to = Console(file=io.StringIO(), force_terminal=is_terminal, width=14, color_system=None)
+        print_sentences(to, "Findings", 1, [("high", "Set it higher")])
+        assert [line.rstrip() for line in to.file.getvalue().splitlines()] == lines
