@@ -1,10 +1,13 @@
 """From the tables of an analysis to answers: all questions, and what other settings would have done
 to the groups that rebalance most.
+
+The tables are cut by groups into slices, which are the work items of an engine.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,9 +15,14 @@ import pyarrow.compute as pc
 from groupkeeper.analytics.export import rows_of
 from groupkeeper.analytics.history.schemas import TABLES
 from groupkeeper.analytics.pipeline.engine import Engine
-from groupkeeper.analytics.questions.registry import QUESTIONS, answers
-from groupkeeper.analytics.request import Choice
-from groupkeeper.analytics.store.tables import read_days
+from groupkeeper.analytics.questions.registry import (
+    OF_GROUPS,
+    QUESTIONS,
+    answers_to,
+    with_findings,
+)
+from groupkeeper.analytics.store.slices import Slices, cut, read_slice
+from groupkeeper.analytics.store.tables import dataset_of
 from groupkeeper.analytics.what_if.scenarios import what_if
 
 Tables = dict[str, pa.Table]
@@ -26,86 +34,123 @@ SHOWN_MOST: Final = 60
 """Groups whose owners, commits and lag a report is given: it draws ten."""
 NOT_READ: Final = frozenset({"events", "commits", "assignments", "snapshots"})
 """Tables that no question reads."""
-_LARGE: Final = ("ownership", "commit_minutes", "lag")
+LARGE: Final = ("ownership", "commit_minutes", "lag")
+"""Tables that may not fit into memory: only slices of them are read."""
+_OF_GROUPS: Final = tuple(
+    name for name, each in TABLES.items() if "group" in each.schema.names and name not in NOT_READ
+)
+_SMALL: Final = tuple(name for name in TABLES if name not in NOT_READ and name not in LARGE)
 _LASTS_UNTIL: Final = {"ownership": "until", "sessions": "until"}
 
 DESCRIBED: Final = {**QUESTIONS, what_if.name: what_if}
 """All questions, by name."""
 
 
-def since(tables: Tables, since_ms: int | None) -> Tables:
-    """Without rows that were over before (epoch milliseconds)."""
-    if since_ms is None:
-        return tables
-    found = {"coverage": tables["coverage"]}
-    for name in tables.keys() - found.keys():
-        time = tables[name].column(_LASTS_UNTIL.get(name, TABLES[name].day_of))
-        is_later = pc.greater_equal(time, pa.scalar(since_ms, time.type))
-        found[name] = tables[name].filter(pc.or_(is_later.fill_null(True), time.is_null()))
-    return found
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Which rows of the tables count: those of `groups`, unless that is None, and those about no
+    group, but for what was over before `since_ms` (epoch milliseconds).
+    """
+
+    groups: Sequence[str] | None = None
+    since_ms: int | None = None
+
+    def __call__(self, name: str, rows: pa.Table) -> pa.Table:
+        """These of some rows of a table."""
+        if self.since_ms is not None and name != "coverage":
+            time = rows.column(_LASTS_UNTIL.get(name, TABLES[name].day_of))
+            is_later = pc.greater_equal(time, pa.scalar(self.since_ms, time.type))
+            rows = rows.filter(pc.or_(is_later.fill_null(True), time.is_null()))
+        if self.groups is None or "group" not in rows.column_names:
+            return rows
+        return rows_of(rows, pa.array(self.groups, pa.string()))
 
 
-def of_groups(tables: Tables, groups: Sequence[str] | None) -> Tables:
-    """Only rows of these groups, and those about no group; None: all."""
-    if groups is None:
-        return tables
-    wanted = pa.array(groups, pa.string())
-    return {
-        name: rows_of(table, wanted) if "group" in table.column_names else table
-        for name, table in tables.items()
-    }
+@dataclass(frozen=True, slots=True)
+class History:
+    """What was asked: the small tables as they are chosen, and all that have groups in slices,
+    which are files.
+    """
+
+    small: Tables
+    slices: Slices
+
+    def shown(self, found: Tables) -> Tables:
+        """What a report is given with the answers: the large tables only of groups that have
+        findings or rebalance most.
+        """
+        names = dict.fromkeys(found["findings"].column("group").drop_null().to_pylist())
+        names |= dict.fromkeys(_busiest(self.small, SHOWN_MOST))
+        wanted = Chosen([*names][:SHOWN_MOST])
+        parts = [read_slice(each, LARGE) for each in self.slices.of_groups(wanted.groups or ())]
+        large = {
+            name: pa.concat_tables(
+                [TABLES[name].schema.empty_table(), *(wanted(name, each[name]) for each in parts)]
+            )
+            for name in LARGE
+        }
+        return self.small | large | found
+
+    def not_known(self) -> list[str]:
+        """What the tables say nothing about, and why: one sentence each."""
+        if not self.slices.rows["commit_minutes"] or self.slices.rows["lag"]:
+            return []
+        [first] = self.slices.first("commit_minutes").to_pylist()
+        folder = f"{first['topic']}-{first['topic_partition']}"
+        sentence = (
+            f"Lag is not known: the folders of the topics' partitions, such as {folder}, are not "
+            "beside those of the log, or do not tell when their records were written."
+        )
+        return [sentence]
 
 
 def ask(
-    folder: Path, choice: Choice, top: Sequence[str] | None, engine: Engine, progress: Progress
-) -> tuple[Tables, Tables]:
-    """The tables in a folder as far as they are chosen, and the answers to all questions. `top`:
-    only these groups, if it is not None.
+    folder: Path, chosen: Chosen, engine: Engine, scratch: Path, progress: Progress
+) -> tuple[History, Tables]:
+    """The tables in a folder as far as they are chosen, and the answers to all questions. `scratch`
+    is a folder that all workers can reach; the history is in there.
     """
-    progress("questions", 0, 1)
-    names = [name for name in TABLES if name not in NOT_READ]
-    read = read_days(folder, choice.since_ms, names)
-    tables = of_groups(since(read, choice.since_ms), top)
-    found = answers(tables)
-    progress("questions", 1, 1)
-    found[what_if.name] = _replayed(tables, engine, progress)
-    return tables, found
+    progress("tables", 0, 1)
+    found = {name: dataset_of(folder, name, chosen.since_ms) for name in (*_SMALL, *LARGE)}
+    small = {name: chosen(name, found[name].to_table()) for name in _SMALL}
+    slices = cut({name: found[name] for name in _OF_GROUPS}, chosen, scratch)
+    progress("tables", 1, 1)
+    answered = _of_slices(slices, small["coverage"], engine, progress)
+    answered |= answers_to([name for name in QUESTIONS if name not in OF_GROUPS], small)
+    replayed = _replayed(small, engine, progress)
+    return History(small, slices), {**with_findings(answered), what_if.name: replayed}
 
 
-def shown(tables: Tables, found: Tables) -> Tables:
-    """What a report is given: the large tables only of groups that have findings or rebalance
-    most.
-    """
-    names = dict.fromkeys(found["findings"].column("group").drop_null().to_pylist())
-    names |= dict.fromkeys(_busiest(tables, SHOWN_MOST))
-    few = of_groups({name: tables[name] for name in _LARGE}, [*names][:SHOWN_MOST])
-    return tables | few | found
+def _of_slices(slices: Slices, coverage: pa.Table, engine: Engine, progress: Progress) -> Tables:
+    parts = []
+    items = [(folder, coverage) for folder in slices.folders]
+    progress("questions", 0, len(items))
+    for done, each in enumerate(engine.map(_asked, items), 1):
+        parts.append(each)
+        progress("questions", done, len(items))
+    return {name: _in_order(part[name] for part in parts) for name in OF_GROUPS}
 
 
-def not_known(tables: Tables) -> list[str]:
-    """What these tables say nothing about, and why: one sentence each."""
-    minutes, lag = tables.get("commit_minutes"), tables.get("lag")
-    if not minutes or lag:
-        return []
-    [first] = minutes.slice(0, 1).to_pylist()
-    folder = f"{first['topic']}-{first['topic_partition']}"
-    sentence = (
-        f"Lag is not known: the folders of the topics' partitions, such as {folder}, are not "
-        "beside those of the log, or do not tell when their records were written."
-    )
-    return [sentence]
+def _asked(item: tuple[str, pa.Table]) -> Tables:
+    """In a worker: the answers of a slice."""
+    folder, coverage = item
+    tables = read_slice(folder, _OF_GROUPS)
+    return answers_to(OF_GROUPS, {**tables, "coverage": coverage})
 
 
-def _busiest(tables: Tables, most: int) -> list[str]:
-    counts = pc.value_counts(tables["rounds"].column("group")).to_pylist()
-    counts.sort(key=lambda each: (-each["counts"], each["values"]))
-    return [each["values"] for each in counts[:most]]
+def _in_order(parts: Iterable[pa.Table]) -> pa.Table:
+    """By group; each group is in one part."""
+    table = pa.concat_tables(parts)
+    return table.take(pc.sort_indices(table["group"].fill_null("")))  # stable
 
 
-def _replayed(tables: Tables, engine: Engine, progress: Progress) -> pa.Table:
+def _replayed(small: Tables, engine: Engine, progress: Progress) -> pa.Table:
     """In the order of groups; each group is a work item."""
-    groups = sorted(_busiest(tables, WHAT_IF_MOST))
-    items = [*_of_each(tables, groups)]
+    read = {name: small[name] for name in (*what_if.reads, "coverage")}
+    items = [
+        {name: only(name, rows) for name, rows in read.items()}
+        for only in (Chosen([group]) for group in sorted(_busiest(small, WHAT_IF_MOST)))
+    ]
     progress(what_if.title, 0, len(items))
     parts = []
     for done, rows in enumerate(engine.map(_replay, items), 1):
@@ -114,12 +159,13 @@ def _replayed(tables: Tables, engine: Engine, progress: Progress) -> pa.Table:
     return pa.concat_tables([what_if.schema.empty_table(), *parts])
 
 
-def _of_each(tables: Tables, groups: Sequence[str]) -> Iterator[dict[str, Any]]:
-    read = {name: tables[name] for name in (*what_if.reads, "coverage")}
-    for group in groups:
-        yield of_groups(read, [group])
-
-
 def _replay(tables: Tables) -> pa.Table:
+    """In a worker: the results of one group."""
     found: pa.Table = what_if(tables)
     return found
+
+
+def _busiest(tables: Mapping[str, pa.Table], most: int) -> list[str]:
+    counts = pc.value_counts(tables["rounds"].column("group")).to_pylist()
+    counts.sort(key=lambda each: (-each["counts"], each["values"]))
+    return [each["values"] for each in counts[:most]]

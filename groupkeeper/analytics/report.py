@@ -167,7 +167,9 @@ def _find(
     findings = Findings(plans[OFFSETS], records, tables, problems, events)
     if output is None:
         return findings, {}
-    return _asked(findings, store.folder if store else output.folder, request, engine, tell)
+    slices = stack.enter_context(store.aside()) if store else Path(scratch, "slices")
+    folder = store.folder if store else output.folder
+    return _asked(findings, folder, request, engine, slices, tell)
 
 
 def _opened(
@@ -184,18 +186,24 @@ def _opened(
 
 
 def _asked(
-    findings: "Findings", folder: Path, request: Request, engine: "Engine", tell: "Progress"
+    findings: "Findings",
+    folder: Path,
+    request: Request,
+    engine: "Engine",
+    slices: Path,
+    tell: "Progress",
 ) -> "tuple[Findings, Tables]":
     """With answers, which are kept beside the tables."""
-    from groupkeeper.analytics.answering import ask, not_known, shown
+    from groupkeeper.analytics.answering import Chosen, ask
     from groupkeeper.analytics.store.folder import write_answers
 
     top = findings.tables["groups"].column("group").to_pylist() if request.choice.top else None
-    history, answers = ask(folder, request.choice, top, engine, tell)
+    chosen = Chosen(top, request.choice.since_ms)
+    history, answers = ask(folder, chosen, engine, slices, tell)
     if request.out:
         write_answers(folder, answers)
-    drawn = shown(history, answers) if request.report else {}
-    return replace(findings, answers=answers, not_known=not_known(history)), drawn
+    drawn = history.shown(answers) if request.report else {}
+    return replace(findings, answers=answers, not_known=history.not_known()), drawn
 
 
 def _show(findings: "Findings", request: Request) -> None:

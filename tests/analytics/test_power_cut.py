@@ -5,7 +5,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from groupkeeper.analytics import answering
+from groupkeeper.analytics import report
 from tests.analytics.churn import churn
 from tests.analytics.logs import write_segment
 from tests.analytics.power import Cache, Death, KilledError
@@ -14,7 +14,7 @@ from tests.analytics.stored import analyzed, rows, same
 
 @pytest.mark.parametrize("names", [False, True])
 def test_a_power_cut_anywhere_leaves_no_trace(names, tmp_path, monkeypatch):
-    monkeypatch.setattr(answering, "ask", lambda *chosen: ({}, {}))
+    monkeypatch.setattr(report, "_asked", lambda findings, *rest: (findings, {}))
     data, _ = churn(8, seed=5)
     log, out = tmp_path / "log" / "__consumer_offsets-0", tmp_path / "out"
     few = len(data) // 9

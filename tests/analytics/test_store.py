@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from groupkeeper.analytics import answering, report
+from groupkeeper.analytics import report
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.history.schemas import TABLES
 from groupkeeper.analytics.pipeline import chunks
@@ -31,7 +31,7 @@ OFFSETS, EVENTS = "__consumer_offsets-0", "__group_events-0"
 @pytest.fixture
 def unasked(monkeypatch):
     """Questions take longer than all else here."""
-    monkeypatch.setattr(answering, "ask", lambda *chosen: ({}, {}))
+    monkeypatch.setattr(report, "_asked", lambda findings, *rest: (findings, {}))
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +108,24 @@ def test_a_run_that_is_killed_anywhere_leaves_no_trace(story, tmp_path, monkeypa
         analyzed(log, folder)
         same(rows(folder), expected)
         assert not [*folder.glob(".run-*")]
+
+
+def test_what_an_ended_run_has_left_of_its_slices_is_removed(story, tmp_path):
+    out = tmp_path / "out"
+    write_segment(tmp_path / "log" / OFFSETS, 0, story[0])
+    analyzed(tmp_path / "log", out)
+    before = rows(out)
+    with Store(out) as store:
+        aside = store.aside()
+        ended = aside.__enter__()
+        (ended / "slice-000").mkdir()
+        with store.aside() as place:
+            assert place.parent == out
+        assert not place.exists()
+    assert ended.exists()
+    same(rows(out), before)  # a reader is not in the way, nor led astray
+    analyzed(tmp_path / "log", out)
+    assert not ended.exists()
 
 
 def refused(capsys, log, out, **options):

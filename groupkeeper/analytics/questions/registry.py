@@ -1,6 +1,6 @@
 """All questions, by name."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import pyarrow as pa
@@ -45,7 +45,8 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     )
 }
 
-
+OF_GROUPS: Final = tuple(name for name, each in QUESTIONS.items() if each.key == ("group",))
+"""Questions that are asked of one group at a time; of others the rows of all groups are needed."""
 FINDINGS: Final = "findings"
 
 
@@ -53,6 +54,15 @@ def answers(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
     """The answers to all questions by name, and the `findings` in them, which are first. `tables`
     are those of an analysis, with all columns; one that is left out is empty.
     """
+    return with_findings(answers_to(QUESTIONS, tables))
+
+
+def answers_to(names: Iterable[str], tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+    """The answers to some questions."""
     cuts = Cuts(tables)
-    answered = {name: each.of_cuts(cuts) for name, each in QUESTIONS.items()}
-    return {FINDINGS: findings_of(answered), **answered}
+    return {name: QUESTIONS[name].of_cuts(cuts) for name in names}
+
+
+def with_findings(answered: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+    """The answers to all questions, in their order, with `findings` first."""
+    return {FINDINGS: findings_of(answered), **{name: answered[name] for name in QUESTIONS}}

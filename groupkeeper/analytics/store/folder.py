@@ -14,6 +14,7 @@ import shutil
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
@@ -69,7 +70,7 @@ class Store:
         if self._rebuild:
             run = self.progress.run
             self.progress = Progress(run=run, since=run + 1)
-        self._staging = self.folder / f".run-{self.progress.run + 1:06d}-{uuid.uuid4().hex}"
+        self._staging = self.folder / _staging_name(self.progress.run + 1)
         return self
 
     def _read(self) -> Progress | None:
@@ -160,6 +161,16 @@ class Store:
         progress.write(self.folder)
         self._finish(progress)
 
+    @contextmanager
+    def aside(self) -> Iterator[Path]:
+        """An empty folder on the same file system, which workers can reach too; it is removed."""
+        folder = self.folder / _staging_name(self.progress.run)
+        folder.mkdir()
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
     # -- what counts, and what does not ------------------------------------------------------------
 
     def _recover(self, progress: Progress | None) -> None:
@@ -242,6 +253,11 @@ def _check(folder: Path) -> None:
         raise AnalyticsError(
             f"{folder} exists: name a new or an empty folder, or one that analyze has written"
         )
+
+
+def _staging_name(run: int) -> str:
+    """A folder that the next run removes if this one was ended. See _RUN."""
+    return f".run-{run:06d}-{uuid.uuid4().hex}"
 
 
 def _is_left_over(path: Path) -> bool:

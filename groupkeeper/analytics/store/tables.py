@@ -40,17 +40,17 @@ def read_days(
     With `since_ms` (epoch milliseconds) only of days from that one on, of UTC, and those without a
     day: files of other days are not opened, but for tables of LASTING.
     """
-    first = "" if since_ms is None else day_name(max(since_ms, 0))
-    return {
-        name: _read(folder / name, TABLES[name].schema, "" if name in LASTING else first)
-        for name in names
-    }
+    return {name: dataset_of(folder, name, since_ms).to_table() for name in names}
 
 
-def _read(folder: Path, schema: pa.Schema, first: str) -> pa.Table:
-    days = {path: path.name.removeprefix(f"{DAY}=") for path in folder.glob(f"{DAY}=*")}
+def dataset_of(folder: Path, name: str, since_ms: int | None = None) -> dataset.Dataset:
+    """The same of one table, not read yet."""
+    first = "" if since_ms is None or name in LASTING else day_name(max(since_ms, 0))
+    paths = (folder / name).glob(f"{DAY}=*")
+    days = {path: path.name.removeprefix(f"{DAY}=") for path in paths}
     wanted = [path for path, day in sorted(days.items()) if day == NO_DAY or day >= first]
     files = [str(file) for path in wanted for file in sorted(path.glob("*.parquet"))]
+    schema = TABLES[name].schema
     if not files:
-        return schema.empty_table()
-    return dataset.dataset(files, schema, format="parquet").to_table()
+        return dataset.dataset(schema.empty_table())
+    return dataset.dataset(files, schema, format="parquet")
