@@ -219,7 +219,7 @@ def test_unknown_durations_are_not_shown_as_none():
     ("days", "rate"), [(0, "24 a group and day"), (2, "0.5 a"), (2_000, "less than 0.01 a")]
 )
 def test_a_rate_is_of_an_hour_at_least(days, rate):
-    span = {"log": "l", "partition": 0, "from": START, "until": START + days * 86_400_000}
+    span = {"log": "l", "partition": 0, "from": START - days * 86_400_000, "until": START}
     coverage = {"coverage": table_of(TABLES["coverage"].schema, [span])}
     assert f"1 rebalance, {rate}" in Page(render(rounds_of({}) | coverage, about())).text
 
@@ -231,11 +231,28 @@ def test_damage_is_said_at_the_top(sample):
 
 def test_times_far_off_are_left_out_and_counted():
     """A log may have any 64 bits as a time."""
-    rows = [
-        {"group": "g", "started": at, "ended": at, "duration_ms": 5} for at in (-(2**62), 2**62)
-    ]
-    sample = tables(1, 2) | {"rounds": table_of(TABLES["rounds"].schema, rows)}
-    assert "2 rebalances without a group or a usable time" in Page(render(sample, about())).text
+    tomorrow = round(about().made.timestamp() * 1000) + 30 * 3_600_000
+    times = (-(2**62), 2**62, 0, tomorrow)
+    rows = [{"group": "g", "started": at, "ended": at, "duration_ms": 5} for at in times]
+    ahead = {"group": "payments", "minute": tomorrow, "commits": 1}
+    sound = tables(1, 2)
+    sample = sound | {
+        "rounds": pa.concat_tables([sound["rounds"], table_of(TABLES["rounds"].schema, rows)]),
+        "commit_minutes": pa.concat_tables(
+            [sound["commit_minutes"], table_of(TABLES["commit_minutes"].schema, [ahead])]
+        ),
+    }
+    made, other = render(sample, about()), render(sound, about())
+    assert "4 rebalances without a group or a usable time" in Page(made).text
+    for figure in ("rate", "group-1-curves"):
+        assert texts_of(made, figure) == texts_of(other, figure)
+
+
+def test_a_page_without_a_usable_time_does_not_say_that_nothing_was_read():
+    rows = [{"group": "g", "started": 0, "ended": 0, "duration_ms": 5}]
+    sample = {"rounds": table_of(TABLES["rounds"].schema, rows)}
+    assert "<title>No rebalance has a usable time</title>" in render(sample, about())
+    assert "<title>No group was read</title>" in render({}, about())
 
 
 def test_tables_of_answers_have_the_words_of_their_questions(sample):

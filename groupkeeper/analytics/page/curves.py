@@ -30,7 +30,6 @@ from groupkeeper.analytics.page.times import (
     count,
     durations,
     floor,
-    is_usable,
     length,
     step,
     step_name,
@@ -101,7 +100,7 @@ class Band:
 def _commits(data: Data, group: Group, size: int) -> Band | None:
     sums: dict[int, float] = defaultdict(float)
     for row in data.rows("commit_minutes", ("minute", "commits"), [group.name]):
-        if is_usable(row["minute"]):
+        if data.span.has(row["minute"]):
             sums[floor(row["minute"], size)] += (row["commits"] or 0) * MINUTE / size
     if not sums:
         return None
@@ -117,7 +116,7 @@ def _lag_time(data: Data, group: Group, size: int) -> Band | None:
     most: dict[int, float] = {}
     for row in rows:
         value = row["lag_ms"] if is_time else row["lag"]
-        if is_usable(row["time"]) and value is not None:
+        if data.span.has(row["time"]) and value is not None:
             at = floor(row["time"], size)
             most[at] = max(most.get(at, 0.0), value)
     if not most:

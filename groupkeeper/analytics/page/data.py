@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 
 from groupkeeper.analytics.history.schemas import LOG
 from groupkeeper.analytics.page.causes import Family, family
-from groupkeeper.analytics.page.times import EARLIEST, HOUR, LATEST, Span, is_usable
+from groupkeeper.analytics.page.times import DAY, EARLIEST, HOUR, Span
 
 Tables = Mapping[str, pa.Table]
 Row = dict[str, Any]
@@ -64,10 +65,13 @@ class Group:
 
 
 class Data:
-    """All tables, and what pictures have in common."""
+    """All tables, and what pictures have in common. A time that is far off would press all others
+    together: one before Kafka, or a day after `made`, is wrong and cannot be drawn.
+    """
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: Tables, made: datetime) -> None:
         self.tables = tables
+        self._latest = int(made.timestamp() * 1000) + DAY
 
     def has(self, name: str) -> bool:
         return name in self.tables and self.tables[name].num_rows > 0
@@ -91,7 +95,7 @@ class Data:
         """All groups of rounds, those first that were not stable for the longest."""
         found: dict[str, Group] = {}
         for row in self.rows("rounds", _ROUND_COLUMNS):
-            at = next(filter(is_usable, (row["started"], row["ended"])), None)
+            at = next(filter(self._is_usable, (row["started"], row["ended"])), None)
             if row["group"] is None or at is None:
                 continue
             group = found.get(row["group"])
@@ -124,9 +128,12 @@ class Data:
         ends = []
         for each in columns:
             times = milliseconds(table[each])
-            is_known = pc.and_(pc.greater_equal(times, EARLIEST), pc.less(times, LATEST))
+            is_known = pc.and_(pc.greater_equal(times, EARLIEST), pc.less(times, self._latest))
             ends += pc.min_max(times.filter(is_known)).values()
         return [at.as_py() for at in ends if at.as_py() is not None]
+
+    def _is_usable(self, at: int | None) -> bool:
+        return at is not None and EARLIEST <= at < self._latest
 
     @cached_property
     def left_out(self) -> int:

@@ -28,7 +28,6 @@ from groupkeeper.analytics.page.times import (
     STEPS,
     Span,
     count,
-    is_usable,
     length,
     median,
     period,
@@ -67,8 +66,8 @@ class Interval:
 def intervals(rows: Sequence[Row], span: Span) -> list[Interval]:
     found = []
     for row in rows:
-        start, end = row["from"], row["until"] if is_usable(row["until"]) else span.end
-        if not is_usable(start) or row["topic_partition"] is None or end <= start:
+        start, end = row["from"], row["until"] if span.has(row["until"]) else span.end
+        if not span.has(start) or row["topic_partition"] is None or end <= start:
             continue
         place = (row["topic"] or "", row["topic_partition"])
         owner = (row["instance"] or row["member"] or "?") if row["is_owned"] else None

@@ -42,7 +42,7 @@ NO_IDLE: Final = "No group had a member without a partition (table `members`)."
 
 def render(tables: Tables, about: About) -> str:
     """The page as HTML. A missing or empty table leaves its part out, and a line says so."""
-    data = Data(tables)
+    data = Data(tables, about.made)
     findings = findings_of(data)
     panels = Panels(data, findings)
     told = findings_part(findings, data.span, panels.link) if "findings" in tables else None
@@ -60,7 +60,7 @@ def render(tables: Tables, about: About) -> str:
     parts.append(Part("tables", "All tables", tables_part, NO_TABLES))
     made = f"{about.made:%Y-%m-%d %H:%M} UTC"
     foot = f"Made by Groupkeeper {about.version}, {made}. All times are UTC."
-    title = "No group was read"
+    title = "No rebalance has a usable time" if data.has("rounds") else "No group was read"
     if data.groups:
         title = f"What happened to {count(len(data.groups), 'group')}, {period(data.span)}"
     return document(title, summary(data, about, findings), parts, foot)

@@ -38,8 +38,8 @@ class Span:
     def ms(self) -> int:
         return self.end - self.start
 
-    def has(self, at: int) -> bool:
-        return self.start <= at <= self.end
+    def has(self, at: int | None) -> bool:
+        return at is not None and self.start <= at <= self.end
 
 
 def step(ms: int, most: int) -> int:
@@ -49,13 +49,6 @@ def step(ms: int, most: int) -> int:
 
 EARLIEST: Final = 946_684_800_000
 """2000-01-01: before Kafka."""
-LATEST: Final = 4_102_444_800_000
-"""2100-01-01."""
-
-
-def is_usable(at: int | None) -> bool:
-    """Whether a time can be drawn: one that is far off would press all others together."""
-    return at is not None and EARLIEST <= at < LATEST
 
 
 def floor(at: int, size: int) -> int:
