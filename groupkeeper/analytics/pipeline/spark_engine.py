@@ -72,7 +72,10 @@ def _call(
     """For mapInArrow: takes numbers of items."""
     from pyspark.serializers import CloudPickleSerializer
 
+    from groupkeeper.analytics.sources.workers import set_loaded_aside
+
     for batch in batches:
         for number in batch.column("id").to_pylist():
             made = CloudPickleSerializer().dumps(function(items[number]))
             yield pa.RecordBatch.from_pydict({"result": pa.array([made], pa.binary())})
+    set_loaded_aside()
