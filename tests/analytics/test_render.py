@@ -43,6 +43,11 @@ def test_a_pipe_gets_many_rows_quickly():
     assert time.process_time() - started < 6
 
 
+def test_a_long_name_pads_no_other_row():
+    shown = printed([("g" * 3_000, 7), ("b", 12)]).splitlines()
+    assert shown[2:4] == ["g" * 3_000 + "       7", "b" + " " * 69 + "12"]
+
+
 def test_wide_characters_take_two_places_in_a_pipe():
     assert printed([("日本", 7), ("abcde", 12)]).splitlines()[2:4] == [
         "日本        7",
