@@ -29,7 +29,7 @@ from groupkeeper.analytics.questions.telling import (
 )
 from groupkeeper.why.advice import LATE_MS, late_for_polls
 from groupkeeper.why.sessions import SESSION_TIMEOUT_MS
-from groupkeeper.why.texts import count, setting, span
+from groupkeeper.why.texts import count, setting, settings_in, span
 
 HOLDS: Final = 3
 """A client that held the join barrier this often is worth a finding."""
@@ -88,7 +88,7 @@ def _duels(rows: Answers) -> Iterator[Finding]:
 
 
 def _silence(rows: Answers) -> Iterator[Finding]:
-    restarts = {row["group"]: row["proposed_ms"] for row in restarting(rows)}
+    wanted = _sessions(rows)
     for row in rows["commit_silence"]:
         goes_on = "" if row["is_over"] else "; at the end of the log it still had not"
         lag = f" {count(row['lag'], 'record')} waited for it." if row["lag"] else ""
@@ -100,21 +100,34 @@ def _silence(rows: Answers) -> Iterator[Finding]:
         )
         text = "Look for a record that it cannot process, or a thread that hangs."
         if row["ended_by"] is not None:
-            text = _vanished(row, restarts.get(row["group"], 0))
+            text = _vanished(row, wanted.get(row["group"], 0))
         cost = row["silent_ms"] / 1000 * row["partitions"]
         severity = MEDIUM if row["is_over"] else HIGH
         yield Finding(severity, sentence + text, row, cost, change(text, row))
 
 
-def _vanished(row: Row, restarts_ms: int) -> str:
-    """Its partitions waited for the end of its session. `restarts_ms` is the timeout that restarts
-    in the group need, 0 if none is known: another finding asks for that.
+def _sessions(rows: Answers) -> dict[str, int]:
+    """Group -> the longest session timeout that its other findings ask for."""
+    asked = [(row["group"], row["proposed_ms"]) for row in restarting(rows)]
+    for name, cause in (("storms", "cause"), ("flapping", "ended_by")):
+        for row in rows.get(name, ()):
+            settings = settings_in(advise(row[cause], row["likely"], row))
+            asked += [(row["group"], ms) for key, ms in settings if key == "session.timeout.ms"]
+    found: dict[str, int] = defaultdict(int)
+    for group, ms in asked:
+        found[group] = max(found[group], ms)
+    return found
+
+
+def _vanished(row: Row, asked_ms: int) -> str:
+    """Its partitions waited for the end of its session. `asked_ms` is what other findings of the
+    group ask for, 0 if none does.
     """
-    session, wanted = row["session_timeout_ms"], max(SESSION_TIMEOUT_MS, restarts_ms)
+    session, wanted = row["session_timeout_ms"], max(SESSION_TIMEOUT_MS, asked_ms)
     text = "It sent nothing any more, and kept its partitions until its session ended"
     if session is None or session <= wanted:
         return f"{text}."
-    needed = "which its restarts need" if restarts_ms == wanted else "or as long as a restart takes"
+    needed = "which its restarts need" if asked_ms == wanted else "or as long as a restart takes"
     return (
         f"{text}, after {span(session)}: set {setting('session.timeout.ms', wanted)}, {needed}, "
         "and others get them sooner."

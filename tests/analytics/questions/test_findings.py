@@ -170,6 +170,46 @@ def test_findings_of_one_group_agree_on_its_session_timeout(restarts, proposed_m
         assert f"session.timeout.ms{advised}" in told.sentence
 
 
+@pytest.mark.parametrize("name", ["storms", "flapping"])
+def test_a_silent_owner_gets_the_session_that_a_storm_asks_for(name):
+    again = {
+        "group": "g",
+        "cause": "member_joined",
+        "ended_by": "member_joined",
+        "likely": None,
+        "away_ms": 54_000,
+        "session_timeout_ms": 45_000,
+        "clients": 2,
+        "from": 0,
+        "until": HOUR,
+        "member": "m-1",
+        "client_id": "m-1",
+        "instance": None,
+        "host": None,
+        "rounds": 9,
+        "cause_rounds": 9,
+        "who_rounds": 9,
+        "unowned_ms": 0,
+        "changes": 9,
+    }
+    quiet = {
+        **again,
+        "client_id": "m-2",
+        "silent_ms": 2 * HOUR,
+        "partitions": 1,
+        "others_minutes": 1,
+        "lag": None,
+        "is_over": True,
+        "ended_by": "session_expired",
+        "session_timeout_ms": 90 * MINUTE,
+    }
+    answers = {name: [again], "commit_silence": [quiet]}
+    (asked,) = FINDERS[name](answers)
+    (told,) = FINDERS["commit_silence"](answers)
+    for each in (asked, told):
+        assert "session.timeout.ms=70000" in each.sentence
+
+
 @pytest.mark.parametrize(("known", "price"), [(30_000, True), (90_000, False)])
 def test_a_longer_session_has_its_price(known, price):
     row = {
