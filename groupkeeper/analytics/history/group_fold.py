@@ -43,6 +43,7 @@ class GroupFold:
     def add(self, event: Event, offset: int) -> None:
         """An event of the group, of a known type and with checked fields."""
         self._offset, kind = offset, event.type
+        event = self._sessions.with_address(event)
         if kind == "group_created":  # its end was not read, if it was known
             self._ownership.forget(offset)
         self._sessions.add(event, offset)

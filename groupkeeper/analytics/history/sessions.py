@@ -84,6 +84,26 @@ class Sessions:
         """The clients of all members that are known."""
         return {member: each.who for member, each in self._open.items()}
 
+    def with_address(self, event: Event) -> Event:
+        """With the address that a member's own requests had. Of one that has sent none since the
+        coordinator was loaded, an event tells that in the group's record; there a static member
+        that was replaced keeps the address of the first (as in Kafka).
+        """
+        fields = event.fields
+        cause = fields.get("cause") or {}
+        evidence = cause.get("evidence") or {}
+        if evidence.get("connection", "") is not None:
+            return event
+        fields = {**fields, "cause": self._with_address(cause)}
+        return event._replace(fields=self._with_address(fields))
+
+    def _with_address(self, part: Part) -> Part:
+        who = part.get("who") or {}
+        member = who.get("member") or ""
+        known = self._open.get(member) or self._recorded.get(member)
+        host = known and known.who.get("host")
+        return {**part, "who": {**who, "host": host}} if host else part
+
     # -- what happened ---------------------------------------------------------------------------
 
     def add(self, event: Event, offset: int) -> None:

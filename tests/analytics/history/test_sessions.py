@@ -214,6 +214,27 @@ def test_a_list_that_was_cut_ends_nothing() -> None:
     assert (rows["rounds"][-1]["members"], rows["rounds"][-1]["held_ms"]) == (2, None)
 
 
+@pytest.mark.parametrize(("connection", "host"), [(None, "10.0.0.9"), ("closed", "10.0.0.7")])
+def test_the_address_of_requests_counts_for_a_member_that_is_not_heard_of_after_a_load(
+    connection: str | None, host: str
+) -> None:
+    """The record that is loaded has the address of the member that it replaced."""
+    told = stable("m1")
+    there = who("m1b", instance="pod-1", host="/10.0.0.9")
+    told.tell("member_replaced", who=there, old_member="m1", quick=True, away_ms=4_000)
+    told.at(9_000)
+    told.epoch, told.round = 2, 0
+    told.tell("coordinator_loaded", records=9, groups=1, members=1, duration_ms=5)
+    told.at(60_000)
+    stored = who("m1b", instance="pod-1", host="/10.0.0.7")
+    evidence = {"silent_ms": 45_000, "session_timeout_ms": 45_000, "connection": connection}
+    why = cause("session_expired", stored, **evidence)
+    told.tell("member_removed", who=stored, cause=why)
+    told.started(why, from_state="Stable")
+    assert of(told, "m1b")["host"] == host
+    assert folded(told.events)["rounds"][-1]["by_host"] == host
+
+
 def test_members_that_were_not_stored_are_lost_with_the_coordinator() -> None:
     told = stable("m1")
     told.at(5_000)
