@@ -4,10 +4,10 @@ to the groups that rebalance most.
 The tables are cut by groups into slices, which are the work items of an engine.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,6 +25,7 @@ from groupkeeper.analytics.store.slices import Slices, cut, read_slice
 from groupkeeper.analytics.store.tables import dataset_of
 from groupkeeper.analytics.what_if.scenarios import what_if
 
+Result = TypeVar("Result")
 Tables = dict[str, pa.Table]
 Progress = Callable[[str, int, int], None]
 
@@ -113,22 +114,35 @@ def ask(
     progress("tables", 0, 1)
     found = {name: dataset_of(folder, name, chosen.since_ms) for name in (*_SMALL, *LARGE)}
     small = {name: chosen(name, found[name].to_table()) for name in _SMALL}
+    replays = _replays(small)
+    replaying = engine.map(_replay, replays)  # while this process cuts
     slices = cut({name: found[name] for name in _OF_GROUPS}, chosen, scratch)
+    answered = answers_to([name for name in QUESTIONS if name not in OF_GROUPS], small)
     progress("tables", 1, 1)
-    answered = _of_slices(slices, small["coverage"], engine, progress)
-    answered |= answers_to([name for name in QUESTIONS if name not in OF_GROUPS], small)
-    replayed = _replayed(small, engine, progress)
-    return History(small, slices), {**with_findings(answered), what_if.name: replayed}
+    replayed = _watched(what_if.title, replaying, len(replays), progress)
+    parts = _of_slices(slices, small["coverage"], engine, progress)
+    answered |= {name: _in_order(part[name] for part in parts) for name in OF_GROUPS}
+    told = pa.concat_tables([what_if.schema.empty_table(), *replayed])
+    return History(small, slices), {**with_findings(answered), what_if.name: told}
 
 
-def _of_slices(slices: Slices, coverage: pa.Table, engine: Engine, progress: Progress) -> Tables:
-    parts = []
+def _watched(
+    stage: str, results: Iterator[Result], number: int, progress: Progress
+) -> list[Result]:
+    """All results, with progress."""
+    found = []
+    progress(stage, 0, number)
+    for done, each in enumerate(results, 1):
+        found.append(each)
+        progress(stage, done, number)
+    return found
+
+
+def _of_slices(
+    slices: Slices, coverage: pa.Table, engine: Engine, progress: Progress
+) -> list[Tables]:
     items = [(folder, coverage) for folder in slices.folders]
-    progress("questions", 0, len(items))
-    for done, each in enumerate(engine.map(_asked, items), 1):
-        parts.append(each)
-        progress("questions", done, len(items))
-    return {name: _in_order(part[name] for part in parts) for name in OF_GROUPS}
+    return _watched("questions", engine.map(_asked, items), len(items), progress)
 
 
 def _asked(item: tuple[str, pa.Table]) -> Tables:
@@ -144,19 +158,13 @@ def _in_order(parts: Iterable[pa.Table]) -> pa.Table:
     return table.take(pc.sort_indices(table["group"].fill_null("")))  # stable
 
 
-def _replayed(small: Tables, engine: Engine, progress: Progress) -> pa.Table:
+def _replays(small: Tables) -> list[Tables]:
     """In the order of groups; each group is a work item."""
     read = {name: small[name] for name in (*what_if.reads, "coverage")}
-    items = [
+    return [
         {name: only(name, rows) for name, rows in read.items()}
         for only in (Chosen([group]) for group in sorted(_busiest(small, WHAT_IF_MOST)))
     ]
-    progress(what_if.title, 0, len(items))
-    parts = []
-    for done, rows in enumerate(engine.map(_replay, items), 1):
-        parts.append(rows)
-        progress(what_if.title, done, len(items))
-    return pa.concat_tables([what_if.schema.empty_table(), *parts])
 
 
 def _replay(tables: Tables) -> pa.Table:

@@ -48,6 +48,18 @@ def test_results_come_in_the_order_of_the_items_from_other_processes():
         assert {process for _, process in engine.map(here, [1])} == {os.getpid()}
 
 
+def touches(path):
+    path.touch()
+
+
+def test_workers_begin_before_a_result_is_asked_for(tmp_path):
+    paths = [tmp_path / "a", tmp_path / "b"]
+    with LocalEngine(2) as engine:
+        results = engine.map(touches, paths)
+        assert all(map(waits_for, paths))
+        assert [*results] == [None, None]
+
+
 def imports_pandas(numbers):
     pa.array(numbers)
     return "pandas" in sys.modules

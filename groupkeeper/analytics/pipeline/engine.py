@@ -26,7 +26,9 @@ class Engine(Protocol):
     """Raises EngineFailed, with one line, for whatever goes wrong in a worker."""
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
-        """The results in the order of the items, each as soon as it is there."""
+        """The results in the order of the items, each as soon as it is there. The work may begin
+        before the first one is asked for.
+        """
         ...
 
 
@@ -55,12 +57,11 @@ class LocalEngine:
             self._pool = None
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
-        """See Engine."""
+        """See Engine. Workers begin at once."""
         with _failures_as_one_line():
             if self._workers == 1 or len(items) == 1:
-                yield from map(function, items)
-            else:
-                yield from self._started().map(function, items)
+                return _failing_in_one_line(map(function, items))
+            return _failing_in_one_line(self._started().map(function, items))
 
     def _started(self) -> ProcessPoolExecutor:
         if self._pool is None:
@@ -69,6 +70,11 @@ class LocalEngine:
             context.set_forkserver_preload([_PRELOADED])
             self._pool = ProcessPoolExecutor(self._workers, context)
         return self._pool
+
+
+def _failing_in_one_line(results: Iterator[Result]) -> Iterator[Result]:
+    with _failures_as_one_line():
+        yield from results
 
 
 @contextmanager
