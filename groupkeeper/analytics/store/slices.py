@@ -22,8 +22,6 @@ the process that reads it.
 """
 MOST_SLICES: Final = 100
 """A file is open for each."""
-_AHEAD: Final = 4
-"""Batches that are read before they are wanted."""
 
 Tables = dict[str, pa.Table]
 Keep = Callable[[str, pa.Table], pa.Table]
@@ -80,8 +78,9 @@ def _cut(name: str, rows: dataset.Dataset, keep: Keep, folders: Sequence[Path]) 
     options = ipc.IpcWriteOptions(compression="lz4")
     with ExitStack() as stack:
         writers: dict[int, ipc.RecordBatchFileWriter] = {}
-        batches = rows.to_batches(batch_readahead=_AHEAD, fragment_readahead=_AHEAD)
-        for batch in batches:
+        # File after file: a scan of all of them reads a GB ahead.
+        files = rows.get_fragments()
+        for batch in (each for file in files for each in file.to_batches(rows.schema)):
             wanted = keep(name, pa.Table.from_batches([batch]))
             kept += len(wanted)
             for index, part in _parts(wanted, len(folders)):
