@@ -25,7 +25,7 @@ SEVERITIES: Final[Mapping[str, tuple[str, str]]] = {
 """Severity -> sign and class, the worst first. Others come last, in plain."""
 COLUMNS: Final = (
     *("id", "severity", "group", "from", "to", "sentence", "config_key", "now", "proposed"),
-    *("evidence", "partition", "source", "confidence"),
+    *("evidence", "partition", "question", "source", "confidence"),
 )
 ALL_OF_IT: Final = 0.98
 """A finding about so much of the time is about all of it."""
@@ -40,15 +40,20 @@ def findings_of(data: Data) -> list[Row]:
 
 
 def findings_part(rows: list[Row], span: Span, link: Callable[[str], str | None]) -> Html:
-    """All cards, and how many of each severity there are."""
+    """All cards, and how many of each severity and question there are."""
     if not rows:
         return tag("p", "Nothing was found that should be changed.", class_="nothing")
     counts = Counter(str(row["severity"]) for row in rows)
     told = ", ".join(f"{count(number)} {severity}" for severity, number in counts.items())
+    asked = Counter(str(row["question"]) for row in rows if row["question"] is not None)
+    of = ", ".join(
+        f"{question.replace('_', ' ')} {count(number)}" for question, number in asked.most_common()
+    )
     more = len(rows) - CARDS
     return joined(
         [
             tag("p", f"{count(len(rows), 'finding')}: {told}."),
+            tag("p", f"By question: {of}.", class_="quiet") if len(asked) > 1 else None,
             tag(
                 "ol",
                 [_card(number, row, span, link) for number, row in enumerate(rows[:CARDS], 1)],

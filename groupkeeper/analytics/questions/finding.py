@@ -21,6 +21,10 @@ class Finding:
     cost_s: float | None = None
     setting: Row = field(default_factory=dict)
     """`config_key`, `now` and `proposed`."""
+    kind: str | None = None
+    """What findings about one group and setting differ in that are not to be told as one."""
+    times: int = 1
+    """How many findings it was before."""
 
 
 Answers = Mapping[str, Sequence[Row]]

@@ -4,14 +4,15 @@ Each is made of one or some rows of an answer; every number in a sentence is of 
 the advice that `groupkeeper why` gives about them.
 """
 
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import Final
 
 import pyarrow as pa
 
 from groupkeeper.analytics.history.schemas import INT, LONG, REAL, TEXT, TIME, Column
+from groupkeeper.analytics.questions.alike import as_one
 from groupkeeper.analytics.questions.asking import SURE
 from groupkeeper.analytics.questions.figures import EVIDENCE
 from groupkeeper.analytics.questions.finding import INFO, SEVERITIES, Finder, Finding
@@ -24,15 +25,16 @@ FINDERS: Final[Mapping[str, Finder]] = {**INCIDENTS, **STATES}
 """Question -> what is worth a finding in its answer."""
 _USED: Final = (*FINDERS, "causes")
 """The answers that findings are made of."""
-MOST: Final = 500
+MOST: Final = 2_000
 """Findings in a table; the others are counted in its last row."""
 
 COLUMNS: Final = (
     Column("id", TEXT, "Stays the same when the same is found again."),
     Column("severity", TEXT, "`critical`, `high`, `medium`, `low` or `info`."),
     Column("group", TEXT, "Group id; null: of no one group."),
-    Column("from", TIME, "When it began; null: not known."),
-    Column("to", TIME, "When it ended; null: not known."),
+    Column("from", TIME, "When it began, of several the one told; null: not known."),
+    Column("to", TIME, "When that ended; null: not known."),
+    Column("times", LONG, "How often it happened in that group."),
     Column("sentence", TEXT, "What was found and what to change, for a person."),
     Column("config_key", TEXT, "The setting to change; null: no setting helps."),
     Column("now", TEXT, "Its value; null: not known."),
@@ -40,20 +42,25 @@ COLUMNS: Final = (
     Column("evidence", pa.list_(LONG), f"Log offsets that say so, the first {EVIDENCE}."),
     Column("partition", INT, "Partition of the log in which the evidence is."),
     Column("question", TEXT, "The answer that it is from (docs/analytics-questions.md)."),
-    Column("cost_s", REAL, "Partition-seconds that it cost; null: not known."),
+    Column("cost_s", REAL, "Partition-seconds that it cost, all times together; null: not known."),
     *SURE,
 )
 SCHEMA: Final = pa.schema([(each.name, each.type) for each in COLUMNS])
 
 
 def findings_of(answered: Mapping[str, pa.Table]) -> pa.Table:
-    """The findings of the answers to all questions, the worst and most expensive first."""
+    """The findings of the answers to all questions, the worst first; of those that are as bad, the
+    most expensive of each question before the second ones.
+    """
     rows = {name: _rows(answered[name]) for name in _USED if name in answered}
-    found = [(name, each) for name, find in FINDERS.items() if name in rows for each in find(rows)]
-    found.sort(key=lambda item: _place(item[1]))
-    listed = [_listed(name, each) for name, each in found[:MOST]]
-    if len(found) > MOST:
-        listed.append(_rest([name for name, _ in found[MOST:]]))
+    found: dict[_Identity, list[Finding]] = defaultdict(list)
+    for name, find in FINDERS.items():
+        for each in find(rows) if name in rows else ():
+            found[_identity(name, each)].append(each)
+    told = _ordered([(identity, as_one(alike)) for identity, alike in found.items()])
+    listed = [_listed(identity, each) for identity, each in told[:MOST]]
+    if len(told) > MOST:
+        listed.append(_rest([question for (question, *_), _ in told[MOST:]]))
     columns = [
         pa.array(
             [row.get(each.name) for row in listed], pa.int64() if each.type == TIME else each.type
@@ -72,30 +79,45 @@ def _rows(table: pa.Table) -> list[Row]:
     return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def _place(each: Finding) -> tuple[int, float, int]:
-    return SEVERITIES.index(each.severity), -(each.cost_s or 0.0), each.row.get("from") or 0
+_Identity = tuple[str, str | None, str, str | None, str | None]
+"""Question, group, source, setting and kind: what is the same finding, whenever it was."""
+_Told = tuple[_Identity, Finding]
 
 
-def _listed(question: str, each: Finding) -> Row:
-    row = each.row
-    about = (question, row.get("group"), row.get("from"), *(row.get(name) for name in _NAMES))
+def _identity(question: str, each: Finding) -> _Identity:
+    setting = each.setting.get("config_key")
+    return question, each.row.get("group"), each.row["source"], setting, each.kind
+
+
+def _ordered(found: Iterable[_Told]) -> list[_Told]:
+    """A reader of the first ones is to see of each question what is worst."""
+    ranks: Counter[tuple[str, str]] = Counter()
+    placed: list[tuple[int, int, int]] = []
+    told = sorted(found, key=lambda item: _place(item[1]))
+    for number, ((question, *_), each) in enumerate(told):
+        placed.append((SEVERITIES.index(each.severity), ranks[each.severity, question], number))
+        ranks[each.severity, question] += 1
+    return [told[number] for *_, number in sorted(placed)]
+
+
+def _place(each: Finding) -> tuple[float, int, int]:
+    return -(each.cost_s or 0.0), -each.times, each.row.get("from") or 0
+
+
+def _listed(identity: _Identity, each: Finding) -> Row:
+    row, question = each.row, identity[0]
     return {
         **{name: row.get(name) for name in ("group", "from", "partition", "evidence")},
         **{column.name: row[column.name] for column in SURE},
-        "id": f"{question}-{sha256(repr(about).encode()).hexdigest()[:10]}",
+        "id": f"{question}-{sha256(repr(identity).encode()).hexdigest()[:10]}",
         "severity": each.severity,
         "to": row.get("until"),
+        "times": each.times,
         "sentence": each.sentence,
         "question": question,
         "cost_s": each.cost_s,
         **each.setting,
     }
-
-
-_NAMES: Final = (
-    *("member", "instance", "client_id", "topic", "topic_partition"),
-    *("log", "partition", "first_offset", "protocol"),
-)
 
 
 def _rest(questions: list[str]) -> Row:

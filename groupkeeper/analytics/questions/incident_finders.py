@@ -15,6 +15,7 @@ from groupkeeper.analytics.questions.finding import (
     Finding,
 )
 from groupkeeper.analytics.questions.rows import Row
+from groupkeeper.analytics.questions.silence import COMMIT, LOG_END, LOSS
 from groupkeeper.analytics.questions.state_finders import restarting
 from groupkeeper.analytics.questions.telling import (
     advise,
@@ -50,7 +51,7 @@ def _split_brain(rows: Answers) -> Iterator[Finding]:
             "two_nodes": f"nodes {row['node']} and {row['other_node']} wrote epoch {first}",
         }[row["what"]]
         text = f"In {place} {what} ({offsets}): stop one of them, and compare their logs."
-        yield Finding(CRITICAL, text, row)
+        yield Finding(CRITICAL, text, row, kind=f"{place}, {offsets}")
 
 
 def _storms(rows: Answers) -> Iterator[Finding]:
@@ -67,7 +68,13 @@ def _storms(rows: Answers) -> Iterator[Finding]:
         )
         unowned = row["unowned_ms"]
         cost = None if unowned is None else unowned / 1000
-        yield Finding(HIGH, sentence, row, cost, change(text, row))
+        yield Finding(HIGH, sentence, row, cost, *_change(text, row, row["cause"]))
+
+
+def _change(text: str, row: Row, kind: str | None) -> tuple[Row, str | None]:
+    """The setting to change; where there is none, what else findings of a group differ in."""
+    setting = change(text, row)
+    return setting, None if setting else kind
 
 
 def _duels(rows: Answers) -> Iterator[Finding]:
@@ -90,7 +97,7 @@ def _duels(rows: Answers) -> Iterator[Finding]:
 def _silence(rows: Answers) -> Iterator[Finding]:
     wanted = _sessions(rows)
     for row in rows["commit_silence"]:
-        goes_on = "" if row["is_over"] else "; at the end of the log it still had not"
+        goes_on = _WITHOUT_COMMIT[row["ended"]]
         lag = f" {count(row['lag'], 'record')} waited for it." if row["lag"] else ""
         sentence = (
             f"{who(row)} in group {quoted(row['group'])} committed nothing for "
@@ -98,12 +105,20 @@ def _silence(rows: Answers) -> Iterator[Finding]:
             f"{count(row['partitions'], 'partition')}; others committed in "
             f"{row['others_minutes']} of these minutes{goes_on}.{lag} "
         )
-        text = "Look for a record that it cannot process, or a thread that hangs."
+        kind, text = "hung", "Look for a record that it cannot process, or a thread that hangs."
         if row["ended_by"] is not None:
-            text = _vanished(row, wanted.get(row["group"], 0))
+            kind, text = "vanished", _vanished(row, wanted.get(row["group"], 0))
         cost = row["silent_ms"] / 1000 * row["partitions"]
-        severity = MEDIUM if row["is_over"] else HIGH
-        yield Finding(severity, sentence + text, row, cost, change(text, row))
+        severity = HIGH if row["ended"] == LOG_END else MEDIUM
+        yield Finding(severity, sentence + text, row, cost, *_change(text, row, kind))
+
+
+_WITHOUT_COMMIT: Final[Mapping[str, str]] = {
+    COMMIT: "",
+    LOSS: "; then it lost them",
+    LOG_END: "; at the end of the log it still had not",
+}
+"""How a silence ended."""
 
 
 def _sessions(rows: Answers) -> dict[str, int]:
@@ -152,7 +167,7 @@ def _zombies(rows: Answers) -> Iterator[Finding]:
         )
         sentence += f" {text}" if text else ""
         severity = HIGH if row["refused_commits"] > LISTENS else MEDIUM
-        yield Finding(severity, sentence, row, None, change(text, row))
+        yield Finding(severity, sentence, row, None, *_change(text, row, row["ended_by"]))
 
 
 def _flapping(rows: Answers) -> Iterator[Finding]:
@@ -169,7 +184,7 @@ def _flapping(rows: Answers) -> Iterator[Finding]:
             f"{who(row)} joined or left group {quoted(row['group'])} {row['changes']} times "
             f"{times(row['from'], row['until'])}: it {did(cause, row['likely'], row)}. {text}"
         )
-        yield Finding(MEDIUM, sentence, row, None, change(text, row))
+        yield Finding(MEDIUM, sentence, row, None, *_change(text, row, cause))
 
 
 def _is_same(row: Row, other: Row) -> bool:
@@ -197,23 +212,36 @@ def _refused(rows: Answers) -> Iterator[Finding]:
             "processed twice. Commit in onPartitionsRevoked, and process no batch for longer than "
             "max.poll.interval.ms."
         )
-        yield Finding(MEDIUM, sentence, whole)
+        yield Finding(MEDIUM, sentence, whole, kind=cause)
 
 
 def _barrier(rows: Answers) -> Iterator[Finding]:
+    """One for each group, with the client that was the last to come of those that came too late for
+    polls, or else held it up for the longest.
+    """
+    found: dict[str, list[Row]] = defaultdict(list)
     for row in rows["barrier"]:
-        if row["held"] < HOLDS:
-            continue
+        if row["held"] >= HOLDS:
+            found[row["group"]].append(row)
+    for some in found.values():
+        row = max(some, key=lambda each: (_late(each), each["held_ms"]))
+        others = f" So did {count(len(some) - 1, 'other client')}." if len(some) > 1 else ""
         sentence = (
             f"{who(row)} held up {row['held']} rebalances of group {quoted(row['group'])} "
             f"({percent(row['share'])}) for {span(row['held_ms'])} in all, "
-            f"{span(row['longest_ms'])} at most."
+            f"{span(row['longest_ms'])} at most.{others}"
         )
-        if row["longest_join_ms"] is None or row["longest_join_ms"] < LATE_MS:
+        if not _late(row):
             yield Finding(LOW, sentence, row)
         else:
             text = late_for_polls(row["longest_join_ms"])
             yield Finding(MEDIUM, f"{sentence} {text}", row, None, change(text, row))
+
+
+def _late(row: Row) -> int:
+    """How late a client came at most that came too late for polls, else 0."""
+    late: int = row["longest_join_ms"] or 0
+    return late if late >= LATE_MS else 0
 
 
 INCIDENTS: Final[Mapping[str, Finder]] = {

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from groupkeeper.analytics.history.schemas import LONG, TEXT, TIME, YES, Column
+from groupkeeper.analytics.history.schemas import LONG, TEXT, TIME, Column
 from groupkeeper.analytics.questions.asking import One, question
 from groupkeeper.analytics.questions.figures import GROUP, MINUTE_MS, SPAN_MS, joined_up, starts_of
 from groupkeeper.analytics.questions.members import MEMBER
@@ -22,6 +22,7 @@ _MEMBER: Final = tuple(each.name for each in MEMBER)
 _SESSIONS: Final = (
     *("member", "from", "until", "ended_by", "silent_ms", "session_timeout_ms", "partition"),
 )
+COMMIT, LOSS, LOG_END = "commit", "loss", "log_end"
 BREAK_MS: Final = 60_000
 """A rebalance this long, or shorter, does not interrupt a silence."""
 
@@ -44,7 +45,7 @@ BREAK_MS: Final = 60_000
         Column("from", TIME, "Its last commit before, or when it got its partitions."),
         Column("until", TIME, "Its next commit, or when it lost them, or the end of the log."),
         Column("silent_ms", LONG, "Between them."),
-        Column("is_over", YES, "It committed again."),
+        Column("ended", TEXT, "By a `commit`, by the `loss` of its partitions, or not: `log_end`."),
         Column("partitions", LONG, "That it owned at that time and that are usually committed."),
         Column("usual_ms", LONG, "Usual distance of the commits of one of them, the shortest."),
         Column("others_minutes", LONG, "Minutes in which others of the group committed."),
@@ -86,7 +87,7 @@ def commit_silence(
             "from": scene.base + since,
             "until": scene.base + until,
             "silent_ms": until - since,
-            "is_over": bool(np.isin(end, scene.points)),
+            "ended": scene.ended(end),
             "partitions": len(places),
             "usual_ms": usual,
             "others_minutes": others,
@@ -114,6 +115,8 @@ class _Scene:
     """Who owned the partition then; -1: nobody that is known."""
     points: Numbers
     """On the members' lines: when each committed."""
+    kept: Numbers
+    """The same: up to where it owned something at the end of the log."""
     usual: dict[int, int]
     """Partition -> median distance of minutes with commits, if there are three or more."""
     samples: dict[int, tuple[Numbers, Numbers, Numbers]]
@@ -153,6 +156,7 @@ class _Scene:
             base, owned, starts - base, ends - base, places, members, rows,
             commit_places, commits.numbers("minute") - base, owners[-1],
             np.unique(np.concatenate(points)),
+            (members * SPAN_MS + ends - base)[owned.numbers("until")[rows] == NONE],
             _usual(commit_places, commits.numbers("minute")), _samples(one["lag"], numbers, base),
             {
                 row["member"]: row
@@ -203,6 +207,12 @@ class _Scene:
         if before < 0 or self.lag_before(place, since) != 0:
             return False
         return after >= len(times) or bool(ends[after] == ends[before])
+
+    def ended(self, end: int) -> str:
+        """How a silence ended; `end` is on the members' lines."""
+        if np.isin(end, self.points):
+            return COMMIT
+        return LOG_END if np.isin(end, self.kept) else LOSS
 
     def end_of(self, member: int, since: int, until: int) -> Row:
         """`ended_by` and `session_timeout_ms` of one that sent nothing for most of the time: it was

@@ -163,7 +163,7 @@ def _eager(rows: Answers) -> Iterator[Finding]:
                 "for all members only partitions that move stand still."
             )
             setting = {"config_key": _STRATEGY, "now": row["protocol"], "proposed": _STICKY}
-            yield Finding(MEDIUM, sentence, row, cost / 1000, setting)
+            yield Finding(MEDIUM, sentence, row, cost / 1000, setting, row["protocol"])
 
 
 def _lag(rows: Answers) -> Iterator[Finding]:

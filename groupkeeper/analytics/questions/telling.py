@@ -143,8 +143,8 @@ def likely_advice(likely: object) -> str:
 
 
 def change(text: str, row: Row) -> Row:
-    """`config_key`, `now` and `proposed` of an advice: its first setting. Where members need an
-    instance id, the setting alone would change nothing.
+    """`config_key`, `now` and `proposed` of an advice: its first setting, unless that can stay as
+    it is. Where members need an instance id, the setting alone would change nothing.
     """
     found = settings_in(text)
     if STATIC in text and not row.get("instance"):
@@ -155,6 +155,8 @@ def change(text: str, row: Row) -> Row:
         return {}
     key, proposed = found[0]
     now = row.get(_NOW.get(key, ""))
+    if now == proposed:
+        return {}
     return {
         "config_key": key,
         "now": None if now is None else str(now),

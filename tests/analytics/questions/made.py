@@ -8,6 +8,7 @@ AT = 1_763_800_200_000
 """2025-11-22 08:30:00 UTC."""
 MINUTE = 60_000
 HOUR = 60 * MINUTE
+DAY = 24 * HOUR
 
 _USUAL = {
     "rounds": {

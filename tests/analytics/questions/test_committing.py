@@ -102,16 +102,18 @@ def test_a_single_commit_has_no_rhythm():
 # -- silence ---------------------------------------------------------------------------------------
 
 
+OWN = [
+    {"member": "quiet", "topic_partition": 0, "from": 0, "until": 2 * HOUR},
+    {"member": "busy", "topic_partition": 1, "from": 0, "until": 2 * HOUR},
+]
+
+
 def scene(silent, **more):
     """Two members with a partition each, over two hours; partition 0 is silent in some minutes."""
-    own = [
-        {"member": "quiet", "topic_partition": 0, "from": 0, "until": 2 * HOUR},
-        {"member": "busy", "topic_partition": 1, "from": 0, "until": 2 * HOUR},
-    ]
     first = [each for each in range(120) if each not in silent]
     made = minutes(first) + minutes(range(120), partition=1)
     return {
-        "ownership": table("ownership", *own),
+        "ownership": table("ownership", *OWN),
         "commit_minutes": table("commit_minutes", *made),
         **more,
     }
@@ -120,15 +122,22 @@ def scene(silent, **more):
 def test_an_owner_that_stops_to_commit_while_others_go_on_is_silent():
     answered = ask("commit_silence", **scene(range(30, 60)))
     found = only(answered)
-    assert (found["member"], found["partitions"], found["is_over"]) == ("quiet", 1, True)
+    assert (found["member"], found["partitions"], found["ended"]) == ("quiet", 1, "commit")
     assert since(answered, "from") == [29 * MINUTE + 50_000]
     assert since(answered, "until") == [60 * MINUTE]
     assert (found["usual_ms"], found["others_minutes"], found["lag"]) == (MINUTE, 30, None)
 
 
-def test_an_owner_that_never_commits_again_is_silent_to_the_end():
-    found = only(ask("commit_silence", **scene(range(30, 120))))
-    assert not found["is_over"]
+@pytest.mark.parametrize(("until", "ended"), [(2 * HOUR, "loss"), (None, "log_end")])
+def test_an_owner_that_never_commits_again_is_silent_to_the_end(until, ended):
+    """Of its ownership, or of the log."""
+    tables = scene(range(30, 120))
+    own = [row | {"until": until} for row in OWN]
+    covered = table("coverage", {"log": "__consumer_offsets", "until": 2 * HOUR})
+    found = only(
+        ask("commit_silence", **tables | {"ownership": table("ownership", *own)}, coverage=covered)
+    )
+    assert found["ended"] == ended
     assert found["silent_ms"] == 90 * MINUTE + 10_000
 
 
@@ -143,7 +152,7 @@ def test_an_owner_that_died_did_not_hang(silent, ended_by):
         "session_timeout_ms": 90 * MINUTE,
     }
     found = only(ask("commit_silence", **scene(range(30, 120), sessions=table("sessions", gone))))
-    assert (found["ended_by"], found["is_over"]) == (ended_by, False)
+    assert (found["ended_by"], found["ended"]) == (ended_by, "loss")
     assert found["session_timeout_ms"] == (90 * MINUTE if ended_by else None)
 
 

@@ -1,16 +1,18 @@
 import re
+from collections import defaultdict
 
 import pyarrow as pa
 import pytest
 
 from groupkeeper.analytics.questions import findings as findings_module
+from groupkeeper.analytics.questions.alike import as_one
 from groupkeeper.analytics.questions.findings import COLUMNS, FINDERS
 from groupkeeper.analytics.questions.registry import answers
 from groupkeeper.analytics.questions.telling import percent, plain, times
 from groupkeeper.why.sessions import session_above
 from groupkeeper.why.texts import span
-from tests.analytics.questions.made import HOUR, MINUTE, rounds, table
-from tests.analytics.questions.test_committing import scene
+from tests.analytics.questions.made import DAY, HOUR, MINUTE, rounds, table
+from tests.analytics.questions.test_committing import OWN, scene
 from tests.analytics.questions.week import week
 
 
@@ -20,11 +22,11 @@ def found(question, **tables):
     ]
 
 
-def storm(cause="session_expired", number=42, **more):
+def storm(cause="session_expired", number=42, at=0, **more):
     trigger = {"by_instance": "orders-3", "by_host": "10.0.0.7", "cause": cause, "unowned_ms": 500}
     return rounds(
         *(
-            {"group": "billing", "started": each * 20_000, **trigger, **more}
+            {"group": "billing", "started": at + each * 20_000, **trigger, **more}
             for each in range(number)
         )
     )
@@ -94,6 +96,13 @@ def test_a_single_heartbeat_that_was_on_its_way_is_no_finding():
     assert not found("zombies", refusals=late, sessions=session())
 
 
+def test_a_setting_that_can_stay_is_none_to_change():
+    late = session(silent_ms=40_000, session_timeout_ms=10_000)
+    (row,) = found("storms", rounds=storm(), sessions=late)
+    assert "session.timeout.ms=10000 (10 s) of the member can stay" in row["sentence"]
+    assert (row["config_key"], row["now"], row["proposed"]) == (None, None, None)
+
+
 def test_without_the_timeouts_of_a_client_no_number_is_made_up():
     (row,) = found("storms", rounds=storm())
     assert "raise session.timeout.ms above the pause" in row["sentence"]
@@ -154,7 +163,7 @@ def test_findings_of_one_group_agree_on_its_session_timeout(restarts, proposed_m
         "member": "m",
         "from": 0,
         "until": 2 * HOUR,
-        "is_over": True,
+        "ended": "commit",
         "lag": None,
         "silent_ms": 2 * HOUR,
         "partitions": 1,
@@ -199,7 +208,7 @@ def test_a_silent_owner_gets_the_session_that_a_storm_asks_for(name):
         "partitions": 1,
         "others_minutes": 1,
         "lag": None,
-        "is_over": True,
+        "ended": "commit",
         "ended_by": "session_expired",
         "session_timeout_ms": 90 * MINUTE,
     }
@@ -269,12 +278,116 @@ def test_causes_that_are_not_known_have_no_setting(cause):
     assert (row["config_key"], row["proposed"]) == (None, None)
 
 
-def test_the_worst_and_most_expensive_come_first():
+def test_the_worst_come_first_and_of_these_the_most_expensive_of_each_question():
     rows = answers(week())["findings"].to_pylist()
     order = ["critical", "high", "medium", "low", "info"]
-    places = [(order.index(each["severity"]), -(each["cost_s"] or 0)) for each in rows]
-    assert places == sorted(places)
+    costs, ranks = defaultdict(list), []
+    for each in rows:
+        alike = costs[each["severity"], each["question"]]
+        ranks.append((order.index(each["severity"]), len(alike)))
+        alike.append(-(each["cost_s"] or 0))
+    assert ranks == sorted(ranks)
+    assert max(rank for _, rank in ranks) > 0
+    assert all(each == sorted(each) for each in costs.values())
     assert len({each["id"] for each in rows}) == len(rows)
+
+
+# -- what happens again ----------------------------------------------------------------------------
+
+
+def test_storms_of_a_group_are_one_finding_with_the_setting_that_is_enough_for_all():
+    often = [storm(at=day * DAY, by_instance=name) for day, name in enumerate("aba")]
+    lives = [
+        session(
+            instance=name,
+            **{"from": at, "until": at + 60_000, "silent_ms": silent, "session_timeout_ms": 10_000},
+        )
+        for name, at, silent in (("a", 0, 12_000), ("b", DAY, 14_000), ("a", 2 * DAY, 11_000))
+    ]
+    tables = {"rounds": pa.concat_tables(often), "sessions": pa.concat_tables(lives)}
+    (row,) = found("storms", **tables)
+    assert row["sentence"].startswith(
+        "Group 'billing' rebalanced 42 times between 2025-11-23 08:30 and 08:43, because 'b'"
+    )
+    assert row["sentence"].endswith(
+        " It happened 3 times between 2025-11-22 08:30 and 2025-11-24 08:43, with 2 instance ids."
+    )
+    assert int(row["proposed"]) == session_above(14_000) > session_above(12_000)
+    assert (row["times"], row["cost_s"]) == (3, 63.0)
+    assert (row["from"].day, row["to"].day) == (23, 23)
+
+
+def test_a_finding_that_is_met_again_keeps_its_id():
+    (once,) = found("storms", rounds=storm())
+    (again,) = found("storms", rounds=pa.concat_tables([storm(), storm(at=DAY, number=90)]))
+    assert again["id"] == once["id"]
+    (other,) = found("storms", rounds=storm(group="orders"))
+    assert other["id"] != once["id"]
+
+
+def test_storms_with_other_causes_and_no_setting_are_told_apart():
+    made = [storm("unknown", likely=None), storm("operator", at=DAY, likely=None)]
+    rows = found("storms", rounds=pa.concat_tables(made))
+    assert [(row["config_key"], row["times"]) for row in rows] == [(None, 1), (None, 1)]
+
+
+def test_what_was_inferred_is_told_apart():
+    made = [storm(), storm(at=DAY, source="log", confidence=0.7)]
+    rows = found("storms", rounds=pa.concat_tables(made))
+    assert {row["source"] for row in rows} == {"events", "log"}
+
+
+def test_duels_of_a_group_are_one_finding():
+    row = {
+        "group": "g",
+        "instance": "a",
+        "from": 0,
+        "until": MINUTE,
+        "replacements": 4,
+        "hosts": ["10.0.0.1", "10.0.0.2"],
+    }
+    other = row | {"instance": "b", "from": HOUR, "until": 2 * HOUR}
+    made = [*FINDERS["duels"]({"duels": [row, other]})]
+    told = as_one(made)
+    assert "instance.id 'b'" in told.sentence  # the longer one
+    assert told.sentence.endswith("02:00, with 2 instance ids.")
+
+
+def test_who_held_up_a_group_is_one_finding():
+    row = {
+        "group": "g",
+        "client_id": "c",
+        "held": 3,
+        "held_ms": 9_000,
+        "longest_ms": 3_000,
+        "share": 0.5,
+        "longest_join_ms": 3_000,
+    }
+    late = row | {"client_id": "late", "held_ms": 5_000, "longest_join_ms": 50_000}
+    rarely = row | {"held": 2}
+    (told,) = FINDERS["barrier"]({"barrier": [row, late, row | {"client_id": "d"}, rarely]})
+    assert told.sentence.startswith("'late' held up 3 rebalances")
+    assert "at most. So did 2 other clients. " in told.sentence
+    assert told.setting["config_key"] == "max.poll.records"
+    (alone,) = FINDERS["barrier"]({"barrier": [row]})
+    assert alone.sentence.endswith("for 9.0 s in all, 3.0 s at most.")
+    assert not [*FINDERS["barrier"]({"barrier": [rarely]})]
+
+
+@pytest.mark.parametrize(
+    ("until", "severity", "words"),
+    [
+        (2 * HOUR, "medium", " of these minutes; then it lost them. Look for"),
+        (None, "high", " of these minutes; at the end of the log it still had not. Look for"),
+    ],
+)
+def test_a_silence_that_goes_on_is_worse_than_one_that_lost_its_partitions(until, severity, words):
+    own = [row | {"until": until} for row in OWN]
+    covered = table("coverage", {"log": "__consumer_offsets", "until": 2 * HOUR})
+    tables = scene(range(30, 120)) | {"ownership": table("ownership", *own), "coverage": covered}
+    (row,) = found("commit_silence", **tables)
+    assert row["severity"] == severity
+    assert words in row["sentence"]
 
 
 def test_findings_beyond_the_limit_are_counted(monkeypatch):

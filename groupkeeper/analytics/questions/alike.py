@@ -1,0 +1,44 @@
+"""Findings that are the same again: a person reads them once, with how often they were met."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from groupkeeper.analytics.questions.figures import name_of
+from groupkeeper.analytics.questions.finding import SEVERITIES, Finding
+from groupkeeper.analytics.questions.telling import times
+
+
+def as_one(alike: Sequence[Finding]) -> Finding:
+    """One finding for several about the same group and setting: of the worst the one whose setting
+    is enough for the others, too, then the most expensive, then the longest; and how often there
+    was one.
+    """
+    if len(alike) == 1:
+        return alike[0]
+    told = min(alike, key=lambda each: (SEVERITIES.index(each.severity), *_order(each)))
+    rows = [each.row for each in alike]
+    names = {name_of(row.get("instance"), row.get("client_id")) for row in rows}
+    noun = "client" if any(row.get("client_id") for row in rows) else "instance id"
+    since = min(row["from"] for row in rows)
+    until = max(row["until"] for row in rows)
+    of = f", with {len(names)} {noun}s" if len(names) > 1 else ""
+    costs = [each.cost_s for each in alike if each.cost_s is not None]
+    return replace(
+        told,
+        sentence=f"{told.sentence} It happened {len(alike)} times {times(since, until)}{of}.",
+        cost_s=sum(costs) if costs else None,
+        times=len(alike),
+    )
+
+
+def _order(each: Finding) -> tuple[int, float, int, int]:
+    numbers = [int(number) for number in _NUMBER.findall(each.setting.get("proposed") or "")]
+    asked = max(numbers, default=0)
+    is_least = each.setting.get("config_key") == "max.poll.records"
+    start, length = each.row["from"], each.row["until"] - each.row["from"]
+    return asked if is_least else -asked, -(each.cost_s or 0.0), -length, start
+
+
+_NUMBER: Final = re.compile(r"\d+")
