@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import dataset, ipc
 
+from groupkeeper.analytics.errors import EngineFailed
 from groupkeeper.analytics.history.schemas import TABLES
 
 SLICE_ROWS: Final = 1_000_000
@@ -62,12 +63,14 @@ def cut(
 
 def read_slice(folder: str, names: Sequence[str]) -> Tables:
     """Table -> its rows in a slice."""
-    return {name: _read(Path(folder, f"{name}.arrow"), name) for name in names}
+    return {name: _read(Path(folder, f"{name}.arrow")) for name in names}
 
 
-def _read(path: Path, name: str) -> pa.Table:
-    if not path.exists():
-        return TABLES[name].schema.empty_table()
+def _read(path: Path) -> pa.Table:
+    if not path.exists():  # each slice has a file of each table
+        raise EngineFailed(
+            f"{path} is gone: all workers must reach that folder, and nothing else may clean it"
+        )
     with pa.memory_map(str(path)) as file:
         return ipc.open_file(file).read_all()
 
@@ -77,17 +80,16 @@ def _cut(name: str, rows: dataset.Dataset, keep: Keep, folders: Sequence[Path]) 
     kept = 0
     options = ipc.IpcWriteOptions(compression="lz4")
     with ExitStack() as stack:
-        writers: dict[int, ipc.RecordBatchFileWriter] = {}
+        files = [str(folder / f"{name}.arrow") for folder in folders]
+        writers = [
+            stack.enter_context(ipc.new_file(file, rows.schema, options=options)) for file in files
+        ]
         # File after file: a scan of all of them reads a GB ahead.
-        files = rows.get_fragments()
-        for batch in (each for file in files for each in file.to_batches(rows.schema)):
+        fragments = rows.get_fragments()
+        for batch in (each for some in fragments for each in some.to_batches(rows.schema)):
             wanted = keep(name, pa.Table.from_batches([batch]))
             kept += len(wanted)
             for index, part in _parts(wanted, len(folders)):
-                if index not in writers:
-                    path = str(folders[index] / f"{name}.arrow")
-                    writer = ipc.new_file(path, part.schema, options=options)
-                    writers[index] = stack.enter_context(writer)
                 writers[index].write_table(part)
     return kept
 
