@@ -32,8 +32,8 @@ def is_spark(request: Request) -> bool:
 def open_engine(
     request: Request, size: int, told: Callable[[int, int], None]
 ) -> Iterator["Engine"]:
-    """The engine for a log of so many bytes; one that gives all results at the end says meanwhile
-    how many items of how many are done. Raises AnalyticsError if something is missing.
+    """The engine for so many bytes, of a log or tables; one that gives all results at the end says
+    meanwhile how many items of how many are done. Raises AnalyticsError if something is missing.
     """
     if is_spark(request):
         libraries.check_libraries(libraries.SPARK)
@@ -42,7 +42,8 @@ def open_engine(
         return
     from groupkeeper.analytics.pipeline.engine import LocalEngine
 
-    with LocalEngine(1 if size < ONE_PROCESS_BELOW else request.workers) as engine:
+    is_small = size < ONE_PROCESS_BELOW and request.workers is None
+    with LocalEngine(1 if is_small else request.workers) as engine:
         yield engine
 
 

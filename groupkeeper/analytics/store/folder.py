@@ -93,6 +93,10 @@ class Store:
 
     # -- before ----------------------------------------------------------------------------------
 
+    def size(self) -> int:
+        """Bytes of all tables that are there."""
+        return sum(each.stat().st_size for each in self.folder.glob("*/day=*/*.parquet"))
+
     def begin(self, groups: frozenset[str]) -> Output:
         """What the run is told. Raises AnalyticsError if the folder holds other groups."""
         progress = self.progress
