@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupkeeper.analytics.export import rows_of
-from groupkeeper.analytics.history.schemas import TABLES
+from groupkeeper.analytics.history.schemas import TABLES, TIME
 from groupkeeper.analytics.pipeline.engine import Engine
 from groupkeeper.analytics.questions.registry import (
     OF_GROUPS,
@@ -50,7 +50,8 @@ DESCRIBED: Final = {**QUESTIONS, what_if.name: what_if}
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """Which rows of the tables count: those of `groups`, unless that is None, and those about no
-    group, but for what was over before `since_ms` (epoch milliseconds).
+    group, but for what was over before `since_ms` (epoch milliseconds). What was read then begins
+    there, too.
     """
 
     groups: Sequence[str] | None = None
@@ -58,13 +59,27 @@ class Chosen:
 
     def __call__(self, name: str, rows: pa.Table) -> pa.Table:
         """These of some rows of a table."""
-        if self.since_ms is not None and name != "coverage":
+        if self.since_ms is not None and name == "coverage":
+            rows = _known_since(rows, self.since_ms)
+        elif self.since_ms is not None:
             time = rows.column(_LASTS_UNTIL.get(name, TABLES[name].day_of))
             is_later = pc.greater_equal(time, pa.scalar(self.since_ms, time.type))
             rows = rows.filter(pc.or_(is_later.fill_null(True), time.is_null()))
         if self.groups is None or "group" not in rows.column_names:
             return rows
         return rows_of(rows, pa.array(self.groups, pa.string()))
+
+
+def _known_since(coverage: pa.Table, since_ms: int) -> pa.Table:
+    """As if nothing from before had been read: rates are those of the time that was chosen."""
+    begin = pc.min_element_wise(since_ms, coverage["until"].cast(pa.int64()))
+    for name in ("from", "known_from"):
+        at = coverage.column_names.index(name)
+        later = pc.max_element_wise(coverage[name].cast(pa.int64()), begin)
+        coverage = coverage.set_column(at, name, later.cast(TIME))
+    at = coverage.column_names.index("known_from_offset")
+    unknown = pa.nulls(len(coverage), pa.int64())
+    return coverage.set_column(at, "known_from_offset", unknown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +98,11 @@ class History:
         names = dict.fromkeys(found["findings"].column("group").drop_null().to_pylist())
         names |= dict.fromkeys(_busiest(self.small, SHOWN_MOST))
         wanted = Chosen([*names][:SHOWN_MOST])
-        parts = [read_slice(each, LARGE) for each in self.slices.of_groups(wanted.groups or ())]
-        large = {
-            name: pa.concat_tables(
-                [TABLES[name].schema.empty_table(), *(wanted(name, each[name]) for each in parts)]
-            )
-            for name in LARGE
-        }
-        return self.small | large | found
+        parts = {name: [TABLES[name].schema.empty_table()] for name in LARGE}
+        for folder in self.slices.of_groups(wanted.groups or ()):
+            for name in LARGE:  # one at a time: all of them may not fit into memory
+                parts[name].append(wanted(name, read_slice(folder, [name])[name]))
+        return self.small | {name: pa.concat_tables(parts[name]) for name in LARGE} | found
 
     def not_known(self) -> list[str]:
         """What the tables say nothing about, and why: one sentence each."""

@@ -26,7 +26,7 @@ from groupkeeper.analytics.reading.plan import Plan, data_folders, plan_topics
 from groupkeeper.analytics.reading.problems import is_damage
 from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS, expand, newest_segments
 from groupkeeper.analytics.render import console, plain
-from groupkeeper.analytics.request import Request
+from groupkeeper.analytics.request import Choice, Request
 from groupkeeper.why.texts import count
 
 if TYPE_CHECKING:
@@ -94,6 +94,17 @@ def _tell_missing(wanted: Collection[str], found: Iterable[str]) -> None:
         _say(f"no group record and no commit of '{group}' in what was read")
 
 
+def _tell_late(choice: Choice, found: "pa.Table", left: "pa.Table") -> None:
+    """A time that was mistyped, or a log that is older than one thinks."""
+    times = [each for each in found.column("last_change").to_pylist() if each is not None]
+    if choice.since_ms is not None and times and not len(left):
+        last, since = max(times), datetime.fromtimestamp(choice.since_ms / 1000, UTC)
+        _say(
+            f"no group changed since {since:%Y-%m-%dT%H:%MZ}: the last change in what was read is "
+            f"of {last:%Y-%m-%dT%H:%MZ}"
+        )
+
+
 def _check_free(out: Path) -> None:
     """Never write over or among existing files."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
@@ -154,7 +165,7 @@ def _find(
             for topic, work in plans.items()
         }
     new = store.news(plans) if store else plans
-    size = sum(work.size for work in new.values())
+    size = sum(work.size for work in new.values()) + (store.size() if store else 0)
     engine = stack.enter_context(open_engine(request, size, partial(tell, "")))
     found = Trunk(engine, scratch, output, tell).run(new[OFFSETS], groups, new[EVENTS], names, data)
     records = store.counts(found).total() if store else found.records
@@ -164,6 +175,7 @@ def _find(
     _tell_missing(groups, found.tables["groups"].column("group").to_pylist())
     events = plans[EVENTS].size if output else 0
     tables = chosen(request.choice, found.tables)
+    _tell_late(request.choice, found.tables["groups"], tables["groups"])
     findings = Findings(plans[OFFSETS], records, tables, problems, events)
     if output is None:
         return findings, {}

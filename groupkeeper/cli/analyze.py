@@ -1,4 +1,4 @@
-"""`groupkeeper analyze`: the Spark job over offsets logs.
+"""`groupkeeper analyze`: what happened to groups, from their logs.
 
 The work is done in `groupkeeper.analytics`, whose libraries are the extra `analytics`.
 """

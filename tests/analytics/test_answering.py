@@ -1,6 +1,8 @@
 """`groupkeeper analyze --report` and the answers beside the tables, on a real broker's log."""
 
 import json
+import weakref
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ import pytest
 
 from groupkeeper.analytics import answering
 from groupkeeper.analytics.answering import LARGE, Chosen, History, ask
+from groupkeeper.analytics.errors import EngineFailed
 from groupkeeper.analytics.history.rows import table_of
 from groupkeeper.analytics.history.schemas import TABLES
 from groupkeeper.analytics.pipeline.engine import LocalEngine
@@ -17,7 +20,7 @@ from groupkeeper.analytics.pipeline.output import Output
 from groupkeeper.analytics.questions.registry import OF_GROUPS, QUESTIONS, answers
 from groupkeeper.analytics.report import analyze
 from groupkeeper.analytics.request import Choice, Request
-from groupkeeper.analytics.store.slices import cut
+from groupkeeper.analytics.store.slices import cut, read_slice
 from groupkeeper.analytics.store.tables import read_days
 from tests.analytics.questions.week import week
 
@@ -155,12 +158,94 @@ def test_slices_of_groups_are_answered_as_all_groups_at_once(
     with LocalEngine(workers) as engine:
         folder = written(tmp_path / "tables", tables)
         history, found = ask(folder, Chosen(), engine, tmp_path / "slices", lambda *stage: None)
-    in_use = {path.parent for path in tmp_path.glob("slices/*/commit_minutes.arrow")}
-    assert len(in_use) == 3
+    slices = [read_slice(each, ["commit_minutes"]) for each in history.slices.folders]
+    assert sum(len(each["commit_minutes"]) > 0 for each in slices) == 3
     assert {name: found[name] for name in (*QUESTIONS, "findings")} == answers(tables)
     shown = history.shown(found)["ownership"]
     order = [(name, "ascending") for name in ("group", "topic_partition", "from")]
     assert shown.sort_by(order) == tables["ownership"].sort_by(order)
+
+
+def test_a_slice_that_is_gone_is_no_empty_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(*given: Any, **more: Any) -> Any:
+        found = cut(*given, **more)
+        Path(found.folders[0], "sessions.arrow").unlink()
+        return found
+
+    monkeypatch.setattr(answering, "cut", lost)
+    folder = written(tmp_path / "tables", week())
+    with pytest.raises(EngineFailed, match=r"sessions\.arrow is gone: all workers must reach"):
+        asked(folder, tmp_path / "slices")
+
+
+def test_a_report_has_one_slice_in_memory_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answering, "cut", partial(cut, most_rows=50))
+    history, found = asked(written(tmp_path / "tables", week()), tmp_path / "slices")
+    read: list[Any] = []
+
+    def watched(folder: str, names: Sequence[str]) -> dict[str, Any]:
+        assert not [each for each in read if each() is not None]
+        tables = read_slice(folder, names)
+        read.extend(map(weakref.ref, tables.values()))
+        return tables
+
+    monkeypatch.setattr(answering, "read_slice", watched)
+    assert len(history.shown(found)["ownership"])
+    assert len(read) > 3
+
+
+def test_rates_are_those_of_the_time_that_was_chosen(tmp_path: Path) -> None:
+    day = 24 * HOUR
+    whole = {"known_from_offset": 0, "from": 0, "known_from": 0, "until": 14 * day}
+    times = [*range(0, 13 * day, HOUR), *range(13 * day, 14 * day, HOUR // 4)]
+    lasting = {"duration_ms": 60_000, "generation": 2}
+    back = {"member": "a", "client_id": "a", "away_ms": 30_000, "until": None}
+    tables = made(
+        coverage=[row("coverage", log="__group_events", **whole)],
+        rounds=[row("rounds", started=at, ended=at + 60_000, **lasting) for at in times],
+        sessions=[row("sessions", **back, **{"from": at}) for at in (HOUR, 13 * day + HOUR)],
+    )
+    folder = written(tmp_path / "tables", tables)
+    history, found = asked(folder, tmp_path / "slices", Chosen(since_ms=13 * day))
+    [rate] = found["rebalance_rate"].to_pylist()
+    assert (rate["rounds"], rate["per_day"]) == (96, 96.0)
+    [stable] = found["not_stable"].to_pylist()
+    assert stable["share"] == pytest.approx(96 / 1440)
+    assert [each["restarts"] for each in found["restart_gaps"].to_pylist()] == [1]
+    [known] = history.small["coverage"].column("from").cast("int64").to_pylist()
+    assert known == 13 * day
+    _, late = asked(folder, tmp_path / "others", Chosen(since_ms=20 * day))
+    assert not len(late["rebalance_rate"])
+    assert not len(late["restart_gaps"])
+
+
+@pytest.mark.parametrize(
+    ("workers", "below", "used"), [(None, 2**40, 1), (None, 1, None), (2, 2**40, 2)]
+)
+def test_a_run_that_reads_little_asks_of_all_that_is_there(
+    broker_copy: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    workers: int | None,
+    below: int,
+    used: int | None,
+) -> None:
+    assert analyze([broker_copy], Request(out=tmp_path)) == 0
+    made: list[int | None] = []
+
+    class Watched(LocalEngine):
+        def __init__(self, workers: int | None = None) -> None:
+            made.append(workers)
+            super().__init__(1)
+
+    monkeypatch.setattr("groupkeeper.analytics.pipeline.engine.LocalEngine", Watched)
+    monkeypatch.setattr("groupkeeper.analytics.choose.ONE_PROCESS_BELOW", below)
+    assert analyze([broker_copy], Request(out=tmp_path, workers=workers)) == 0
+    assert made == [used]
 
 
 def test_questions_that_need_all_groups_read_no_table_that_is_cut() -> None:

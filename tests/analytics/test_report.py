@@ -151,7 +151,12 @@ def test_nothing_may_have_changed_since_then(broker_copy, tmp_path, capsys):
     page = tmp_path / "report.html"
     later = Choice(since_ms=4_000_000_000_000)
     assert report.analyze([broker_copy], Request(report=page, choice=later)) == 0
-    assert "Groups: none\n" in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert "Groups: none\n" in said.out
+    assert said.err == (
+        "groupkeeper: no group changed since 2096-10-02T07:06Z: the last change in what was read "
+        "is of 2026-11-21T10:32Z\n"
+    )
     assert page.is_file()
 
 

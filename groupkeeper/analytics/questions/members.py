@@ -80,6 +80,8 @@ def duels(
     for instance, rows in sorted(owners.items()):
         for some in _fights(rows, least, each_ms, within_ms):
             since, until = some[0]["from"], some[-1]["from"]
+            if until < (one.reach.known_from or 0):
+                continue
             fenced = [
                 row
                 for row in refused
@@ -183,7 +185,11 @@ def flapping(one: One, *, least: int = 6, within_ms: int = 600_000) -> Iterator[
         if row["instance"] or row["client_id"]:
             clients[_identity(row)].append(row)
     for _, rows in sorted(clients.items()):
-        changes = sorted(_changes(rows), key=lambda change: (change[0], change[1]))
+        known = one.reach.known_from or 0
+        changes = sorted(
+            (change for change in _changes(rows) if change[0] >= known),
+            key=lambda change: (change[0], change[1]),
+        )
         times = [time for time, _, _ in changes]
         wide = _side_by_side(rows)
         for start, end in runs(times, least * wide, within_ms):

@@ -25,8 +25,6 @@ NONE: Final = np.iinfo(np.int64).min
 
 OFFSETS_LOG: Final = "__consumer_offsets"
 EVENTS_LOG: Final = TOPIC
-LOG_OF: Final = {LOG: OFFSETS_LOG, EVENTS: EVENTS_LOG}
-"""Value of `source` -> the log that such rows are from."""
 FROM_EVENTS: Final = frozenset({"events", "refusals"})
 """Tables without `source` whose rows are from events; those of all others are from the log."""
 

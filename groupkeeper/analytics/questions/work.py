@@ -24,7 +24,7 @@ from groupkeeper.analytics.questions.figures import (
     total,
 )
 from groupkeeper.analytics.questions.members import MEMBER
-from groupkeeper.analytics.questions.rows import Numbers, Row, Rows
+from groupkeeper.analytics.questions.rows import Numbers, Reach, Row, Rows
 
 _SURE: Final = ("source", "confidence")
 _HELD: Final = ("started", "ended", "held_ms", "join_ms", "partition", "offset", *_SURE)
@@ -119,7 +119,7 @@ def idle_members(one: One, *, least_ms: int = 300_000) -> Iterator[Row]:
         return
     starts = owned.numbers("from")[is_owned]
     ends = np.maximum(starts, owned.numbers("until", until)[is_owned])
-    lives = _lives(rows, one.reach.since, until)
+    lives = _lives(rows, one.reach, until)
     whose = _sessions_of(
         rows, lives, [*owned.column("member").filter(is_owned).to_pylist()], starts
     )
@@ -147,13 +147,14 @@ def _is_owned(owned: Rows) -> np.typing.NDArray[np.bool_]:
     return np.asarray(owned.column("is_owned").cast("int64").fill_null(0)).astype(bool)
 
 
-def _lives(rows: list[Row], known_since: int | None, until: int) -> Numbers:
+def _lives(rows: list[Row], reach: Reach, until: int) -> Numbers:
     """From when to when each session was, as far as it was read."""
     found = np.zeros((len(rows), 2), dtype=np.int64)
     for index, row in enumerate(rows):
         end = until if row["until"] is None else row["until"]
-        since = row["from"] if row["from"] is not None else known_since
-        found[index] = (end if since is None else min(since, end)), end
+        since = row["from"] if row["from"] is not None else reach.since
+        since = end if since is None else max(since, reach.known_from or since)
+        found[index] = min(since, end), end
     return found
 
 
@@ -225,7 +226,7 @@ def skew(one: One, *, least_ms: int = 600_000) -> Iterator[Row]:
     codes, names = owned.codes("member")
     sums = np.bincount(codes[is_owned], weights=ends - starts, minlength=len(names))
     had = {name[0]: value for name, value in zip(names, sums.tolist(), strict=True)}
-    lives = _lives(rows, one.reach.since, until)
+    lives = _lives(rows, one.reach, until)
     sure = owned.sure()
     fair = _fair(lives, starts, ends)
     for row, (since, end), share in zip(rows, lives.tolist(), fair.tolist(), strict=True):

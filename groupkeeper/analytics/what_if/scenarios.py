@@ -102,6 +102,12 @@ def what_if(one: One) -> Iterator[dict[str, Any]]:
     """
     rounds = [row for row in one["rounds"].dicts(*_ROUNDS) if row["started"] is not None]
     sessions = one["sessions"].dicts(*_SESSIONS)
+    known_ms = one.reach.known_from
+    if known_ms is not None:  # who was there before joins at the beginning
+        sessions = [
+            row | {"from": row["from"] if (row["from"] or 0) >= known_ms else None}
+            for row in sessions
+        ]
     times = [row["from"] for row in sessions if row["from"] is not None]
     begin_ms = min([*times, *(row["started"] for row in rounds)], default=0)
     end_ms = max(one.reach.until or 0, *(row["ended"] or 0 for row in rounds), *times, 0, 0)
