@@ -51,8 +51,7 @@ FINDINGS = """
 What to look at first, made of the answers below: the worst first, and of those that are as bad
 what cost most, of each question in turn. A sentence names the number to change, by the same rules
 as `groupkeeper why`. What happens to a group again and again is one finding, which says how often:
-it tells the time whose setting is enough for the others. The table has a limit; its last row counts
-what is not listed.
+it tells the time whose setting is enough for the others.
 """
 
 

@@ -1,13 +1,15 @@
-"""Findings that are the same again: a person reads them once, with how often they were met."""
+"""Findings of one group: what happens again is one finding, and all ask for one session timeout."""
 
 import re
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
 from groupkeeper.analytics.questions.figures import name_of
 from groupkeeper.analytics.questions.finding import SEVERITIES, Finding
-from groupkeeper.analytics.questions.telling import times
+from groupkeeper.analytics.questions.telling import session_in, times
+from groupkeeper.why.texts import setting
 
 
 def as_one(alike: Sequence[Finding]) -> Finding:
@@ -31,6 +33,30 @@ def as_one(alike: Sequence[Finding]) -> Finding:
         cost_s=sum(costs) if costs else None,
         times=len(alike),
     )
+
+
+def agreed(found: Iterable[Finding]) -> list[Finding]:
+    """A group has one `session.timeout.ms`: findings that need less say what others need."""
+    told = list(found)
+    asked: dict[str | None, int] = defaultdict(int)
+    for each in told:
+        group = each.row.get("group")
+        asked[group] = max(asked[group], session_in(each.sentence))
+    return [_agreed(each, asked[each.row.get("group")]) for each in told]
+
+
+def _agreed(each: Finding, asked_ms: int) -> Finding:
+    least_ms = session_in(each.sentence)
+    if not 0 < least_ms < asked_ms:
+        return each
+    wanted = setting("session.timeout.ms", asked_ms)
+    sentence = (
+        f"{each.sentence} Other findings of this group ask for {wanted}: that is enough here."
+    )
+    change = dict(each.setting)
+    if change.get("proposed"):
+        change["proposed"] = change["proposed"].replace(str(least_ms), str(asked_ms))
+    return replace(each, sentence=sentence, setting=change)
 
 
 def _order(each: Finding) -> tuple[int, float, int, int]:

@@ -12,22 +12,18 @@ from typing import Final
 import pyarrow as pa
 
 from groupkeeper.analytics.history.schemas import INT, LONG, REAL, TEXT, TIME, Column
-from groupkeeper.analytics.questions.alike import as_one
+from groupkeeper.analytics.questions.alike import agreed, as_one
 from groupkeeper.analytics.questions.asking import SURE
 from groupkeeper.analytics.questions.figures import EVIDENCE
-from groupkeeper.analytics.questions.finding import INFO, SEVERITIES, Finder, Finding
+from groupkeeper.analytics.questions.finding import SEVERITIES, Finder, Finding
 from groupkeeper.analytics.questions.incident_finders import INCIDENTS
 from groupkeeper.analytics.questions.rows import Row
 from groupkeeper.analytics.questions.state_finders import STATES
-from groupkeeper.why.texts import count
 
 FINDERS: Final[Mapping[str, Finder]] = {**INCIDENTS, **STATES}
 """Question -> what is worth a finding in its answer."""
 _USED: Final = (*FINDERS, "causes")
 """The answers that findings are made of."""
-MOST: Final = 2_000
-"""Findings in a table; the others are counted in its last row."""
-
 COLUMNS: Final = (
     Column("id", TEXT, "Stays the same when the same is found again."),
     Column("severity", TEXT, "`critical`, `high`, `medium`, `low` or `info`."),
@@ -57,10 +53,8 @@ def findings_of(answered: Mapping[str, pa.Table]) -> pa.Table:
     for name, find in FINDERS.items():
         for each in find(rows) if name in rows else ():
             found[_identity(name, each)].append(each)
-    told = _ordered([(identity, as_one(alike)) for identity, alike in found.items()])
-    listed = [_listed(identity, each) for identity, each in told[:MOST]]
-    if len(told) > MOST:
-        listed.append(_rest([question for (question, *_), _ in told[MOST:]]))
+    told = agreed(map(as_one, found.values()))
+    listed = [_listed(*each) for each in _ordered(zip(found, told, strict=True))]
     columns = [
         pa.array(
             [row.get(each.name) for row in listed], pa.int64() if each.type == TIME else each.type
@@ -117,15 +111,4 @@ def _listed(identity: _Identity, each: Finding) -> Row:
         "question": question,
         "cost_s": each.cost_s,
         **each.setting,
-    }
-
-
-def _rest(questions: list[str]) -> Row:
-    told = ", ".join(f"{number} of {name}" for name, number in Counter(questions).most_common())
-    return {
-        "id": "rest",
-        "severity": INFO,
-        "sentence": f"{count(len(questions), 'more finding')} not listed here: {told}.",
-        "source": "events",
-        "confidence": 1.0,
     }

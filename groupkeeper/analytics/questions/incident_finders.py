@@ -16,8 +16,11 @@ from groupkeeper.analytics.questions.finding import (
 )
 from groupkeeper.analytics.questions.rows import Row
 from groupkeeper.analytics.questions.silence import COMMIT, LOG_END, LOSS
-from groupkeeper.analytics.questions.state_finders import restarting
+from groupkeeper.analytics.questions.state_finders import STATES
 from groupkeeper.analytics.questions.telling import (
+    SOMEBODY,
+    UNEXPLAINED,
+    UNKNOWN,
     advise,
     change,
     did,
@@ -25,12 +28,13 @@ from groupkeeper.analytics.questions.telling import (
     percent,
     plain,
     quoted,
+    session_in,
     times,
     who,
 )
 from groupkeeper.why.advice import LATE_MS, late_for_polls
 from groupkeeper.why.sessions import SESSION_TIMEOUT_MS
-from groupkeeper.why.texts import count, setting, settings_in, span
+from groupkeeper.why.texts import count, setting, span
 
 HOLDS: Final = 3
 """A client that held the join barrier this often is worth a finding."""
@@ -58,13 +62,15 @@ def _storms(rows: Answers) -> Iterator[Finding]:
     for row in rows["storms"]:
         text = advise(row["cause"], row["likely"], row)
         told = did(row["cause"], row["likely"], row)
-        because = f"{who(row)} {told}"
-        if row["who_rounds"] < row["cause_rounds"]:
-            because = f"clients such as {who(row)} {told.replace('was ', 'were ')}"
+        why = f"because {who(row)} {told}"
+        if who(row) == SOMEBODY:
+            why = UNEXPLAINED if told == UNKNOWN else f"because clients {told}"
+        elif row["who_rounds"] < row["cause_rounds"]:
+            why = f"because clients such as {who(row)} {told.replace('was ', 'were ')}"
         some = "" if row["cause_rounds"] == row["rounds"] else f"{row['cause_rounds']} times "
         sentence = (
             f"Group {quoted(row['group'])} rebalanced {row['rounds']} times "
-            f"{times(row['from'], row['until'])}, {some}because {because}. {text}"
+            f"{times(row['from'], row['until'])}, {some}{why}. {text}"
         )
         unowned = row["unowned_ms"]
         cost = None if unowned is None else unowned / 1000
@@ -123,14 +129,13 @@ _WITHOUT_COMMIT: Final[Mapping[str, str]] = {
 
 def _sessions(rows: Answers) -> dict[str, int]:
     """Group -> the longest session timeout that its other findings ask for."""
-    asked = [(row["group"], row["proposed_ms"]) for row in restarting(rows)]
-    for name, cause in (("storms", "cause"), ("flapping", "ended_by")):
-        for row in rows.get(name, ()):
-            settings = settings_in(advise(row[cause], row["likely"], row))
-            asked += [(row["group"], ms) for key, ms in settings if key == "session.timeout.ms"]
+    others = {**INCIDENTS, **STATES}
+    del others["commit_silence"]
     found: dict[str, int] = defaultdict(int)
-    for group, ms in asked:
-        found[group] = max(found[group], ms)
+    for each in (each for name, find in others.items() if name in rows for each in find(rows)):
+        group = each.row.get("group")
+        if group is not None:
+            found[group] = max(found[group], session_in(each.sentence))
     return found
 
 

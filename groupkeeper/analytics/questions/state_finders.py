@@ -1,9 +1,10 @@
 """Findings about how a group is all the time: its restarts, assignment, lag."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
+from groupkeeper.analytics.history.schemas import LOG
 from groupkeeper.analytics.questions.figures import name_of
 from groupkeeper.analytics.questions.finding import (
     HIGH,
@@ -17,6 +18,9 @@ from groupkeeper.analytics.questions.finding import (
 from groupkeeper.analytics.questions.restarts import OUTAGE_MS
 from groupkeeper.analytics.questions.rows import Row
 from groupkeeper.analytics.questions.telling import (
+    SOMEBODY,
+    UNEXPLAINED,
+    UNKNOWN,
     advise,
     change,
     did,
@@ -43,14 +47,11 @@ EAGER_MS: Final = 60_000
 """The same for an eager group that cost this much time of partitions."""
 
 
-def restarting(rows: Answers) -> list[Row]:
-    """Groups with so many restarts that they tell how long the next ones take."""
-    return [row for row in rows.get("restart_gaps", ()) if row["restarts"] >= RESTARTS]
-
-
 def _restarts(rows: Answers) -> Iterator[Finding]:
     """Where most restarts cost a rebalance."""
-    for row in restarting(rows):
+    for row in rows["restart_gaps"]:
+        if row["restarts"] < RESTARTS:
+            continue
         is_enough = row["within"] is not None and row["within"] >= 0.95
         is_static = row["static"] == row["restarts"]
         if is_enough and is_static:
@@ -64,9 +65,11 @@ def _restarts(rows: Answers) -> Iterator[Finding]:
             if row["outages"]
             else ""
         )
+        most = "at most " if row["source"] == LOG else ""  # counted from the last commit
+        verb = "set" if price else "keep"
         sentence = (
             f"Members of group {quoted(row['group'])} restarted {row['restarts']} times{beside}, "
-            f"and 95 % were back after {span(row['p95_ms'])}: {first}{'set' if price else 'keep'} "
+            f"and 95 % were back after {most}{span(row['p95_ms'])}: {first}{verb} "
             f"session.timeout.ms={session} ({span(session)}), and these restarts "
             f"need no rebalance.{price}"
         )
@@ -100,11 +103,14 @@ def _often(rows: Answers) -> Iterator[Finding]:
             continue
         about = cause | {"group": group, "client_id": cause["who"], "host": None}
         text = advise(cause["cause"], cause["likely"], about)
+        told = did(cause["cause"], cause["likely"], about)
+        why = f"because {who(about)} or another client {told}"
+        if who(about) == SOMEBODY:
+            why = UNEXPLAINED if told == UNKNOWN else f"because clients {told}"
         sentence = (
             f"Group {quoted(group)} rebalanced {row['rounds']} times "
             f"{times(row['from'], row['until'])}, {row['per_day']:.1f} times a day; "
-            f"{cause['rounds']} times because {who(about)} or another client "
-            f"{did(cause['cause'], cause['likely'], about)}. {text}"
+            f"{cause['rounds']} times {why}. {text}"
         )
         yield Finding(MEDIUM, sentence, row, None, change(text, about))
 
@@ -117,19 +123,34 @@ def _idle(rows: Answers) -> Iterator[Finding]:
         if row["share"] > 0.5:
             found[row["group"]].append(row)
     for group, some in found.items():
-        longest = max(some, key=lambda row: row["idle_ms"])
+        clients = _clients(some)
+        longest = max(clients, key=lambda row: row["idle_ms"])
         known = (
             f" The group has {count(partitions[group], 'partition')}."
             if group in partitions
             else ""
         )
-        clients = {(name_of(row["instance"], row["client_id"]), row["host"]) for row in some}
         sentence = (
             f"{count(len(clients), 'client')} of group {quoted(group)} had nothing to do, "
             f"{who(longest)} for {span(longest['idle_ms'])}.{known} Run fewer members, or add "
             "partitions."
         )
         yield Finding(LOW, sentence, longest)
+
+
+def _clients(sessions: Iterable[Row]) -> list[Row]:
+    """One row for each client, over its restarts."""
+    found: dict[str | None, list[Row]] = defaultdict(list)
+    for row in sessions:
+        found[name_of(row["instance"], row["client_id"])].append(row)
+    return [
+        max(some, key=lambda row: row["until"])
+        | {
+            "from": min(row["from"] for row in some),
+            "idle_ms": sum(row["idle_ms"] for row in some),
+        }
+        for some in found.values()
+    ]
 
 
 def _skew(rows: Answers) -> Iterator[Finding]:

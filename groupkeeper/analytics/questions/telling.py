@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
 
+from groupkeeper.analytics.history.schemas import LOG
 from groupkeeper.analytics.questions.figures import name_of
 from groupkeeper.analytics.questions.rows import Row
 from groupkeeper.protocol.group_event_words import CODES, LIKELY, Word
@@ -18,6 +19,10 @@ LONGEST: Final = 60
 """Longer names are cut."""
 STATIC: Final = "group.instance.id"
 _OF_EACH: Final = "one for each member"
+SOMEBODY: Final = "a client"
+UNKNOWN: Final = "did something that the log does not tell"
+UNEXPLAINED: Final = "for a reason that the log does not tell"
+"""Instead of because somebody did something unknown."""
 
 
 def plain(text: object) -> str:
@@ -36,7 +41,7 @@ def who(row: Row) -> str:
     if name is None:
         name = short_id(row["member"]) if row.get("member") else None
     if name is None:
-        return "a client"
+        return SOMEBODY
     return quoted(name) + (f" on {plain(row['host'])}" if row.get("host") else "")
 
 
@@ -63,7 +68,7 @@ def did(cause: object, likely: object, row: Row) -> str:
     if cause == "session_expired" and row.get("silent_ms") and row.get("session_timeout_ms"):
         session, silent = row["session_timeout_ms"], row["silent_ms"]
         told = f"missed its session of {span(session)} (silent for {span(silent)})"
-    return told or f"gave the cause {quoted(cause)}"
+    return told or (UNKNOWN if cause is None else f"gave the cause {quoted(cause)}")
 
 
 _DID: Final[Mapping[str, str]] = {
@@ -82,7 +87,7 @@ _DID: Final[Mapping[str, str]] = {
     "pending_member_expired": "did not join with the id that it was given",
     "operator": "was told to by an operator",
     "replaced": "was replaced by a client with its instance id",
-    "unknown": "did something that the log does not tell",
+    "unknown": UNKNOWN,
 }
 _LIKELY: Final[Mapping[str, str]] = {
     "max_poll_exceeded": "did not call poll in time and left",
@@ -115,7 +120,11 @@ def advise(cause: object, likely: object, row: Row) -> str:
     is_same = row.get("rounds") == row.get("cause_rounds")
     about.repeats = row.get("rounds") or 1 if is_same else 1  # in a row
     about.repeats_since_ms = row["until"] - row["from"]
-    return advice(about)
+    text = advice(about)
+    if row.get("source") == LOG:  # its last commit is known, not its last request
+        for words in ("was away for ", "came back after "):
+            text = text.replace(words, f"{words}at most ")
+    return text
 
 
 def _numbers(row: Row) -> frozenset[str]:
@@ -140,6 +149,11 @@ def _plain_advice(word: Word) -> str:
 def likely_advice(likely: object) -> str:
     """The general advice about what is likely behind a cause."""
     return _plain_advice(LIKELY[str(likely)])
+
+
+def session_in(text: str) -> int:
+    """The `session.timeout.ms` that an advice asks for; 0: none."""
+    return max((ms for key, ms in settings_in(text) if key == "session.timeout.ms"), default=0)
 
 
 def change(text: str, row: Row) -> Row:
