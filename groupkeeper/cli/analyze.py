@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from groupkeeper.cli.signals import ended_in_order
 from groupkeeper.cli.why_times import since_option
 
 
@@ -70,4 +71,5 @@ def analyze(
         prepare_process()
     from groupkeeper.analytics.report import analyze as run
 
-    return run([*paths], request)
+    with ended_in_order():
+        return run([*paths], request)

@@ -4,7 +4,6 @@ The work is done in `storage/backup.py`, which says why the copy is sound.
 """
 
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from pathlib import Path
 import click
 
 from groupkeeper.cli.serve import DATA_DIR
+from groupkeeper.cli.signals import ended_in_order
 from groupkeeper.storage.backup import BackupJob, Made, back_up
 from groupkeeper.storage.backup import Progress as Passed
 from groupkeeper.storage.backup_note import BackupError
@@ -78,20 +78,6 @@ def _check_place(dest: Path, data_dir: Path) -> None:
         raise BackupError(f"{dest} is in the data directory: name a folder elsewhere")
     if os.path.ismount(dest):
         raise BackupError(f"{dest} is a mount point: name a new folder in it")
-
-
-@contextmanager
-def ended_in_order() -> Iterator[None]:
-    """SIGTERM is as SIGINT: what was written is removed."""
-
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import click
 
-from groupkeeper.cli.backup import FAILED, ended_in_order, size_text
+from groupkeeper.cli.backup import FAILED, size_text
 from groupkeeper.cli.serve import DATA_DIR
+from groupkeeper.cli.signals import ended_in_order
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.files import Files, FilesToRead
 from groupkeeper.storage.restore import restore as copy_back

@@ -6,10 +6,12 @@ Functions and items are pickled. Results are small: what is large goes through f
 
 import multiprocessing
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Final, Protocol, Self, TypeVar
 
@@ -34,7 +36,8 @@ class Engine(Protocol):
 
 class LocalEngine:
     """Worker processes on this machine, no more than there are items; with one worker none, but
-    this process. A context manager: the workers end with it.
+    this process. A context manager: the workers end with it, at once where it ends in an error, and
+    with this process, however that ends.
 
     Processes, not threads: half of the work is Python's and numpy's, which hold the interpreter.
     """
@@ -42,6 +45,7 @@ class LocalEngine:
     def __init__(self, workers: int | None = None) -> None:
         self._workers = workers or os.cpu_count() or 1
         self._pool: ProcessPoolExecutor | None = None
+        self._held: Connection | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -52,6 +56,8 @@ class LocalEngine:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if self._held is not None and error is not None:
+            self._held.close()
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
@@ -68,8 +74,24 @@ class LocalEngine:
             # A fork of this process could copy a lock that one of its threads holds.
             context = multiprocessing.get_context("forkserver")
             context.set_forkserver_preload([_PRELOADED])
-            self._pool = ProcessPoolExecutor(self._workers, context)
+            seen, self._held = context.Pipe(duplex=False)
+            self._pool = ProcessPoolExecutor(
+                self._workers, context, initializer=_end_with, initargs=(seen,)
+            )
         return self._pool
+
+
+def _end_with(seen: Connection) -> None:
+    """In a worker: end it when the command lets go of the other end of the pipe, which no other
+    process has. A worker hears nothing else of a command that was killed: its parent is another.
+    """
+
+    def watch() -> None:
+        with suppress(EOFError, OSError):
+            seen.recv_bytes()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _failing_in_one_line(results: Iterator[Result]) -> Iterator[Result]:
