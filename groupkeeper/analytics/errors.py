@@ -1,6 +1,8 @@
 """The errors of an analysis. Damage inside a log is reported as data."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar
 
@@ -29,6 +31,20 @@ def make_folder(folder: Path) -> None:
         raise AnalyticsError(f"{folder} cannot be created: {error.strerror}") from error
     if not os.access(folder, os.W_OK | os.X_OK):
         raise AnalyticsError(f"{folder} cannot be written to: name another folder")
+
+
+@contextmanager
+def reading(path: str | Path) -> Iterator[None]:
+    """Of a file that a former run has written. Raises AnalyticsError if it is broken."""
+    try:
+        yield
+    except (ValueError, OSError) as error:  # pyarrow has no number for what it cannot decode
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise AnalyticsError(
+            f"{path} cannot be read, it is cut off or damaged: analyze the log anew with "
+            "--rebuild, or into another folder"
+        ) from error
 
 
 class SparkFailed(AnalyticsError):

@@ -20,8 +20,9 @@ from rich.text import Text
 
 import groupkeeper
 from groupkeeper.analytics.choose import is_spark, open_engine
-from groupkeeper.analytics.errors import AnalyticsError, EngineFailed, make_folder, one_line
+from groupkeeper.analytics.errors import AnalyticsError, make_folder
 from groupkeeper.analytics.libraries import LOCAL, SPARK, check_libraries
+from groupkeeper.analytics.pipeline.engine import failures_as_one_line
 from groupkeeper.analytics.reading.plan import Plan, data_folders, plan_topics
 from groupkeeper.analytics.reading.problems import is_damage
 from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS, expand, newest_segments
@@ -55,32 +56,28 @@ def analyze(paths: Sequence[str | Path], request: Request | None = None) -> int:
     is nothing to read, no Java for Spark, or a folder to write to is in use, and 1 when the engine
     fails.
     """
-    request = request or Request()
     try:
-        check_libraries(SPARK if is_spark(request) else LOCAL)
-        if request.rebuild and request.out is None:
-            raise AnalyticsError("--rebuild makes the tables of a folder anew: name it with --out")
-        places = expand(map(str, paths))
-        plans = plan_topics(places, partition=request.partition)
-        if not any(work.chunks for work in plans.values()):
-            raise AnalyticsError(
-                f"nothing to read in {', '.join(map(str, paths))}: all segments are empty"
-            )
-        if request.csv:
-            _check_free(request.csv)
-            make_folder(request.csv)
-        return DAMAGED if _run(places, plans, request) else 0
+        with failures_as_one_line():
+            return _analyze(paths, request or Request())
     except AnalyticsError as error:
-        return _refuse(error)
-    except BrokenPipeError:  # `| head` has read enough; click ends the command without a word
-        raise
-    except OSError as error:
-        return _refuse(EngineFailed(one_line(error)))
+        _say(str(error))
+        return error.exit_code
 
 
-def _refuse(error: AnalyticsError) -> int:
-    _say(str(error))
-    return error.exit_code
+def _analyze(paths: Sequence[str | Path], request: Request) -> int:
+    check_libraries(SPARK if is_spark(request) else LOCAL)
+    if request.rebuild and request.out is None:
+        raise AnalyticsError("--rebuild makes the tables of a folder anew: name it with --out")
+    places = expand(map(str, paths))
+    plans = plan_topics(places, partition=request.partition)
+    if not any(work.chunks for work in plans.values()):
+        raise AnalyticsError(
+            f"nothing to read in {', '.join(map(str, paths))}: all segments are empty"
+        )
+    if request.csv:
+        _check_free(request.csv)
+        make_folder(request.csv)
+    return _run(places, plans, request)
 
 
 def _say(line: str) -> None:
@@ -111,8 +108,7 @@ def _check_free(out: Path) -> None:
         raise AnalyticsError(f"{out} exists: name a new or an empty folder")
 
 
-def _run(paths: "Sequence[Place]", plans: Plans, request: Request) -> bool:
-    """Whether a log is damaged."""
+def _run(paths: "Sequence[Place]", plans: Plans, request: Request) -> int:
     # Behind check_libraries: what follows imports pyarrow.
     from groupkeeper.analytics.export import write_csv
 
@@ -129,7 +125,8 @@ def _run(paths: "Sequence[Place]", plans: Plans, request: Request) -> bool:
 
         write_report(request.report, history | findings.answers, _about(plans, request, findings))
     _show(findings, request)
-    return any(map(is_damage, findings.problems.column("problem").unique().to_pylist()))
+    problems = findings.problems.column("problem").unique().to_pylist()
+    return DAMAGED if any(map(is_damage, problems)) else 0
 
 
 def _find(

@@ -64,7 +64,7 @@ class LocalEngine:
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
         """See Engine. Workers begin at once."""
-        with _failures_as_one_line():
+        with failures_as_one_line():
             if self._workers == 1 or len(items) == 1:
                 return _failing_in_one_line(map(function, items))
             return _failing_in_one_line(self._started().map(function, items))
@@ -95,23 +95,29 @@ def _end_with(seen: Connection) -> None:
 
 
 def _failing_in_one_line(results: Iterator[Result]) -> Iterator[Result]:
-    with _failures_as_one_line():
+    with failures_as_one_line():
         yield from results
 
 
 @contextmanager
-def _failures_as_one_line() -> Iterator[None]:
+def failures_as_one_line() -> Iterator[None]:
+    """Raises EngineFailed, with the line that says why, for all that is no AnalyticsError.
+
+    A BrokenPipeError stays one: `| head` has read enough, and click ends the command in silence.
+    """
     try:
         yield
-    except AnalyticsError:
+    except (AnalyticsError, BrokenPipeError):
         raise
     except BrokenProcessPool as error:
         raise EngineFailed(
             "a worker process was ended, probably for want of memory: try fewer (--workers 1)"
         ) from error
     except MemoryError as error:
-        raise EngineFailed("out of memory: try fewer workers (--workers 1)") from error
+        raise EngineFailed(
+            "out of memory: try fewer workers (--workers 1), or fewer groups (--group)"
+        ) from error
     except OSError as error:
         raise EngineFailed(one_line(error)) from error
-    except Exception as error:  # a bug in a worker ends the command with one line
+    except Exception as error:  # a bug ends the command with one line
         raise EngineFailed(f"{type(error).__name__}: {error}") from error

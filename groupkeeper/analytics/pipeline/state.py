@@ -11,6 +11,8 @@ from typing import Any, Final, Self
 
 import pyarrow as pa
 
+from groupkeeper.analytics.errors import reading
+
 _FOLDS: Final = "folds.json"
 Tables = Mapping[str, pa.Table]
 
@@ -40,8 +42,10 @@ class State:
 
     @classmethod
     def read(cls, folder: str) -> Self:
-        """What was written there."""
-        folds = json.loads(Path(folder, _FOLDS).read_text(encoding="utf-8"))
+        """What was written there. Raises AnalyticsError."""
+        path = Path(folder, _FOLDS)
+        with reading(path):
+            folds = json.loads(path.read_text(encoding="utf-8"))
         return cls(folds, read_tables(folder, [path.stem for path in Path(folder).glob("*.arrow")]))
 
 
@@ -51,6 +55,6 @@ def read_tables(folder: str, names: Iterable[str]) -> Tables:
     for name in names:
         path = Path(folder, f"{name}.arrow")
         if path.is_file():
-            with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) as file:
-                found[name] = file.read_all()
+            with reading(path), pa.memory_map(str(path)) as source:
+                found[name] = pa.ipc.open_file(source).read_all()
     return found

@@ -217,13 +217,21 @@ def write_answers(folder: Path, answers: Mapping[str, pa.Table]) -> None:
     changed: dict[Path, Path] = {}
     for name, table in answers.items():
         path = place / f"{name}.parquet"
-        if not path.exists() or not parquet.read_table(path).equals(table):
+        if not _has(path, table):
             attempt = path.with_name(f".{path.name}")
             parquet.write_table(table, attempt)
             changed[attempt] = path
     sync(changed)
     for attempt, path in changed.items():
         os.replace(attempt, path)
+
+
+def _has(path: Path, table: pa.Table) -> bool:
+    """Whether the file has these rows: not if it is broken."""
+    try:
+        return bool(parquet.read_table(path).equals(table))
+    except (ValueError, OSError):
+        return False
 
 
 def _kept(staging: Path) -> Iterator[Path]:

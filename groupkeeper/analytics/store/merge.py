@@ -7,6 +7,7 @@ from typing import Final
 import pyarrow as pa
 from pyarrow import parquet
 
+from groupkeeper.analytics.errors import reading
 from groupkeeper.analytics.pipeline.output import finished_name
 from groupkeeper.analytics.store.days import DAY
 
@@ -18,7 +19,7 @@ _ROWS: Final = 100_000
 
 def merge(folder: Path, staging: Path, run: int) -> list[str]:
     """Writes joined files as those of a run. Returns the files that they replace, as paths in the
-    folder.
+    folder. Raises AnalyticsError.
     """
     replaced = []
     for day in folder.glob(f"*/{DAY}=*"):
@@ -32,11 +33,13 @@ def merge(folder: Path, staging: Path, run: int) -> list[str]:
 
 
 def _join(paths: Sequence[Path], target: Path) -> None:
-    schema = parquet.read_schema(paths[0])
+    with reading(paths[0]):
+        schema = parquet.read_schema(paths[0])
     waiting: list[pa.Table] = []
     with parquet.ParquetWriter(target, schema, compression="zstd") as writer:
         for path in paths:
-            waiting.append(parquet.ParquetFile(path).read())
+            with reading(path):
+                waiting.append(parquet.ParquetFile(path).read())
             if sum(map(len, waiting)) > _ROWS:
                 writer.write_table(pa.concat_tables(waiting))
                 waiting.clear()

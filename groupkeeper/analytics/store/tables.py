@@ -1,13 +1,14 @@
 """Reads the tables of a folder: what questions are asked of."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 from pyarrow import dataset
 
-from groupkeeper.analytics.errors import AnalyticsError
+from groupkeeper.analytics.errors import AnalyticsError, reading
 from groupkeeper.analytics.history.schemas import TABLES
 from groupkeeper.analytics.store.days import DAY, NO_DAY, day_name
 from groupkeeper.analytics.store.progress import NAME, Progress
@@ -54,3 +55,21 @@ def dataset_of(folder: Path, name: str, since_ms: int | None = None) -> dataset.
     if not files:
         return dataset.dataset(schema.empty_table())
     return dataset.dataset(files, schema, format="parquet")
+
+
+@contextmanager
+def read_inside(found: Iterable[dataset.Dataset]) -> Iterator[None]:
+    """Raises AnalyticsError, which names the file, if one of what is read inside is broken."""
+    try:
+        yield
+    except (ValueError, OSError):
+        for rows in found:
+            _check_files(rows)
+        raise
+
+
+def _check_files(rows: dataset.Dataset) -> None:
+    for file in rows.get_fragments():
+        with reading(getattr(file, "path", "")):
+            for _ in file.to_batches(rows.schema):
+                pass

@@ -1,0 +1,117 @@
+"""What fails in the command's own process: one line."""
+
+import pytest
+from pyarrow import parquet
+
+from groupkeeper.analytics import answering
+from groupkeeper.analytics.report import analyze
+from groupkeeper.analytics.request import Request
+from groupkeeper.analytics.store import merge as merging
+from tests.analytics.logs import batch, commit, write_segment
+from tests.analytics.stored import analyzed, files
+
+
+@pytest.fixture
+def folder(tmp_path, capsys):
+    """A log, and what was made of it."""
+    log, out = tmp_path / "log", tmp_path / "out"
+    grow(log)
+    assert analyzed(log, out) == 0
+    capsys.readouterr()
+    return log, out
+
+
+def grow(log):
+    """By a commit."""
+    place = log / "__consumer_offsets-0"
+    offset = len([*place.glob("*.log")])
+    write_segment(place, offset, batch([commit("g", "t", 0, offset)], offset))
+
+
+def said(capsys):
+    """One line."""
+    printed, line = capsys.readouterr()
+    assert (printed, line.count("\n")) == ("", 1)
+    return line
+
+
+def cut_off(path):
+    path.write_bytes(path.read_bytes()[:100])
+
+
+@pytest.mark.parametrize("broken", [lambda path: path.write_bytes(b""), cut_off])
+def test_a_broken_answer_is_replaced(folder, broken):
+    log, out = folder
+    path = out / "answers" / "commit_rhythm.parquet"
+    before = parquet.read_table(path)
+    broken(path)
+    assert analyzed(log, out) == 0
+    assert parquet.read_table(path) == before
+
+
+@pytest.mark.parametrize("table", ["coverage", "commit_minutes"])  # small, and cut into slices
+@pytest.mark.parametrize("broken", [lambda path: path.write_bytes(b""), cut_off])
+def test_a_broken_table_is_named(folder, capsys, broken, table):
+    log, out = folder
+    [path] = out.glob(f"{table}/*/*.parquet")
+    broken(path)
+    before = files(out)
+    assert analyzed(log, out) == 2
+    line = said(capsys)
+    assert f"{path} cannot be read" in line
+    assert "analyze the log anew with --rebuild, or into another folder" in line
+    assert files(out) == before
+    assert analyzed(log, out, rebuild=True) == 0
+
+
+def test_a_broken_table_is_named_before_it_is_joined_with_others(folder, capsys, monkeypatch):
+    log, out = folder
+    monkeypatch.setattr(merging, "MOST_FILES", 1)
+    grow(log)
+    assert analyzed(log, out) == 0
+    capsys.readouterr()
+    path = min(out.glob("records/*/*.parquet"))
+    cut_off(path)
+    grow(log)
+    assert analyzed(log, out) == 2
+    assert f"{path} cannot be read" in said(capsys)
+
+
+def test_a_page_of_a_table_may_be_what_is_broken(folder, capsys):
+    log, out = folder
+    [path] = out.glob("coverage/*/*.parquet")
+    data = bytearray(path.read_bytes())
+    data[4:40] = bytes(36)
+    path.write_bytes(data)
+    assert analyzed(log, out) == 2
+    assert f"{path} cannot be read" in said(capsys)
+
+
+def test_a_broken_state_is_one_line(folder, capsys):
+    log, out = folder
+    [path] = out.glob("state/*/groups.arrow")
+    path.write_bytes(b"")
+    assert analyzed(log, out) == 2
+    line = said(capsys)
+    assert f"{path} cannot be read" in line
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (
+            MemoryError(),
+            "out of memory: try fewer workers (--workers 1), or fewer groups (--group)",
+        ),
+        (ValueError("not\nso"), "ValueError: not\N{REPLACEMENT CHARACTER}so"),
+    ],
+)
+def test_what_fails_in_the_command_itself_is_one_line(
+    folder, capsys, monkeypatch, tmp_path, error, words
+):
+    def fails(*choice):
+        raise error
+
+    monkeypatch.setattr(answering, "ask", fails)
+    assert analyze([folder[0]], Request(report=tmp_path / "report.html")) == 1
+    assert said(capsys) == f"groupkeeper: {words}\n"
