@@ -5,7 +5,7 @@ The tables are made in `groupkeeper.analytics.pipeline`.
 
 import sys
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -54,7 +54,7 @@ def analyze(paths: Sequence[str | Path], request: Request | None = None) -> int:
 
     Returns an exit code: 0, or 3 if a log is damaged. After one line on standard error 2 when there
     is nothing to read, no Java for Spark, or a folder to write to is in use, and 1 when the engine
-    fails.
+    fails, or a file could not be written at the end.
     """
     try:
         with failures_as_one_line():
@@ -110,23 +110,49 @@ def _check_free(out: Path) -> None:
 
 def _run(paths: "Sequence[Place]", plans: Plans, request: Request) -> int:
     # Behind check_libraries: what follows imports pyarrow.
-    from groupkeeper.analytics.export import write_csv
-
     if request.report:
         from groupkeeper.analytics.page import check_report
 
         check_report(request.report)
     with ExitStack() as stack:
         findings, history = _find(paths, plans, request, stack)
+    failed = _write(plans, request, findings, history)
+    csv = None if "csv" in failed else request.csv
+    page = None if "report" in failed else request.report
+    _show(findings, replace(request, csv=csv, report=page))
+    for error in failed.values():
+        _say(str(error))
+    if failed:
+        return max(error.exit_code for error in failed.values())
+    problems = findings.problems.column("problem").unique().to_pylist()
+    return DAMAGED if any(map(is_damage, problems)) else 0
+
+
+def _write(
+    plans: Plans, request: Request, findings: "Findings", history: "Tables"
+) -> dict[str, AnalyticsError]:
+    """The files that are requested. What cannot be written, by its option, takes nothing with it:
+    the analysis may have taken hours.
+    """
+    writes: dict[str, Callable[[], None]] = {}
     if request.csv:
-        write_csv(findings.tables | findings.answers, request.csv)
+        from groupkeeper.analytics.export import write_csv
+
+        writes["csv"] = partial(write_csv, findings.tables | findings.answers, request.csv)
     if request.report:
         from groupkeeper.analytics.page import write_report
 
-        write_report(request.report, history | findings.answers, _about(plans, request, findings))
-    _show(findings, request)
-    problems = findings.problems.column("problem").unique().to_pylist()
-    return DAMAGED if any(map(is_damage, problems)) else 0
+        about = _about(plans, request, findings)
+        drawn = history | findings.answers
+        writes["report"] = partial(write_report, request.report, drawn, about)
+    failed = {}
+    for option, write in writes.items():
+        try:
+            with failures_as_one_line():
+                write()
+        except AnalyticsError as error:
+            failed[option] = error
+    return failed
 
 
 def _find(

@@ -1,9 +1,11 @@
-"""What fails in the command's own process: one line."""
+"""What fails in the command's own process: one line, and what was found out is not lost."""
+
+from pathlib import Path
 
 import pytest
 from pyarrow import parquet
 
-from groupkeeper.analytics import answering
+from groupkeeper.analytics import answering, export
 from groupkeeper.analytics.report import analyze
 from groupkeeper.analytics.request import Request
 from groupkeeper.analytics.store import merge as merging
@@ -115,3 +117,43 @@ def test_what_fails_in_the_command_itself_is_one_line(
     monkeypatch.setattr(answering, "ask", fails)
     assert analyze([folder[0]], Request(report=tmp_path / "report.html")) == 1
     assert said(capsys) == f"groupkeeper: {words}\n"
+
+
+# -- files at the end ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_report_for_which_no_space_is_left_takes_nothing_with_it(
+    folder, capsys, monkeypatch, tmp_path, as_json
+):
+    def full(*text, **how):
+        raise OSError(28, "No space left on device")
+
+    log, _ = folder
+    report, csv = tmp_path / "report.html", tmp_path / "csv"
+    analyze([log], Request(report=tmp_path / "other.html", as_json=as_json))
+    lines = capsys.readouterr().out.splitlines()
+    monkeypatch.setattr(Path, "write_text", full)
+    assert analyze([log], Request(report=report, csv=csv, as_json=as_json)) == 1
+    printed, line = capsys.readouterr()
+    assert line == f"groupkeeper: the report {report} was not written: No space left on device\n"
+    told = [each for each in lines if not each.startswith("Written to")]
+    assert printed.splitlines()[: len(told)] == told
+    assert "report.html" not in printed
+    assert (csv / "findings.csv").is_file()
+    assert not report.exists()
+
+
+def test_csv_files_for_which_no_space_is_left_take_nothing_with_them(
+    folder, capsys, monkeypatch, tmp_path
+):
+    def full(*rows):
+        raise OSError(28, "No space left on device", "/t")
+
+    monkeypatch.setattr(export, "write_csv", full)
+    report, csv = tmp_path / "report.html", tmp_path / "csv"
+    assert analyze([folder[0]], Request(report=report, csv=csv)) == 1
+    printed, line = capsys.readouterr()
+    assert line == "groupkeeper: No space left on device (/t)\n"
+    assert "Groups: 1" in printed
+    assert report.is_file()

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from groupkeeper.analytics.errors import AnalyticsError
+from groupkeeper.analytics.errors import AnalyticsError, EngineFailed
 from groupkeeper.analytics.page.about import About
 from groupkeeper.analytics.page.data import Tables
 from groupkeeper.analytics.page.document import OURS
@@ -51,4 +51,4 @@ def write_report(path: Path, tables: Tables, about: About) -> None:
         attempt.replace(target)
     except OSError as error:
         attempt.unlink(missing_ok=True)
-        raise AnalyticsError(f"the report {path} was not written: {error.strerror}") from error
+        raise EngineFailed(f"the report {path} was not written: {error.strerror}") from error
