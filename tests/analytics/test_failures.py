@@ -10,6 +10,7 @@ from groupkeeper.analytics.report import analyze
 from groupkeeper.analytics.request import Request
 from groupkeeper.analytics.store import merge as merging
 from tests.analytics.logs import batch, commit, write_segment
+from tests.analytics.power import KilledError
 from tests.analytics.stored import analyzed, files
 
 
@@ -157,3 +158,27 @@ def test_csv_files_for_which_no_space_is_left_take_nothing_with_them(
     assert line == "groupkeeper: No space left on device (/t)\n"
     assert "Groups: 1" in printed
     assert report.is_file()
+
+
+# -- answers ---------------------------------------------------------------------------------------
+
+
+def test_answers_of_the_run_before_are_not_beside_new_tables(folder, monkeypatch):
+    log, out = folder
+    ask = answering.ask
+
+    def killed(*choice):
+        raise KilledError
+
+    monkeypatch.setattr(answering, "ask", killed)
+    before = files(out)
+    with pytest.raises(KilledError):
+        analyzed(log, out)
+    assert files(out) == before  # nothing is new
+    grow(log)
+    with pytest.raises(KilledError):
+        analyzed(log, out)
+    assert not (out / "answers").exists()
+    monkeypatch.setattr(answering, "ask", ask)
+    assert analyzed(log, out) == 0
+    assert parquet.read_table(out / "answers" / "findings.parquet").num_columns

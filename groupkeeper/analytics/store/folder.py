@@ -38,6 +38,7 @@ Plans = Mapping[str, Plan]
 Newest = Mapping[str, Mapping[int, int]]
 """Topic -> partition -> first offset of its last segment."""
 SCRATCH: Final = "scratch"
+ANSWERS: Final = "answers"
 _RUN: Final = re.compile(r"\.run-\d{6,}-[0-9a-f]{32}")
 _FINISHED: Final = re.compile(r"run-(\d{6,})-.*\.parquet")
 _OPEN: Final = re.compile(r"open-(\d{6,})-.*\.parquet")
@@ -212,7 +213,7 @@ class Store:
 
 def write_answers(folder: Path, answers: Mapping[str, pa.Table]) -> None:
     """Those of the last analysis as it was chosen, in `answers/`: a file each."""
-    place = folder / "answers"
+    place = folder / ANSWERS
     place.mkdir(exist_ok=True)
     changed: dict[Path, Path] = {}
     for name, table in answers.items():
@@ -243,10 +244,10 @@ def _kept(staging: Path) -> Iterator[Path]:
 
 
 def _stale(folder: Path, progress: Progress) -> Iterator[Path]:
-    """Files whose rows others have now."""
+    """Files whose rows others have now, and answers, until the questions are asked again."""
     states = {Path(state_name(run, each)).name for each, run in progress.runs.items()}
     opened = {f"{open_name(run, each)}.parquet" for each, run in progress.runs.items()}
-    yield from filter(Path.exists, (folder / name for name in progress.merged))
+    yield from filter(Path.exists, (folder / name for name in (ANSWERS, *progress.merged)))
     for path in folder.glob("state/*"):
         if path.name not in states:
             yield path
