@@ -23,9 +23,16 @@ from groupkeeper.analytics.choose import is_spark, open_engine
 from groupkeeper.analytics.errors import AnalyticsError, make_folder
 from groupkeeper.analytics.libraries import LOCAL, SPARK, check_libraries
 from groupkeeper.analytics.pipeline.engine import failures_as_one_line
+from groupkeeper.analytics.reading import files
 from groupkeeper.analytics.reading.plan import Plan, data_folders, plan_topics
 from groupkeeper.analytics.reading.problems import is_damage
-from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS, expand, newest_segments
+from groupkeeper.analytics.reading.segments import (
+    EVENTS,
+    OFFSETS,
+    expand,
+    newest_segments,
+    topic_of,
+)
 from groupkeeper.analytics.render import console, plain
 from groupkeeper.analytics.request import Choice, Request
 from groupkeeper.why.texts import count
@@ -66,10 +73,10 @@ def analyze(paths: Sequence[str | Path], request: Request | None = None) -> int:
 
 def _analyze(paths: Sequence[str | Path], request: Request) -> int:
     check_libraries(SPARK if is_spark(request) else LOCAL)
-    if request.rebuild and request.out is None:
-        raise AnalyticsError("--rebuild makes the tables of a folder anew: name it with --out")
+    _check_places(request)
     places = expand(map(str, paths))
     plans = plan_topics(places, partition=request.partition)
+    _check_partition(plans, request.partition)
     if not any(work.chunks for work in plans.values()):
         raise AnalyticsError(
             f"nothing to read in {', '.join(map(str, paths))}: all segments are empty"
@@ -78,6 +85,30 @@ def _analyze(paths: Sequence[str | Path], request: Request) -> int:
         _check_free(request.csv)
         make_folder(request.csv)
     return _run(places, plans, request)
+
+
+def _check_places(request: Request) -> None:
+    if request.rebuild and request.out is None:
+        raise AnalyticsError("--rebuild makes the tables of a folder anew: name it with --out")
+    for option, place in ("out", request.out), ("csv", request.csv), ("report", request.report):
+        if place == Path("-"):
+            raise AnalyticsError(
+                f"--{option} - is not standard output, which is for what is printed (--json): name "
+                f"a {'file' if option == 'report' else 'folder'}"
+            )
+
+
+def _check_partition(plans: Plans, partition: int | None) -> None:
+    """Not to be passed over in silence."""
+    if partition is None:
+        return
+    splits = [split for work in plans.values() for chunk in work.chunks for split in chunk]
+    folders = {files.place(split.path).parent for split in splits}
+    if folders and all(map(topic_of, folders)):
+        raise AnalyticsError(
+            f"--partition {partition} is for segments in no partition folder, and none of these "
+            "is: leave it out"
+        )
 
 
 def _say(line: str) -> None:
@@ -113,7 +144,7 @@ def _run(paths: "Sequence[Place]", plans: Plans, request: Request) -> int:
     if request.report:
         from groupkeeper.analytics.page import check_report
 
-        check_report(request.report)
+        check_report(request.report, request.out)
     with ExitStack() as stack:
         findings, history = _find(paths, plans, request, stack)
     failed = _write(plans, request, findings, history)
@@ -253,8 +284,8 @@ def _show(findings: "Findings", request: Request) -> None:
     if request.out:
         to.print(Text(plain(f"Written to {request.out}")))
     if request.csv:
-        files = ", ".join(f"{name}.csv" for name in [*findings.tables, *findings.answers])
-        to.print(Text(plain(f"Written to {request.csv}: {files}")))
+        names = ", ".join(f"{name}.csv" for name in [*findings.tables, *findings.answers])
+        to.print(Text(plain(f"Written to {request.csv}: {names}")))
     if request.report:
         told = count(len(findings.answers["findings"]), "finding")
         to.print(Text(plain(f"Written to {request.report}: {told}, and pictures")))

@@ -3,6 +3,7 @@
 import csv
 import json
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from pyarrow import parquet
@@ -248,3 +249,51 @@ def test_nothing_is_written_over(broker_copy, capsys):
     assert "exists: name a new or an empty folder" in refused(
         capsys, [broker_copy], Request(broker_copy)
     )
+
+
+def test_an_empty_path_is_refused_and_is_not_the_working_directory(
+    broker_copy, capsys, monkeypatch
+):
+    monkeypatch.chdir(broker_copy)
+    assert "a path is empty" in refused(capsys, [""])
+    assert "a path is empty" in refused(capsys, [broker_copy, ""])
+
+
+def test_a_partition_is_refused_where_all_folders_name_theirs(broker_copy, capsys):
+    request = Request(partition=3)
+    assert "--partition 3 is for segments in no partition folder" in refused(
+        capsys, [broker_copy], request
+    )
+
+
+def test_a_partition_is_that_of_a_lone_segment(one_log, tmp_path, capsys):
+    path = write_segment(tmp_path, 0, one_log)
+    assert report.analyze([path], Request(partition=3, as_json=True)) == 0
+    rows = map(json.loads, capsys.readouterr().out.splitlines())
+    assert {row["partition"] for row in rows if row["table"] == "generations"} == {3}
+
+
+@pytest.mark.parametrize("option", ["out", "csv", "report"])
+def test_files_are_not_written_to_standard_output(
+    broker_copy, tmp_path, capsys, monkeypatch, option
+):
+    monkeypatch.chdir(tmp_path)
+    said = refused(capsys, [broker_copy], Request(**{option: Path("-")}))
+    assert f"--{option} - " in said
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("place", ["out/report.html", "report.html"])
+def test_a_report_may_be_in_a_folder_that_out_makes(broker_copy, tmp_path, place):
+    """Also in one above it."""
+    path = tmp_path / "new" / place
+    for _ in range(2):
+        assert report.analyze([broker_copy], Request(tmp_path / "new" / "out", report=path)) == 0
+        assert path.is_file()
+
+
+def test_a_report_in_another_new_folder_is_refused(broker_copy, tmp_path, capsys):
+    out = tmp_path / "out"
+    request = Request(out, report=out / "pages" / "report.html")
+    assert "pages is no folder" in refused(capsys, [broker_copy], request)
+    assert not out.exists()

@@ -13,9 +13,10 @@ from groupkeeper.analytics.page.render import render
 _START: Final = 1024
 
 
-def check_report(path: Path) -> Path:
+def check_report(path: Path, made: Path | None = None) -> Path:
     """Where a report for `path` is written, past symbolic links. AnalyticsError, in one line, if it
-    cannot be: to be asked before the work of an analysis.
+    cannot be: to be asked before the work of an analysis, which makes the folder `made`, and those
+    above it.
     """
     try:
         target = path.resolve()
@@ -25,6 +26,8 @@ def check_report(path: Path) -> Path:
             raise AnalyticsError(f"{path} is no ordinary file: write the report elsewhere")
         if target.exists() and not _is_report(target):
             raise AnalyticsError(f"{path} exists and is no report: name another file")
+        if made and not target.parent.exists() and made.resolve().is_relative_to(target.parent):
+            return target
         if not target.parent.is_dir():
             raise AnalyticsError(f"{path.parent} is no folder: create it, or write elsewhere")
         if not os.access(target.parent, os.W_OK):

@@ -64,6 +64,8 @@ def expand(paths: Iterable[str]) -> list[Place]:
 
 
 def _expand(given: str) -> list[Place]:
+    if not given:  # as of a variable that is not set: not the working directory
+        raise AnalyticsError("a path is empty: name a data directory, or . for this one")
     scheme = _SCHEME.match(given)
     if scheme and scheme[1] in files.SCHEMES:
         return [files.place(given)]
