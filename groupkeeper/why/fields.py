@@ -12,6 +12,11 @@ from groupkeeper.protocol.group_events import CAUSE, SHORTENED, TYPES, WHO, Even
 # Any: JSON.
 Part = Mapping[str, Any]
 
+MOST: Final = 253_402_300_799_999
+"""The last millisecond of the year 9999: no server writes a larger number, and sums of many fit
+into 64 bits.
+"""
+
 
 def checked(event: Event) -> tuple[dict[str, Any], list[str]]:
     """The known fields of an event whose type is known, with parts checked in the same way; and
@@ -22,9 +27,9 @@ def checked(event: Event) -> tuple[dict[str, Any], list[str]]:
 
 
 def number(part: Part, name: str) -> int | None:
-    """A number of evidence; None if there is none."""
+    """A number of evidence; None if there is none, or one that no server writes."""
     value = part.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    return value if type(value) is int and _is_usual(value) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +83,10 @@ def _are_ints(value: list[Any] | None) -> bool:
     return value is None or all(isinstance(each, int | None) for each in value)
 
 
+def _is_usual(value: int | None) -> bool:
+    return value is None or -MOST <= value <= MOST
+
+
 _FORMS: Final[Mapping[str, type]] = {
     "int": int,
     "string": str,
@@ -101,7 +110,8 @@ def _rule(kind: str) -> _Rule:
         "who": lambda part, strange: _known(part, _OF_WHO, strange),
         "cause": lambda part, strange: _known(part, _OF_CAUSE, strange),
     }
-    return _Rule(types, _are_ints if name == "list of int" else None, parts.get(name))
+    fits: Mapping[str, Callable[[Any], bool]] = {"int": _is_usual, "list of int": _are_ints}
+    return _Rule(types, fits.get(name), parts.get(name))
 
 
 def _rules(table: Mapping[str, tuple[str, str]]) -> _Rules:

@@ -101,22 +101,29 @@ def decoded_row(partition: int, offset: int, key: bytes | None, value: bytes) ->
         raise ValueError("a group event whose fields are no JSON") from None
 
 
+def _time(told: int | None, at_ms: int) -> int:
+    """A time of an event's own; that of the event in its place if no clock shows it."""
+    return at_ms if told is None or not 0 <= told <= LAST_MS else told
+
+
 def refusal_row(partition: int, offset: int, event: Event) -> Row:
     """Of the table `refusals`: of a `requests_refused`, or a `member_fenced`. Its fields are
     checked.
     """
     fields, is_fenced = event.fields, event.type == "member_fenced"
+    last, first = (_time(fields.get(name), event.at_ms) for name in ("last_ms", "first_ms"))
+    count = fields.get("count")
     host = (fields.get("current_host") or "").removeprefix("/")
     return {
         "group": event.group,
         "partition": partition,
         "offset": offset,
-        "time": fields.get("last_ms", event.at_ms),
-        "first": fields.get("first_ms", event.at_ms),
+        "time": last,
+        "first": first,
         **member_columns(fields.get("who")),
         "api": fields.get("api"),
         "error": "FENCED_INSTANCE_ID" if is_fenced else fields.get("error"),
-        "count": 1 if is_fenced else fields.get("count"),
+        "count": 1 if is_fenced or not count or count < 0 else count,
         "generation": event.generation,
         "round": event.round,
         "current_member": fields.get("current_member"),

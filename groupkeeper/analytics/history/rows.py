@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from groupkeeper.analytics.history.schemas import TABLES
 
@@ -40,7 +41,10 @@ def _column(name: str, field: pa.Field, rows: Sequence[Mapping[str, Any]]) -> pa
     column = field.name  # pyarrow makes a new text whenever it is asked
     values = [row[column] for row in rows]
     try:
-        return pa.array(values, field.type)
+        made = pa.array(values, field.type)
+        if not pa.types.is_timestamp(field.type) or _are_times(made):
+            return made
+        values = [fitting(value, field.type) for value in values]
     except (pa.ArrowInvalid, OverflowError, UnicodeEncodeError):
         values = [fitting(value, field.type) for value in values]
     except (pa.ArrowTypeError, TypeError) as error:
@@ -49,6 +53,12 @@ def _column(name: str, field: pa.Field, rows: Sequence[Mapping[str, Any]]) -> pa
         return pa.array(values, field.type)
     except (pa.ArrowException, TypeError) as error:
         raise ValueError(f"column {column} of {name}: {error}") from None
+
+
+def _are_times(column: pa.Array) -> bool:
+    """Whether all of them are in the years 1970 to 9999."""
+    found = pc.min_max(column.cast(pa.int64())).as_py()
+    return found["min"] is None or (found["min"] >= 0 and found["max"] <= LAST_MS)
 
 
 def fitting(value: Any, kind: pa.DataType) -> Any:

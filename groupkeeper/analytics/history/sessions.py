@@ -367,7 +367,7 @@ def _values(session: Session) -> list[Any]:
 def _set_timeouts(session: Session, part: Part) -> None:
     for name in ("session_timeout_ms", "rebalance_timeout_ms"):
         value = number(part, name)
-        if value is not None:
+        if value is not None and 0 <= value < 1 << 31:  # as in a JoinGroup
             setattr(session, name, value)
 
 
