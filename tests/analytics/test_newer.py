@@ -9,7 +9,7 @@ from groupkeeper.analytics.history.snapshots import SnapshotFold
 from groupkeeper.analytics.history.writer import ALL, Known
 from groupkeeper.analytics.modern import id_text
 from tests.analytics.folded import extend, fed, parsed, read, rows_of
-from tests.analytics.logs import batch, log
+from tests.analytics.logs import NOW, batch, log
 from tests.analytics.newer_logs import ORDERS, current, epoch, gone, key, member, share_member
 
 FIXTURE = Path(__file__).parent.parent / "fixtures" / "kafka-group-protocols"
@@ -29,8 +29,10 @@ def test_members_are_those_that_kafkas_tool_described():
     assert list(shared.values()) == [6]
 
 
-def told(*batches, known=ALL, names=None):
-    table = parsed(log(*(batch(records) for records in batches)))
+def told(*batches, known=ALL, names=None, times=None):
+    when = times or [NOW] * len(batches)
+    made = (batch(few, base_time=at) for few, at in zip(batches, when, strict=True))
+    table = parsed(log(*made))
     fold, rows = SnapshotFold(0, known, names or {ORDERS: "orders"}), {}
     for each in fed(table):
         fold.add(each)
@@ -56,6 +58,16 @@ def test_a_partition_has_one_owner_after_the_other():
     ]
     assert {row["topic"] for row in rows["ownership"]} == {"orders"}
     assert rows["ownership"][0]["instance"] == "i"
+
+
+def test_owners_and_members_at_no_known_time():
+    rows = told(*LIFE, times=[NOW, -9, 10**15, NOW + 9])
+    spans = [(row["topic_partition"], row["from"], row["until"]) for row in rows["ownership"]]
+    assert spans == [
+        *((1, NOW, NOW), (1, None, None), (0, NOW, NOW + 9)),  # ended, at the latest then
+        *((0, NOW + 9, None), (1, None, None)),
+    ]
+    assert [row["from"] for row in rows["sessions"]] == [NOW, None]
 
 
 def test_sessions_are_from_the_first_record_of_a_member_to_its_tombstone():

@@ -7,8 +7,9 @@ from pyarrow import parquet
 
 from groupkeeper.analytics import report
 from groupkeeper.analytics.request import Request
+from groupkeeper.analytics.store.tables import read_tables
 from groupkeeper.protocol.group_events import Event, encode
-from tests.analytics.logs import NOW, batch, commit, log, write_segment
+from tests.analytics.logs import NOW, batch, commit, group, log, write_segment
 
 WHO = {"member": "m", "client_id": "c", "host": "/1.1.1.1"}
 EXPIRED = {"silent_ms": 45_000, "session_timeout_ms": 45_000}
@@ -43,7 +44,7 @@ def analyzed(folder, offsets, events=()):
 
 
 def table(out, name):
-    return parquet.read_table(out / name).to_pylist()
+    return read_tables(out, names=[name])[name].to_pylist()
 
 
 def sentences(out):
@@ -77,3 +78,33 @@ def test_odd_numbers_in_evidence_do_not_end_an_analysis(tmp_path, odd):
     [row] = table(analyzed(tmp_path, [batch([commit("g", "t", 0, 1)])], events), "sessions")
     assert (row["session_timeout_ms"], row["rebalance_timeout_ms"]) == (None, None)
     assert row["silent_ms"] == (odd if odd == 2**31 else None)
+
+
+def churn(start):
+    """Group records with one member more or less each 20 seconds, from this time on."""
+    for number in range(12):
+        members = ["a", "b"] if number % 2 else ["a"]
+        at = start + number * 20_000
+        record = group("g", number + 1, *members, leader="a")
+        yield batch([record], base_time=at, max_time=at)
+
+
+@pytest.mark.parametrize("start", [10**15, -5 * 10**14])
+def test_what_happened_at_no_known_time_is_in_no_finding(tmp_path, start):
+    out = analyzed(tmp_path, [*churn(start)])
+    assert sentences(out) == []
+    assert len(table(out, "rounds")) == 12
+    assert {(row["from"], row["until"]) for row in table(out, "sessions")} == {(None, None)}
+
+
+@pytest.mark.parametrize("odd", [10**15, -1])
+def test_a_record_without_a_time_leaves_the_others_theirs(tmp_path, odd):
+    sound = [*churn(NOW)]
+    lost = batch([group("g", 13, "a", leader="a")], base_time=odd, max_time=odd)
+    out = analyzed(tmp_path, [*sound, lost, *churn(NOW + 600_000)])
+    rows = table(out, "rounds")
+    assert [row["offset"] for row in rows if row["ended"] is None] == [12]
+    known = [time for row in table(out, "sessions") for time in (row["from"], row["until"])]
+    assert {time.year for time in known if time is not None} == {2023}
+    ended = [row for row in table(out, "sessions") if row["offset"] == 12]
+    assert {(row["until"], row["ended_by"]) for row in ended} == {(None, "unknown")}

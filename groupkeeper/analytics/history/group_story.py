@@ -75,6 +75,7 @@ class GroupStory:
         )
         write_members(record, now, out)
         unrelated = self.since == LOST or self._is_cut_off(record, out.known)
+        unrelated |= instant(record.time_ms) is None or instant(self.time_ms) is None
         fits = aborted <= MOST_ABORTED and kind != "reset"
         if converted or unrelated or not fits:
             self._start_over(record, now, kind, out)
@@ -112,7 +113,7 @@ class GroupStory:
         """With the record before, or with no group."""
         before = self.before
         changes = inference.compare(self._members, now.members)
-        time_ms = instant(record.time_ms) or 0
+        time_ms = record.time_ms
         is_round = before is None or now.generation > before.generation
         if not is_round and (changes.gone or changes.joined):  # no coordinator writes that
             self._start_over(record, now, "", out)
@@ -161,7 +162,7 @@ class GroupStory:
             for partition in partitions
         }
         members = self._members
-        at = Holding(None, instant(record.time_ms) or 0, now.generation, record.offset)
+        at = Holding(None, record.time_ms, now.generation, record.offset)
         ends = {key: each.until_ms for key, each in cause.departures.items()}
         renamed = {
             old.member: new.member
@@ -226,14 +227,16 @@ class GroupStory:
         return bisect_right(lost, self.offset) != bisect_right(lost, record.offset)
 
     def _close_all(self, record: Record, out: Writer) -> None:
-        """All that is open ends with this record, and why is not known."""
+        """All that is open ends with this record, and why is not known. If its time is not known
+        either, owners are known until the record before.
+        """
         members = self._members
-        time_ms = instant(record.time_ms) or 0
+        time_ms = record.time_ms if instant(record.time_ms) is not None else self.time_ms
         for place, holding in self.holdings.held.items():
             sure = SEEN if holding.member is None else CONFIDENCE[UNKNOWN]
             write_interval(record.group, Interval(place, holding, time_ms), members, sure, out)
         for each in members.values():
-            end = inference.Departure(UNKNOWN, time_ms)
+            end = inference.Departure(UNKNOWN, record.time_ms)
             write_session(record.group, record.offset, each, end, out)
         self.holdings, self.returns = Holdings(), Returns()
 

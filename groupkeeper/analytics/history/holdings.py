@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from groupkeeper.analytics.history.feed import CommitRun
+from groupkeeper.analytics.history.generations import instant
 
 REGULAR: Final = 3
 """From so many commits on, the longest time between two of them says how regular they are."""
@@ -33,6 +34,7 @@ class Holding:
 
     member: str | None
     from_ms: int
+    """Of the record: see `instant`."""
     generation: int
     offset: int
     commits: int = 0
@@ -81,6 +83,8 @@ class Holdings:
 
     def add(self, run: CommitRun, behind: int, is_whole: bool) -> None:
         """Commits since the group's last record, whose offset is `behind`."""
+        if instant(run.first_ms) is None or instant(run.last_ms) is None:
+            return
         holding = self.held.get((run.topic, run.partition))
         if holding is not None and holding.member is not None:
             holding.add(run, behind, is_whole)

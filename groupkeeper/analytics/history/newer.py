@@ -74,7 +74,7 @@ class NewerStory:
         for member in [*self.sessions]:
             self._end(record, member, out)
         for place in self.held:
-            self._interval(record.group, place, instant(record.time_ms) or 0, out)
+            self._interval(record.group, place, record.time_ms, out)
 
     def _member(self, record: Record, member: str, value: Member, out: Writer) -> None:
         """It has joined, or subscribes to something else."""
@@ -134,7 +134,7 @@ class NewerStory:
     def _own(
         self, record: Record, member: str, epoch: int, places: set[Place], out: Writer
     ) -> None:
-        time_ms = instant(record.time_ms) or 0
+        time_ms = record.time_ms
         lost = [place for place, each in self.held.items() if each[0] == member]
         for place in lost:
             if place not in places:
@@ -147,14 +147,19 @@ class NewerStory:
 
     def _interval(self, group: str, place: Place, until_ms: int | None, out: Writer) -> None:
         member, from_ms, epoch, offset = self.held[place]
+        since = until = instant(from_ms)
+        if until_ms is None:
+            until = None
+        elif instant(until_ms) is not None:
+            until = until_ms
         owner = self.sessions.get(member or "", {})
         out.add(
             "ownership",
             group=group,
             topic=place[0],
             topic_partition=place[1],
-            until=until_ms,
-            duration_ms=None if until_ms is None else until_ms - from_ms,
+            until=until,
+            duration_ms=None if since is None or until is None else until - since,
             is_owned=member is not None,
             member=member,
             generation=epoch,
@@ -162,7 +167,7 @@ class NewerStory:
             source=LOG,
             confidence=SEEN,
             **{name: owner.get(name) for name in ("instance", "client_id", "host")},
-            **{_SINCE: from_ms},
+            **{_SINCE: since},
         )
 
     def state(self) -> dict[str, Any]:

@@ -170,7 +170,7 @@ TABLES: Final[Mapping[str, Table]] = {
             (
                 _GROUP,
                 *_TP,
-                Column("from", TIME, "When the assignment was stored, or ownership ended."),
+                Column("from", TIME, "Its assignment was stored, or its end; null: not known."),
                 Column("until", TIME, "When its owner left, gave it up or lost it; null: still."),
                 Column("duration_ms", LONG, "Null: still."),
                 *_MEMBER,
@@ -189,7 +189,7 @@ TABLES: Final[Mapping[str, Table]] = {
                 _GROUP,
                 *_MEMBER,
                 Column("from", TIME, "Null if the join was not read."),
-                Column("until", TIME, "Null: it is a member still."),
+                Column("until", TIME, "Null: still a member, or, with `ended_by`, not known."),
                 Column(
                     "began_as",
                     TEXT,

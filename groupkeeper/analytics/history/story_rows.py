@@ -79,15 +79,16 @@ def write_interval(
 ) -> None:
     """A row of `ownership`."""
     (topic, partition), holding, until_ms = interval
+    since, until = instant(holding.from_ms), None if until_ms is None else instant(until_ms)
     owner = members.get(holding.member or "")
     out.table("ownership").append(
         {
             "group": group,
             "topic": topic,
             "topic_partition": partition,
-            "from": holding.from_ms,
-            "until": until_ms,
-            "duration_ms": None if until_ms is None else until_ms - holding.from_ms,
+            "from": since,
+            "until": until,
+            "duration_ms": None if since is None or until is None else until - since,
             "member": holding.member,
             "instance": owner.instance if owner else None,
             "client_id": (owner.client_id or None) if owner else None,
@@ -111,7 +112,7 @@ def write_session(
         "sessions",
         group=group,
         **_who(member),
-        until=end and end.until_ms,
+        until=None if end is None else instant(end.until_ms),
         began_as=member.began_as,
         ended_by=end and end.code,
         likely=end and end.likely,

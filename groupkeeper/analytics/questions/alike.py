@@ -23,8 +23,8 @@ def as_one(alike: Sequence[Finding]) -> Finding:
     rows = [each.row for each in alike]
     names = {name_of(row.get("instance"), row.get("client_id")) for row in rows}
     noun = "client" if any(row.get("client_id") for row in rows) else "instance id"
-    since = min(row["from"] for row in rows)
-    until = max(row["until"] for row in rows)
+    since = min((row["from"] for row in rows if row["from"] is not None), default=None)
+    until = max((row["until"] for row in rows if row["until"] is not None), default=None)
     of = f", with {len(names)} {noun}s" if len(names) > 1 else ""
     costs = [each.cost_s for each in alike if each.cost_s is not None]
     return replace(
@@ -63,7 +63,8 @@ def _order(each: Finding) -> tuple[int, float, int, int]:
     numbers = [int(number) for number in _NUMBER.findall(each.setting.get("proposed") or "")]
     asked = max(numbers, default=0)
     is_least = each.setting.get("config_key") == "max.poll.records"
-    start, length = each.row["from"], each.row["until"] - each.row["from"]
+    start = each.row["from"] or 0
+    length = (each.row["until"] or start) - start
     return asked if is_least else -asked, -(each.cost_s or 0.0), -length, start
 
 

@@ -104,6 +104,11 @@ def started(row: Row) -> Any:
     return row["started"] if row["started"] is not None else row["ended"]
 
 
+def is_timed(session: Row) -> bool:
+    """Whether a session goes on, or it is known when it ended."""
+    return session["until"] is not None or session["ended_by"] is None
+
+
 def name_of(instance: object, client_id: object, member: object = None) -> str | None:
     """A member in one word, that stays the same over its restarts if it can."""
     found = instance or client_id or member

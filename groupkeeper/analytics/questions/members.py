@@ -17,6 +17,7 @@ from groupkeeper.analytics.questions.figures import (
     WHY,
     WHY_COLUMNS,
     evidence,
+    is_timed,
     most_common,
     rank,
     runs,
@@ -220,7 +221,7 @@ def _side_by_side(rows: Sequence[Row]) -> int:
     """The most sessions at one time; each ends with its last request."""
     steps = []
     for row in rows:
-        if row["from"] is not None:
+        if row["from"] is not None and is_timed(row):
             steps.append((row["from"], 1))
             if row["until"] is not None:
                 steps.append((max(row["from"], row["until"] - (row["silent_ms"] or 0)), -1))

@@ -224,7 +224,11 @@ def _typed(name: str, table: pa.Table) -> pa.Table:
 
 
 def _cut(name: str, table: pa.Table, reach: Mapping[Place, Reach]) -> pa.Table:
-    """Without what was over before its partition of the log is known; with the reach beside."""
+    """Without what was over before its partition of the log is known, and owners since a time that
+    is not; with the reach beside.
+    """
+    if name == "ownership":
+        table = table.filter(table["from"].is_valid())
     if "partition" not in table.column_names or not reach or "log" in table.column_names:
         return table
     places = _places(name, table, reach)

@@ -45,8 +45,10 @@ def who(row: Row) -> str:
     return quoted(name) + (f" on {plain(row['host'])}" if row.get("host") else "")
 
 
-def times(start_ms: int, end_ms: int) -> str:
+def times(start_ms: int | None, end_ms: int | None) -> str:
     """From when to when, in UTC, to the minute; to the second within one."""
+    if start_ms is None or end_ms is None:
+        return "at a time that is not known"
     start, end = (datetime.fromtimestamp(each // 1000, UTC) for each in (start_ms, end_ms))
     if start == end:
         return start.strftime("at %Y-%m-%d %H:%M:%S")

@@ -15,6 +15,7 @@ from groupkeeper.analytics.questions.figures import (
     PLACE,
     SPAN_MS,
     evidence,
+    is_timed,
     joined_up,
     largest,
     overlap,
@@ -64,7 +65,7 @@ def barrier(one: One, *, least_ms: int = 1_000) -> Iterator[Row]:
     for _, some in sorted(clients.items()):
         held = [row for row in some if row["held_ms"] >= least_ms]
         if held:
-            times = [started(row) for row in held]
+            times = [started(row) for row in held if started(row) is not None]
             waits = [row["held_ms"] for row in held]
             yield {
                 "group": one.key[0],
@@ -76,8 +77,8 @@ def barrier(one: One, *, least_ms: int = 1_000) -> Iterator[Row]:
                 "median_ms": rank(waits, 0.5),
                 "longest_ms": max(waits),
                 "longest_join_ms": largest(row["join_ms"] for row in held),
-                "from": min(times),
-                "until": max(times),
+                "from": min(times, default=None),
+                "until": max(times, default=None),
                 **evidence(held),
                 **surest(*held),
             }
@@ -87,7 +88,7 @@ _OWNED: Final = (
     *("topic", "topic_partition", "from", "until", "member", "is_owned", "partition", *_SURE),
 )
 _SESSIONS: Final = (
-    *("member", "instance", "client_id", "host", "software", "from", "until"),
+    *("member", "instance", "client_id", "host", "software", "from", "until", "ended_by"),
     *("partition", "offset", *_SURE),
 )
 
@@ -112,7 +113,7 @@ def idle_members(one: One, *, least_ms: int = 300_000) -> Iterator[Row]:
     something, if one such time is at least `least_ms` long; times in which nobody owned anything
     neither count nor interrupt it.
     """
-    owned, rows = one["ownership"], one["sessions"].dicts(*_SESSIONS)
+    owned, rows = one["ownership"], _timed(one["sessions"])
     until = one.reach.until or 0
     is_owned = _is_owned(owned)
     if not rows or not is_owned.any():
@@ -141,6 +142,11 @@ def idle_members(one: One, *, least_ms: int = 300_000) -> Iterator[Row]:
             **evidence([row]),
             **surest(row, sure),
         }
+
+
+def _timed(sessions: Rows) -> list[Row]:
+    """Without those that ended at a time that is not known."""
+    return [row for row in sessions.dicts(*_SESSIONS) if is_timed(row)]
 
 
 def _is_owned(owned: Rows) -> np.typing.NDArray[np.bool_]:
@@ -216,7 +222,7 @@ def skew(one: One, *, least_ms: int = 600_000) -> Iterator[Row]:
     """Per session of at least `least_ms`: the mean number of partitions that the member owned, and
     the same if at each moment all owned partitions were shared alike by the members of that moment.
     """
-    owned, rows = one["ownership"], one["sessions"].dicts(*_SESSIONS)
+    owned, rows = one["ownership"], _timed(one["sessions"])
     until = one.reach.until or 0
     is_owned = _is_owned(owned)
     if not rows or not is_owned.any():

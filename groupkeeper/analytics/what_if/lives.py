@@ -61,7 +61,8 @@ def lives_of(
     timeouts = {
         row["member"]: (row["session_timeout_ms"], row["rebalance_timeout_ms"]) for row in members
     }
-    rows = sorted(sessions, key=lambda row: (_ms(row["from"], begin_ms), row["member"]))
+    timed = (row for row in sessions if row["until"] is not None or row["ended_by"] is None)
+    rows = sorted(timed, key=lambda row: (_ms(row["from"], begin_ms), row["member"]))
     slots: dict[tuple[str, ...], list[_Slot]] = defaultdict(list)
     found: list[Life] = []
     for row in rows:
