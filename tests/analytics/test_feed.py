@@ -50,6 +50,14 @@ def test_runs_are_what_a_loop_over_all_commits_finds(seed):
     assert run_rows(commit_runs(table)) == counted(table)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("numbers", [(2**31 - 1,), (-(2**31),), (-(2**31), -1, 0, 2**31 - 1)])
+def test_runs_of_any_partition_numbers(numbers):
+    table = parsed(log(batch([commit("g", "t", each, 1) for each in numbers * 2])))
+    runs = run_rows(commit_runs(table))
+    assert [(each.partition, each.commits) for each in runs] == [(each, 2) for each in numbers]
+
+
 def test_a_log_without_commits_has_no_runs():
     assert commit_runs(parsed(batch([group("g", 1, "m")]))) == RUNS.empty_table()
 

@@ -164,7 +164,9 @@ def run_rows(runs: pa.Table) -> list[CommitRun]:
 
 def _places(groups: Numbers, rows: pa.Table) -> Numbers:
     """A number for each group, topic and partition."""
-    topics, partitions = _codes(rows["topic"]), _numbers(rows["topic_partition"])
+    topics = _codes(rows["topic"])
+    partitions = _numbers(rows["topic_partition"]).astype(np.int64)
+    partitions -= partitions.min()  # a commit may name any 32 bits
     pairs = _dense(groups * (topics.max() + 1) + topics)
     return _dense(pairs * (partitions.max() + 1) + partitions)
 
