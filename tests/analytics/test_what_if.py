@@ -130,6 +130,20 @@ def test_the_longest_silence_of_a_session_is_put_half_way() -> None:
     assert life.pauses == [Pause(40 * S, 60 * S)]
 
 
+@pytest.mark.parametrize(("gap", "pauses"), [(45 * S - 1, 1), (45 * S, 0), (600 * S, 0)])
+def test_a_gap_that_its_session_could_not_have_outlived_was_no_pause(gap: int, pauses: int) -> None:
+    """Commits kept the session meanwhile, or no coordinator was there."""
+    [life] = lives_of([session("m1", 0, HOUR, longest_gap_ms=gap)], 0, HOUR)
+    assert len(life.pauses) == pauses
+
+
+def test_the_longest_silence_was_between_two_rebalances() -> None:
+    """Each answered join begins to count anew."""
+    rounds = [(S, 40 * S), (60 * S, 62 * S), (99 * S, 120 * S)]
+    [life] = lives_of([session("m1", 2 * S, 100 * S, longest_gap_ms=20 * S)], 0, HOUR, (), rounds)
+    assert life.pauses == [Pause(70_500, 90_500)]
+
+
 def test_what_was_not_read_begins_with_the_log() -> None:
     [life] = lives_of([session("m1", 0) | {"from": None}], 7 * S, HOUR)
     assert life.start_ms == 7 * S
@@ -305,6 +319,11 @@ def test_only_scenarios_that_make_sense_are_shown() -> None:
     slow = rebalance(S, ended_by="timeout", from_state="Empty")
     names = {row["scenario"] for row in asked(restarts(), [slow])}
     assert names >= {REBALANCE, DELAY}
+
+
+def test_rebalances_whose_beginning_is_not_known_were_recorded_too() -> None:
+    inferred = [rebalance(S) | {"started": None, "ended": n * S} for n in range(7)]
+    assert {row["recorded_rounds"] for row in asked(restarts(), inferred)} == {7}
 
 
 def test_a_group_without_members_has_no_rows() -> None:

@@ -5,11 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
 import pytest
 
 from groupkeeper.analytics.reading.columns import CONTROL, TRANSACTIONAL
 from groupkeeper.analytics.reading.parse import parse_split
 from groupkeeper.analytics.reading.plan import plan
+from groupkeeper.analytics.what_if.scenarios import AS_IT_WAS, what_if
 from tests.weeks import truth
 from tests.weeks.analysed import tables_of
 from tests.weeks.check import INFERRED, RULES, Score, check, check_inferred
@@ -54,9 +56,13 @@ def weeks(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Truth]:
 
 
 @pytest.fixture(scope="module")
-def scores(weeks: tuple[Path, Truth]) -> dict[str, Score]:
-    data, happened = weeks
-    return check(tables_of(data), happened)
+def tables(weeks: tuple[Path, Truth]) -> dict[str, pa.Table]:
+    return tables_of(weeks[0])
+
+
+@pytest.fixture(scope="module")
+def scores(weeks: tuple[Path, Truth], tables: dict[str, pa.Table]) -> dict[str, Score]:
+    return check(tables, weeks[1])
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +85,18 @@ def test_without_events_an_answer_has_most_of_it(question: str, inferred: dict[s
     found, least = inferred[question], FLOORS.get(question, 0.9)
     assert found.precision >= max(least, 0.9), found.wrong
     assert found.recall >= least, found.missed
+
+
+def test_a_replay_as_it_was_has_the_rebalances_of_each_group(
+    weeks: tuple[Path, Truth], tables: dict[str, pa.Table]
+) -> None:
+    """Give or take one: whether two rounds that nearly touch become one is chance."""
+    happened = Counter(row["group"] for row in weeks[1]["rounds"])
+    told = [row for row in what_if(tables).to_pylist() if row["scenario"] == AS_IT_WAS]
+    assert {row["group"]: row["recorded_rounds"] for row in told} == happened
+    off = {row["group"]: row["replayed_rounds"] - row["recorded_rounds"] for row in told}
+    assert {group: more for group, more in off.items() if abs(more) > 1} == {}
+    assert sum(map(abs, off.values())) <= 0.01 * happened.total()
 
 
 def test_everything_happens_that_can(weeks: tuple[Path, Truth]) -> None:

@@ -6,8 +6,9 @@ is one. A session that ended with the connection still open, and whose client ca
 pause: its process lived on. Every other new session is a new process.
 """
 
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -50,10 +51,14 @@ class Life:
 
 
 def lives_of(
-    sessions: Iterable[Row], begin_ms: int, end_ms: int, members: Iterable[Row] = ()
+    sessions: Iterable[Row],
+    begin_ms: int,
+    end_ms: int,
+    members: Iterable[Row] = (),
+    rounds: Sequence[tuple[int, int]] = (),
 ) -> list[Life]:
     """The lives behind the rows of one group in table `sessions`, by their start; `members` are its
-    rows in that table, which tell timeouts.
+    rows in that table, which tell timeouts; `rounds` is when each rebalance began and ended.
 
     A session whose beginning was not read began at `begin_ms`; one that is open was heard of at
     `end_ms`.
@@ -78,7 +83,8 @@ def lives_of(
             if before is not None and row["old_member"] and row["away_ms"] is not None:
                 before.end_ms = start_ms - row["away_ms"]
                 before.leaves = before.is_removed = False
-        slot.take(life, row, end_ms)
+        slot.take(life, row)
+        _add_longest(life, row, _ms(row["until"], end_ms), rounds)
     return found
 
 
@@ -93,12 +99,11 @@ class _Slot:
     """When its client was last heard of; None while it lasts."""
     paused: bool = False
 
-    def take(self, life: Life, row: Row, end_ms: int) -> None:
+    def take(self, life: Life, row: Row) -> None:
         until_ms = _ms(row["until"], None)
         self.life, self.member, self.free_ms, self.paused = life, row["member"], None, False
         life.end_ms, life.leaves, life.is_removed = until_ms, False, False
         if until_ms is None:
-            _add_longest(life, row, end_ms)
             return
         if row["ended_by"] in _TIMED_OUT:
             life.end_ms = max(life.start_ms, until_ms - (row["silent_ms"] or 0))
@@ -107,16 +112,34 @@ class _Slot:
             life.is_removed = row["ended_by"] == "member_removed_by_admin"
             life.leaves = not life.is_removed and row["ended_by"] != "replaced"
         self.free_ms = life.end_ms
-        _add_longest(life, row, until_ms)
 
 
-def _add_longest(life: Life, row: Row, until_ms: int) -> None:
-    """The longest silence of a session that outlived it. When it was is not stored: half-way."""
+def _add_longest(life: Life, row: Row, until_ms: int, rounds: Sequence[tuple[int, int]]) -> None:
+    """The longest silence of a session that outlived it. When it was is not stored: half-way in the
+    longest time without a rebalance, because the coordinator counts anew when it answers a join.
+
+    A gap as long as the session timeout says nothing about the client: its commits kept the
+    session, or no coordinator was there. Cut to less it would still expire in a shorter session.
+    """
     gap_ms = row["longest_gap_ms"]
-    if gap_ms:
-        begin_ms = max(life.start_ms, (_ms(row["from"], life.start_ms) + until_ms - gap_ms) // 2)
+    if gap_ms and gap_ms < life.session_timeout_ms:
+        low, high = _longest_quiet(_ms(row["from"], life.start_ms), until_ms, rounds)
+        begin_ms = max(life.start_ms, (low + high - gap_ms) // 2)
         if begin_ms + gap_ms <= until_ms:
             life.pauses.append(Pause(begin_ms, begin_ms + gap_ms))
+
+
+def _longest_quiet(
+    from_ms: int, until_ms: int, rounds: Sequence[tuple[int, int]]
+) -> tuple[int, int]:
+    """The longest part of a time without a rebalance; `rounds` are in order."""
+    low, longest = from_ms, (from_ms, from_ms)
+    first = max(0, bisect_right(rounds, (from_ms, from_ms)) - 1)
+    last = bisect_right(rounds, (until_ms, until_ms))
+    for began_ms, ended_ms in (*rounds[first:last], (until_ms, until_ms)):
+        longest = max(longest, (low, began_ms), key=lambda ends: ends[1] - ends[0])
+        low = max(low, ended_ms)
+    return longest
 
 
 def _key(row: Row) -> tuple[str, ...]:

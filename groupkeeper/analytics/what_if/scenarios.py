@@ -100,7 +100,8 @@ def what_if(one: One) -> Iterator[dict[str, Any]]:
     model gets wrong is wrong in both. A restart of the coordinator is not replayed. Groups whose
     clients would never come to rest have no row.
     """
-    rounds = [row for row in one["rounds"].dicts(*_ROUNDS) if row["started"] is not None]
+    recorded = one["rounds"].dicts(*_ROUNDS)
+    rounds = [row for row in recorded if row["started"] is not None]
     sessions = one["sessions"].dicts(*_SESSIONS)
     known_ms = one.reach.known_from
     if known_ms is not None:  # who was there before joins at the beginning
@@ -110,8 +111,9 @@ def what_if(one: One) -> Iterator[dict[str, Any]]:
         ]
     times = [row["from"] for row in sessions if row["from"] is not None]
     begin_ms = min([*times, *(row["started"] for row in rounds)], default=0)
-    end_ms = max(one.reach.until or 0, *(row["ended"] or 0 for row in rounds), *times, 0, 0)
-    lives = lives_of(sessions, begin_ms, end_ms, one["members"].dicts(*_MEMBERS))
+    end_ms = max(one.reach.until or 0, *(row["ended"] or 0 for row in recorded), *times, 0, 0)
+    spans = sorted((row["started"], row["ended"] or row["started"]) for row in rounds)
+    lives = lives_of(sessions, begin_ms, end_ms, one["members"].dicts(*_MEMBERS), spans)
     if not lives:
         return
     behaviour = behaviour_of(rounds, lives)
@@ -124,7 +126,7 @@ def what_if(one: One) -> Iterator[dict[str, Any]]:
             outcome = replay(lives, behaviour, scenario.settings, end_ms)
         except GivenUp:  # no number is better than a wrong one
             continue
-        yield _row(scenario, outcome, base, len(rounds)) | {"group": one.key[0]}
+        yield _row(scenario, outcome, base, len(recorded)) | {"group": one.key[0]}
 
 
 def scenarios(
