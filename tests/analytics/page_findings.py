@@ -21,6 +21,7 @@ WHAT_IF_SCHEMA = pa.schema(
     {
         **dict.fromkeys(("group", "scenario", "setting", "assumption"), pa.string()),
         **dict.fromkeys(("value", "rounds", "not_stable_ms", "detection_ms"), pa.int64()),
+        **dict.fromkeys(("recorded_rounds", "replayed_rounds"), pa.int64()),
         "is_today": pa.bool_(),
     }
 )

@@ -384,6 +384,28 @@ def test_what_if_marks_the_setting_of_today(sample):
     assert "Assumed: Clients pause when they did." in texts_of(made, "what-if-2")
 
 
+@pytest.mark.parametrize(
+    ("recorded", "replayed", "is_told"),
+    [(1, 15, True), (1, 2, False), (100, 125, False), (100, 126, True), (100, 74, True)],
+)
+def test_what_if_tells_a_replay_that_is_far_off(sample, recorded, replayed, is_told):
+    rows = [
+        row | {"recorded_rounds": recorded, "replayed_rounds": replayed}
+        if row["group"] == "billing"
+        else row
+        for row in sample["what_if"].to_pylist()
+    ]
+    told = table_of(sample["what_if"].schema, rows)
+    made = render({"what_if": told}, about())
+    sentence = (
+        f"The replay of billing as it was gives {replayed} rebalances where {recorded} "
+        f"{'was' if recorded == 1 else 'were'} recorded: what is shown says little about it."
+    )
+    for number in (1, 2):
+        assert (sentence in texts_of(made, f"what-if-{number}")) is is_told
+    assert "The replay of" not in render({"what_if": sample["what_if"]}, about())
+
+
 # -- writing ---------------------------------------------------------------------------------------
 
 

@@ -16,8 +16,12 @@ GROUPS: Final = 6
 """In a picture: those with the most rebalances today."""
 COLUMNS: Final = (
     *("scenario", "group", "setting", "value", "rounds", "rounds_avoided", "not_stable_ms"),
-    *("detection_ms", "is_today", "assumption"),
+    *("detection_ms", "is_today", "assumption", "recorded_rounds", "replayed_rounds"),
 )
+FAR_OFF: Final = 0.25
+"""A replay that is off by a larger share of the recorded rebalances, and by more than one, says
+little about its group.
+"""
 _TOP: Final = 30
 _TALL: Final = 210
 Lines = dict[str, list[Row]]
@@ -65,6 +69,22 @@ def _assumed(rows: Iterable[Row]) -> str:
     return f" Assumed: {' '.join(told)}" if told else ""
 
 
+def _far_off(lines: Lines) -> str:
+    """Of groups whose replay as it was is not what was recorded."""
+    told = []
+    for group, rows in lines.items():
+        recorded, replayed = rows[0]["recorded_rounds"], rows[0]["replayed_rounds"]
+        if recorded is None or replayed is None:
+            continue
+        if abs(replayed - recorded) > max(1, FAR_OFF * recorded):
+            told.append(
+                f" The replay of {cut(group, 40)} as it was gives {count(replayed, 'rebalance')} "
+                f"where {count(recorded)} {'was' if recorded == 1 else 'were'} recorded: what is "
+                "shown says little about it."
+            )
+    return "".join(told)
+
+
 def _pairs(name: str, scenario: str, pairs: Sequence[tuple[str, Row, Row]]) -> Figure:
     """As it was and otherwise, as two bars a group."""
     rows: list[Bar] = []
@@ -77,7 +97,8 @@ def _pairs(name: str, scenario: str, pairs: Sequence[tuple[str, Row, Row]]) -> F
         name,
         f"What if: {scenario}",
         "Look for a second bar that is much shorter than the first.",
-        f"Unit: rebalances of the same time, replayed.{_assumed(row for _, _, row in pairs)}",
+        f"Unit: rebalances of the same time, replayed.{_assumed(row for _, _, row in pairs)}"
+        f"{_far_off({group: [row] for group, _, row in pairs})}",
         picture(name, height, says, drawn),
     )
 
@@ -166,7 +187,7 @@ def _curves(name: str, scenario: str, setting: str, lines: Lines) -> Figure:
         "Look for the place where a curve becomes flat: a value beyond it only costs time until a "
         "lost member is noticed.",
         f"Across: {setting}. A ring is the setting of today. The same time, replayed."
-        f"{_assumed(every)}",
+        f"{_assumed(every)}{_far_off(lines)}",
         picture(name, height, "; ".join(told), drawn, _names(lines, rounds)),
     )
 
