@@ -165,21 +165,24 @@ def score(rule: Rule, wanted: list[Row], found: list[Row]) -> Score:
     left: dict[Any, list[Row]] = {}
     for row in wanted:
         left.setdefault(tuple(row[each] for each in rule.same), []).append(row)
-    wrong = []
+    wrong, told = [], set()
     for row in found:
         some = left.get(tuple(row[each] for each in rule.same), [])
-        partner = next((each for each in some if _is_near(rule, each, row)), None)
+        partner = next(
+            (each for each in some if _thing(each) not in told and _is_near(rule, each, row)), None
+        )
         if partner is None:
             wrong.append(row)
         else:
-            some.remove(partner)
-    missed = [row for some in left.values() for row in some if not row.get(expected.MAYBE)]
-    return Score(
-        len(wanted) - sum(bool(row.get(expected.MAYBE)) for row in wanted),
-        len(found),
-        missed,
-        wrong,
-    )
+            told.add(_thing(partner))
+    needed = {_thing(row): row for row in wanted if not row.get(expected.MAYBE)}
+    missed = [row for thing, row in needed.items() if thing not in told]
+    return Score(len(needed), len(found), missed, wrong)
+
+
+def _thing(row: Row) -> Any:
+    """What a row is about: itself, or else one of several rows has to be answered."""
+    return row.get(expected.ONE_OF, id(row))
 
 
 def _is_near(rule: Rule, one: Row, other: Row) -> bool:

@@ -15,6 +15,8 @@ Expected = Callable[[Truth], list[Row]]
 
 MAYBE: Final = "maybe"
 """True in rows that may be answered and need not: definitions have limits, and these are near."""
+ONE_OF: Final = "one_of"
+"""Rows with the same value are about one thing: one of them has to be answered, and no second."""
 FOREVER: Final = 1 << 62
 ON_THE_WAY_MS: Final = 5
 """Members are told of a new assignment one after the other, some milliseconds apart."""
@@ -27,6 +29,7 @@ WITHIN_MS: Final = 600_000
 MINUTE_MS: Final = 60_000
 HOUR_MS: Final = 3_600_000
 COMMITS: Final = ("OffsetCommit",)
+SILENT: Final = ("silent_owner", "nearly_silent")
 
 
 def by_group(rows: Iterable[Row]) -> dict[str, list[Row]]:
@@ -198,9 +201,11 @@ def barrier(truth: Truth) -> list[Row]:
     for (group, client_id), each in held.items():
         each.sort(reverse=True)
         sure = sum(ms > 1020 for ms in each)
-        for held in range(sure, len(each) + 1):
-            row = {"group": group, "client_id": client_id, MAYBE: sure < len(each)}
-            found.append({**row, "held": held, "held_ms": sum(each[:held])})
+        row = {"group": group, "client_id": client_id, ONE_OF: (group, client_id), MAYBE: not sure}
+        found += [
+            {**row, "held": count, "held_ms": sum(each[:count])}
+            for count in range(max(1, sure), len(each) + 1)
+        ]
     return found
 
 
@@ -482,22 +487,22 @@ def commit_silence(truth: Truth) -> list[Row]:
     """Planted ones that are long for how often the group commits, with the commits that were added
     to quiet times; and members that were dead for long before their session expired.
     """
+    usual = _usual(truth)
     found = [
         {
             "group": row["group"],
             "client_id": row["client_id"],
             "from": row["last_commit_ms"],
             "until": row["until_ms"],
-            MAYBE: True,
+            MAYBE: not _is_sure(truth, row, usual[row["group"]][0]),
         }
         for row in truth["sessions"]
         if row["how"] == "crashed"
         and row["last_commit_ms"] is not None
         and row["until_ms"] - row["last_commit_ms"] >= WITHIN_MS - SLACK_MS
     ]
-    usual = _usual(truth)
     for row in truth["incidents"]:
-        if row["kind"] not in ("silent_owner", "nearly_silent"):
+        if row["kind"] not in SILENT:
             continue
         apart_ms, real_ms = usual[row["group"]]
         least_ms = max(WITHIN_MS, 5 * apart_ms)
@@ -514,6 +519,30 @@ def commit_silence(truth: Truth) -> list[Row]:
                 }
             )
     return found
+
+
+def _is_sure(truth: Truth, dead: Row, apart_ms: float) -> bool:
+    """It owned something from its last commit until it died, and so did another one, which made
+    commits every minute, until its session expired.
+    """
+    low, high = dead["last_commit_ms"], dead["until_ms"]
+    silent = [
+        row
+        for row in truth["incidents"]
+        if row["group"] == dead["group"] and row["kind"] in SILENT
+        if row["from_ms"] < high and (row["until_ms"] or FOREVER) > low
+    ]
+    owners = {
+        row["member"]
+        for row, until in _owned(truth)
+        if row["group"] == dead["group"] and row["from_ms"] <= low and until >= high
+    }
+    is_long = high - low >= WITHIN_MS + SLACK_MS and apart_ms <= MINUTE_MS
+    return is_long and not silent and dead["member"] in owners and len(owners - _dead(truth)) > 0
+
+
+def _dead(truth: Truth) -> set[str]:
+    return {row["member"] for row in truth["sessions"] if row["how"] == "crashed"}
 
 
 def _usual(truth: Truth) -> dict[str, tuple[float, float]]:

@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pytest
@@ -14,7 +14,7 @@ from groupkeeper.analytics.reading.plan import plan
 from groupkeeper.analytics.what_if.scenarios import AS_IT_WAS, what_if
 from tests.weeks import truth
 from tests.weeks.analysed import tables_of
-from tests.weeks.check import INFERRED, RULES, Score, check, check_inferred
+from tests.weeks.check import INFERRED, RULES, Score, check, check_inferred, score
 from tests.weeks.expected import (
     MAYBE,
     Truth,
@@ -237,9 +237,28 @@ def test_a_member_keeps_what_it_had_when_it_died_and_nothing_that_it_gave_up_bef
 
 def test_each_round_about_the_limit_may_have_been_held_or_not() -> None:
     rounds = [{"group": "g", "last_client_id": "a", "held_ms": ms} for ms in (1000, 5000, 1010)]
-    found = [(row["held"], row["held_ms"], row[MAYBE]) for row in barrier({"rounds": rounds})]
-    assert found == [(1, 5000, True), (2, 6010, True), (3, 7010, True)]
+    wanted = barrier({"rounds": rounds})
+    assert [(row["held"], row["held_ms"]) for row in wanted] == [(1, 5000), (2, 6010), (3, 7010)]
+    assert not any(row[MAYBE] for row in wanted)
     assert [row[MAYBE] for row in barrier({"rounds": rounds[1:2]})] == [False]
+    assert [(row["held"], row[MAYBE]) for row in barrier({"rounds": rounds[:1]})] == [(1, True)]
+
+
+def test_of_several_answers_that_are_right_one_has_to_be_given_and_no_second() -> None:
+    rounds = [{"group": "g", "last_client_id": "a", "held_ms": ms} for ms in (1000, 60_000)]
+    wanted, rule = barrier({"rounds": rounds}), RULES["barrier"]
+    assert len(wanted) == 2
+    for found, missed, wrong in (
+        ([], 1, 0),
+        (wanted[:1], 0, 0),
+        (wanted[1:], 0, 0),
+        (wanted, 0, 1),
+    ):
+        given = score(rule, wanted, found)
+        assert (given.expected, len(given.missed), len(given.wrong)) == (1, missed, wrong)
+    near = barrier({"rounds": rounds[:1]})
+    assert [score(rule, near, found).wrong for found in ([], near)] == [[], []]
+    assert score(rule, near, []).missed == []
 
 
 def test_a_step_shortly_before_the_end_need_not_be_found() -> None:
@@ -258,9 +277,45 @@ def test_a_step_shortly_before_the_end_need_not_be_found() -> None:
 def test_who_is_silent_for_its_session_to_the_millisecond_may_be_a_silent_owner() -> None:
     """Its own clock has the answer to its last commit, the log has the commit."""
     dead = {"group": "g", "client_id": "a", "how": "crashed", "last_commit_ms": 2}
-    happened: Truth = {"commits": [], "groups": [], "incidents": []}
+    happened: Truth = {"commits": [], "incidents": [], "ownership": []}
+    happened["groups"] = [{"group": "g", "commit_s": 60.0}]
+    dead |= {"member": "m", "heard_ms": 2}
     happened["sessions"] = [{**dead, "until_ms": 600_000}, {**dead, "until_ms": 590_000}]
     assert [(row["until"], row[MAYBE]) for row in commit_silence(happened)] == [(600_000, True)]
+
+
+@pytest.mark.parametrize(
+    ("change", "is_sure"),
+    [
+        ({}, True),
+        ({"groups": [{"group": "g", "commit_s": 120.0}]}, False),
+        ({"ownership": ["dead"]}, False),
+        ({"ownership": ["other"]}, False),
+        ({"incidents": ["silent_owner"]}, False),
+        ({"incidents": ["slow"]}, True),
+    ],
+)
+def test_who_died_is_a_silent_owner_if_another_one_commits_every_minute(
+    change: Truth, is_sure: bool
+) -> None:
+    usual: dict[str, list[Any]] = {
+        "groups": [{"group": "g", "commit_s": 60.0}],
+        "commits": [{"group": "g", "commits": 20, "quiet": 0}],
+        "ownership": ["dead", "other"],
+        "incidents": [],
+    }
+    happened: Truth = usual | change
+    owned = {"group": "g", "from_ms": 0, "until_ms": None}
+    happened["ownership"] = [owned | {"member": str(who)} for who in happened["ownership"]]
+    planted = {"group": "g", "subject": "b", "from_ms": 0, "until_ms": 500_000}
+    happened["incidents"] = [planted | {"kind": kind} for kind in happened["incidents"]]
+    session = {"group": "g", "client_id": "a", "last_commit_ms": 100_000, "heard_ms": 100_000}
+    happened["sessions"] = [
+        session | {"member": "dead", "how": "crashed", "until_ms": 1_000_000},
+        session | {"member": "other", "how": None, "until_ms": None},
+    ]
+    [dead] = [row for row in commit_silence(happened) if row["until"] == 1_000_000]
+    assert dead[MAYBE] is not is_sure
 
 
 def test_a_request_that_was_refused_does_not_say_how_long_a_member_was_away() -> None:
