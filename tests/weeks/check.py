@@ -57,8 +57,16 @@ RULES: Final[Mapping[str, Rule]] = {
         expected.rounds,
         names={"from": "started", "client_id": "by_client_id"},
     ),
-    "rebalance_rate": _rule("group rounds completed", {}, expected.rebalance_rate),
-    "not_stable": _rule("group", {"unowned_s": 0.01, "not_stable_ms": 0.01}, expected.not_stable),
+    "rebalance_rate": _rule(
+        "group rounds completed",
+        {"from": SECOND, "until": SECOND, "per_day": 0.001},
+        expected.rebalance_rate,
+    ),
+    "not_stable": _rule(
+        "group",
+        {"unowned_s": 0.01, "not_stable_ms": 0.01, "share": 0.01},
+        expected.not_stable,
+    ),
     "timeline": _rule("group from cause rounds", {}, expected.timeline, names={"from": "hour"}),
     "causes": _rule("group cause rounds", {}, expected.causes, sums=("rounds",)),
     "causes_by_software": _rule(
@@ -74,6 +82,11 @@ RULES: Final[Mapping[str, Rule]] = {
         "group client_id count", {"from": SECOND}, expected.flapping, names={"count": "changes"}
     ),
     "restarts": _rule("group member", {"away_ms": SECOND}, expected.restarts),
+    "restart_gaps": _rule(
+        "group restarts outages static session_timeout_ms",
+        {"median_ms": SECOND, "p95_ms": SECOND, "longest_ms": SECOND},
+        expected.restart_gaps,
+    ),
     "zombies": _rule("group member refused refused_commits", {}, expected.zombies),
     "refused_commits": _rule(
         "group member refused", {}, expected.refused_commits, sums=("refused",)
@@ -194,9 +207,7 @@ def _is_near(rule: Rule, one: Row, other: Row) -> bool:
 def _are_near(one: float | None, other: float | None, most: float) -> bool:
     if one is None or other is None:
         return one is None
-    return abs(one - other) <= (
-        most if most >= 1 or not most else most * max(abs(one), abs(other), 0.1)
-    )
+    return abs(one - other) <= (most if most >= 1 else most * max(abs(one), abs(other)))
 
 
 def _rows(rule: Rule, answer: pa.Table) -> list[Row]:

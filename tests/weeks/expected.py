@@ -24,10 +24,12 @@ IDLE_MS: Final = 300_000
 NEAR_MS: Final = 30_000
 """Members give up partitions some seconds after the coordinator has told them to."""
 RETURN_MS: Final = 900_000
+OUTAGE_MS: Final = 600_000
 SLACK_MS: Final = 1000
 WITHIN_MS: Final = 600_000
 MINUTE_MS: Final = 60_000
 HOUR_MS: Final = 3_600_000
+DAY_MS: Final = 24 * HOUR_MS
 COMMITS: Final = ("OffsetCommit",)
 SILENT: Final = ("silent_owner", "nearly_silent")
 
@@ -91,12 +93,28 @@ def completed(truth: Truth) -> list[Row]:
     ]
 
 
+def _seen(truth: Truth) -> dict[str, tuple[int, int]]:
+    """Group -> its first rebalance, and the end of its shard."""
+    ends, rounds = _ends(truth), by_group(truth["rounds"])
+    return {
+        group: (min(row["started_ms"] for row in rows), ends[group])
+        for group, rows in rounds.items()
+    }
+
+
 def rebalance_rate(truth: Truth) -> list[Row]:
     counts = Counter(row["group"] for row in truth["rounds"])
     completed = Counter(row["group"] for row in truth["rounds"] if row["outcome"] == "completed")
     return [
-        {"group": group, "rounds": count, "completed": completed[group]}
-        for group, count in counts.items()
+        {
+            "group": group,
+            "rounds": counts[group],
+            "completed": completed[group],
+            "from": since,
+            "until": until,
+            "per_day": counts[group] * DAY_MS / (until - since),
+        }
+        for group, (since, until) in _seen(truth).items()
     ]
 
 
@@ -156,16 +174,21 @@ def cooperative_or_eager(truth: Truth) -> list[Row]:
 
 def not_stable(truth: Truth) -> list[Row]:
     """Partitions that nobody consumed; a dead member owns its own until its session ends."""
-    gaps = _gaps(truth)
+    gaps, seen = _gaps(truth), _seen(truth)
+    lasted = {
+        group: sum(
+            row["ended_ms"] - row["started_ms"] for row in rows if row["outcome"] == "completed"
+        )
+        for group, rows in by_group(truth["rounds"]).items()
+    }
     return [
         {
             "group": group,
             "unowned_s": gaps[group] / 1000,
-            "not_stable_ms": sum(
-                row["ended_ms"] - row["started_ms"] for row in rows if row["outcome"] == "completed"
-            ),
+            "not_stable_ms": ms,
+            "share": ms / (seen[group][1] - seen[group][0]),
         }
-        for group, rows in by_group(truth["rounds"]).items()
+        for group, ms in lasted.items()
     ]
 
 
@@ -257,6 +280,41 @@ def restarts(truth: Truth) -> list[Row]:
         for row, _, away_ms in _returns(truth)
         if away_ms <= RETURN_MS + SLACK_MS
     ]
+
+
+def restart_gaps(truth: Truth) -> list[Row]:
+    """How long clients were away that came back. One that was away for as long as an outage, or as
+    long as it is remembered, may be counted or not.
+    """
+    away: dict[str, list[tuple[int, bool]]] = defaultdict(list)
+    for row, _, away_ms in _returns(truth):
+        away[row["group"]].append((away_ms, bool(row["instance"])))
+    sessions = {row["group"]: row["session_ms"] for row in truth["groups"]}
+    found = []
+    for group, each in away.items():
+        some = [
+            _gaps_of(each, OUTAGE_MS + more, RETURN_MS + most)
+            for more in (-SLACK_MS, SLACK_MS)
+            for most in (-SLACK_MS, SLACK_MS)
+        ]
+        is_sure = all(row["restarts"] for row in some)
+        more = {"group": group, "session_timeout_ms": sessions[group], MAYBE: not is_sure}
+        found += [{**row, **more, ONE_OF: group} for row in some if row["restarts"]]
+    return found
+
+
+def _gaps_of(away: list[tuple[int, bool]], outage_ms: int, return_ms: int) -> Row:
+    """Times that are negative are not known, and short."""
+    short = sorted(each for each in away if each[0] <= outage_ms)
+    times, known = [ms for ms, _ in short], all(ms >= 0 for ms, _ in short)
+    return {
+        "restarts": len(short),
+        "outages": sum(outage_ms < ms <= return_ms for ms, _ in away),
+        "static": sum(is_static for _, is_static in short),
+        "median_ms": times[(len(times) - 1) // 2] if times and known else None,
+        "p95_ms": times[-(-95 * len(times) // 100) - 1] if times and known else None,
+        "longest_ms": times[-1] if times and times[-1] >= 0 else None,
+    }
 
 
 def inferred_restarts(truth: Truth) -> list[Row]:

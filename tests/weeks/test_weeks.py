@@ -22,6 +22,9 @@ from tests.weeks.expected import (
     commit_silence,
     crowded,
     idle_members,
+    not_stable,
+    rebalance_rate,
+    restart_gaps,
     restarts,
     rhythm_steps,
 )
@@ -259,6 +262,55 @@ def test_of_several_answers_that_are_right_one_has_to_be_given_and_no_second() -
     near = barrier({"rounds": rounds[:1]})
     assert [score(rule, near, found).wrong for found in ([], near)] == [[], []]
     assert score(rule, near, []).missed == []
+
+
+def test_a_rate_that_is_of_another_time_is_wrong() -> None:
+    """From the first rebalance to the end of the log; a share may be small."""
+    day = 86_400_000
+    done = {"group": "g", "outcome": "completed", "started_ms": day, "ended_ms": day + 1000}
+    happened: Truth = {
+        "coordinators": [{"shard": 0, "until_ms": 3 * day}],
+        "groups": [{"group": "g", "partition": 0}],
+        **{name: [] for name in ("sessions", "ownership", "deletions")},
+        "rounds": [done, done | {"started_ms": 2 * day, "ended_ms": 2 * day + 1000}],
+    }
+    [rate], [still] = rebalance_rate(happened), not_stable(happened)
+    assert (rate["from"], rate["until"], rate["per_day"]) == (day, 3 * day, 1.0)
+    assert still["share"] == 1000 / day
+    for name, row, key in (("rebalance_rate", rate, "per_day"), ("not_stable", still, "share")):
+        for times, wrong in ((1.0, 0), (1.05, 1), (0.95, 1), (0.0, 1)):
+            assert len(score(RULES[name], [row], [row | {key: row[key] * times}]).wrong) == wrong
+    late = rate | {"from": day + 2000}
+    assert len(score(RULES["rebalance_rate"], [rate], [late]).wrong) == 1
+
+
+@pytest.mark.parametrize(
+    ("away_s", "answers"),
+    [
+        ((9, 30, 700, 1000), [(2, 1, 9_000, 30_000)]),
+        ((9, 600), [(1, 1, 9_000, 9_000), (2, 0, 9_000, 600_000)]),
+        ((20, 900), [(1, 0, 20_000, 20_000), (1, 1, 20_000, 20_000)]),
+        ((700,), []),
+    ],
+)
+def test_outages_are_no_restarts(
+    away_s: tuple[int, ...], answers: list[tuple[int, int, int, int]]
+) -> None:
+    """One at a limit may be counted or not."""
+    sessions, now = [{"heard_ms": 0, "from_ms": 0}], 0
+    for each in away_s:
+        now += each * 1000
+        sessions.append({"heard_ms": now, "from_ms": now})
+    whose = {"group": "g", "instance": "i"}
+    happened: Truth = {
+        "groups": [{"group": "g", "session_ms": 45_000}],
+        "sessions": [whose | each for each in sessions],
+    }
+    found = restart_gaps(happened)
+    columns = ("restarts", "outages", "median_ms", "longest_ms")
+    assert {tuple(row[name] for name in columns) for row in found} == {*answers}
+    assert {row[MAYBE] for row in found} == {False for _ in answers[:1]}
+    assert score(RULES["restart_gaps"], found, []).expected == len(answers[:1])
 
 
 def test_a_step_shortly_before_the_end_need_not_be_found() -> None:
