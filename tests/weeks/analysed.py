@@ -1,27 +1,52 @@
-"""The tables of an analysis of a data directory, as `groupkeeper analyze` makes them: what the
-questions read.
+"""The tables of an analysis of a data directory, and the answers to its questions, as `groupkeeper
+analyze` makes them.
 """
 
 import tempfile
+from functools import partial
 from pathlib import Path
+from typing import Final
+from unittest.mock import patch
 
 import pyarrow as pa
 
+from groupkeeper.analytics import answering
 from groupkeeper.analytics.pipeline.engine import LocalEngine
 from groupkeeper.analytics.pipeline.output import Output
 from groupkeeper.analytics.pipeline.run import NOTHING, Trunk
 from groupkeeper.analytics.reading.plan import plan_topics
 from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS
+from groupkeeper.analytics.store.slices import cut
 from groupkeeper.analytics.store.tables import read_days
+
+SLICE_ROWS: Final = 1_000
+"""Few, so that groups are spread over many slices."""
 
 
 def tables_of(data: Path, *, events: bool = True, workers: int = 1) -> dict[str, pa.Table]:
     """Name -> table: from both logs, or from the offsets log alone."""
-    plans = plan_topics([data])
     with tempfile.TemporaryDirectory() as scratch, LocalEngine(workers) as engine:
-        folder = Path(scratch, "tables")
-        output = Output(folder, left_out=frozenset({"records", "commits"}), goes_on=False)
-        Trunk(engine, scratch, output).run(
-            plans[OFFSETS], events=plans[EVENTS] if events else NOTHING
-        )
-        return read_days(folder)
+        return read_days(_analysed(data, Path(scratch), engine, events=events))
+
+
+def asked_of(data: Path, *, events: bool = True, workers: int = 2) -> dict[str, pa.Table]:
+    """Name -> table or answer."""
+    in_slices = patch.object(answering, "cut", partial(cut, most_rows=SLICE_ROWS))
+    with tempfile.TemporaryDirectory() as scratch, LocalEngine(workers) as engine, in_slices:
+        folder = _analysed(data, Path(scratch), engine, events=events)
+        slices = Path(scratch, "slices")
+        everything = answering.Chosen()
+        history, answers = answering.ask(folder, everything, engine, slices, lambda *_: None)
+        assert len(history.slices.folders) > 1
+        return read_days(folder) | answers
+
+
+def _analysed(data: Path, scratch: Path, engine: LocalEngine, *, events: bool) -> Path:
+    """The folder with the tables."""
+    plans = plan_topics([data])
+    folder = scratch / "tables"
+    output = Output(folder, left_out=frozenset({"records", "commits"}), goes_on=False)
+    Trunk(engine, str(scratch), output).run(
+        plans[OFFSETS], events=plans[EVENTS] if events else NOTHING
+    )
+    return folder

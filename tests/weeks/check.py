@@ -18,9 +18,8 @@ import pyarrow.compute as pc
 from rich.console import Console
 from rich.table import Table
 
-from groupkeeper.analytics.questions.registry import answers
 from tests.weeks import expected, truth
-from tests.weeks.analysed import tables_of
+from tests.weeks.analysed import asked_of
 from tests.weeks.expected import Row, Truth
 
 SECOND: Final = 1000
@@ -145,13 +144,12 @@ class Score:
 
 
 def check(tables: Mapping[str, pa.Table], what: Truth) -> dict[str, Score]:
-    """Question -> its score. `tables` are those of an analysis with events."""
+    """Question -> its score. `tables` are those of an analysis with events, and its answers."""
     returned = tables["sessions"].filter(pc.is_valid(tables["sessions"]["away_ms"]))
-    found = {**answers(tables), "rounds": tables["rounds"], "restarts": returned}
+    found = {**tables, "restarts": returned}
     return {
         name: score(rule, rule.expected(what), _rows(rule, found[name]))
         for name, rule in RULES.items()
-        if name in found
     }
 
 
@@ -162,7 +160,7 @@ def check_inferred(tables: Mapping[str, pa.Table], what: Truth) -> dict[str, Sco
     rounds, sessions = tables["rounds"], tables["sessions"]
     done = rounds.filter(pc.equal(rounds["outcome"], "completed"))
     found = {
-        **answers(tables),
+        **tables,
         "rounds": done,
         "causes": done.filter(pc.not_equal(done["cause"], "unknown")),
         "restarts": sessions.filter(pc.is_valid(sessions["away_ms"])),
@@ -246,7 +244,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--plain", action="store_true", help="from the offsets log alone")
     options = parser.parse_args(arguments)
     what = truth.read(options.folder)
-    tables = tables_of(options.folder / "data", events=not options.plain)
+    tables = asked_of(options.folder / "data", events=not options.plain)
     scores = check_inferred(tables, what) if options.plain else check(tables, what)
     _show(scores)
     least = 0.9 if options.plain else 1.0

@@ -11,9 +11,9 @@ import pytest
 from groupkeeper.analytics.reading.columns import CONTROL, TRANSACTIONAL
 from groupkeeper.analytics.reading.parse import parse_split
 from groupkeeper.analytics.reading.plan import plan
-from groupkeeper.analytics.what_if.scenarios import AS_IT_WAS, what_if
+from groupkeeper.analytics.what_if.scenarios import AS_IT_WAS
 from tests.weeks import truth
-from tests.weeks.analysed import tables_of
+from tests.weeks.analysed import asked_of, tables_of
 from tests.weeks.check import INFERRED, RULES, Score, check, check_inferred, score
 from tests.weeks.expected import (
     MAYBE,
@@ -60,7 +60,8 @@ def weeks(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Truth]:
 
 @pytest.fixture(scope="module")
 def tables(weeks: tuple[Path, Truth]) -> dict[str, pa.Table]:
-    return tables_of(weeks[0])
+    """With the answers."""
+    return asked_of(weeks[0])
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +72,7 @@ def scores(weeks: tuple[Path, Truth], tables: dict[str, pa.Table]) -> dict[str, 
 @pytest.fixture(scope="module")
 def inferred(weeks: tuple[Path, Truth]) -> dict[str, Score]:
     data, happened = weeks
-    return check_inferred(tables_of(data, events=False), happened)
+    return check_inferred(asked_of(data, events=False), happened)
 
 
 @pytest.mark.parametrize("question", RULES)
@@ -95,7 +96,7 @@ def test_a_replay_as_it_was_has_the_rebalances_of_each_group(
 ) -> None:
     """Give or take one: whether two rounds that nearly touch become one is chance."""
     happened = Counter(row["group"] for row in weeks[1]["rounds"])
-    told = [row for row in what_if(tables).to_pylist() if row["scenario"] == AS_IT_WAS]
+    told = [row for row in tables["what_if"].to_pylist() if row["scenario"] == AS_IT_WAS]
     assert {row["group"]: row["recorded_rounds"] for row in told} == happened
     off = {row["group"]: row["replayed_rounds"] - row["recorded_rounds"] for row in told}
     assert {group: more for group, more in off.items() if abs(more) > 1} == {}
@@ -150,7 +151,7 @@ def test_shards_make_one_data_directory_with_as_many_records_as_asked_for(tmp_pa
     records, quiet = _records(tmp_path / "data")
     assert 20_000 <= records <= 26_000
     assert quiet == sum(row["quiet"] for row in happened["commits"])
-    scores = check(tables_of(tmp_path / "data"), happened)
+    scores = check(asked_of(tmp_path / "data"), happened)
     assert [name for name, each in scores.items() if each.wrong or each.missed] == []
 
 
@@ -167,7 +168,7 @@ def test_commits_that_are_added_are_transactions_by_chance(tmp_path: Path) -> No
             markers += sum(row["attributes"] == TRANSACTIONAL | CONTROL for row in rows)
     assert 0.4 < within / (plain + within) < 0.6
     assert 0 < markers <= within
-    scores = check(tables_of(tmp_path / "data"), happened)
+    scores = check(asked_of(tmp_path / "data"), happened)
     assert [name for name, each in scores.items() if each.wrong or each.missed] == []
 
 
