@@ -4,9 +4,11 @@ from collections import Counter
 
 from pyarrow import parquet
 
-from groupkeeper.analytics import report
+from groupkeeper.analytics import answering, report
 from groupkeeper.analytics.history.schemas import TABLES
+from groupkeeper.analytics.questions.registry import answers_to
 from groupkeeper.analytics.request import Request
+from groupkeeper.analytics.store.slices import Slices
 from groupkeeper.analytics.store.tables import read_tables
 
 
@@ -15,12 +17,25 @@ def analyzed(log, out, **options):
     return report.analyze([log], Request(out, **options))
 
 
+def ask_little(monkeypatch):
+    """All questions take longer than all else: ask one, whose answer is kept as others are."""
+
+    def ask(folder, chosen, engine, scratch, progress):
+        answers = answers_to(["rebalance_rate"], read_tables(folder))
+        return answering.History({}, Slices([], {"commit_minutes": 0})), answers
+
+    monkeypatch.setattr(answering, "ask", ask)
+
+
 def rows(out):
-    """Table -> how often each of its rows is there; printed ones, too."""
+    """Table -> how often each of its rows is there; printed ones and answers, too."""
     found = read_tables(out)
     found |= {
         f"report {name}": parquet.read_table(out / "report" / f"{name}.parquet")
         for name in (*report.TABLES, "problems")
+    }
+    found |= {
+        f"answer {path.stem}": parquet.read_table(path) for path in out.glob("answers/*.parquet")
     }
     found["records"] = parquet.read_table(out / "records", partitioning=None)
     return {name: Counter(map(repr, table.to_pylist())) for name, table in found.items()}

@@ -5,16 +5,15 @@ from contextlib import nullcontext
 
 import pytest
 
-from groupkeeper.analytics import report
 from tests.analytics.churn import churn
 from tests.analytics.logs import write_segment
 from tests.analytics.power import Cache, Death, KilledError
-from tests.analytics.stored import analyzed, rows, same
+from tests.analytics.stored import analyzed, ask_little, rows, same
 
 
 @pytest.mark.parametrize("names", [False, True])
 def test_a_power_cut_anywhere_leaves_no_trace(names, tmp_path, monkeypatch):
-    monkeypatch.setattr(report, "_asked", lambda findings, *rest: (findings, {}))
+    ask_little(monkeypatch)
     data, _ = churn(8, seed=5)
     log, out = tmp_path / "log" / "__consumer_offsets-0", tmp_path / "out"
     few = len(data) // 9

@@ -21,7 +21,7 @@ from tests.analytics.churn import churn
 from tests.analytics.logs import NOW, batch, commit, group, write_segment
 from tests.analytics.logs import log as log_of
 from tests.analytics.power import Death, KilledError
-from tests.analytics.stored import analyzed, files, rows, same
+from tests.analytics.stored import analyzed, ask_little, files, rows, same
 from tests.analytics.test_history import event_log
 from tests.analytics.test_minutes import random_log
 
@@ -29,9 +29,8 @@ OFFSETS, EVENTS = "__consumer_offsets-0", "__group_events-0"
 
 
 @pytest.fixture
-def unasked(monkeypatch):
-    """Questions take longer than all else here."""
-    monkeypatch.setattr(report, "_asked", lambda findings, *rest: (findings, {}))
+def little_asked(monkeypatch):
+    ask_little(monkeypatch)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +38,7 @@ def story():
     return churn(8, seed=5)
 
 
-@pytest.mark.usefixtures("unasked")
+@pytest.mark.usefixtures("little_asked")
 @pytest.mark.parametrize("seed", range(2))
 def test_any_cut_gives_what_one_run_gives(seed, story, tmp_path):
     chance = random.Random(seed)
@@ -57,7 +56,7 @@ def test_any_cut_gives_what_one_run_gives(seed, story, tmp_path):
     same(rows(out), rows(tmp_path / "at once"))
 
 
-@pytest.mark.usefixtures("unasked")
+@pytest.mark.usefixtures("little_asked")
 @pytest.mark.parametrize("seed", range(3))
 def test_transactions_may_be_cut(seed, tmp_path):
     chance = random.Random(seed)
@@ -83,7 +82,7 @@ def test_without_news_no_file_is_touched(story, tmp_path, capsys):
     assert first.count("unfinished batch") == 2
 
 
-@pytest.mark.usefixtures("unasked")
+@pytest.mark.usefixtures("little_asked")
 def test_a_run_that_is_killed_anywhere_leaves_no_trace(story, tmp_path, monkeypatch):
     data, events = story
     log, out = tmp_path / "log", tmp_path / "out"
@@ -136,7 +135,7 @@ def refused(capsys, log, out, **options):
 
 
 @pytest.fixture
-def folder(unasked, tmp_path, capsys):
+def folder(little_asked, tmp_path, capsys):
     """A log, and what was made of it."""
     made = log_of(*(batch([commit("g", "t", 0, number)]) for number in range(20)))
     write_segment(tmp_path / "log" / OFFSETS, 0, made)
