@@ -49,13 +49,18 @@ def rows_of(table: pa.Table, groups: pa.Array) -> pa.Table:
 
 
 def _of_busiest(tables: Tables, top: int) -> Tables:
-    """`groups` has them in this order, the one with the most generations first."""
-    counts = {
-        each["values"]: each["counts"]
-        for each in pc.value_counts(tables["generations"].column("group")).to_pylist()
-    }
+    """`groups` has them in this order: the one that reached the most generations first, of those
+    with as many the one that changed last. A generation may have many rows.
+    """
+    reached = tables["generations"].filter(pc.greater(tables["generations"]["generation"], 0))
+    counted = reached.group_by("group").aggregate([("generation", "count_distinct")])
+    counts = {row["group"]: row["generation_count_distinct"] for row in counted.to_pylist()}
     names = tables["groups"].column("group").to_pylist()
-    order = sorted(range(len(names)), key=lambda at: (-counts.get(names[at], 0), names[at]))
+    times = tables["groups"].column("last_change").cast(pa.int64()).to_pylist()
+    order = sorted(
+        range(len(names)),
+        key=lambda at: (-counts.get(names[at], 0), -(times[at] or 0), names[at]),
+    )
     groups = tables["groups"].take(pa.array(order[:top], pa.int64()))
     wanted = groups.column("group").combine_chunks()
     return {name: rows_of(each, wanted) for name, each in tables.items()} | {"groups": groups}

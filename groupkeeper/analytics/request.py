@@ -10,7 +10,7 @@ EngineName = Literal["auto", "local", "spark"]
 @dataclass(frozen=True, slots=True)
 class Choice:
     """`groups`: only these, if any is named; `since_ms`: only what happened from then on (epoch
-    milliseconds); `top`: only so many groups, those with the most generations.
+    milliseconds); `top`: only so many groups, those that reached most generations.
     """
 
     groups: frozenset[str] = frozenset()

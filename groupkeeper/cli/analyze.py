@@ -37,7 +37,7 @@ from groupkeeper.cli.why_times import since_option
     help="Only what happened since 3h, 2d, 03:00 or 2026-11-22T03:00 (UTC).",
 )
 @click.option(
-    "--top", type=click.IntRange(min=1), help="Only the N groups with the most generations."
+    "--top", type=click.IntRange(min=1), help="Only the N groups that reached most generations."
 )
 @click.option("--partition", type=click.IntRange(0), help="Of segments in no partition folder.")
 @click.option(

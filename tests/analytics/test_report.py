@@ -14,7 +14,7 @@ from groupkeeper.analytics.pipeline.engine import LocalEngine
 from groupkeeper.analytics.pipeline.run import Trunk
 from groupkeeper.analytics.reading.plan import plan
 from groupkeeper.analytics.request import Choice, Request
-from tests.analytics.logs import write_segment
+from tests.analytics.logs import NOW, batch, commit, group, log, write_segment
 
 
 @pytest.fixture(scope="module")
@@ -40,11 +40,11 @@ def test_every_record_that_the_broker_dumps_is_there(written, answered):
 
 def test_groups_are_those_that_the_broker_describes(written, answered):
     found = {row["group"]: row for row in written["groups"]}
-    for group in answered["groups"]:
-        row = found.pop(group["group"])
+    for told in answered["groups"]:
+        row = found.pop(told["group"])
         seen = (row["state"], row["protocol_type"] or "", row["protocol"] or "")
-        assert seen == (group["state"], group["protocol_type"], group["protocol"])
-        assert row["member_count"] == len(group["members"])
+        assert seen == (told["state"], told["protocol_type"], told["protocol"])
+        assert row["member_count"] == len(told["members"])
     assert {name: row["state"] for name, row in found.items()} == {
         "deleted": "Dead",
         "next-generation": "Stable",
@@ -133,9 +133,22 @@ def test_csv_files_hold_the_busiest_groups(broker_copy, tmp_path, capsys):
     for name in report.TABLES:
         with (tmp_path / "csv" / f"{name}.csv").open(newline="") as file:
             rows[name] = list(csv.DictReader(file))
-    assert [row["group"] for row in rows["groups"]] == ["deleted"]
-    assert {row["group"] for row in rows["generations"]} == {"deleted"}
+    assert [row["group"] for row in rows["groups"]] == ["orders-readers"]
+    assert {row["group"] for row in rows["generations"]} == {"orders-readers"}
     assert rows["generations"][0]["time"].startswith("2026-11-21T10:3")
+
+
+def test_the_busiest_groups_reached_most_generations(tmp_path, capsys):
+    """Rewrites of a generation do not count; of equal groups the one that changed last is first."""
+    duel = [group("duel", 1, (f"m{number}", "i")) for number in range(9)]
+    twice = [group(name, number, "m") for name in ("calm", "late") for number in (1, 2)]
+    records = [*duel, *twice, commit("idle", "t", 0, 1)]
+    made = [batch([each], base_time=NOW + at) for at, each in enumerate(records)]
+    write_segment(tmp_path / "__consumer_offsets-0", 0, log(*made))
+    assert report.analyze([tmp_path], Request(as_json=True, choice=Choice(top=3))) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    found = [row["group"] for row in lines if row["table"] == "groups"]
+    assert found == ["late", "calm", "duel"]
 
 
 def test_only_later_changes_are_shown(broker_copy, capsys):
