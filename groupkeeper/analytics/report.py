@@ -81,6 +81,8 @@ def _analyze(paths: Sequence[str | Path], request: Request) -> int:
         raise AnalyticsError(
             f"nothing to read in {', '.join(map(str, paths))}: all segments are empty"
         )
+    if not plans[OFFSETS].chunks and not request.asks:
+        _say("only group events were found, and they are read with --report or --out")
     if request.csv:
         _check_free(request.csv)
         make_folder(request.csv)

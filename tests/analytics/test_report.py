@@ -14,6 +14,7 @@ from groupkeeper.analytics.pipeline.engine import LocalEngine
 from groupkeeper.analytics.pipeline.run import Trunk
 from groupkeeper.analytics.reading.plan import plan
 from groupkeeper.analytics.request import Choice, Request
+from groupkeeper.protocol.group_events import Event, encode
 from tests.analytics.logs import NOW, batch, commit, group, log, write_segment
 
 
@@ -204,6 +205,19 @@ def test_damage_has_an_exit_code_of_its_own(one_log, tmp_path, capsys):
     write_segment(tmp_path / "__consumer_offsets-0", 0, bytes(damaged))
     assert report.analyze([tmp_path]) == 3
     assert "bytes that are no batch skipped" in capsys.readouterr().out
+
+
+def test_events_alone_are_said_to_need_an_option(tmp_path, capsys):
+    event = Event(0, 5, 1, NOW, 0, "g", "group_created", fields={})
+    pairs = [(b"g", encode(event))]
+    write_segment(tmp_path / "log" / "__group_events-0", 0, log(batch(pairs)))
+    assert report.analyze([tmp_path / "log"]) == 0
+    told = "groupkeeper: only group events were found, and they are read with --report or --out\n"
+    assert capsys.readouterr().err == told
+    for request in (Request(tmp_path / "out"), Request(report=tmp_path / "r.html")):
+        assert report.analyze([tmp_path / "log"], request) == 0
+        out, err = capsys.readouterr()
+        assert (" of events" in out, err) == (True, "")
 
 
 def refused(capsys, *arguments):
