@@ -171,7 +171,7 @@ def _write(
     if request.csv:
         from groupkeeper.analytics.export import write_csv
 
-        writes["csv"] = partial(write_csv, findings.tables | findings.answers, request.csv)
+        writes["csv"] = partial(write_csv, _written(findings), request.csv)
     if request.report:
         from groupkeeper.analytics.page import write_report
 
@@ -279,18 +279,23 @@ def _show(findings: "Findings", request: Request) -> None:
     from groupkeeper.analytics.printing import print_findings
 
     if request.as_json:
-        print_json(findings.tables | findings.answers | {"problems": findings.problems})
+        print_json(_written(findings))
         return
     to = console()
     print_findings(to, findings)
     if request.out:
         to.print(Text(plain(f"Written to {request.out}")))
     if request.csv:
-        names = ", ".join(f"{name}.csv" for name in [*findings.tables, *findings.answers])
+        names = ", ".join(f"{name}.csv" for name in _written(findings))
         to.print(Text(plain(f"Written to {request.csv}: {names}")))
     if request.report:
         told = count(len(findings.answers["findings"]), "finding")
         to.print(Text(plain(f"Written to {request.report}: {told}, and pictures")))
+
+
+def _written(findings: "Findings") -> "Tables":
+    """What leaves as CSV or JSON."""
+    return findings.tables | findings.answers | {"problems": findings.problems}
 
 
 def _damage(problems: "pa.Table") -> list[str]:

@@ -220,6 +220,18 @@ def test_events_alone_are_said_to_need_an_option(tmp_path, capsys):
         assert (" of events" in out, err) == (True, "")
 
 
+def test_csv_files_hold_problems_too(one_log, tmp_path, capsys):
+    write_segment(tmp_path / "log" / "__consumer_offsets-0", 0, one_log[:-10])
+    assert report.analyze([tmp_path / "log"], Request(csv=tmp_path / "csv")) == 0
+    assert "problems.csv" in capsys.readouterr().out
+    with (tmp_path / "csv" / "problems.csv").open(newline="") as file:
+        [row] = csv.DictReader(file)
+    assert (row["problem"], row["problem_bytes"]) == (
+        "unfinished batch at the end of the log",
+        "115",
+    )
+
+
 def refused(capsys, *arguments):
     assert report.analyze(*arguments) == 2
     out, err = capsys.readouterr()
