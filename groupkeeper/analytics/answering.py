@@ -21,7 +21,7 @@ from groupkeeper.analytics.questions.registry import (
     answers_to,
     with_findings,
 )
-from groupkeeper.analytics.store.slices import Slices, cut, read_slice
+from groupkeeper.analytics.store.slices import SLICE_ROWS, Slices, cut, read_slice
 from groupkeeper.analytics.store.tables import dataset_of, read_inside
 from groupkeeper.analytics.what_if.scenarios import what_if
 
@@ -118,10 +118,16 @@ class History:
 
 
 def ask(
-    folder: Path, chosen: Chosen, engine: Engine, scratch: Path, progress: Progress
+    folder: Path,
+    chosen: Chosen,
+    engine: Engine,
+    scratch: Path,
+    progress: Progress,
+    most_rows: int = SLICE_ROWS,
 ) -> tuple[History, Tables]:
     """The tables in a folder as far as they are chosen, and the answers to all questions. `scratch`
-    is a folder that all workers can reach; the history is in there. Raises AnalyticsError.
+    is a folder that all workers can reach; the history is in there, in slices of about `most_rows`
+    rows. Raises AnalyticsError.
     """
     progress("tables", 0, 1)
     found = {name: dataset_of(folder, name, chosen.since_ms) for name in (*_SMALL, *LARGE)}
@@ -129,7 +135,7 @@ def ask(
         small = {name: chosen(name, found[name].to_table()) for name in _SMALL}
         replays = _replays(small)
         replaying = engine.map(_replay, replays)  # while this process cuts
-        slices = cut({name: found[name] for name in _OF_GROUPS}, chosen, scratch)
+        slices = cut({name: found[name] for name in _OF_GROUPS}, chosen, scratch, most_rows)
     answered = answers_to([name for name in QUESTIONS if name not in OF_GROUPS], small)
     progress("tables", 1, 1)
     replayed = _watched(what_if.title, replaying, len(replays), progress)

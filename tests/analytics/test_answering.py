@@ -3,7 +3,6 @@
 import json
 import weakref
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from groupkeeper.analytics.pipeline.output import Output
 from groupkeeper.analytics.questions.registry import OF_GROUPS, QUESTIONS, answers
 from groupkeeper.analytics.report import analyze
 from groupkeeper.analytics.request import Choice, Request
-from groupkeeper.analytics.store.slices import cut, read_slice
+from groupkeeper.analytics.store.slices import SLICE_ROWS, cut, read_slice
 from groupkeeper.analytics.store.tables import read_days
 from tests.analytics.questions.week import week
 
@@ -106,9 +105,11 @@ def written(folder: Path, tables: dict[str, Any]) -> Path:
     return folder
 
 
-def asked(folder: Path, scratch: Path, chosen: Chosen = ALL) -> tuple[History, Any]:
+def asked(
+    folder: Path, scratch: Path, chosen: Chosen = ALL, most_rows: int = SLICE_ROWS
+) -> tuple[History, Any]:
     with LocalEngine(1) as engine:
-        return ask(folder, chosen, engine, scratch, lambda stage, done, of: None)
+        return ask(folder, chosen, engine, scratch, lambda stage, done, of: None, most_rows)
 
 
 def test_rows_that_were_over_before_are_left_out(tmp_path: Path) -> None:
@@ -150,14 +151,11 @@ def test_a_folder_without_rows_has_empty_tables(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_slices_of_groups_are_answered_as_all_groups_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
-) -> None:
-    monkeypatch.setattr(answering, "cut", partial(cut, most_rows=50))
+def test_slices_of_groups_are_answered_as_all_groups_at_once(tmp_path: Path, workers: int) -> None:
     tables = week()
+    folder = written(tmp_path / "tables", tables)
     with LocalEngine(workers) as engine:
-        folder = written(tmp_path / "tables", tables)
-        history, found = ask(folder, Chosen(), engine, tmp_path / "slices", lambda *stage: None)
+        history, found = ask(folder, Chosen(), engine, tmp_path / "slices", lambda *stage: None, 50)
     slices = [read_slice(each, ["commit_minutes"]) for each in history.slices.folders]
     assert sum(len(each["commit_minutes"]) > 0 for each in slices) == 3
     assert {name: found[name] for name in (*QUESTIONS, "findings")} == answers(tables)
@@ -183,8 +181,7 @@ def test_a_slice_that_is_gone_is_no_empty_one(
 def test_a_report_has_one_slice_in_memory_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answering, "cut", partial(cut, most_rows=50))
-    history, found = asked(written(tmp_path / "tables", week()), tmp_path / "slices")
+    history, found = asked(written(tmp_path / "tables", week()), tmp_path / "slices", most_rows=50)
     read: list[Any] = []
 
     def watched(folder: str, names: Sequence[str]) -> dict[str, Any]:

@@ -3,10 +3,8 @@ analyze` makes them.
 """
 
 import tempfile
-from functools import partial
 from pathlib import Path
 from typing import Final
-from unittest.mock import patch
 
 import pyarrow as pa
 
@@ -16,7 +14,6 @@ from groupkeeper.analytics.pipeline.output import Output
 from groupkeeper.analytics.pipeline.run import NOTHING, Trunk
 from groupkeeper.analytics.reading.plan import plan_topics
 from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS
-from groupkeeper.analytics.store.slices import cut
 from groupkeeper.analytics.store.tables import read_days
 
 SLICE_ROWS: Final = 1_000
@@ -31,12 +28,13 @@ def tables_of(data: Path, *, events: bool = True, workers: int = 1) -> dict[str,
 
 def asked_of(data: Path, *, events: bool = True, workers: int = 2) -> dict[str, pa.Table]:
     """Name -> table or answer."""
-    in_slices = patch.object(answering, "cut", partial(cut, most_rows=SLICE_ROWS))
-    with tempfile.TemporaryDirectory() as scratch, LocalEngine(workers) as engine, in_slices:
+    with tempfile.TemporaryDirectory() as scratch, LocalEngine(workers) as engine:
         folder = _analysed(data, Path(scratch), engine, events=events)
         slices = Path(scratch, "slices")
         everything = answering.Chosen()
-        history, answers = answering.ask(folder, everything, engine, slices, lambda *_: None)
+        history, answers = answering.ask(
+            folder, everything, engine, slices, lambda *_: None, SLICE_ROWS
+        )
         assert len(history.slices.folders) > 1
         return read_days(folder) | answers
 

@@ -48,9 +48,7 @@ class Slices:
         return next(some, TABLES[name].schema.empty_table())
 
 
-def cut(
-    found: Mapping[str, dataset.Dataset], keep: Keep, target: Path, most_rows: int = SLICE_ROWS
-) -> Slices:
+def cut(found: Mapping[str, dataset.Dataset], keep: Keep, target: Path, most_rows: int) -> Slices:
     """Cut tables with a column `group`. `target` is a new folder that all workers can reach."""
     largest = max((each.count_rows() for each in found.values()), default=0)
     number = min(max(ceil(largest / most_rows), 1), MOST_SLICES)
