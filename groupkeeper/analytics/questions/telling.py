@@ -3,6 +3,7 @@
 What to change is the advice of `groupkeeper why`, for a rebalance with the same cause.
 """
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
@@ -102,8 +103,18 @@ _LIKELY: Final[Mapping[str, str]] = {
 
 def advise(cause: object, likely: object, row: Row) -> str:
     """What to change if it happens again and again: of `groupkeeper why`, if the timeouts of the
-    client are known or its advice needs none, else the general advice.
+    client are known or its advice needs none, else the general advice. That nothing is wrong is
+    said of one rebalance only.
     """
+    text = _ALL_RIGHT.sub("", _advice(cause, likely, row))
+    text = f"{text[0].upper()}{text[1:]}"
+    return f"Members{text.removeprefix('Those')}" if text.startswith("Those ") else text
+
+
+_ALL_RIGHT: Final = re.compile(r"^Nothing is wrong.*?[;.] ")
+
+
+def _advice(cause: object, likely: object, row: Row) -> str:
     if cause not in CODES:
         return "Group events would tell why: groupkeeper keeps them, Apache Kafka does not."
     if not {str(cause), str(likely), f"{cause}/{likely}"} & _numbers(row):

@@ -9,6 +9,7 @@ from groupkeeper.analytics.questions.alike import as_one
 from groupkeeper.analytics.questions.findings import COLUMNS, FINDERS
 from groupkeeper.analytics.questions.registry import answers
 from groupkeeper.analytics.questions.telling import percent, plain, times
+from groupkeeper.protocol.group_event_words import CODES
 from groupkeeper.why.sessions import session_above
 from groupkeeper.why.texts import span
 from tests.analytics.questions.made import DAY, HOUR, MINUTE, rounds, table
@@ -43,6 +44,10 @@ def session(**more):
     return table("sessions", usual | {"ended_by": "session_expired", "silent_ms": 12_000} | more)
 
 
+def test_a_time_that_is_not_known_is_said_so():
+    assert times(None, None) == times(5, None) == "at a time that is not known"
+
+
 def test_a_storm_is_told_with_who_began_it_and_the_setting_to_change():
     (row,) = found("storms", rounds=storm(), sessions=session(session_timeout_ms=10_000))
     assert row["sentence"] == (
@@ -59,6 +64,18 @@ def test_a_storm_is_told_with_who_began_it_and_the_setting_to_change():
     assert int(row["proposed"]) == session_above(12_000)
     assert (row["severity"], row["cost_s"]) == ("high", 21.0)
     assert row["evidence"] == list(range(20))
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+@pytest.mark.parametrize("code", CODES)
+def test_a_storm_is_never_said_to_be_all_right(code, is_known):
+    timeouts = {"session_timeout_ms": 45_000, "rebalance_timeout_ms": 300_000}
+    joined = session(ended_by=code, **(timeouts if is_known else {}))
+    (row,) = found("storms", rounds=storm(code), sessions=joined)
+    assert "Nothing is wrong" not in row["sentence"]
+    told = re.split(r"because .*?\. (?=[A-Z])", row["sentence"], maxsplit=1)[1]
+    assert told.endswith(".")
+    assert not told.startswith("Those")
 
 
 def test_a_dynamic_member_that_comes_back_needs_an_instance_id_first():
