@@ -69,6 +69,22 @@ def test_transactions_may_be_cut(seed, tmp_path):
     same(rows(out), rows(tmp_path / "at once"))
 
 
+@pytest.mark.usefixtures("unasked")
+@pytest.mark.parametrize("rebuild", [False, True])
+def test_a_table_without_rows_is_a_folder_too(rebuild, tmp_path):
+    log, out = tmp_path / "log", tmp_path / "out"
+    first = batch([commit("g", "t", 0, 1)])
+    write_segment(log / OFFSETS, 0, first)
+    assert analyzed(log, out) == 0
+    write_segment(log / OFFSETS, 0, log_of(first, batch([group("g", 1, "m")])))
+    assert report.analyze([log], Request(out, rebuild=rebuild)) == 0
+    for name, table in TABLES.items():
+        found = parquet.read_table(out / name)
+        assert found.drop_columns("day").schema == table.schema
+        assert len(found) == len(rows(out)[name])
+    assert len(rows(out)["rounds"]) == 1
+
+
 def test_without_news_no_file_is_touched(story, tmp_path, capsys):
     data, events = story
     log, out = tmp_path / "log", tmp_path / "out"

@@ -23,9 +23,11 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from groupkeeper.analytics.errors import AnalyticsError, make_folder, one_line
-from groupkeeper.analytics.pipeline.output import Output, open_name, state_name
+from groupkeeper.analytics.history.schemas import TABLES
+from groupkeeper.analytics.pipeline.output import Output, finished_name, open_name, state_name
 from groupkeeper.analytics.reading.plan import Plan
 from groupkeeper.analytics.store import resume
+from groupkeeper.analytics.store.days import DAY, NO_DAY
 from groupkeeper.analytics.store.durable import sync
 from groupkeeper.analytics.store.merge import merge
 from groupkeeper.analytics.store.progress import NAME, Progress
@@ -152,6 +154,8 @@ class Store:
         for name, table in analysis.tables.items():
             parquet.write_table(table, report / f"{name}.parquet")
         progress = self.progress
+        if is_first:
+            _write_empty(self._staging, progress.run + 1)
         counts = self.counts(analysis)
         progress.merged = [] if is_first else merge(self.folder, self._staging, progress.run + 1)
         progress.run += 1
@@ -233,6 +237,19 @@ def _has(path: Path, table: pa.Table) -> bool:
         return bool(parquet.read_table(path).equals(table))
     except (ValueError, OSError):
         return False
+
+
+def _write_empty(staging: Path, run: int) -> None:
+    """A file without rows for each table that has none yet: readers find all of them. Its day is
+    one that another table has, so that nobody meets a day without rows.
+    """
+    days = sorted({path.name for path in staging.glob(f"*/{DAY}=*")}) or [f"{DAY}={NO_DAY}"]
+    for name, table in TABLES.items():
+        if not (staging / name).exists():
+            place = staging / name / days[0]
+            place.mkdir(parents=True)
+            empty = table.schema.empty_table()
+            parquet.write_table(empty, place / f"{finished_name(run, 'empty')}.parquet")
 
 
 def _kept(staging: Path) -> Iterator[Path]:
