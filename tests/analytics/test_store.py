@@ -69,7 +69,7 @@ def test_transactions_may_be_cut(seed, tmp_path):
     same(rows(out), rows(tmp_path / "at once"))
 
 
-@pytest.mark.usefixtures("unasked")
+@pytest.mark.usefixtures("little_asked")
 @pytest.mark.parametrize("rebuild", [False, True])
 def test_a_table_without_rows_is_a_folder_too(rebuild, tmp_path):
     log, out = tmp_path / "log", tmp_path / "out"
