@@ -133,7 +133,7 @@ def _print_first(to: Console, found: pa.Table) -> None:
         to, "Findings", len(found), [(row["severity"], row["sentence"]) for row in rows]
     )
     if len(found) > len(rows):
-        to.print(f"{len(rows)} of them shown; --report has all")
+        to.print(f"{len(rows)} of them shown; more with --report, all with --csv or --json")
     to.print()
 
 

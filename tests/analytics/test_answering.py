@@ -24,6 +24,7 @@ from groupkeeper.analytics.store.tables import read_days
 from tests.analytics.questions.week import week
 
 HOUR = 3_600_000
+MORE = "10 of them shown; more with --report, all with --csv or --json"
 ALL = Chosen()
 
 
@@ -65,7 +66,7 @@ def test_the_first_findings_are_said_before_what_was_read(
     [_, after] = capsys.readouterr().out.split(f"Findings: {len(found)}\n")
     lines = after.splitlines()
     assert lines[0].split("  ", 1)[1].strip() == found["sentence"][0].as_py()
-    assert (len(found) > 10, lines[10]) == (True, "10 of them shown; --report has all")
+    assert (len(found) > 10, lines[10]) == (True, MORE)
     assert lines[12].startswith("Read ")
     assert analyze([broker_copy]) == 0
     assert "Findings" not in capsys.readouterr().out

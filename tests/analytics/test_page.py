@@ -162,6 +162,7 @@ def test_names_out_of_a_log_stay_text(sample):
 def test_nothing_at_all_gives_a_page_that_says_so():
     found = Page(render({}, about(records=None, read_bytes=None)))
     assert "No group was read" in found.text
+    assert "Time not known Source" in found.text
     for words in (NO_ROUNDS, NO_FINDINGS, NO_PANELS, NO_WHAT_IF, NO_RESTARTS, NO_TABLES):
         assert words in found.text
 
@@ -198,6 +199,14 @@ def test_rebalances_without_times_or_durations_are_counted():
     assert NO_TIME in found.text
     assert "1 rebalances" not in found.text
     assert "2 rebalances without a group or a usable time" in found.text
+
+
+def test_findings_have_half_of_the_rows_that_the_page_has_room_for():
+    row = {"id": "f", "severity": "low", "group": "g", "sentence": "x" * 500}
+    found = {"findings": table_of(FINDINGS_SCHEMA, [row] * 1_000)}
+    shown = re.search(r"(\d+) of 1,000", Page(render(tables(1_000) | found, about())).text)
+    assert shown
+    assert int(shown[1]) > 200
 
 
 def test_what_was_inferred_is_marked():

@@ -28,6 +28,8 @@ from groupkeeper.analytics.page.times import NONE, count, share
 
 MOST_BYTES: Final = 320_000
 """Of the rows of all tables: those that need less than their part leave it to the others."""
+FIRST: Final = "findings"
+"""It has half of them, if it needs that: the page shows a few of its rows elsewhere."""
 LARGEST: Final[Mapping[str, str]] = {
     "rounds": "duration_ms",
     "sessions": "away_ms",
@@ -70,9 +72,10 @@ def all_tables(data: Data, about: About, room: int) -> Html | None:
 
 def _made(data: Data, about: About, names: Sequence[str], left: int) -> dict[str, Html]:
     made = {}
-    waiting = sorted(names, key=lambda name: data.tables[name].num_rows)
+    waiting = sorted(names, key=lambda name: (name != FIRST, data.tables[name].num_rows))
     for at, name in enumerate(waiting):
-        made[name], size = _folded(name, data.tables[name], about, left // (len(waiting) - at))
+        part = left // (2 if name == FIRST else len(waiting) - at)
+        made[name], size = _folded(name, data.tables[name], about, part)
         left -= size
     return made
 

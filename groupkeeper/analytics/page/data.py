@@ -108,14 +108,23 @@ class Data:
             found.values(), key=lambda each: (*(-each for each in each.badness), each.name)
         )
 
+    @property
+    def has_times(self) -> bool:
+        """A time was read that can be drawn."""
+        return bool(self._times)
+
     @cached_property
-    def span(self) -> Span:
-        """From the first to the last time that was read."""
-        times = [
+    def _times(self) -> list[int]:
+        return [
             at
             for name in ("coverage", "rounds", "snapshots", "commit_minutes", "events")
             for at in self._ends(name)
         ]
+
+    @cached_property
+    def span(self) -> Span:
+        """From the first to the last time that was read."""
+        times = self._times
         if not times:
             return Span(0, HOUR)
         return Span(min(times), max(*times, min(times) + 1_000))

@@ -100,7 +100,9 @@ def what_was_read(data: Data, about: About) -> Html:
         ("Amount", _amount(about)),
         (
             "Time",
-            f"{day_time(data.span.start)} to {day_time(data.span.end)} UTC, {length(data.span.ms)}",
+            f"{day_time(data.span.start)} to {day_time(data.span.end)} UTC, {length(data.span.ms)}"
+            if data.has_times
+            else "not known",
         ),
         ("Source", _source(data)),
         ("Known from", _known(data)),
