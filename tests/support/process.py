@@ -222,9 +222,9 @@ class Server:
         if self.process is not None:
             self.process.kill()
 
-    def stop(self) -> None:
-        if self.process is not None:
-            self.process.stop()
+    def stop(self) -> int | None:
+        """SIGTERM; the exit code, or None if there is no process or it had to be killed."""
+        return None if self.process is None else self.process.stop()
 
     def tail(self) -> str:
         return tail(self.log)

@@ -158,6 +158,12 @@ class Job:
         return self._process is not None and self._process.poll() is not None
 
 
+def _stop(server: Server) -> None:
+    code = server.stop()
+    if code != 0:
+        raise RuntimeError(f"the server ended with exit code {code}: see {server.log}")
+
+
 def half(folder: Path, seconds: float, seed: int, *, raw: bool, console: Console) -> list[Report]:
     """Raises NotReady and RuntimeError."""
     folder.mkdir()
@@ -179,10 +185,10 @@ def half(folder: Path, seconds: float, seed: int, *, raw: bool, console: Console
             job.wait()
         crowd.end()
         # What a stop leaves in the journal only, a start writes to the segments.
-        server.stop()
+        _stop(server)
         server.start()
         crowd.wait_loaded(server.kafka)
-        server.stop()
+        _stop(server)
         job.kill()
         job.drain()
     finally:
