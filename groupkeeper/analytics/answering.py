@@ -65,6 +65,7 @@ class Chosen:
             time = rows.column(_LASTS_UNTIL.get(name, TABLES[name].day_of))
             is_later = pc.greater_equal(time, pa.scalar(self.since_ms, time.type))
             rows = rows.filter(pc.or_(is_later.fill_null(True), time.is_null()))
+            rows = _not_back_before(rows, self.since_ms) if name == "sessions" else rows
         if self.groups is None or "group" not in rows.column_names:
             return rows
         return rows_of(rows, pa.array(self.groups, pa.string()))
@@ -72,14 +73,21 @@ class Chosen:
 
 def _known_since(coverage: pa.Table, since_ms: int) -> pa.Table:
     """As if nothing from before had been read: rates are those of the time that was chosen."""
-    begin = pc.min_element_wise(since_ms, coverage["until"].cast(pa.int64()))
-    for name in ("from", "known_from"):
+    is_cut = pc.less(coverage["from"], pa.scalar(since_ms, TIME)).fill_null(True)
+    begin = pc.min_element_wise(since_ms, coverage["until"].cast(pa.int64())).cast(TIME)
+    for name, now in (("from", begin), ("known_from", begin), ("known_from_offset", None)):
         at = coverage.column_names.index(name)
-        later = pc.max_element_wise(coverage[name].cast(pa.int64()), begin)
-        coverage = coverage.set_column(at, name, later.cast(TIME))
-    at = coverage.column_names.index("known_from_offset")
-    unknown = pa.nulls(len(coverage), pa.int64())
-    return coverage.set_column(at, "known_from_offset", unknown)
+        values = coverage[name]
+        found = pc.if_else(is_cut, pa.scalar(None, values.type) if now is None else now, values)
+        coverage = coverage.set_column(at, name, found)
+    return coverage
+
+
+def _not_back_before(sessions: pa.Table, since_ms: int) -> pa.Table:
+    """Whose client came back before that was not away since then."""
+    is_later = pc.greater_equal(sessions["from"], pa.scalar(since_ms, TIME)).fill_null(True)
+    away = pc.if_else(is_later, sessions["away_ms"], pa.scalar(None, pa.int64()))
+    return sessions.set_column(sessions.column_names.index("away_ms"), "away_ms", away)
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,14 +124,19 @@ def _tell_missing(wanted: Collection[str], found: Iterable[str]) -> None:
         _say(f"no group record and no commit of '{group}' in what was read")
 
 
-def _tell_late(choice: Choice, found: "pa.Table", left: "pa.Table") -> None:
-    """A time that was mistyped, or a log that is older than one thinks."""
-    times = [each for each in found.column("last_change").to_pylist() if each is not None]
-    if choice.since_ms is not None and times and not len(left):
-        last, since = max(times), datetime.fromtimestamp(choice.since_ms / 1000, UTC)
+def _tell_late(choice: Choice, found: "Tables", left: int) -> None:
+    """A time that was mistyped, or a log that is older than one thinks. `left`: groups."""
+    import pyarrow.compute as pc
+
+    if choice.since_ms is None or left:
+        return
+    columns = found["groups"].column("last_change"), found["offsets"].column("commit_time")
+    times = [last for last in (pc.max(each).as_py() for each in columns) if last is not None]
+    if times:
+        since = datetime.fromtimestamp(choice.since_ms / 1000, UTC)
         _say(
-            f"no group changed since {since:%Y-%m-%dT%H:%MZ}: the last change in what was read is "
-            f"of {last:%Y-%m-%dT%H:%MZ}"
+            f"no group changed or committed since {since:%Y-%m-%dT%H:%MZ}: the last time in what "
+            f"was read is {max(times):%Y-%m-%dT%H:%MZ}"
         )
 
 
@@ -231,7 +236,7 @@ def _find(
     _tell_missing(groups, found.tables["groups"].column("group").to_pylist())
     events = plans[EVENTS].size if output else 0
     tables = chosen(request.choice, found.tables)
-    _tell_late(request.choice, found.tables["groups"], tables["groups"])
+    _tell_late(request.choice, found.tables, len(tables["groups"]))
     findings = Findings(plans[OFFSETS], records, tables, problems, events)
     if output is None:
         return findings, {}

@@ -219,6 +219,9 @@ def test_rates_are_those_of_the_time_that_was_chosen(tmp_path: Path) -> None:
     _, late = asked(folder, tmp_path / "others", Chosen(since_ms=20 * day))
     assert not len(late["rebalance_rate"])
     assert not len(late["restart_gaps"])
+    assert not history.small["sessions"]["away_ms"][0].is_valid
+    whole_of_it, _ = asked(folder, tmp_path / "early", Chosen(since_ms=0))
+    assert whole_of_it.small["coverage"] == asked(folder, tmp_path / "all")[0].small["coverage"]
 
 
 @pytest.mark.parametrize(

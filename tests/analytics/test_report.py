@@ -169,8 +169,8 @@ def test_nothing_may_have_changed_since_then(broker_copy, tmp_path, capsys):
     said = capsys.readouterr()
     assert "Groups: none\n" in said.out
     assert said.err == (
-        "groupkeeper: no group changed since 2096-10-02T07:06Z: the last change in what was read "
-        "is of 2026-11-21T10:32Z\n"
+        "groupkeeper: no group changed or committed since 2096-10-02T07:06Z: the last time in what "
+        "was read is 2026-11-21T10:32Z\n"
     )
     assert page.is_file()
 

@@ -8,8 +8,11 @@ from typing import Final
 
 from groupkeeper.analytics.questions.figures import name_of
 from groupkeeper.analytics.questions.finding import SEVERITIES, Finding
-from groupkeeper.analytics.questions.telling import session_in, times
+from groupkeeper.analytics.questions.telling import quoted, times
 from groupkeeper.why.texts import setting
+
+NAMED: Final = 3
+"""More clients than these are counted."""
 
 
 def as_one(alike: Sequence[Finding]) -> Finding:
@@ -25,7 +28,9 @@ def as_one(alike: Sequence[Finding]) -> Finding:
     noun = "client" if any(row.get("client_id") for row in rows) else "instance id"
     since = min((row["from"] for row in rows if row["from"] is not None), default=None)
     until = max((row["until"] for row in rows if row["until"] is not None), default=None)
-    of = f", with {len(names)} {noun}s" if len(names) > 1 else ""
+    own = name_of(told.row.get("instance"), told.row.get("client_id"))
+    others = sorted(name for name in names - {own} if name is not None)
+    of = f", with {len(names)} {noun}s: also {_listed(others)}" if others else ""
     costs = [each.cost_s for each in alike if each.cost_s is not None]
     return replace(
         told,
@@ -35,18 +40,24 @@ def as_one(alike: Sequence[Finding]) -> Finding:
     )
 
 
-def agreed(found: Iterable[Finding]) -> list[Finding]:
-    """A group has one `session.timeout.ms`: findings that need less say what others need."""
-    told = list(found)
+def _listed(names: Sequence[str]) -> str:
+    told = [quoted(name) for name in names[:NAMED]]
+    more = len(names) - len(told)
+    return f"{', '.join(told)} and {more} more" if more else ", ".join(told)
+
+
+def asked_of(found: Iterable[Finding]) -> dict[str | None, int]:
+    """Group -> the longest `session.timeout.ms` that a finding asks for."""
     asked: dict[str | None, int] = defaultdict(int)
-    for each in told:
+    for each in found:
         group = each.row.get("group")
-        asked[group] = max(asked[group], session_in(each.sentence))
-    return [_agreed(each, asked[each.row.get("group")]) for each in told]
+        asked[group] = max(asked[group], each.session_ms)
+    return asked
 
 
-def _agreed(each: Finding, asked_ms: int) -> Finding:
-    least_ms = session_in(each.sentence)
+def agreed(each: Finding, asked_ms: int) -> Finding:
+    """A group has one `session.timeout.ms`: a finding that needs less says what others need."""
+    least_ms = each.session_ms
     if not 0 < least_ms < asked_ms:
         return each
     wanted = setting("session.timeout.ms", asked_ms)

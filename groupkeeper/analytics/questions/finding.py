@@ -23,6 +23,8 @@ class Finding:
     """`config_key`, `now` and `proposed`."""
     kind: str | None = None
     """What findings about one group and setting differ in that are not to be told as one."""
+    session_ms: int = 0
+    """The `session.timeout.ms` that its advice asks for; 0: none."""
     times: int = 1
     """How many findings it was before."""
 

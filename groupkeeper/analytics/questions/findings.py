@@ -7,12 +7,13 @@ the advice that `groupkeeper why` gives about them.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
+from itertools import chain
 from typing import Final
 
 import pyarrow as pa
 
 from groupkeeper.analytics.history.schemas import INT, LONG, REAL, TEXT, TIME, Column
-from groupkeeper.analytics.questions.alike import agreed, as_one
+from groupkeeper.analytics.questions.alike import agreed, as_one, asked_of
 from groupkeeper.analytics.questions.asking import SURE
 from groupkeeper.analytics.questions.figures import EVIDENCE
 from groupkeeper.analytics.questions.finding import SEVERITIES, Finder, Finding
@@ -30,7 +31,7 @@ COLUMNS: Final = (
     Column("group", TEXT, "Group id; null: of no one group."),
     Column("from", TIME, "When it began, of several the one told; null: not known."),
     Column("to", TIME, "When that ended; null: not known."),
-    Column("times", LONG, "How often it happened in that group."),
+    Column("times", LONG, "How many rows of the answer it is made of that say the same."),
     Column("sentence", TEXT, "What was found and what to change, for a person."),
     Column("config_key", TEXT, "The setting to change; null: no setting helps."),
     Column("now", TEXT, "Its value; null: not known."),
@@ -53,8 +54,11 @@ def findings_of(answered: Mapping[str, pa.Table]) -> pa.Table:
     for name, find in FINDERS.items():
         for each in find(rows) if name in rows else ():
             found[_identity(name, each)].append(each)
-    told = agreed(map(as_one, found.values()))
-    listed = [_listed(*each) for each in _ordered(zip(found, told, strict=True))]
+    asked = asked_of(chain(*found.values()))
+    told = {
+        identity: agreed(as_one(alike), asked[identity[1]]) for identity, alike in found.items()
+    }
+    listed = [_listed(*each) for each in _ordered(told.items())]
     columns = [
         pa.array(
             [row.get(each.name) for row in listed], pa.int64() if each.type == TIME else each.type

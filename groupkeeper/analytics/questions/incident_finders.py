@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from groupkeeper.analytics.questions.alike import asked_of
 from groupkeeper.analytics.questions.figures import name_of
 from groupkeeper.analytics.questions.finding import (
     CRITICAL,
@@ -77,10 +78,12 @@ def _storms(rows: Answers) -> Iterator[Finding]:
         yield Finding(HIGH, sentence, row, cost, *_change(text, row, row["cause"]))
 
 
-def _change(text: str, row: Row, kind: str | None) -> tuple[Row, str | None]:
-    """The setting to change; where there is none, what else findings of a group differ in."""
+def _change(text: str, row: Row, kind: str | None) -> tuple[Row, str | None, int]:
+    """The setting to change; where there is none, what else findings of a group differ in; and the
+    session timeout that is asked for.
+    """
     setting = change(text, row)
-    return setting, None if setting else kind
+    return setting, None if setting else kind, session_in(text)
 
 
 def _duels(rows: Answers) -> Iterator[Finding]:
@@ -127,16 +130,11 @@ _WITHOUT_COMMIT: Final[Mapping[str, str]] = {
 """How a silence ended."""
 
 
-def _sessions(rows: Answers) -> dict[str, int]:
+def _sessions(rows: Answers) -> dict[str | None, int]:
     """Group -> the longest session timeout that its other findings ask for."""
     others = {**INCIDENTS, **STATES}
     del others["commit_silence"]
-    found: dict[str, int] = defaultdict(int)
-    for each in (each for name, find in others.items() if name in rows for each in find(rows)):
-        group = each.row.get("group")
-        if group is not None:
-            found[group] = max(found[group], session_in(each.sentence))
-    return found
+    return asked_of(each for name, find in others.items() if name in rows for each in find(rows))
 
 
 def _vanished(row: Row, asked_ms: int) -> str:
@@ -202,21 +200,24 @@ def _is_same(row: Row, other: Row) -> bool:
 def _refused(rows: Answers) -> Iterator[Finding]:
     """One for each group and cause, without those of zombies."""
     zombies = {(row["group"], row["member"]) for row in rows.get("zombies", ())}
-    found: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    found: dict[tuple[str, str | None], list[Row]] = defaultdict(list)
     for row in rows["refused_commits"]:
         if (row["group"], row["member"]) in zombies:
             continue
-        found[row["group"], row["cause"] or "unknown"].append(row)
+        found[row["group"], row["cause"]].append(row)
     for (group, cause), some in found.items():
         refused = sum(row["refused"] for row in some)
         since, until = min(row["from"] for row in some), max(row["until"] for row in some)
         whole = some[0] | {"from": since, "until": until}
-        sentence = (
-            f"Group {quoted(group)} refused {count(refused, 'commit')} {times(since, until)} "
-            f"after rebalances with the cause {plain(cause)}: their records were probably "
-            "processed twice. Commit in onPartitionsRevoked, and process no batch for longer than "
-            "max.poll.interval.ms."
-        )
+        sentence = f"Group {quoted(group)} refused {count(refused, 'commit')} {times(since, until)}"
+        if cause is None:
+            sentence += ": what made them invalid was before what was read."
+        else:
+            sentence += (
+                f" after rebalances with the cause {plain(cause)}: their records were probably "
+                "processed twice. Commit in onPartitionsRevoked, and process no batch for longer "
+                "than max.poll.interval.ms."
+            )
         yield Finding(MEDIUM, sentence, whole, kind=cause)
 
 

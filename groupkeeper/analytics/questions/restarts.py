@@ -45,12 +45,7 @@ def restart_gaps(one: One, *, outage_ms: int = OUTAGE_MS) -> Iterator[Row]:
     proposal is that of `groupkeeper why` for the time that 95 % did not exceed. Outages are counted
     and nothing else: no session timeout should outlast them.
     """
-    known = one.reach.known_from or 0
-    back = [
-        row
-        for row in one["sessions"].dicts(*_AWAY)
-        if row["away_ms"] is not None and (row["from"] is None or row["from"] >= known)
-    ]
+    back = [row for row in one["sessions"].dicts(*_AWAY) if row["away_ms"] is not None]
     rows = [row for row in back if row["away_ms"] <= outage_ms]
     if not rows:
         return

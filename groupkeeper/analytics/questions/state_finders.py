@@ -27,6 +27,7 @@ from groupkeeper.analytics.questions.telling import (
     percent,
     plain,
     quoted,
+    session_in,
     times,
     who,
 )
@@ -67,14 +68,19 @@ def _restarts(rows: Answers) -> Iterator[Finding]:
         )
         most = "at most " if row["source"] == LOG else ""  # counted from the last commit
         verb = "set" if price else "keep"
+        advice = f"{first}{verb} session.timeout.ms={session} ({span(session)})"
         sentence = (
             f"Members of group {quoted(row['group'])} restarted {row['restarts']} times{beside}, "
-            f"and 95 % were back after {most}{span(row['p95_ms'])}: {first}{verb} "
-            f"session.timeout.ms={session} ({span(session)}), and these restarts "
+            f"and 95 % were back after {most}{span(row['p95_ms'])}: {advice}, and these restarts "
             f"need no rebalance.{price}"
         )
         about = row | {"instance": True if is_static else None}
-        yield Finding(MEDIUM, sentence, row, None, change(sentence, about))
+        yield Finding(MEDIUM, sentence, row, None, change(advice, about), session_ms=session)
+
+
+def _up_to(row: Row) -> str:
+    """Without events a partition has no owner from its last commit on."""
+    return "up to " if row["source"] == LOG else ""
 
 
 def _not_stable(rows: Answers) -> Iterator[Finding]:
@@ -83,7 +89,8 @@ def _not_stable(rows: Answers) -> Iterator[Finding]:
             sentence = (
                 f"Group {quoted(row['group'])} was not stable for {span(row['not_stable_ms'])}, "
                 f"{percent(row['share'])} of the time {times(row['from'], row['until'])}; its "
-                f"partitions had no owner for {row['unowned_s']:.0f} partition-seconds."
+                f"partitions had no owner for {_up_to(row)}{row['unowned_s']:.0f} "
+                "partition-seconds."
             )
             severity = HIGH if row["share"] >= VERY_UNSTABLE else MEDIUM
             yield Finding(severity, sentence, row, row["unowned_s"])
@@ -112,7 +119,8 @@ def _often(rows: Answers) -> Iterator[Finding]:
             f"{times(row['from'], row['until'])}, {row['per_day']:.1f} times a day; "
             f"{cause['rounds']} times {why}. {text}"
         )
-        yield Finding(MEDIUM, sentence, row, None, change(text, about))
+        asked = session_in(text)
+        yield Finding(MEDIUM, sentence, row, None, change(text, about), session_ms=asked)
 
 
 def _idle(rows: Answers) -> Iterator[Finding]:
@@ -144,11 +152,8 @@ def _clients(sessions: Iterable[Row]) -> list[Row]:
     for row in sessions:
         found[name_of(row["instance"], row["client_id"])].append(row)
     return [
-        max(some, key=lambda row: row["until"])
-        | {
-            "from": min(row["from"] for row in some),
-            "idle_ms": sum(row["idle_ms"] for row in some),
-        }
+        max(some, key=lambda row: row["until"] - row["from"])
+        | {"idle_ms": sum(row["idle_ms"] for row in some)}
         for some in found.values()
     ]
 
@@ -180,11 +185,12 @@ def _eager(rows: Answers) -> Iterator[Finding]:
             sentence = (
                 f"Group {quoted(row['group'])} takes all partitions away in each rebalance "
                 f"({plain(row['protocol'])}): {count(changes, 'change')} of its members "
-                f"cost {span(cost)} of partition time. With {_STRATEGY} set to {_STICKY} "
-                "for all members only partitions that move stand still."
+                f"cost {_up_to(row)}{span(cost)} of partition time. With {_STRATEGY} set to "
+                f"{_STICKY} for all members only partitions that move stand still."
             )
             setting = {"config_key": _STRATEGY, "now": row["protocol"], "proposed": _STICKY}
-            yield Finding(MEDIUM, sentence, row, cost / 1000, setting, row["protocol"])
+            severity = LOW if row["source"] == LOG else MEDIUM
+            yield Finding(severity, sentence, row, cost / 1000, setting, row["protocol"])
 
 
 def _lag(rows: Answers) -> Iterator[Finding]:

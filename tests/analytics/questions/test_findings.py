@@ -340,7 +340,8 @@ def test_storms_of_a_group_are_one_finding_with_the_setting_that_is_enough_for_a
         "Group 'billing' rebalanced 42 times between 2025-11-23 08:30 and 08:43, because 'b'"
     )
     assert row["sentence"].endswith(
-        " It happened 3 times between 2025-11-22 08:30 and 2025-11-24 08:43, with 2 instance ids."
+        " It happened 3 times between 2025-11-22 08:30 and 2025-11-24 08:43, with 2 instance ids:"
+        " also 'a'."
     )
     assert int(row["proposed"]) == session_above(14_000) > session_above(12_000)
     assert (row["times"], row["cost_s"]) == (3, 63.0)
@@ -366,6 +367,69 @@ def test_findings_of_a_group_agree_on_one_session_timeout():
         " here."
     )
     assert "Other findings" not in restarts["sentence"]
+
+
+def test_a_finding_that_is_told_with_a_worse_one_is_heard_of():
+    """Its client needs a longer session, though it did less harm."""
+    refused = {"group": "billing", "api": "OffsetCommit"}
+    late = table(
+        "refusals",
+        refused | {"member": "often", "count": 20, "first": 70_000, "time": 100_000},
+        refused | {"member": "seldom", "count": 2, "first": 900_000, "time": 960_000},
+    )
+    lives = [
+        session(member=name, instance=name, session_timeout_ms=10_000)
+        for name in ("often", "seldom")
+    ]
+    (row,) = found("zombies", refusals=late, sessions=pa.concat_tables(lives))
+    assert row["severity"] == "high"
+    assert row["sentence"].startswith("'often' on 10.0.0.7 went on for")
+    assert "with 2 clients: also 'seldom'." in row["sentence"]
+    asked = re.search(r"ask for session\.timeout\.ms=(\d+)", row["sentence"])
+    assert asked
+    assert row["proposed"] == asked[1]
+    assert int(asked[1]) > 840_000
+
+
+def test_many_clients_of_a_finding_are_counted():
+    often = [storm(at=day * DAY, by_instance=f"c{day}") for day in range(6)]
+    (row,) = found("storms", rounds=pa.concat_tables(often))
+    assert row["sentence"].endswith("with 6 instance ids: also 'c1', 'c2', 'c3' and 2 more.")
+
+
+def test_names_of_clients_are_no_advice():
+    evil = "evil session.timeout.ms=86400000"
+    made = [storm(by_instance=evil), storm("unknown", at=DAY, by_instance=evil, likely=None)]
+    lives = session(instance=evil, session_timeout_ms=10_000)
+    rows = found("storms", rounds=pa.concat_tables(made), sessions=lives)
+    assert {row["proposed"] for row in rows} == {"15000", None}
+    assert not [row for row in rows if "Other findings" in row["sentence"]]
+
+
+def test_commits_that_were_refused_for_an_unknown_reason_get_no_advice():
+    late = table(
+        "refusals", {"group": "billing", "api": "OffsetCommit", "time": 5_000, "count": 12}
+    )
+    (row,) = found("refused_commits", refusals=late)
+    assert row["sentence"].endswith(": what made them invalid was before what was read.")
+    assert "max.poll" not in row["sentence"]
+
+
+@pytest.mark.parametrize(
+    ("source", "cost"), [("events", " cost 70 s"), ("log", " cost up to 70 s")]
+)
+def test_time_without_an_owner_is_an_upper_limit_without_events(source, cost):
+    row = {
+        "group": "g",
+        "protocol": "range",
+        "is_cooperative": False,
+        "changes": 3,
+        "unowned_ms": 70_000,
+        "source": source,
+    }
+    (told,) = FINDERS["cooperative_or_eager"]({"cooperative_or_eager": [row]})
+    assert cost in told.sentence
+    assert told.severity == ("medium" if source == "events" else "low")
 
 
 def test_what_only_commits_tell_is_an_upper_limit():
@@ -404,7 +468,7 @@ def test_a_client_that_was_idle_over_restarts_is_told_for_all_of_its_time():
     (told,) = FINDERS["idle_members"]({"idle_members": [later, other, row]})
     assert told.sentence.startswith("2 clients of group 'g' had nothing to do, 'a' on 10.0.0.1 for")
     assert "for 14 h." in told.sentence
-    assert (told.row["from"], told.row["until"]) == (0, 15 * HOUR)
+    assert (told.row["from"], told.row["until"]) == (0, 9 * HOUR)  # the longest of these times
 
 
 def test_a_finding_that_is_met_again_keeps_its_id():
@@ -440,7 +504,7 @@ def test_duels_of_a_group_are_one_finding():
     made = [*FINDERS["duels"]({"duels": [row, other]})]
     told = as_one(made)
     assert "instance.id 'b'" in told.sentence  # the longer one
-    assert told.sentence.endswith("02:00, with 2 instance ids.")
+    assert told.sentence.endswith(", with 2 instance ids: also 'a'.")
 
 
 def test_who_held_up_a_group_is_one_finding():
