@@ -62,16 +62,17 @@ def populated(bootstrap: str, now_ms: int, *, modern: bool = False) -> Iterator[
             (IDLE, RECEIPTS, ("three",)),
         ]
         for group, topic, names in [*groups, (MODERN, PARCELS, ("four",))][: 4 if modern else 3]:
-            assigned: set[str] = set()
-            members = [_member(bootstrap, group, topic, name, assigned) for name in names]
+            members = [_member(bootstrap, group, topic, name) for name in names]
             for each in members:
                 stack.callback(each.close)
-            _settle(bootstrap, group, members, assigned)
+            _settle(bootstrap, group, members)
         yield
 
 
-def _member(bootstrap: str, group: str, topic: str, name: str, assigned: set[str]) -> Consumer:
-    """A consumer that notes its name when it has its assignment."""
+def _member(bootstrap: str, group: str, topic: str, name: str) -> Consumer:
+    """A consumer without callbacks: in one that it calls while it is closed, librdkafka may wait
+    for its own thread and never end.
+    """
     settings: dict[str, Any] = {
         "bootstrap.servers": bootstrap,
         "group.id": group,
@@ -84,21 +85,18 @@ def _member(bootstrap: str, group: str, topic: str, name: str, assigned: set[str
     if name.startswith("static"):
         settings["group.instance.id"] = name
     consumer = Consumer(settings)
-    consumer.subscribe([topic], on_assign=lambda *_: assigned.add(name))
+    consumer.subscribe([topic])
     return consumer
 
 
-def _settle(bootstrap: str, group: str, members: list[Consumer], assigned: set[str]) -> None:
-    """Poll until all of them are members of a stable group and know it: a librdkafka consumer that
-    is closed with an assignment that it was not polled for may never end.
-    """
+def _settle(bootstrap: str, group: str, members: list[Consumer]) -> None:
+    """Poll until all of them are members of a stable group."""
     until = time.monotonic() + _WAIT_S
     while True:
         for each in members:
             each.poll(0.05)
         found = asyncio.run(_describe(bootstrap, group))
-        is_whole = found.state == STABLE and len(found.members) == len(members)
-        if is_whole and len(assigned) == len(members):
+        if found.state == STABLE and len(found.members) == len(members):
             return
         assert time.monotonic() < until, f"{group} is {found.state} with {found.members}"
 
