@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from math import ceil
 from typing import Any, Final, TypeVar
 
@@ -104,7 +104,7 @@ def started(row: Row) -> Any:
     return row["started"] if row["started"] is not None else row["ended"]
 
 
-def is_timed(session: Row) -> bool:
+def is_timed(session: Mapping[str, Any]) -> bool:
     """Whether a session goes on, or it is known when it ended."""
     return session["until"] is not None or session["ended_by"] is None
 

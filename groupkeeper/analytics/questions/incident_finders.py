@@ -19,10 +19,8 @@ from groupkeeper.analytics.questions.rows import Row
 from groupkeeper.analytics.questions.silence import COMMIT, LOG_END, LOSS
 from groupkeeper.analytics.questions.state_finders import STATES
 from groupkeeper.analytics.questions.telling import (
-    SOMEBODY,
-    UNEXPLAINED,
-    UNKNOWN,
     advise,
+    because,
     change,
     did,
     likely_advice,
@@ -63,11 +61,9 @@ def _storms(rows: Answers) -> Iterator[Finding]:
     for row in rows["storms"]:
         text = advise(row["cause"], row["likely"], row)
         told = did(row["cause"], row["likely"], row)
-        why = f"because {who(row)} {told}"
-        if who(row) == SOMEBODY:
-            why = UNEXPLAINED if told == UNKNOWN else f"because clients {told}"
-        elif row["who_rounds"] < row["cause_rounds"]:
-            why = f"because clients such as {who(row)} {told.replace('was ', 'were ')}"
+        why = because(row, told)
+        if row["who_rounds"] < row["cause_rounds"]:
+            why = because(row, told.replace("was ", "were "), "clients such as {}")
         some = "" if row["cause_rounds"] == row["rounds"] else f"{row['cause_rounds']} times "
         sentence = (
             f"Group {quoted(row['group'])} rebalanced {row['rounds']} times "

@@ -18,10 +18,8 @@ from groupkeeper.analytics.questions.finding import (
 from groupkeeper.analytics.questions.restarts import OUTAGE_MS
 from groupkeeper.analytics.questions.rows import Row
 from groupkeeper.analytics.questions.telling import (
-    SOMEBODY,
-    UNEXPLAINED,
-    UNKNOWN,
     advise,
+    because,
     change,
     did,
     percent,
@@ -111,9 +109,7 @@ def _often(rows: Answers) -> Iterator[Finding]:
         about = cause | {"group": group, "client_id": cause["who"], "host": None}
         text = advise(cause["cause"], cause["likely"], about)
         told = did(cause["cause"], cause["likely"], about)
-        why = f"because {who(about)} or another client {told}"
-        if who(about) == SOMEBODY:
-            why = UNEXPLAINED if told == UNKNOWN else f"because clients {told}"
+        why = because(about, told, "{} or another client")
         sentence = (
             f"Group {quoted(group)} rebalanced {row['rounds']} times "
             f"{times(row['from'], row['until'])}, {row['per_day']:.1f} times a day; "

@@ -74,6 +74,13 @@ def did(cause: object, likely: object, row: Row) -> str:
     return told or (UNKNOWN if cause is None else f"gave the cause {quoted(cause)}")
 
 
+def because(row: Row, told: str, whom: str = "{}") -> str:
+    """Why, with what `did` tells. `whom` is about the name of the client, if that is known."""
+    if who(row) != SOMEBODY:
+        return f"because {whom.format(who(row))} {told}"
+    return UNEXPLAINED if told == UNKNOWN else f"because clients {told}"
+
+
 _DID: Final[Mapping[str, str]] = {
     "member_joined": "joined as a new member",
     "static_member_joined": "joined with an instance id that the group did not have",

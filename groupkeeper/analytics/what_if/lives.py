@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from groupkeeper.analytics.questions.figures import is_timed
+
 # Any: a row of a table, as pyarrow gives it.
 Row = Mapping[str, Any]
 
@@ -66,8 +68,9 @@ def lives_of(
     timeouts = {
         row["member"]: (row["session_timeout_ms"], row["rebalance_timeout_ms"]) for row in members
     }
-    timed = (row for row in sessions if row["until"] is not None or row["ended_by"] is None)
-    rows = sorted(timed, key=lambda row: (_ms(row["from"], begin_ms), row["member"]))
+    rows = sorted(
+        filter(is_timed, sessions), key=lambda row: (_ms(row["from"], begin_ms), row["member"])
+    )
     slots: dict[tuple[str, ...], list[_Slot]] = defaultdict(list)
     found: list[Life] = []
     for row in rows:
