@@ -12,9 +12,9 @@ from groupkeeper.protocol.group_events import CAUSE, SHORTENED, TYPES, WHO, Even
 # Any: JSON.
 Part = Mapping[str, Any]
 
-MOST: Final = 253_402_300_799_999
-"""The last millisecond of the year 9999: no server writes a larger number, and sums of many fit
-into 64 bits.
+LAST_MS: Final = 253_402_300_799_999
+"""The last millisecond of the year 9999: no server writes a larger number, sums of many fit into 64
+bits, and later times do not fit into what reads the tables of an analysis.
 """
 
 
@@ -84,7 +84,7 @@ def _are_ints(value: list[Any] | None) -> bool:
 
 
 def _is_usual(value: int | None) -> bool:
-    return value is None or -MOST <= value <= MOST
+    return value is None or -LAST_MS <= value <= LAST_MS
 
 
 _FORMS: Final[Mapping[str, type]] = {

@@ -4,9 +4,9 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from groupkeeper.analytics.history.rows import LAST_MS, Row
+from groupkeeper.analytics.history.rows import Row
 from groupkeeper.protocol.group_events import TYPES, Event, decode, to_json
-from groupkeeper.why.fields import Part, checked
+from groupkeeper.why.fields import LAST_MS, Part, checked
 
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False)
 _NOBODY: Final[Mapping[str, None]] = dict.fromkeys(

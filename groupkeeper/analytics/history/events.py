@@ -19,9 +19,9 @@ from typing import Any, Final, Self
 from groupkeeper.analytics.history.epochs import Coverage, Epochs
 from groupkeeper.analytics.history.event_rows import REFUSALS, event_row, out_of_range, refusal_row
 from groupkeeper.analytics.history.group_fold import TABLES, GroupFold
-from groupkeeper.analytics.history.rows import LAST_MS, Rows
+from groupkeeper.analytics.history.rows import Rows
 from groupkeeper.protocol.group_events import TYPES, Event
-from groupkeeper.why.fields import checked
+from groupkeeper.why.fields import LAST_MS, checked
 
 EVENTS: Final = "events"
 REFUSED: Final = "refusals"

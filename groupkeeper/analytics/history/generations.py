@@ -13,9 +13,8 @@ from typing import Final, NamedTuple
 from groupkeeper.protocol.embedded import decode_subscription, read_assigned, read_topics
 from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.records.consumer_offsets import MemberMetadata, decode_group_value
+from groupkeeper.why.fields import LAST_MS
 
-LAST_MS: Final = 253_402_300_799_999
-"""The end of the year 9999."""
 _REMEMBERED: Final = 1024
 """Subscriptions, and assignments, that are not decoded again: members repeat theirs in each
 record.

@@ -4,20 +4,18 @@ Times are integers in a row: Unix milliseconds.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupkeeper.analytics.history.schemas import TABLES
+from groupkeeper.why.fields import LAST_MS
 
 # Any: each column has its own type.
 Row = dict[str, Any]
 Rows = dict[str, list[Row]]
 """Name of a table -> its rows, with all columns of its schema."""
-
-LAST_MS: Final = 253_402_300_799_999
-"""The last millisecond of the year 9999: later times do not fit into what reads the tables."""
 
 
 def table_of(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:

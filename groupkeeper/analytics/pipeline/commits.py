@@ -12,14 +12,13 @@ import pyarrow as pa
 
 from groupkeeper.analytics.history.schemas import TABLES
 from groupkeeper.analytics.reading.columns import SCHEMA
+from groupkeeper.why.fields import LAST_MS
 
 MINUTES: Final = TABLES["commit_minutes"].schema
 MOST_KEYS: Final = 200_000
 """So many commits are held back at most, until they are passed on with fewer of them dropped."""
 MOST_MINUTES: Final = 500_000
 """So many rows of `commit_minutes` are held back at most."""
-LAST_MS: Final = 253_402_300_799_999
-"""The end of the year 9999: no time behind it is shown."""
 
 _KEY: Final = ("group", "topic", "topic_partition")
 _MINUTE_MS: Final = 60_000

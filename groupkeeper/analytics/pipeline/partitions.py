@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 from groupkeeper.analytics.history.schemas import INT, LONG, TEXT, TIME
 from groupkeeper.analytics.pipeline.chunks import KINDS, Piece, kinds_of
 from groupkeeper.analytics.pipeline.commits import (
-    LAST_MS,
     Minutes,
     Newest,
     commit_rows,
@@ -34,6 +33,7 @@ from groupkeeper.analytics.pipeline.state import State, Tables
 from groupkeeper.analytics.pipeline.transactions import Transactions
 from groupkeeper.analytics.reading.columns import SCHEMA
 from groupkeeper.analytics.reading.plan import Split
+from groupkeeper.why.fields import LAST_MS
 
 OFFSETS: Final = pa.schema(
     [

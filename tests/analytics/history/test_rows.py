@@ -5,8 +5,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from groupkeeper.analytics.history.rows import LAST_MS, table_of
+from groupkeeper.analytics.history.rows import table_of
 from groupkeeper.analytics.history.schemas import TABLES
+from groupkeeper.why.fields import LAST_MS
 from tests.support.told_events import NOON
 
 
