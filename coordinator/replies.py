@@ -27,13 +27,21 @@ def join_refused(error: ErrorCode, version: int, member_id: str = "") -> JoinGro
     )
 
 
+def joined_protocol(group: Group, version: int) -> str | None:
+    """The elected protocol in a JoinGroup response: an empty name is null from v7 on.
+
+    Source: Kafka's `JoinGroupResponse`.
+    """
+    return (group.protocol_name or None) if version >= 7 else group.protocol_name
+
+
 def join_reply(group: Group, member: Member, version: int) -> JoinGroupResponse:
     """The current generation for one member; the leader also gets the metadata of all members."""
     members = group.members.values() if member.member_id == group.leader_id else ()
     return JoinGroupResponse(
         generation_id=group.generation,
         protocol_type=group.protocol_type if version >= 7 else None,
-        protocol_name=group.protocol_name,
+        protocol_name=joined_protocol(group, version),
         leader=group.leader_id or "",
         member_id=member.member_id,
         members=[

@@ -28,7 +28,13 @@ from groupkeeper.coordinator.liveness import (
 from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.rebalance import prepare
 from groupkeeper.coordinator.records import group_key, group_value, member_record
-from groupkeeper.coordinator.replies import answer_join, answer_sync, join_refused, join_reply
+from groupkeeper.coordinator.replies import (
+    answer_join,
+    answer_sync,
+    join_refused,
+    join_reply,
+    joined_protocol,
+)
 from groupkeeper.coordinator.step import Step, size_of
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.join_group import JoinGroupResponse
@@ -165,6 +171,6 @@ def _too_large(group: Group, call: JoinCall) -> JoinGroupResponse:
     response = join_refused(error, version)
     response.generation_id = group.generation
     response.protocol_type = group.protocol_type if version >= 7 else None
-    response.protocol_name = group.protocol_name
+    response.protocol_name = joined_protocol(group, version)
     response.leader = group.leader_id or ""
     return response
