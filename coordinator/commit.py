@@ -276,9 +276,13 @@ class PreparedCommit:
         part = assess(self.request, [some], self.wall, self.config)
         rows = part.response.topics[0].partitions
         if len(known) < len(asked):
-            answered = {row.partition_index: row for row in rows}
+            # By position, not by partition: a request may name one twice, with different results.
+            answered = iter(rows)
             unknown = partial(_refused_row, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            rows = [answered.get(each.partition_index) or unknown(each) for each in asked]
+            rows = [
+                next(answered) if 0 <= each.partition_index < exist else unknown(each)
+                for each in asked
+            ]
         whole = self.assessed
         if continues:
             whole.response.topics[-1].partitions += rows

@@ -12,6 +12,11 @@ from groupkeeper.protocol.messages.create_partitions import (
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
 from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
+from groupkeeper.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from tests.support.requests import (
     codes_of,
     commit_request,
@@ -127,6 +132,24 @@ def test_what_does_not_exist_is_refused_and_the_rest_is_committed(client: Client
         (("payments", 0), 0),
     ]
     assert client.fetched() == {("orders", 5): 3, ("payments", 0): 4}
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 0, 2), (2, 1, 0)])
+def test_each_row_of_a_partition_that_is_committed_twice_has_its_own_result(
+    client: Client, order: tuple[int, ...]
+) -> None:
+    long, short, missing = (
+        OffsetCommitRequestPartition(
+            partition_index=index, committed_offset=5, committed_metadata=text
+        )
+        for index, text in ((0, "x" * 5000), (0, ""), (99, ""))
+    )
+    rows = [(long, ErrorCode.OFFSET_METADATA_TOO_LARGE), (short, 0), (missing, UNKNOWN)]
+    topic = OffsetCommitRequestTopic(name="orders", partitions=[rows[at][0] for at in order])
+    answer = client.call(8, OffsetCommitRequest(group_id="g", topics=[topic]))
+    codes = [each.error_code for each in answer.topics[0].partitions]
+    assert codes == [rows[at][1] for at in order]
+    assert client.fetched() == {("orders", 0): 5}
 
 
 def test_a_new_partition_is_committed_to_at_once_and_after_a_restart(
