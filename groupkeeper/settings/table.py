@@ -1,9 +1,9 @@
 """The settings of the server: one typed table under Kafka's own names.
 
-A setting is a field of `Settings`; its key is the field's name with dots for underscores.
-`load` reads defaults, a properties file, the environment and `--set`; the later source wins. An
-error is a `SettingsError` of one line that names the key. What the command line sets for a single
-process (addresses, data directory) is in `options`.
+A setting is a field of `Settings`, or of its base `LogSettings`; its key is the field's name with
+dots for underscores. `load` reads defaults, a properties file, the environment and `--set`; the
+later source wins. An error is a `SettingsError` of one line that names the key. What the command
+line sets for a single process (addresses, data directory) is in `options`.
 
 docs/configuration.md is generated from this table. The import has to be cheap: every start waits
 for it.
@@ -11,10 +11,12 @@ for it.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from groupkeeper.settings.injected import injected
+from groupkeeper.settings.log_settings import LogSettings
 from groupkeeper.settings.properties import parse
 from groupkeeper.settings.setting import (
     ENVIRONMENT_PREFIX,
@@ -23,9 +25,7 @@ from groupkeeper.settings.setting import (
     Setting,
     boolean,
     choice,
-    ratio,
     whole,
-    words,
     written,
 )
 
@@ -33,16 +33,12 @@ ALIASES = {"broker.id": "node.id"}
 """Older names that Kafka still accepts."""
 
 
-CLEANUP_POLICIES = ("compact", "delete")
-"""What a topic's cleanup.policy may have."""
-
-
 class SettingsError(Exception):
     """A setting that cannot be used. One line: the key, what is wrong, what to do."""
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(LogSettings):
     """Every setting in use. Times in the unit that the name ends with, sizes in bytes."""
 
     advertised_listeners: str | None = written(
@@ -103,81 +99,6 @@ class Settings:
     listeners: str | None = written(
         "NAME://HOST:PORT,...",
         "Where Kafka clients connect, instead of `--listen`: several addresses, by name.",
-    )
-    log_cleaner_backoff_ms: int = whole(
-        15_000, "How long the cleaner waits when no log needs compaction.", high=LONG_MAX
-    )
-    log_cleaner_dedupe_buffer_size: int = whole(
-        134_217_728,
-        "Most memory for the keys of one compaction; a log with more keys needs several.",
-        low=1_048_576,
-        high=LONG_MAX,
-    )
-    log_cleaner_delete_retention_ms: int = whole(
-        86_400_000,
-        "How long compaction keeps the tombstone of a deleted key, so that readers see it.",
-        high=LONG_MAX,
-    )
-    log_cleaner_enable: bool = boolean(
-        True, "Compact `__consumer_offsets` and topics whose cleanup.policy has `compact`."
-    )
-    log_cleaner_max_compaction_lag_ms: int = whole(
-        LONG_MAX, "The longest time that a record waits for compaction.", low=1, high=LONG_MAX
-    )
-    log_cleaner_min_cleanable_ratio: float = ratio(
-        0.5, "The share of a log that has to be uncompacted before it is compacted."
-    )
-    log_cleaner_min_compaction_lag_ms: int = whole(
-        0, "The shortest time that a record is kept from compaction.", high=LONG_MAX
-    )
-    log_cleanup_policy: str = words(
-        "delete",
-        CLEANUP_POLICIES,
-        "What happens to old records of a topic: `delete` applies retention, `compact` keeps the "
-        "newest of each key.",
-    )
-    log_index_interval_bytes: int = whole(
-        4_096, "How many bytes of a log share one entry of its offset index."
-    )
-    log_index_size_max_bytes: int = whole(
-        10_485_760, "Size of an index at which a log begins a new segment.", low=4
-    )
-    log_retention_bytes: int = whole(
-        -1,
-        "Size of a topic partition beyond which its oldest segments are deleted; -1 for no limit.",
-        low=-1,
-        high=LONG_MAX,
-    )
-    log_retention_check_interval_ms: int = whole(
-        300_000,
-        "How often topics are searched for segments to delete; the first time this long after the "
-        "start.",
-        low=1,
-        high=LONG_MAX,
-    )
-    log_retention_hours: int = whole(
-        168,
-        "Age at which segments of topics are deleted; -1 for no limit. `log.retention.minutes` and "
-        "`log.retention.ms` come first.",
-        low=-1,
-    )
-    log_retention_minutes: int | None = whole(
-        None, "As `log.retention.hours`, in minutes. `log.retention.ms` comes first.", low=-1
-    )
-    log_retention_ms: int | None = whole(
-        None, "As `log.retention.hours`, in milliseconds.", low=-1, high=LONG_MAX
-    )
-    log_roll_hours: int = whole(
-        168,
-        "Age at which a log begins a new segment file, also one of `__consumer_offsets`. "
-        "`log.roll.ms` comes first.",
-        low=1,
-    )
-    log_roll_ms: int | None = whole(
-        None, "As `log.roll.hours`, in milliseconds.", low=1, high=LONG_MAX
-    )
-    log_segment_bytes: int = whole(
-        1_073_741_824, "Size at which a topic partition begins a new segment file.", low=14
     )
     max_connections: int = whole(
         INT_MAX,
@@ -242,25 +163,10 @@ class Settings:
     given: frozenset[str] = field(default=frozenset(), compare=False)
     """Keys that were set, to any value. Not a setting itself."""
 
-    @property
-    def log_retention_time_ms(self) -> int:
-        """The retention that the three settings give, in milliseconds; -1 for no limit."""
-        ms = self.log_retention_ms
-        if ms is None and self.log_retention_minutes is not None:
-            ms = self.log_retention_minutes * 60_000
-        if ms is None:
-            ms = self.log_retention_hours * 3_600_000
-        return max(ms, -1)
-
-    @property
-    def log_roll_time_ms(self) -> int:
-        """The age that the two settings give, in milliseconds."""
-        return self.log_roll_hours * 3_600_000 if self.log_roll_ms is None else self.log_roll_ms
-
 
 def _table() -> dict[str, Setting]:
     rows: dict[str, Setting] = {}
-    for item in fields(Settings):
+    for item in sorted(fields(Settings), key=attrgetter("name")):
         if item.name == "given":
             continue
         assert item.default is not MISSING

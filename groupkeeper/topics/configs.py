@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, TypedDict, Unpack
 
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.describe_configs import ConfigKind
-from groupkeeper.settings.table import CLEANUP_POLICIES
+from groupkeeper.settings.log_settings import CLEANUP_POLICIES
 from groupkeeper.topics.refusals import Refused
 
 MAX_MESSAGE_BYTES: Final = "max.message.bytes"
