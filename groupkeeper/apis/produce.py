@@ -1,8 +1,8 @@
-"""Produce: append the batches of a request to the logs of their partitions, unchanged.
+"""Produce: append the batches of a request to the logs of their partitions.
 
-Batches are checked in batches.py, records for compacted topics in key_check.py, sequences of
-producers in producers.py. Acknowledged from the page cache, as in Kafka: with one replica, acks 1
-and all are the same.
+Batches are checked in batches.py, their records, where that is necessary, in record_check.py,
+sequences of producers in producers.py; timestamps.py says which time is stored. Acknowledged from
+the page cache, as in Kafka: with one replica, acks 1 and all are the same.
 Source: Kafka's `KafkaApis.handleProduceRequest` and `ReplicaManager.appendRecords`.
 """
 
@@ -20,14 +20,18 @@ from groupkeeper.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from groupkeeper.protocol.record_batch import BatchHeader
+from groupkeeper.protocol.restamp import restamped
 from groupkeeper.storage.errors import StorageError
-from groupkeeper.storage.limits import Limits
-from groupkeeper.topics.batches import NO_TRANSACTIONS, check_batch, stated_timestamp
-from groupkeeper.topics.key_check import RecordErrors, check_keys
+from groupkeeper.storage.log import Log
+from groupkeeper.topics.batches import NO_TRANSACTIONS, RefusedByLog, check_batch
+from groupkeeper.topics.log_policy import LogPolicy
 from groupkeeper.topics.names import RESERVED
 from groupkeeper.topics.partition import TopicPartition
+from groupkeeper.topics.producers import StoredBatch
+from groupkeeper.topics.record_check import RecordErrors, RecordRules, check_records
 from groupkeeper.topics.refusals import Refusal, Refused
 from groupkeeper.topics.slices import Pace, each, each_within, visit_within
+from groupkeeper.topics.timestamps import NO_TIMESTAMP
 from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices
 
@@ -66,6 +70,7 @@ class ProduceHandler:
         self._failed = topics.failed
         self._batch_reader = topics.batch_reader
         self._response_tasks = topics.response_tasks
+        self._wall_ms = topics.wall_ms
 
     def handle(
         self, request: ProduceRequest, caller: Caller, reply_to: ReplyTo
@@ -83,13 +88,13 @@ class ProduceHandler:
             return _reply(request, refused)
         if version >= BY_ID_SINCE:
             yield from self._fill_in_names(request)
-        unready, compacted = yield from self._unready(request)
+        unready, to_check = yield from self._unready(request)
 
         def failed() -> Response:
             return _failed_response(request)
 
-        if compacted:
-            work = self._check_and_append(request, version, unready, compacted)
+        if to_check:
+            work = self._check_and_append(request, version, unready, to_check)
             self._response_tasks.start(work, reply_to, failed)
             return None
         return (
@@ -109,52 +114,72 @@ class ProduceHandler:
 
     def _unready(self, request: ProduceRequest) -> Slices[tuple[list[TopicPartition], list[Sent]]]:
         """Partitions that the worker has to prepare before their batches are appended, and batches
-        for compacted topics.
+        whose records have to be checked.
         """
         unready: dict[TopicPartition, None] = {}
-        compacted: list[Sent] = []
+        to_check: list[Sent] = []
+        now = self._wall_ms()
 
         def look(topic: TopicProduceData, data: PartitionProduceData) -> None:
             partition = self._partitions.find(topic.name, data.index)
             if partition is None or partition.topic.internal:
                 return  # it will be refused
             policy = partition.policy
-            if not self._is_ready(partition, data.records, policy.limits):
+            if not self._is_ready(partition, data.records, policy, now):
                 unready[partition] = None
-            if policy.compacts:
-                compacted.append((partition, data))
+            if policy.compacts or policy.timestamps.are_in_doubt(data.records, now):
+                to_check.append((partition, data))
 
         yield from visit_within(request.topic_data, lambda topic: topic.partition_data, look)
-        return list(unready), compacted
+        return list(unready), to_check
 
     async def _check_and_append(
         self,
         request: ProduceRequest,
         api_version: int,
         unready: list[TopicPartition],
-        compacted: list[Sent],
+        to_check: list[Sent],
     ) -> Response:
         await self._partitions.prepare(unready)
         refused: Answers = {}
-        for partition, data in compacted:
+        for partition, data in to_check:
             try:
                 header = check_batch(data.records, api_version, self._limit(partition))
             except Refused:
                 continue  # for the same reason as later
-            assert data.records is not None, "check_batch refuses null"
-            errors = await check_keys(self._batch_reader, partition.folder, data.records, header)
+            errors = await self._check_records(partition, data, header)
             if errors is not None:
-                refused[id(data)] = _refused_records(partition, errors)
+                refused[id(data)] = _refused_by_log(partition, errors)
         return await self._response_tasks.turns.run(self._append_all(request, api_version, refused))
 
+    async def _check_records(
+        self, partition: TopicPartition, data: PartitionProduceData, header: BatchHeader
+    ) -> RecordErrors | None:
+        assert data.records is not None, "check_batch refuses null"
+        policy, now = partition.policy, self._wall_ms()
+        in_doubt = policy.timestamps.are_in_doubt(data.records, now)
+        timestamps = policy.timestamps if in_doubt else None
+        rules = RecordRules(partition.folder, policy.compacts, timestamps, now)
+        result = await check_records(self._batch_reader, rules, data.records, header)
+        if isinstance(result, RecordErrors):
+            return result
+        if in_doubt and result != header.max_timestamp:  # the header stated what is not so
+            data.records, _ = restamped(data.records, header, result, log_append_time=False)
+        return None
+
     def _is_ready(
-        self, partition: TopicPartition, records: bytes | memoryview | None, limits: Limits
+        self,
+        partition: TopicPartition,
+        records: bytes | memoryview | None,
+        policy: LogPolicy,
+        now: int,
     ) -> bool:
         """Whether to append without preparation; true if it will be refused anyway."""
         if self._partitions.refuses_writes(partition):
             return True
         size = min(len(records or b""), self._message_max_bytes)
-        return partition.may_append(size, stated_timestamp(records), limits)
+        timestamp = policy.timestamps.expected(records, now)
+        return partition.may_append(size, timestamp, policy.limits)
 
     def _append_all(
         self, request: ProduceRequest, api_version: int, refused: Answers
@@ -180,6 +205,10 @@ class ProduceHandler:
     ) -> PartitionProduceResponse:
         try:
             return self._append_checked(topic, data, api_version)
+        except RefusedByLog as refused:
+            partition = self._partitions.find(topic.name, data.index)
+            assert partition is not None, "its log has refused the batch"
+            return _refused_by_log(partition, RecordErrors(*refused.refusal, []))
         except Refused as refused:
             return _refused(data.index, refused.refusal)
         except StorageError as error:
@@ -207,12 +236,28 @@ class ProduceHandler:
             return _refused(data.index, _STORAGE_ERROR)
         header = check_batch(data.records, api_version, self._limit(partition))
         assert data.records is not None, "check_batch refuses null"
-        base_offset = _duplicate(partition, header)
-        if base_offset is None:
-            base_offset = partition.append(log, data.records, header)
+        stored = _duplicate(partition, header)
+        if stored is not None:  # as in Kafka, which tells this time whatever its type
+            base_offset, append_time = stored.base_offset, stored.max_timestamp
+        else:
+            base_offset, append_time = self._store(partition, log, data.records, header)
         return PartitionProduceResponse(
-            index=data.index, base_offset=base_offset, log_start_offset=log.start_offset
+            index=data.index,
+            base_offset=base_offset,
+            log_append_time_ms=append_time,
+            log_start_offset=log.start_offset,
         )
+
+    def _store(
+        self, partition: TopicPartition, log: Log, batch: bytes | memoryview, header: BatchHeader
+    ) -> tuple[int, int]:
+        """Append a checked batch. Its base offset, and the time that its records got, if they did;
+        raises StorageError.
+        """
+        timestamps = partition.policy.timestamps
+        batch, header = timestamps.stamped(batch, header, self._wall_ms())
+        append_time = header.max_timestamp if timestamps.log_append_time else NO_TIMESTAMP
+        return partition.append(log, batch, header), append_time
 
     def _limit(self, partition: TopicPartition) -> int:
         """The largest batch that its topic takes, in bytes."""
@@ -220,24 +265,24 @@ class ProduceHandler:
         return self._message_max_bytes if limit is None else limit
 
 
-def _duplicate(partition: TopicPartition, header: BatchHeader) -> int | None:
-    """Where the batch is stored already, or None; raises Refused if it does not fit."""
+def _duplicate(partition: TopicPartition, header: BatchHeader) -> StoredBatch | None:
+    """The batch if it is stored already, or None; raises RefusedByLog if it does not fit."""
     if header.producer_id < 0:
         return None
-    stored_at = partition.producers.duplicate_of(
+    stored = partition.producers.duplicate_of(
         header.producer_id, header.producer_epoch, header.base_sequence, header.last_offset_delta
     )
-    if stored_at is None:
+    if stored is None:
         error = partition.producers.check(
             header.producer_id, header.producer_epoch, header.base_sequence
         )
         if error != ErrorCode.NONE:
-            raise Refused(
+            raise RefusedByLog(
                 error,
                 f"Producer {header.producer_id} with epoch {header.producer_epoch} "
                 f"and sequence {header.base_sequence} does not continue the stored batches",
             )
-    return stored_at
+    return stored
 
 
 def _refusal(request: ProduceRequest, api_version: int) -> Refusal | None:
@@ -258,10 +303,10 @@ def _refused(index: int, refusal: Refusal) -> PartitionProduceResponse:
     )
 
 
-def _refused_records(partition: TopicPartition, errors: RecordErrors) -> PartitionProduceResponse:
+def _refused_by_log(partition: TopicPartition, errors: RecordErrors) -> PartitionProduceResponse:
     return PartitionProduceResponse(
         index=partition.index,
-        error_code=ErrorCode.INVALID_RECORD,
+        error_code=errors.error,
         base_offset=_NO_OFFSET,
         log_start_offset=partition.log.start_offset if partition.log is not None else _NO_OFFSET,
         record_errors=errors.errors,

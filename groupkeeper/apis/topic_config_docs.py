@@ -23,9 +23,6 @@ _ON_A_BROKER: Final = {
     "leader.replication.throttled.replicas": "leaders whose replication is throttled.",
     "local.retention.bytes": "how much stays on the local disk; -2 follows retention.bytes.",
     "local.retention.ms": "how long data stays on the local disk; -2 follows retention.ms.",
-    "message.timestamp.after.max.ms": "how far ahead of the broker a timestamp may be.",
-    "message.timestamp.before.max.ms": "how far behind the broker a timestamp may be.",
-    "message.timestamp.type": "whether messages carry the producer's time or the broker's.",
     "min.insync.replicas": "how many replicas must have a message that acks=all confirms.",
     "preallocate": "whether the file of a new segment gets its whole size at once.",
     "remote.log.copy.disable": "whether copying to tiered storage stops.",
@@ -45,6 +42,12 @@ _HERE: Final = {
     "max.compaction.lag.ms": "The longest time that a message of a compacted topic waits for "
     "compaction; segments roll at this age, too.",
     MAX_MESSAGE_BYTES: "The largest record batch that a producer may send, compressed or not.",
+    "message.timestamp.after.max.ms": "How far ahead of the broker's time the timestamp of a "
+    "message may be; of no effect with LogAppendTime.",
+    "message.timestamp.before.max.ms": "How far behind the broker's time the timestamp of a "
+    "message may be; of no effect with LogAppendTime.",
+    "message.timestamp.type": "Whether messages carry the producer's time (CreateTime) or the "
+    "broker's (LogAppendTime).",
     "min.cleanable.dirty.ratio": "The share of finished segments that is not compacted yet beyond "
     "which a compacted topic is compacted.",
     "min.compaction.lag.ms": "The shortest time that a message is safe from compaction.",

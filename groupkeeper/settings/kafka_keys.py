@@ -63,9 +63,8 @@ KEYS = frozenset(
     log.flush.offset.checkpoint.interval.ms log.flush.scheduler.interval.ms
     log.flush.start.offset.checkpoint.interval.ms log.initial.task.delay.ms
     log.local.retention.bytes log.local.retention.ms log.message.downconversion.enable
-    log.message.format.version log.message.timestamp.after.max.ms
-    log.message.timestamp.before.max.ms log.message.timestamp.difference.max.ms
-    log.message.timestamp.type log.preallocate log.roll.jitter.hours log.roll.jitter.ms
+    log.message.format.version log.message.timestamp.difference.max.ms log.preallocate
+    log.roll.jitter.hours log.roll.jitter.ms
     log.segment.delete.delay.ms max.connection.creation.rate
     max.connections.per.ip.overrides max.incremental.fetch.session.cache.slots
     max.request.partition.size.limit metadata.log.dir

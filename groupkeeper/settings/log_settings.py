@@ -5,10 +5,21 @@ Most are the defaults of topic configs; topics/configs.py says of which.
 
 from dataclasses import dataclass
 
-from groupkeeper.settings.setting import LONG_MAX, boolean, ratio, whole, words
+from groupkeeper.settings.setting import (
+    LONG_MAX,
+    boolean,
+    choice,
+    ratio,
+    whole,
+    words,
+)
 
 CLEANUP_POLICIES = ("compact", "delete")
 """What a topic's cleanup.policy may have."""
+
+CREATE_TIME = "CreateTime"
+LOG_APPEND_TIME = "LogAppendTime"
+"""What a topic's message.timestamp.type may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +63,21 @@ class LogSettings:
     )
     log_index_size_max_bytes: int = whole(
         10_485_760, "Size of an index at which a log begins a new segment.", low=4
+    )
+    log_message_timestamp_after_max_ms: int = whole(
+        3_600_000,
+        "How far ahead of this server's time a record's timestamp may be.",
+        high=LONG_MAX,
+    )
+    log_message_timestamp_before_max_ms: int = whole(
+        LONG_MAX,
+        "How far behind this server's time a record's timestamp may be.",
+        high=LONG_MAX,
+    )
+    log_message_timestamp_type: str = choice(
+        CREATE_TIME,
+        (CREATE_TIME, LOG_APPEND_TIME),
+        "Whether records keep the timestamps of their producer, or get the time of their append.",
     )
     log_retention_bytes: int = whole(
         -1,

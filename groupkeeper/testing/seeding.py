@@ -37,6 +37,7 @@ from groupkeeper.protocol.messages.offset_commit import (
 from groupkeeper.protocol.messages.offset_fetch import OffsetFetchRequest
 from groupkeeper.protocol.messages.produce import (
     PartitionProduceData,
+    PartitionProduceResponse,
     ProduceRequest,
     TopicProduceData,
 )
@@ -65,6 +66,9 @@ _OFFSET_COMMIT_VERSION: Final = 8
 Data = bytes | str | None
 """A key or a value; a str stands for its UTF-8 bytes, None for null (a tombstone)."""
 Headers = Mapping[str, Data] | Iterable[tuple[str, Data]]
+REASONS: Final = 3
+"""Of how many records an error says what is wrong with them."""
+
 Place = tuple[str, int]
 """Topic and partition."""
 
@@ -145,9 +149,9 @@ class Seeding:
         by_partition = defaultdict[int, list[TimedRecord]](list)
         for at, each in placed:
             by_partition[at].append(each)
-        offsets = {at: iter(self._append_all(topic, at, some)) for at, some in by_partition.items()}
+        stored = {at: iter(self._append_all(topic, at, some)) for at, some in by_partition.items()}
         return [
-            Record(topic, at, next(offsets[at]), *each[:3], tuple(each.headers))
+            Record(topic, at, *next(stored[at]), *each[1:3], tuple(each.headers))
             for at, each in placed
         ]
 
@@ -157,25 +161,31 @@ class Seeding:
         self._next[topic] += 1
         return (self._next[topic] - 1) % count
 
-    def _append_all(self, topic: str, partition: int, records: list[TimedRecord]) -> list[int]:
-        offsets: list[int] = []
+    def _append_all(
+        self, topic: str, partition: int, records: list[TimedRecord]
+    ) -> list[tuple[int, int]]:
+        """The offset of each record, and its time in the log."""
+        stored: list[tuple[int, int]] = []
         waiting = list(_batches(records))[::-1]
         while waiting:
             some = waiting.pop()
             batch = encode_timed_batch(0, -1, some)
-            error, told = self._lives.run(partial(self._append, topic, partition, batch))
+            told = self._lives.run(partial(self._append, topic, partition, batch))
+            error = told.error_code
             if error == ErrorCode.MESSAGE_TOO_LARGE and len(some) > 1:
                 half = len(some) // 2
                 waiting += some[half:], some[:half]
             elif error:
                 where = f"partition {partition} of topic '{topic}'"
-                raise RequestFailed(f"{where} does not take the records: {error.name}{told}")
+                raise RequestFailed(f"{where} does not take the records: {_reason(told)}")
             else:
-                offsets += range(int(told), int(told) + len(some))
-        return offsets
+                times = [each.timestamp_ms for each in some]
+                if told.log_append_time_ms >= 0:
+                    times = [told.log_append_time_ms] * len(some)
+                stored += enumerate(times, told.base_offset)
+        return stored
 
-    async def _append(self, topic: str, partition: int, batch: bytes) -> tuple[ErrorCode, str]:
-        """The base offset as text, or an error and what the broker says of it."""
+    async def _append(self, topic: str, partition: int, batch: bytes) -> PartitionProduceResponse:
         data = PartitionProduceData(index=partition, records=batch)
         request = ProduceRequest(
             acks=-1,
@@ -185,10 +195,8 @@ class Seeding:
         answer = await self._lives.tap.ask(ApiKey.PRODUCE, _PRODUCE_VERSION, request)
         self._grew()
         [told] = answer.responses[0].partition_responses
-        if not told.error_code:
-            return ErrorCode.NONE, str(told.base_offset)
-        texts = [told.error_message, *(e.batch_index_error_message for e in told.record_errors)]
-        return ErrorCode(told.error_code), "".join(f": {each}" for each in texts if each)
+        assert isinstance(told, PartitionProduceResponse)
+        return told
 
     def records(self, topic: str, partition: int | None = None) -> list[Record]:
         """All that are in the log now, partition after partition, without control records. Raises
@@ -313,6 +321,13 @@ def timed(value: Data, key: Data, headers: Headers, timestamp_ms: int) -> TimedR
         for name, each in pairs
     )
     return TimedRecord(timestamp_ms, _bytes(key, "key"), _bytes(value, "value"), named)
+
+
+def _reason(refused: PartitionProduceResponse) -> str:
+    """The error, and what the broker says of the batch and of its first records."""
+    texts = [each.batch_index_error_message for each in refused.record_errors[:REASONS]]
+    told = [ErrorCode(refused.error_code).name, refused.error_message, *texts]
+    return ": ".join(each for each in told if each)
 
 
 def timed_ones(

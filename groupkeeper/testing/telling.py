@@ -8,7 +8,8 @@ default (null, "", no bytes, no elements, False, no throttling). Elements of arr
 each. Error codes are names. What is made up by chance gets a name: a member id is what it begins
 with and a number, counted from the first seen; groups and topics lose the prefix of the run; bytes
 that somebody has noted are written as they were noted, and of batches their first offsets and
-numbers of records (`0+2 2+1`). More than twenty equal elements are one line.
+numbers of records (`0+2 2+1`), and times of day are `TIME`. More than twenty equal elements are one
+line.
 """
 
 import itertools
@@ -30,6 +31,18 @@ PROMISED = {
 """Arrays whose order Kafka promises; the elements of all others are sorted."""
 
 _LONG = 20
+
+_OF_DAY = 10**12
+"""Unix milliseconds in 2001: what is larger is the time of a run."""
+
+_MADE_UP = {
+    "producer_id": (0, "ID"),
+    "timestamp": (_OF_DAY, "TIME"),
+    "log_append_time_ms": (_OF_DAY, "TIME"),
+}
+"""Numbers that differ in each run from a value on, and what is written instead."""
+
+_TIMES = re.compile(r"(?<![\w.-])1\d{12}(?![\w.-])")
 
 CHANCE = {
     "topic_id": "ID",
@@ -118,7 +131,7 @@ class Names:
         value = self.members.get(value, value).replace(self.prefix, "")
         for member_id, name in self.members.items():
             value = value.replace(member_id, name)
-        return value
+        return _TIMES.sub("TIME", value)
 
     def data(self, data: bytes) -> str:
         """Bytes."""
@@ -229,6 +242,6 @@ def _scalar(name: str, value: Any, names: Names) -> str:
             return "[" + ", ".join(_scalar(name, each, names) for each in value) + "]"
         case int() if name == "port":
             return names.port(value)
-        case int() if name == "producer_id" and value >= 0:
-            return "ID"
+        case int() if value >= _MADE_UP.get(name, (value + 1, ""))[0]:
+            return _MADE_UP[name][1]
     return "null" if value is None else str(value)

@@ -5,11 +5,11 @@ Source: Kafka's `ProduceRequest.validateRecords`, `UnifiedLog.analyzeAndValidate
 `LogValidator`.
 """
 
-from struct import Struct
 from typing import Final
 
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.record_batch import (
+    LENGTH_OVERHEAD,
     MAGIC,
     BatchHeader,
     CorruptBatch,
@@ -29,60 +29,64 @@ NO_TRANSACTIONS: Final = Refusal(
 )
 """Which error transactional clients show, and how fast, is in docs/clients.md."""
 
-NO_TIMESTAMP: Final = -1
-"""The timestamp of messages without one."""
-
+_ONE_BATCH: Final = "A produce request must have exactly one record batch per partition"
 _MAGIC_AT: Final = 16
-_MAX_TIMESTAMP: Final = Struct(">35xq")
+_SHORTEST: Final = 14
+"""The least length that a batch of any format may state."""
 
 
-def stated_timestamp(records: bytes | memoryview | None) -> int:
-    """The largest timestamp by the header of a batch, which is not checked."""
-    if records is None or len(records) < _MAX_TIMESTAMP.size:
-        return NO_TIMESTAMP
-    timestamp: int = _MAX_TIMESTAMP.unpack_from(records)[0]
-    return timestamp
+class RefusedByLog(Refused):
+    """A batch of the right form is refused by the rules for its log: the answer names the first
+    offset of the log, as Kafka's does.
+    """
 
 
 def check_batch(
     records: bytes | memoryview | None, api_version: int, max_bytes: int
 ) -> BatchHeader:
     """The header of the one batch in `records`; raises Refused with Kafka's code."""
-    if not records or len(records) <= _MAGIC_AT:
-        raise Refused(
-            ErrorCode.INVALID_RECORD,
-            "A produce request must have exactly one record batch per partition",
-        )
-    if records[_MAGIC_AT] != MAGIC:
-        raise Refused(
-            ErrorCode.INVALID_RECORD,
-            f"A record batch must have magic {MAGIC}, this one has {records[_MAGIC_AT]}",
-        )
     header = _framed(records)
+    assert records is not None, "refused before"
     if header.size > max_bytes:
         raise Refused(
             ErrorCode.MESSAGE_TOO_LARGE,
             f"The record batch size is {header.size} bytes, more than the maximum of {max_bytes}",
         )
     if not check_crc(records, header):
-        raise Refused(ErrorCode.CORRUPT_MESSAGE, "The record batch is corrupt: wrong checksum")
+        raise _corrupt("wrong checksum")
     _check_fields(header, api_version)
     return header
 
 
-def _framed(records: bytes | memoryview) -> BatchHeader:
+def _framed(records: bytes | memoryview | None) -> BatchHeader:
+    """The header of the only batch. What is refused with which code, and in this order, is Kafka's
+    `ByteBufferLogInputStream.nextBatchSize` and `ProduceRequest.validateRecords`.
+    """
+    if records is None or len(records) < LENGTH_OVERHEAD:
+        raise Refused(ErrorCode.INVALID_RECORD, _ONE_BATCH)
+    length = int.from_bytes(records[8:LENGTH_OVERHEAD], "big", signed=True)
+    if length < _SHORTEST:
+        raise _corrupt(f"its length is {length}")
+    if len(records) <= _MAGIC_AT:
+        raise Refused(ErrorCode.INVALID_RECORD, _ONE_BATCH)
+    magic = records[_MAGIC_AT]
+    if magic > MAGIC:
+        raise _corrupt(f"its magic is {magic}")
+    if LENGTH_OVERHEAD + length > len(records):
+        raise Refused(ErrorCode.INVALID_RECORD, "The record batch is cut off")
+    if magic != MAGIC:
+        message = f"A record batch must have magic {MAGIC}, this one has {magic}"
+        raise Refused(ErrorCode.INVALID_RECORD, message)
+    if LENGTH_OVERHEAD + length < len(records):
+        raise Refused(ErrorCode.INVALID_RECORD, _ONE_BATCH)
     try:
-        header = read_header(records)
+        return read_header(records)
     except CorruptBatch as error:
-        raise Refused(ErrorCode.CORRUPT_MESSAGE, f"The record batch is corrupt: {error}") from error
-    if header.size > len(records):
-        raise Refused(ErrorCode.CORRUPT_MESSAGE, "The record batch is corrupt: it is cut off")
-    if header.size < len(records):
-        raise Refused(
-            ErrorCode.INVALID_RECORD,
-            "A produce request must have exactly one record batch per partition",
-        )
-    return header
+        raise _corrupt(str(error)) from error
+
+
+def _corrupt(why: str) -> Refused:
+    return Refused(ErrorCode.CORRUPT_MESSAGE, f"The record batch is corrupt: {why}")
 
 
 def _check_fields(header: BatchHeader, api_version: int) -> None:
@@ -104,7 +108,7 @@ def _check_fields(header: BatchHeader, api_version: int) -> None:
     elif header.codec > ZSTD:
         message = f"Unknown compression type id {header.codec}"
     if message is not None:
-        raise Refused(ErrorCode.INVALID_RECORD, message)
+        raise RefusedByLog(ErrorCode.INVALID_RECORD, message)
     if header.codec == ZSTD and api_version < ZSTD_SINCE:
         raise Refused(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, TypedDict, Unpack
 
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.describe_configs import ConfigKind
-from groupkeeper.settings.log_settings import CLEANUP_POLICIES
+from groupkeeper.settings.log_settings import CLEANUP_POLICIES, CREATE_TIME, LOG_APPEND_TIME
 from groupkeeper.topics.refusals import Refused
 
 MAX_MESSAGE_BYTES: Final = "max.message.bytes"
@@ -145,7 +145,7 @@ def _row(
 _BOOLEAN, _STRING, _INT = ConfigKind.BOOLEAN, ConfigKind.STRING, ConfigKind.INT
 _LONG, _DOUBLE, _LIST = ConfigKind.LONG, ConfigKind.DOUBLE, ConfigKind.LIST
 _CODECS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
-_TIMES = ("CreateTime", "LogAppendTime")
+_TIMES = (CREATE_TIME, LOG_APPEND_TIME)
 
 TABLE: Final[Mapping[str, TopicConfig]] = {
     row.name: row
@@ -183,7 +183,7 @@ TABLE: Final[Mapping[str, TopicConfig]] = {
         _row(
             "message.timestamp.type",
             _STRING,
-            "CreateTime",
+            CREATE_TIME,
             "log.message.timestamp.type",
             words=_TIMES,
         ),

@@ -5,12 +5,15 @@ is in effect. Source: Kafka's `LogConfig`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from groupkeeper.settings.log_settings import LOG_APPEND_TIME
 from groupkeeper.storage.limits import Limits
+from groupkeeper.topics.timestamps import TimestampRules
 
 CLEANUP_POLICY: Final = "cleanup.policy"
+TIMESTAMP_TYPE: Final = "message.timestamp.type"
 _COMPACT: Final = "compact"
 _DELETE: Final = "delete"
 
@@ -35,6 +38,8 @@ class LogPolicy:
     """max.compaction.lag.ms"""
     min_dirty_ratio: float
     """min.cleanable.dirty.ratio"""
+    timestamps: TimestampRules = field(default_factory=TimestampRules)
+    """Which timestamps produced records may have, and which are stored."""
 
     @property
     def expires(self) -> bool:
@@ -86,4 +91,9 @@ def read_policy(own: Mapping[str, str], inherited: Mapping[str, str]) -> LogPoli
         min_lag_ms=number("min.compaction.lag.ms"),
         max_lag_ms=max_lag_ms,
         min_dirty_ratio=ratio("min.cleanable.dirty.ratio"),
+        timestamps=TimestampRules(
+            own.get(TIMESTAMP_TYPE, inherited[TIMESTAMP_TYPE]) == LOG_APPEND_TIME,
+            number("message.timestamp.before.max.ms"),
+            number("message.timestamp.after.max.ms"),
+        ),
     )

@@ -15,11 +15,11 @@ from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.recovery_point import compare
 from groupkeeper.storage.segment import Segment
-from groupkeeper.topics.batches import NO_TIMESTAMP
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.log_policy import LogPolicy
 from groupkeeper.topics.producers import ProducerMemory, ProducerStates
 from groupkeeper.topics.slices import ITEMS, Pace
+from groupkeeper.topics.timestamps import NO_TIMESTAMP
 from groupkeeper.topics.topic_folders import TopicFolders
 from groupkeeper.turns import Slices, Turns
 
@@ -268,13 +268,7 @@ class TopicPartition:
 
     def _note(self, header: BatchHeader, base_offset: int) -> None:
         if header.producer_id >= 0 and not header.is_control:
-            self.producers.appended(
-                header.producer_id,
-                header.producer_epoch,
-                header.base_sequence,
-                header.last_offset_delta,
-                base_offset,
-            )
+            self.producers.appended(header, base_offset)
 
 
 def _recent(log: Log) -> int:

@@ -7,9 +7,10 @@ Source: KIP-98; Kafka's `ProducerStateManager`, `ProducerStateEntry` and `Produc
 from collections import OrderedDict
 from collections.abc import Callable
 from threading import Lock
-from typing import Final
+from typing import Final, NamedTuple
 
 from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.record_batch import BatchHeader
 from groupkeeper.topics.limits import PRODUCERS_MOST, OverLimitError
 
 REMEMBERED_BATCHES: Final = 5
@@ -32,10 +33,18 @@ def last_sequence(base_sequence: int, last_offset_delta: int) -> int:
     return (base_sequence + last_offset_delta) & _LAST_SEQUENCE
 
 
+class StoredBatch(NamedTuple):
+    """A batch of an idempotent producer."""
+
+    base_sequence: int
+    last_sequence: int
+    base_offset: int
+    max_timestamp: int
+    """Epoch milliseconds: with LogAppendTime, when it was appended."""
+
+
 class _Producer:
-    """One producer id on one partition: its epoch, newest batches as (first, last sequence, base
-    offset).
-    """
+    """One producer id on one partition: its epoch and newest batches."""
 
     __slots__ = ("batches", "epoch", "partition", "producer_id", "silent_since_ms")
 
@@ -43,7 +52,7 @@ class _Producer:
         self.partition = partition
         self.producer_id = producer_id
         self.epoch = epoch
-        self.batches: list[tuple[int, int, int]] = []
+        self.batches: list[StoredBatch] = []
         self.silent_since_ms = 0
 
 
@@ -124,15 +133,15 @@ class ProducerStates:
 
     def duplicate_of(
         self, producer_id: int, epoch: int, base_sequence: int, last_offset_delta: int
-    ) -> int | None:
-        """Base offset of this batch if it is one of the last five stored, or None."""
+    ) -> StoredBatch | None:
+        """This batch if it is one of the last five stored, or None."""
         producer = self.by_id.get(producer_id)
         if producer is None or producer.epoch != epoch:
             return None
         last = last_sequence(base_sequence, last_offset_delta)
-        for first_known, last_known, base_offset in producer.batches:
-            if first_known == base_sequence and last_known == last:
-                return base_offset
+        for batch in producer.batches:
+            if batch.base_sequence == base_sequence and batch.last_sequence == last:
+                return batch
         return None
 
     def check(self, producer_id: int, epoch: int, base_sequence: int) -> ErrorCode:
@@ -149,25 +158,22 @@ class ProducerStates:
         if epoch > producer.epoch:
             expected = 0
         else:
-            expected = (producer.batches[-1][1] + 1) & _LAST_SEQUENCE
+            expected = (producer.batches[-1].last_sequence + 1) & _LAST_SEQUENCE
         if base_sequence != expected:
             return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         return ErrorCode.NONE
 
-    def appended(
-        self,
-        producer_id: int,
-        epoch: int,
-        base_sequence: int,
-        last_offset_delta: int,
-        base_offset: int,
-    ) -> None:
-        """Record an appended batch (also on replay, where nothing is checked)."""
-        last = last_sequence(base_sequence, last_offset_delta)
+    def appended(self, header: BatchHeader, base_offset: int) -> None:
+        """Record a batch that was appended at an offset (also on replay, where nothing is
+        checked).
+        """
+        first = header.base_sequence
+        last = last_sequence(first, header.last_offset_delta)
+        batch = StoredBatch(first, last, base_offset, header.max_timestamp)
         with self._memory.lock:
-            self._note(producer_id, epoch, (base_sequence, last, base_offset))
+            self._note(header.producer_id, header.producer_epoch, batch)
 
-    def _note(self, producer_id: int, epoch: int, batch: tuple[int, int, int]) -> None:
+    def _note(self, producer_id: int, epoch: int, batch: StoredBatch) -> None:
         producer = self.by_id.pop(producer_id, None)
         if producer is None:
             producer = _Producer(self, producer_id, epoch)

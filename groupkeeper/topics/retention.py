@@ -21,11 +21,11 @@ from typing import Final
 from groupkeeper.clock import Clock
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.retention import expired_before
-from groupkeeper.topics.batches import NO_TIMESTAMP
 from groupkeeper.topics.catalog import Catalog
 from groupkeeper.topics.partitions import AT_ONCE, TopicPartitions
 from groupkeeper.topics.record_deletion import LimitsOf, Place, RecordDeletion
 from groupkeeper.topics.slices import Pace
+from groupkeeper.topics.timestamps import NO_TIMESTAMP
 from groupkeeper.turns import Turns
 
 NAMED: Final = 5

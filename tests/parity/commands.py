@@ -26,7 +26,7 @@ Who plays which part is in docs/glossary.md.
     find       keys=g,h  type=0
     send       API {json}    any request; "@name" is a group or topic of this transcript, or
                              the topic's id, "zero" the id of none, "3 records" a batch of so
-                             many, and "3 keyed records" one with keys
+                             many (batches.py has the words for others)
     raw        key= version= body=hex
     repeat     NUMBER COMMAND: so many of it at once, on one connection
 
@@ -60,10 +60,10 @@ from groupkeeper.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from groupkeeper.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from groupkeeper.protocol.record_batch import encode_batch
 from groupkeeper.protocol.registry import APIS
 from groupkeeper.protocol.types import ArrayOf, Fixed, Sized, StructOf
 from groupkeeper.testing.telling import Names
+from tests.parity.batches import produced
 from tests.parity.people import AGES, KEYS, Person, Request, Words, milliseconds
 from tests.support.codecs import encode_subscription
 from tests.support.requests import fetch_request, flat_fetch_request, offset_delete_request
@@ -333,9 +333,7 @@ class Speech:
         if isinstance(kind, Fixed) and kind.name == "uuid":
             return bytes(16) if value == "zero" else self._names.topic_id(value.removeprefix("@"))
         if isinstance(kind, Sized) and not kind.is_text and value is not None:
-            count, *words = value.split()
-            key = b"key" if "keyed" in words else None
-            return encode_batch(0, 0, self._wall(), [(key, b"value")] * int(count))
+            return produced(value, self._wall())
         if isinstance(value, str) and value.startswith("@"):
             return self._names.prefix + value[1:]
         return _lengthened(value) if isinstance(value, str) else value

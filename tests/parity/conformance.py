@@ -12,8 +12,10 @@ from tests.parity.people import AGES
 from tests.parity.transcript import Transcript
 
 KIPS = {
+    "KIP-32": "times of records, and of their append",
     "KIP-62": "heartbeats from a thread of their own, and a rebalance timeout",
     "KIP-88": "OffsetFetch of all partitions",
+    "KIP-98": "producers whose repeated batches are stored once",
     "KIP-101": "epochs of leaders",
     "KIP-107": "DeleteRecords",
     "KIP-133": "DescribeConfigs and AlterConfigs",
@@ -49,6 +51,7 @@ KIPS = {
     "KIP-827": "sizes of logs and of their file system",
     "KIP-848": "types of groups in lists (its consumer groups are not served)",
     "KIP-932": "share coordinators are told apart (share groups are not served)",
+    "KIP-937": "records too far ahead or behind are refused",
     "KIP-951": "the leader beside an error",
     "KIP-966": "DescribeTopicPartitions, page by page",
     "KIP-1043": "DescribeGroups tells unknown groups apart",

@@ -167,3 +167,21 @@ async def test_in_a_coroutine() -> None:
         assert await broker.records("others") == more
         await broker.commit("billing", {("orders", 0): 1})
         assert await broker.committed("billing") == {("orders", 0): 1}
+
+
+def test_with_log_append_time_records_have_the_time_of_the_broker() -> None:
+    with Broker() as broker:
+        broker.create_topic("stamped", configs={"message.timestamp.type": "LogAppendTime"})
+        records = broker.produce_many("stamped", ["a", "b"], timestamp_ms=5)
+        assert records == broker.records("stamped")
+        assert all(record.timestamp_ms > 1_700_000_000_000 for record in records)
+
+
+def test_a_record_too_far_ahead_is_refused_with_what_is_wrong() -> None:
+    with Broker(topics={"orders": 1}) as broker:
+        later = broker.produce("orders", "a").timestamp_ms + 7_200_000
+        with pytest.raises(RequestFailed) as refused:
+            broker.produce_many("orders", ["v"] * 9, partition=0, timestamp_ms=later)
+    text = str(refused.value)
+    assert "INVALID_TIMESTAMP: One or more records have been rejected due to invalid" in text
+    assert text.count(f"Timestamp {later} of message") == 3

@@ -52,10 +52,11 @@ def batch(
     compression: str = "none",
     timestamp: int = NOW,
     keys: Sequence[bytes | None] = (),
+    step: int = 1,
     **producer: int,
 ) -> bytes:
-    """A batch as a client builds it, a record each millisecond. Producer: id, epoch, sequence.
-    Records without a key of their own have none.
+    """A batch as a client builds it, a record each `step` milliseconds. Producer: id, epoch,
+    sequence. Records without a key of their own have none.
     """
     builder = DefaultRecordBatchBuilder(
         magic=2,
@@ -68,7 +69,7 @@ def batch(
     )
     for delta, (value, key) in enumerate(zip_longest(values or ("v",), keys)):
         builder.append(
-            delta, timestamp=timestamp + delta, key=key, value=value.encode(), headers=[]
+            delta, timestamp=timestamp + delta * step, key=key, value=value.encode(), headers=[]
         )
     return bytes(builder.build())
 

@@ -16,6 +16,7 @@ from groupkeeper.storage.limits import Limits
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.effective_configs import EffectiveConfigs
 from groupkeeper.topics.log_policy import LogPolicy
+from groupkeeper.topics.timestamps import TimestampRules
 from tests.topics.scene import NOW, Scene, batch
 
 WEEK = 7 * 86_400_000
@@ -203,3 +204,18 @@ async def test_a_topics_own_configs_hold_after_a_restart(scene: Scene) -> None:
     await scene.produce("u", 0, batch(timestamp=NOW + 2_002))
     files = [name for name in scene.disk.children("data/u-0") if name.endswith(".log")]
     assert [int(name[:20]) for name in files] == [0, 1, 3]
+
+
+def test_rules_for_timestamps_are_read_from_topic_and_server() -> None:
+    assert policy().timestamps == TimestampRules()
+    keys = ("type", "before_max_ms", "after_max_ms")
+    own, server = ("LogAppendTime", "1", "2"), ("LogAppendTime", "3", "4")
+    configs = {
+        f"message.timestamp.{key.replace('_', '.')}": v for key, v in zip(keys, own, strict=True)
+    }
+    settings = {f"log_message_timestamp_{key}": v for key, v in zip(keys, server, strict=True)}
+    assert policy(configs).timestamps == TimestampRules(True, 1, 2)
+    assert policy(**settings).timestamps == TimestampRules(True, 3, 4)
+    assert policy(configs | {"message.timestamp.type": "CreateTime"}, **settings).timestamps == (
+        TimestampRules(False, 1, 2)
+    )

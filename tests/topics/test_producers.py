@@ -3,10 +3,24 @@
 import pytest
 
 from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.record_batch import BatchHeader
 from groupkeeper.topics import producers
 from groupkeeper.topics.producers import ProducerMemory, ProducerStates, last_sequence
 
 MAX = 2**31 - 1
+
+
+TIME = 1_600_000_000_000
+"""Of the first record; each has a millisecond."""
+
+
+def append(
+    states: ProducerStates, producer_id: int, epoch: int, sequence: int, delta: int, offset: int
+) -> None:
+    """Record a batch of `delta` records and one, stored at an offset."""
+    producer = producer_id, epoch, sequence
+    header = BatchHeader(0, 0, 100, 0, 0, 0, delta, TIME, TIME + offset, *producer, delta + 1)
+    states.appended(header, offset)
 
 
 class Clock:
@@ -39,7 +53,7 @@ def states(memory):
     """Producer 1 with epoch 5 has written sequences 0 to 9, batch n at offset 10 n."""
     states = ProducerStates(memory)
     for sequence in range(10):
-        states.appended(1, 5, sequence, 0, 10 * sequence)
+        append(states, 1, 5, sequence, 0, 10 * sequence)
     return states
 
 
@@ -52,7 +66,9 @@ def test_sequences_wrap_around(base, delta, last):
 
 @pytest.mark.parametrize(("sequence", "offset"), [(9, 90), (5, 50), (4, None), (10, None)])
 def test_the_last_five_batches_are_remembered(states, sequence, offset):
-    assert states.duplicate_of(1, 5, sequence, 0) == offset
+    stored = states.duplicate_of(1, 5, sequence, 0)
+    assert (stored and stored.base_offset) == offset
+    assert (stored and stored.max_timestamp) == (offset and TIME + offset)
 
 
 def test_a_batch_of_another_length_or_epoch_is_no_duplicate(states):
@@ -78,14 +94,14 @@ def test_what_may_follow(states, producer, epoch, sequence, code):
 
 
 def test_zero_follows_the_last_sequence(states):
-    states.appended(3, 0, MAX - 1, 1, 0)
+    append(states, 3, 0, MAX - 1, 1, 0)
     assert states.check(3, 0, 0) == ErrorCode.NONE
     assert states.check(3, 0, 1) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
 def test_a_new_epoch_forgets_the_batches_of_the_old_one(states):
-    states.appended(1, 6, 0, 0, 100)
-    assert states.duplicate_of(1, 6, 0, 0) == 100
+    append(states, 1, 6, 0, 0, 100)
+    assert states.duplicate_of(1, 6, 0, 0).base_offset == 100
     assert states.duplicate_of(1, 5, 9, 0) is None
     assert states.check(1, 5, 10) == ErrorCode.INVALID_PRODUCER_EPOCH
 
@@ -94,9 +110,9 @@ def test_the_longest_silent_producer_is_forgotten_first(memory, monkeypatch):
     monkeypatch.setattr(producers, "REMEMBERED_PRODUCERS", 2)
     states = ProducerStates(memory)
     for producer in (1, 2, 1, 3):
-        states.appended(producer, 0, 0, 0, producer)
+        append(states, producer, 0, 0, 0, producer)
     assert len(states) == 2
-    assert states.duplicate_of(1, 0, 0, 0) == 1
+    assert states.duplicate_of(1, 0, 0, 0).base_offset == 1
     assert states.duplicate_of(2, 0, 0, 0) is None
 
 
@@ -106,7 +122,7 @@ def test_of_all_partitions_the_longest_silent_producer_is_forgotten_first(
     monkeypatch.setattr(producers, "PRODUCERS_MOST", 3)
     one, other = ProducerStates(memory), ProducerStates(memory)
     for states, producer in ((one, 1), (other, 1), (one, 2), (one, 1), (other, 3), (other, 4)):
-        states.appended(producer, 0, 0, 0, 0)
+        append(states, producer, 0, 0, 0, 0)
     assert (sorted(one.by_id), sorted(other.by_id), len(memory)) == ([1], [3, 4], 3)
     assert told == ["at most 3 producers are remembered"]  # the second one is not told
 
@@ -116,27 +132,27 @@ def test_a_limit_that_is_reached_again_is_told_after_a_minute(memory, clock, tol
     states = ProducerStates(memory)
     for producer, pause in enumerate((0, 0, 0, 59_999, 1)):
         clock.now += pause
-        states.appended(2 * producer, 0, 0, 0, 0)
-        states.appended(2 * producer + 1, 0, 0, 0, 0)
+        append(states, 2 * producer, 0, 0, 0, 0)
+        append(states, 2 * producer + 1, 0, 0, 0, 0)
     assert len(told) == 2
 
 
 def test_a_silent_producer_is_forgotten_in_time(memory, clock):
     silent, busy = ProducerStates(memory), ProducerStates(memory)
     for producer in range(5):
-        silent.appended(producer, 0, 0, 0, 0)
+        append(silent, producer, 0, 0, 0, 0)
     clock.now += 999
-    busy.appended(7, 0, 0, 0, 0)
+    append(busy, 7, 0, 0, 0, 0)
     assert len(silent) == 5
     clock.now += 1
     for sequence in range(1, 4):  # two with every batch
-        busy.appended(7, 0, sequence, 0, sequence)
+        append(busy, 7, 0, sequence, 0, sequence)
     assert (len(silent), len(busy), len(memory)) == (0, 1, 1)
     assert busy.check(7, 0, 4) == ErrorCode.NONE
 
 
 def test_a_deleted_partition_leaves_room(memory):
     states = ProducerStates(memory)
-    states.appended(1, 0, 0, 0, 0)
+    append(states, 1, 0, 0, 0, 0)
     states.clear()
     assert (len(states), len(memory)) == (0, 0)

@@ -277,7 +277,7 @@ async def test_messages_without_a_timestamp_are_as_old_as_their_file() -> None:
 
 async def test_a_timestamp_in_the_future_keeps_a_segment_and_is_told() -> None:
     scene = await scene_with(0, retention_ms=0)
-    await scene.produce("t", 0, batch(timestamp=NOW + 10**9))
+    await scene.produce("t", 0, batch(timestamp=NOW + 3 * 10**6))
     await fill(scene, 2)
     scene.now += 10**6
     for _ in range(2):

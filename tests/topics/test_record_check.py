@@ -13,7 +13,7 @@ from groupkeeper.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from groupkeeper.topics import key_check
+from groupkeeper.topics import record_check
 from tests.topics.scene import COMPRESSIONS, InlineWorker, Scene, batch
 
 WHY = "Compacted topic cannot accept message without key in topic partition c-0"
@@ -150,9 +150,9 @@ async def test_some_of_many_records_are_named(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer = await scene.produce("c", 0, batch(*["v"] * 5_000))
-    assert [place for place, _ in errors_of(answer)] == list(range(key_check.RECORD_ERRORS_MOST))
+    assert [place for place, _ in errors_of(answer)] == list(range(record_check.RECORD_ERRORS_MOST))
     assert "due to 5000 record errors in total" in answer.error_message
-    monkeypatch.setattr(key_check, "RECORDS_MOST", 4_999)
+    monkeypatch.setattr(record_check, "RECORDS_MOST", 4_999)
     answer = await scene.produce("c", 0, batch(*["v"] * 5_000, keys=[b"k"] * 5_000))
     assert answer.error_code == ErrorCode.INVALID_RECORD
     assert answer.error_message.startswith("A batch for a compacted topic may have 4999 records")

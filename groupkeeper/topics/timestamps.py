@@ -1,0 +1,82 @@
+"""Timestamps of produced records: which are valid, and which are stored.
+
+The header of a batch is believed when it says that no record is too far ahead; only what is
+suspicious, or in a topic that limits how old records may be, is read (record_check.py).
+Source: KIP-32, KIP-937; Kafka's `LogValidator.validateTimestamp`.
+"""
+
+from dataclasses import dataclass
+from struct import Struct
+from typing import Final
+
+from groupkeeper.protocol.record_batch import BatchHeader
+from groupkeeper.protocol.restamp import restamped
+
+NO_TIMESTAMP: Final = -1
+"""The timestamp of messages without one."""
+
+NO_LIMIT: Final = 2**63 - 1
+
+_LOG_APPEND_TIME: Final = 0x08
+_TIMES: Final = Struct(">21xh12xq")
+"""Attributes and largest timestamp of a batch."""
+
+
+@dataclass(slots=True, frozen=True)
+class TimestampRules:
+    """The configs message.timestamp.* of a topic. Times are in milliseconds."""
+
+    log_append_time: bool = False
+    """message.timestamp.type is LogAppendTime: records get the time of their append, and the limits
+    do not apply."""
+    before_max_ms: int = NO_LIMIT
+    after_max_ms: int = 3_600_000
+
+    def are_in_doubt(self, records: bytes | memoryview | None, now: int) -> bool:
+        """Whether the records of a batch, which is not checked yet, have to be read to tell if
+        their timestamps are valid. `now` is in Unix milliseconds.
+        """
+        if records is None or len(records) < _TIMES.size:
+            return False
+        attributes, largest = _TIMES.unpack_from(records)
+        if attributes & _LOG_APPEND_TIME:
+            return True
+        if self.log_append_time:
+            return False
+        return self.before_max_ms != NO_LIMIT or largest > now + self.after_max_ms
+
+    def expected(self, records: bytes | memoryview | None, now: int) -> int:
+        """The largest timestamp that a batch, which is not checked yet, will be stored with."""
+        if self.log_append_time:
+            return now
+        if records is None or len(records) < _TIMES.size:
+            return NO_TIMESTAMP
+        largest: int = _TIMES.unpack_from(records)[1]
+        return largest
+
+    def fault(self, header: BatchHeader, offset: int, timestamp: int, now: int) -> str | None:
+        """What is wrong with the timestamp of one record of a batch, or None."""
+        if not self.log_append_time and timestamp != NO_TIMESTAMP:
+            earliest, latest = now - self.before_max_ms, now + self.after_max_ms
+            if earliest <= timestamp <= latest:
+                return None
+            return (
+                f"Timestamp {timestamp} of message with offset {offset} is out of range. "
+                f"The timestamp should be within [{earliest}, {latest}]"
+            )
+        if header.is_log_append_time:
+            return (
+                f"Invalid timestamp type in message with offset {offset}. "
+                "Producer should not set timestamp type to LogAppendTime."
+            )
+        return None
+
+    def stamped(
+        self, records: bytes | memoryview, header: BatchHeader, now: int
+    ) -> tuple[bytes | memoryview, BatchHeader]:
+        """A checked batch as it is stored, and its header: nearly always as it was sent."""
+        if self.log_append_time:
+            return restamped(records, header, now, log_append_time=True)
+        if header.is_log_append_time:
+            return restamped(records, header, header.max_timestamp, log_append_time=False)
+        return records, header
