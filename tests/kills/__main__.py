@@ -27,10 +27,11 @@ Kill a server with kill -9 under mixed clients and restart it at once, over the 
 
 Consumers of aiokafka, confluent-kafka, kafka-python and, where there is a Java and Maven, Java's
 client read and commit, static and dynamic members in groups of two; administrators set offsets;
-groups of one member each commit as fast as they are answered; a producer produces. After every
-start the server is asked for everything: no offset below what was acknowledged, the members,
-instance ids, assignments and generation of before the first kill. Every client has to go on by
-itself. In the end all acknowledged records are fetched, and all is asked for after a clean stop.
+groups of one member each commit as fast as they are answered; others commit once and never again,
+and some of them are deleted; a producer produces. After every start the server is asked for
+everything: no offset below what was acknowledged, no deleted group, the members, instance ids,
+assignments and generation of before the first kill. Every client has to go on by itself. In the end
+all acknowledged records are fetched, and all is asked for after a clean stop.
 The server has tiny segments and compacts them all the time, and two kills of three wait for the
 files of a compaction.
 
@@ -56,6 +57,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("kills", nargs="?", type=int, default=200, help="how many (200)")
     parser.add_argument("--seed", type=int, default=9, help="when they come (9)")
     parser.add_argument("--raw", type=int, default=10, help="groups without a library (10)")
+    parser.add_argument("--once", type=int, default=400, help="groups that commit once (400)")
     parser.add_argument("--without-java", action="store_true", help="leave Java's client out")
     parser.add_argument(
         "--checkout", type=Path, default=None, help="work tree whose server is killed (this one)"
@@ -76,6 +78,7 @@ def main(arguments: list[str]) -> int:
         options.kills,
         options.seed,
         raw=options.raw,
+        once=options.once,
         jars=jars,
         checkout=options.checkout and options.checkout.resolve(),
         compacts=not options.without_compaction,

@@ -49,6 +49,16 @@ class Ledger:
                 took = time.monotonic() - since
                 self.slowest[client] = max(took, self.slowest.get(client, 0.0))
 
+    def gives_up(self, group_id: str) -> None:
+        """The group may be deleted from now on, and may be there as well."""
+        with self._lock:
+            self._truth.groups[group_id].acknowledged.clear()
+
+    def deletes(self, group_id: str) -> None:
+        """The deletion was acknowledged."""
+        with self._lock:
+            del self._truth.groups[group_id]
+
     def stores(self, place: Place, offset: int, stored: Stored) -> None:
         with self._lock:
             self._truth.records.setdefault(place, {})[offset] = stored
@@ -71,6 +81,7 @@ class Ledger:
         with self._lock:
             self._truth.cluster_id = truth.cluster_id
             self._truth.topics = truth.topics
+            self._truth.offsets_partitions = truth.offsets_partitions
 
     def ready(self, clients: list[str]) -> None:
         """A server is ready: each client is waited for, one that waits since before from then."""

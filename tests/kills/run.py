@@ -32,10 +32,16 @@ from tests.kills.crowd import (
     Raw,
 )
 from tests.kills.ledger import Ledger
+from tests.kills.once import ONCE, Once
 from tests.support.process import Server
 from tests.support.requests import heartbeat
 
-SETTINGS = {"group.initial.rebalance.delay.ms": "0"}
+OFFSETS_PARTITIONS = 12
+"""So few that each has groups that commit all the time, whose commits roll and compact its log."""
+SETTINGS = {
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": str(OFFSETS_PARTITIONS),
+}
 UP_SECONDS = (0.05, 1.2)
 """How long a server lives after its start was checked."""
 HALF_STARTED = 0.1
@@ -60,8 +66,8 @@ class NotSettled(Exception):
 
 @dataclass(frozen=True)
 class Plan:
-    """What is run. `raw`: groups without a library; `jars`: class path of Kafka's tools;
-    `compacts`: the server compacts its logs all the time.
+    """What is run. `raw`: groups without a library; `once`: groups that commit once; `jars`: class
+    path of Kafka's tools; `compacts`: the server compacts its logs all the time.
     """
 
     kills: int = 200
@@ -69,6 +75,7 @@ class Plan:
     libraries: Sequence[Library] = (AIOKAFKA, CONFLUENT, KAFKA_PYTHON_3)
     administrators: Sequence[Library] = (CONFLUENT, KAFKA_PYTHON_3)
     raw: int = 10
+    once: int = 400
     jars: str | None = None
     checkout: Path | None = None
     compacts: bool = True
@@ -82,6 +89,10 @@ class Report:
     half_started: int = 0
     commits: int = 0
     stored: int = 0
+    once: int = 0
+    """Groups that committed once and were there in the end."""
+    deleted: int = 0
+    """Groups that committed once and were deleted."""
     losses: list[str] = field(default_factory=list)
     rebalances: list[str] = field(default_factory=list)
     stuck: list[str] = field(default_factory=list)
@@ -133,6 +144,7 @@ class _Run:
         self._clients: list[Committer] = []
         self._report = Report()
         self._address = server.kafka
+        self._once = Once(plan.once, plan.seed, self._address, self._ledger)
         self._compactions = Compactions(server.data_dir, server.log, Random(plan.seed))
 
     # -- before the first kill -------------------------------------------------------------------
@@ -145,7 +157,7 @@ class _Run:
         raws = [Raw(number, address, ledger) for number in range(self._plan.raw)]
         for raw in raws:
             ledger.settles(raw.group_id, raw.group)
-        self._clients += raws
+        self._clients += [*raws, self._once]
         self._start_libraries()
         for client in self._clients:
             client.start()
@@ -173,7 +185,10 @@ class _Run:
         answer = client.call(10, MetadataRequest(topics=None))
         topics = {each.name: (each.topic_id, len(each.partitions)) for each in answer.topics}
         topics = {TOPIC: topics[TOPIC]}
-        self._ledger.begins(Truth(cluster_id=answer.cluster_id, topics=topics))
+        truth = Truth(
+            cluster_id=answer.cluster_id, topics=topics, offsets_partitions=OFFSETS_PARTITIONS
+        )
+        self._ledger.begins(truth)
         client.close()
 
     @property
@@ -190,7 +205,9 @@ class _Run:
         return sizes
 
     def _settle(self) -> None:
-        """Every group is Stable with all its members, and stays so for a while."""
+        """Every group is Stable with all its members, and stays so for a while; and the groups that
+        commit once have done so.
+        """
         deadline = time.monotonic() + SETTLE_SECONDS
         known: dict[str, Group] = {}
         since = time.monotonic()
@@ -209,7 +226,7 @@ class _Run:
             self._ledger.settles(group_id, group)
 
     def _all_commit(self) -> bool:
-        return set(self._committers) <= self._ledger.acknowledged.keys()
+        return self._once.is_full and set(self._committers) <= self._ledger.acknowledged.keys()
 
     def _described(self) -> dict[str, Group]:
         """Those that are Stable and whole."""
@@ -278,9 +295,9 @@ class _Run:
         self._ledger.ready(self._committers)
 
     def _check(self, when: str) -> None:
-        promised = self._ledger.copy()
-        begun = time.monotonic()
-        seen = self._look(promised)
+        with self._once.still:
+            begun = time.monotonic()
+            seen = self._look(self._ledger.copy())
         self._report.loads.append(time.monotonic() - begun)
         for loss in seen.losses:
             words = f"{when}: {loss.words}"
@@ -314,6 +331,11 @@ class _Run:
         self.end()
         promised = self._ledger.copy(over=True)
         self._server.settings = {**self._server.settings, "log.cleaner.enable": "false"}
+        self._report.once = sum(
+            bool(group.acknowledged) and name.startswith(ONCE)
+            for name, group in promised.groups.items()
+        )
+        self._report.deleted = self._once.deleted
         self._report.stored = sum(map(len, promised.records.values()))
         for when in ("at the end", "after a clean stop"):
             # Its members are no longer there to beat, so a group may have begun to change.
@@ -368,6 +390,7 @@ def words(report: Report) -> list[str]:
     lines = [
         f"{report.kills} kills under load, {report.half_started} during a start, in {seconds} s",
         f"{report.commits} commits acknowledged, {report.stored} records",
+        f"{report.once} groups that committed once, {report.deleted} more that were deleted",
         f"{len(report.losses)} losses",
         f"{len(report.rebalances)} rebalances",
         f"{report.compactions} compactions",

@@ -17,11 +17,13 @@ PLACE = ("read", 0)
 @pytest.mark.clients
 @pytest.mark.slow
 def test_two_kills_lose_nothing_and_move_nobody(tmp_path: Path) -> None:
-    plan = Plan(kills=2, libraries=(AIOKAFKA, CONFLUENT), administrators=(), raw=3)
+    plan = Plan(kills=2, libraries=(AIOKAFKA, CONFLUENT), administrators=(), raw=3, once=40)
     report = run(plan, tmp_path)
     assert not report.bad, "\n".join(words(report))
     assert report.kills == 2
-    assert len(report.commits_by) == 3 + 4
+    assert len(report.commits_by) == 3 + 4 + 1
+    assert report.once >= 38
+    assert report.deleted > 0
     assert report.stored > 10
     assert 0 < report.slowest_recovery[0] < 60
 
@@ -43,6 +45,17 @@ def test_what_was_sent_bounds_what_is_found_once_nobody_works() -> None:
     assert ledger.copy().records == {}
     assert ledger.copy(over=True).groups["g"].sent == {PLACE: 8}
     assert ledger.copy(over=True).records == {PLACE: {3: Stored(1, b"v")}}
+
+
+def test_a_group_is_promised_nothing_while_it_is_deleted_and_is_unknown_afterwards() -> None:
+    ledger = Ledger()
+    ledger.sends("g", {PLACE: 7})
+    ledger.commits("one", "g", {PLACE: 7}, bounded=True)
+    ledger.gives_up("g")
+    given_up = ledger.copy(over=True).groups["g"]
+    assert (given_up.acknowledged, given_up.sent) == ({}, {PLACE: 7})
+    ledger.deletes("g")
+    assert ledger.copy().groups == {}
 
 
 def test_a_client_recovers_with_its_first_commit_after_a_ready_line() -> None:
