@@ -48,6 +48,8 @@ from groupkeeper.protocol.embedded import read_topics
 CONSUMER = "consumer"
 """The only protocol type whose metadata is read."""
 
+MAX_GENERATION: Final = 2**31 - 1
+"""The largest generation that requests and records can carry."""
 MAX_TOPICS_READ: Final = 20_000
 """How many topics of a group's members are read; equal subscriptions count once."""
 SUBSCRIPTION_OVERHEAD: Final = 10
@@ -160,6 +162,15 @@ class Group:
     def rebalance_timeout_ms(self) -> int:
         """The longest that any member asks for, never negative."""
         return max([0, *(m.rebalance_timeout_ms for m in self.members.values())])
+
+    def begin_generation(self) -> None:
+        """Go on to the next generation, counting as Java does: the one after 2^31-1 is -2^31.
+
+        Source: `ClassicGroup.initNextGeneration`.
+        """
+        self.generation += 1
+        if self.generation > MAX_GENERATION:
+            self.generation = -MAX_GENERATION - 1
 
     # -- members -------------------------------------------------------------------------------
 

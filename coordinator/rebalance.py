@@ -172,7 +172,7 @@ def empty(group: Group, step: Step) -> None:
     """Become Empty. The generation rises and the protocol type stays."""
     cause = group.last_removal
     assert cause is not None
-    group.generation += 1
+    group.begin_generation()
     group.protocol_name = None
     group.leader_id = None
     group.resubscribe()
@@ -197,7 +197,7 @@ def _next_generation(group: Group, removed: list[str], ended_by: str, step: Step
         for m in group.members.values()
         if m.awaiting_join is None
     ]
-    group.generation += 1
+    group.begin_generation()
     group.protocol_name = group.elect()
     group.resubscribe()
     group.become(GroupState.COMPLETING_REBALANCE, step.wall)

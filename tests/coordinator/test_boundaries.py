@@ -9,15 +9,31 @@ from typing import Any
 
 import pytest
 
+from groupkeeper.coordinator.records import group_key
 from groupkeeper.protocol.message import layout_of
 from groupkeeper.protocol.messages.offset_fetch import OffsetFetchRequest
-from groupkeeper.protocol.records.consumer_offsets import decode_offset_value
+from groupkeeper.protocol.record_batch import encode_batch
+from groupkeeper.protocol.records.consumer_offsets import (
+    GroupMetadataValue,
+    MemberMetadata,
+    decode_offset_value,
+    encode_value,
+)
 from tests.support.group_requests import CLIENT_REQUESTS
 from tests.support.messages import BOUNDARIES, random_message
-from tests.support.scene import FOUR, GROUP, WALL, Scene, in_state
+from tests.support.scene import FOUR, GROUP, REBALANCE, WALL, Scene, in_state, topics
 
 INT64_MAX = 2**63 - 1
 INT32_MAX = 2**31 - 1
+INT32_MIN = -(2**31)
+GENERATION_AFTER = {
+    INT32_MAX: INT32_MIN,
+    INT32_MAX - 1: INT32_MAX,
+    INT32_MIN: INT32_MIN + 1,
+    -2: -1,
+    -1: 0,
+}
+ENDS = tuple(GENERATION_AFTER)
 LONGEST = "c" * 32_767
 STATES = ("Dead", "Empty", "PreparingRebalance", "CompletingRebalance", "Stable")
 
@@ -63,6 +79,84 @@ def test_no_decodable_request_makes_a_step_raise(state: str, seed: int) -> None:
         scene.ask(chance.choice([*FOUR, *BOUNDARIES[1:]]), request, version)
         scene.advance(chance.choice([0, 3_000, 10_000]))
     scene.crash()  # and all that was written can be read
+
+
+def foreign(generation: int, *members: str) -> Scene:
+    """A group of a log that another program wrote, whose numbers are at an end of their range."""
+    stored = GroupMetadataValue(
+        protocol_type="consumer",
+        protocol="range" if members else None,
+        generation=generation,
+        leader=members[0] if members else None,
+        current_state_timestamp=INT64_MAX,
+        members=[
+            MemberMetadata(
+                member_id=member,
+                client_id=member,
+                client_host="/here",
+                rebalance_timeout=generation,
+                session_timeout=generation,
+                subscription=topics("t"),
+            )
+            for member in members
+        ],
+    )
+    scene = Scene()
+    scene.load(encode_batch(0, 0, WALL, [(group_key(GROUP), encode_value(stored, 3))]))
+    return scene
+
+
+@pytest.mark.parametrize("generation", ENDS)
+def test_a_generation_is_followed_by_the_one_that_java_counts(generation: int) -> None:
+    scene = foreign(generation)
+    scene.form("lea")
+    following = GENERATION_AFTER[generation]
+    assert scene.person("lea").generation == following
+    assert scene.heartbeat("lea").outcome == scene.commit("lea").outcome == "NONE"
+    scene.crash()
+    assert (scene.state, scene.group.generation) == ("Stable", following)
+    assert scene.heartbeat("lea").outcome == "NONE"
+    scene.leave("lea")
+    assert scene.state == "Empty"
+
+
+@pytest.mark.parametrize("generation", ENDS)
+def test_members_of_a_foreign_log_go_on_with_numbers_at_the_ends(generation: int) -> None:
+    scene = foreign(generation, "lea", "fred")
+    for name in ("lea", "fred"):
+        scene.person(name).member_id, scene.person(name).generation = name, generation
+    assert scene.heartbeat("fred").outcome in ("NONE", "UNKNOWN_MEMBER_ID")  # if its time is over
+    scene.leave("fred")
+    scene.restart("new")
+    scene.advance(REBALANCE)
+    scene.leave("new")
+    scene.crash()
+
+
+@pytest.mark.parametrize("generation", ENDS)
+def test_the_last_member_of_a_foreign_log_leaves(generation: int) -> None:
+    scene = foreign(generation, "lea")
+    scene.person("lea").member_id = "lea"
+    scene.leave("lea")
+    assert (scene.state, scene.group.generation) == ("Empty", GENERATION_AFTER[generation])
+    scene.crash()
+    assert scene.group.generation == GENERATION_AFTER[generation]
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("generation", ENDS)
+def test_no_request_to_a_group_of_a_foreign_log_makes_a_step_raise(
+    generation: int, seed: int
+) -> None:
+    chance = random.Random(f"{generation} {seed}")
+    scene = foreign(generation, *FOUR)
+    for name in FOUR:
+        scene.person(name).member_id, scene.person(name).generation = name, generation
+    for _ in range(12):
+        request, version = extreme_request(scene, chance)
+        scene.ask(chance.choice(FOUR), request, version)
+        scene.advance(chance.choice([0, 3_000, 10_000]))
+    scene.crash()
 
 
 @pytest.mark.parametrize("name", ["c" * 32_767, "日" * 10_922, "\N{GRINNING FACE}" * 8_191])

@@ -19,6 +19,7 @@ from groupkeeper.protocol.compiler import encoder
 from groupkeeper.protocol.registry import APIS, request_decoder, response_encoder
 from tests.fuzz.bystander import Bystander
 from tests.fuzz.cleaning import Cleaning
+from tests.fuzz.foreign import write_foreign_logs
 from tests.fuzz.life import Finding, Life
 from tests.fuzz.mutations import mutated, random_bytes
 from tests.fuzz.peer import Peer, Rules
@@ -28,9 +29,11 @@ from tests.simulation.cluster import ADDRESS
 from tests.support import invariants
 from tests.support.accounts import check_accounts
 from tests.support.codecs import request_encoder, response_decoder
+from tests.support.fake_files import FakeFiles
 from tests.support.messages import all_cases, random_message
 from tests.support.oracle import oracle_body
 
+PARTITIONS = 3
 PEERS = 16
 CHECK_EVERY = 25
 WARM_UP_ROUNDS = 3
@@ -109,7 +112,9 @@ class Epoch:
     def run(self) -> Figures:
         """All rounds. Raises Finding, or whatever else the server made happen."""
         try:
+            self._begin_with_foreign_groups()
             self.life.start()
+            self.life.settle()
             self._bystander = Bystander(self.life)
             self._bystander.arrive()
             for number in range(self.size.rounds):
@@ -119,8 +124,17 @@ class Epoch:
             self.life.close()
         return self.figures
 
+    def _begin_with_foreign_groups(self) -> None:
+        """The groups of the first round are in a log that another program wrote."""
+        files, groups = FakeFiles(self.life.disk), self._town_of(0).groups
+        chance = Random(f"foreign {self.seed}")
+        write_foreign_logs(files, str(self.life.machine.data_dir), PARTITIONS, groups, chance)
+
+    def _town_of(self, number: int) -> Town:
+        return Town(f"r{number}", Random(f"town {self.seed} {number}"))
+
     def _round(self, number: int) -> None:
-        self._town = Town(f"r{number}", Random(f"town {self.seed} {number}"))
+        self._town = self._town_of(number)
         self._bystander.make_topics(self._town.topics[:3])
         first = number * self.size.operations
         for operation in range(first, first + self.size.operations):
@@ -369,7 +383,7 @@ def compile_codecs() -> None:
 def _settings(chance: Random) -> list[str]:
     """One of the configurations that matter."""
     return [
-        "offsets.topic.num.partitions=3",
+        f"offsets.topic.num.partitions={PARTITIONS}",
         "offsets.retention.minutes=10",
         "offsets.retention.check.interval.ms=60000",
         f"group.initial.rebalance.delay.ms={chance.choice([0, 0, 3000])}",

@@ -171,7 +171,8 @@ class Maker:
         if name in OFFSETS:
             return chance.choice([0, 0, 1, 2, 5, 17, 1000, -1, -2, 1 << 40])
         if name.startswith("generation_id"):
-            return person.generation + chance.choice([0] * 40 + [1, -1])
+            told = person.generation
+            return chance.choice([told] * 40 + [told + 1, told - 1, -1, -(2**31), 2**31 - 1])
         if name == "producer_id":
             return person.producer_id
         if name == "producer_epoch":
