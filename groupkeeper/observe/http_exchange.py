@@ -3,8 +3,11 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
+from urllib.parse import urlsplit
 
 JSON: Final = "application/json"
+SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+"""Methods that change nothing."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -54,3 +57,23 @@ Apis = Mapping[str, Api]
 def media_type(headers: Mapping[str, str]) -> str:
     """Of the body, without its parameters."""
     return headers.get("Content-Type", "").partition(";")[0].strip().lower()
+
+
+def is_foreign(method: str, headers: Mapping[str, str]) -> bool:
+    """Whether a browser sends this change for a page of another origin. Programs that are no
+    browsers send neither header.
+
+    Source: Fetch Metadata (`Sec-Fetch-Site`), and RFC 6454 for browsers without it.
+    """
+    if method in SAFE:
+        return False
+    site = headers.get("Sec-Fetch-Site")
+    if site is not None:
+        return site not in ("same-origin", "none")
+    origin = headers.get("Origin")
+    if origin is None:
+        return False
+    try:
+        return urlsplit(origin).netloc.lower() != headers.get("Host", "").lower()
+    except ValueError:  # brackets that do not match
+        return True
