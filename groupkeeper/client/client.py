@@ -10,17 +10,18 @@ from ssl import SSLContext
 from typing import Any, Final, Self, TypedDict, Unpack
 
 from aiokafka.abc import AbstractTokenProvider
-from aiokafka.client import AIOKafkaClient
+from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.errors import (
     IncompatibleBrokerVersion,
     KafkaError,
     NodeNotReadyError,
     RequestTimedOutError,
 )
+from aiokafka.protocol.api import Request
 
 from groupkeeper.backoff import Backoff
 from groupkeeper.client.greeting import Spoken, spoken_at
-from groupkeeper.client.structs import VersionedRequest
+from groupkeeper.client.structs import Frame, VersionedRequest
 from groupkeeper.protocol.errors import DecodeError, ErrorCode
 from groupkeeper.protocol.message import Message, layout_of
 from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -41,6 +42,8 @@ NOT_YET: Final = frozenset(
 """Errors after which the coordinator is looked up, and the request sent, once more."""
 
 
+_CONNECTIONS_PREPARE: Final = hasattr(Request, "prepare")
+"""Whether connections ask a request for the version that fits: from aiokafka 0.13 on."""
 _CODES: Final = frozenset(ErrorCode)
 _AIOKAFKA_ERRORS: Final = {
     IncompatibleBrokerVersion: ErrorCode.UNSUPPORTED_VERSION,
@@ -202,7 +205,7 @@ class Client:
 
     async def _send(self, node: int, request: Message) -> Any:
         try:
-            response = (await self._kafka.send(node, VersionedRequest(request))).message
+            response = await self._kafka.send(node, await self._prepared(node, request))
         except KafkaError as error:
             raise _failed(_api_of(request), node, error) from error
         code = getattr(response, "error_code", 0)
@@ -212,6 +215,16 @@ class Client:
             detail = told if known == code else f"error {code}"
             raise CallFailed(_api_of(request), node, known, detail)
         return response
+
+    async def _prepared(self, node: int, request: Message) -> VersionedRequest | Frame:
+        """What aiokafka's client sends for a request."""
+        versioned = VersionedRequest(request)
+        if _CONNECTIONS_PREPARE:
+            return versioned
+        if not await self._kafka.ready(node):
+            raise NodeNotReadyError
+        connection = self._kafka._conns[node, ConnectionGroup.DEFAULT]  # has no public name
+        return versioned.prepare(connection._version_info._versions)
 
 
 def _api_of(request: Message) -> str:

@@ -1,45 +1,87 @@
 """Our messages as the requests and responses of aiokafka's connections.
 
-A connection calls `prepare` with the versions of its peer, writes the header and the struct that it
-gets, and decodes the answer with the struct's RESPONSE_TYPE. Both structs have a Schema of one
-field, the message, whose type is our codec. aiokafka's own types do not do for the fields of a
-message: they leave out the size of a tagged field, know neither uuid nor uint16, take null anywhere
-and pass over bytes that are left.
+A connection of aiokafka 0.13 or later calls `prepare` with the versions of its peer and sends the
+frame that it gets; one before 0.13 is given the frame. A connection asks a frame for the bytes of
+the header and of the body, and for a decoder of the response. All of these are ours: the classes
+that aiokafka has for them change from release to release. The tag buffer at the end of a flexible
+header is sent and read with the body, because connections of 0.10 know no header that has one.
 """
 
-from functools import cache
 from io import BytesIO
-from typing import Any
+from struct import Struct
+from typing import Any, Final
 
 from aiokafka.errors import IncompatibleBrokerVersion
-from aiokafka.protocol.api import RequestStruct, Response, ResponseHeader_v0
-from aiokafka.protocol.types import Schema
 
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.compile_encode import Framing
 from groupkeeper.protocol.compiler import decoder, encoder
+from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.message import Message, layout_of
+from groupkeeper.protocol.wire import skip_tags
+
+Versions = dict[int, tuple[int, int]]
+"""Oldest and newest that a node offers, by API key."""
+_HEADER: Final = Struct(">hhih")
+"""API key, version, correlation id, size of the client id."""
+_NO_TAGS: Final = b"\0"
 
 
-class MessageType:
-    """A message class in one version, with the interface of aiokafka's types."""
+class Header:
+    """The header of a request without its tag buffer, or that of a response."""
 
-    def __init__(self, cls: type, version: int) -> None:
-        self._encode = encoder(cls, version, Framing.BARE)
+    def __init__(self, correlation_id: int, encoded: bytes = b"") -> None:
+        self.correlation_id = correlation_id
+        self._encoded = encoded
+
+    def encode(self) -> bytes:
+        return self._encoded
+
+
+class ResponseType:
+    """The response class of a request, in its version."""
+
+    def __init__(self, cls: type, version: int, *, has_tags: bool) -> None:
         self._decode = decoder(cls, version)
+        self._has_tags = has_tags
 
-    def encode(self, message: Message) -> bytes:
-        """TypeError or ValueError, naming the field, for a value that cannot be written."""
-        return self._encode(message)
-
-    def decode(self, data: BytesIO) -> Message:
+    def decode(self, data: BytesIO | bytes) -> Any:  # Any: the response of the request's API
         """The message that takes all the bytes left, or DecodeError."""
-        body = data.read()
-        return self._decode(body, 0, len(body))
+        rest = data if isinstance(data, bytes) else data.read()
+        return self._decode(rest, _end_of_tags(rest) if self._has_tags else 0, len(rest))
 
-    def repr(self, message: Message) -> str:
+
+class Frame:
+    """A request in one version, with what a connection asks of it."""
+
+    def __init__(self, message: Message, version: int) -> None:
+        cls: type = type(message)
+        layout = layout_of(cls)
+        assert layout.key is not None, f"{layout.name} is not a request"
+        assert layout.response is not None, f"{layout.name} is not a request"
+        self._message = message
+        self._encode = encoder(cls, version, Framing.BARE)
+        self._is_flexible = layout.is_flexible(version)
+        self.API_KEY, self.API_VERSION = layout.key, version
+        # The answer of ApiVersions has the oldest header in every version: any client can read it.
+        has_tags = self._is_flexible and layout.key != ApiKey.API_VERSIONS
+        self.RESPONSE_TYPE = ResponseType(layout.response, version, has_tags=has_tags)
+
+    def build_request_header(self, correlation_id: int, client_id: str) -> Header:
+        name = client_id.encode()
+        start = _HEADER.pack(self.API_KEY, self.API_VERSION, correlation_id, len(name))
+        return Header(correlation_id, start + name)
+
+    def encode(self) -> bytes:
+        """TypeError or ValueError, naming the field, for a value that cannot be written."""
+        return (_NO_TAGS if self._is_flexible else b"") + self._encode(self._message)
+
+    def parse_response_header(self, data: BytesIO) -> Header:
+        return Header(int.from_bytes(data.read(4), "big", signed=True))
+
+    def __repr__(self) -> str:
         """For aiokafka's log lines at level DEBUG."""
-        return repr(message)
+        return repr(self._message)
 
 
 class VersionedRequest:
@@ -48,8 +90,8 @@ class VersionedRequest:
     def __init__(self, message: Message) -> None:
         self._message = message
 
-    def prepare(self, offered: dict[int, tuple[int, int]]) -> RequestStruct:
-        """The struct to send to a peer that offers these versions, by API key; raises
+    def prepare(self, offered: Versions) -> Frame:
+        """The frame to send to a peer that offers these versions, by API key; raises
         IncompatibleBrokerVersion when there is none.
         """
         cls: type = type(self._message)
@@ -61,7 +103,7 @@ class VersionedRequest:
         lowest, highest = max(oldest, layout.versions[0]), min(newest, layout.versions[1])
         for version in range(highest, lowest - 1, -1):
             if carries(self._message, version):
-                return _request_struct(cls, version)(self._message)
+                return Frame(self._message, version)
         raise IncompatibleBrokerVersion(
             f"the node has versions {oldest} to {newest}, none of which carries this request"
         )
@@ -85,25 +127,9 @@ def carries(message: Message, version: int) -> bool:
     return True
 
 
-@cache
-def _request_struct(cls: type, version: int) -> Any:  # Any: aiokafka's classes are not typed
-    layout = layout_of(cls)
-    assert layout.response is not None, f"{layout.name} is not a request"
-    response = {
-        "API_KEY": layout.key,
-        "API_VERSION": version,
-        "SCHEMA": _schema(layout.response, version),
-    }
-    request = response | {
-        "SCHEMA": _schema(cls, version),
-        "FLEXIBLE_VERSION": layout.is_flexible(version),
-        "RESPONSE_TYPE": type(layout.response.__name__, (Response,), response),
-    }
-    if layout.key == ApiKey.API_VERSIONS:
-        # Its answer has the oldest header in every version: any client can read it.
-        request["parse_response_header"] = lambda _, data: ResponseHeader_v0.decode(data)
-    return type(layout.name, (RequestStruct,), request)
-
-
-def _schema(cls: type, version: int) -> Schema:
-    return Schema(("message", MessageType(cls, version)))
+def _end_of_tags(data: bytes) -> int:
+    """The position after the tag buffer at the beginning."""
+    try:
+        return skip_tags(data, 0, len(data))
+    except IndexError:
+        raise DecodeError("the response ends within its header") from None

@@ -33,10 +33,16 @@ SUPPORTED = sorted(minor for minor in _FOUND if minor >= OLDEST)
 TOO_OLD = sorted((minor for minor in _FOUND if minor < OLDEST), reverse=True)
 
 
-def find(minor: int) -> str:
+def starting(minor: int) -> str | None:
     """One that starts: pyenv puts names on the PATH that do nothing but say what is missing."""
     for python in _FOUND[minor]:
         probe = [python, "-c", f"import sys, venv; sys.exit(sys.version_info[:2] != (3, {minor}))"]
         if subprocess.run(probe, check=False, capture_output=True).returncode == 0:
             return python
-    return pytest.skip(f"none of these starts as Python 3.{minor}: {_FOUND[minor]}")
+    return None
+
+
+def find(minor: int) -> str:
+    """As `starting`. Skips the test if there is none."""
+    skipped = f"none of these starts as Python 3.{minor}: {_FOUND[minor]}"
+    return starting(minor) or pytest.skip(skipped)

@@ -11,6 +11,7 @@ from tests.suites.kafka_tools import KafkaTools
 from tests.suites.kafkajs import KafkaJs, Platformatic
 from tests.suites.offsets_log import OffsetsLog
 from tests.suites.prometheus import Prometheus
+from tests.suites.ranges import Ranges
 from tests.suites.report import Report
 from tests.suites.s3 import S3
 from tests.suites.sarama import Sarama
@@ -37,6 +38,7 @@ SUITES: dict[str, Suite] = {
             Browser(),
             Report(),
             Examples(),
+            Ranges(),
             S3(),
             SparkKafka(),
         ),

@@ -13,6 +13,12 @@ SPARK_KAFKA = "4.2.0"  # works with PySpark 4.3; the connector of 4.3 is in no r
 PROMETHEUS = "2.42"  # Debian 12's; one on the PATH comes first
 KAFKA_CLIENTS = ("2.4.1", "2.8.2", "3.9.1", "4.1.0")  # oldest first
 
+# The ranges of pyproject.toml, as far as they were run: the second one is that of the lock file.
+AIOKAFKA = "0.10.0 to 0.14.0"
+TORNADO = "6.2 to 6.6.1"
+# By Python's minor version, where the lower bound of a range has no wheel.
+OLDEST_WHEELS: dict[int, dict[str, str]] = {13: {"aiokafka": "0.12.0"}}
+
 # What kafka-python's tests are run with; cramjam, lz4, python-snappy and zstandard are its codecs.
 KAFKA_PYTHON_PACKAGES = (
     f"kafka-python=={KAFKA_PYTHON}",
