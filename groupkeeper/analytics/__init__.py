@@ -19,9 +19,20 @@ __all__ = ["register"]
 
 
 def register(spark: "SparkSession") -> None:
-    """Make the formats `consumer_offsets` and `group_events` work in this session."""
+    """Make the formats `consumer_offsets` and `group_events` work in this session.
+
+    Its Python workers run the interpreter that runs this, if Spark is local and nothing else says
+    which one they run: Spark's default is `python3` of the PATH, which in a virtual environment
+    that is not activated has none of the libraries. Raises ImportError, with the command that
+    installs them, if some are missing.
+    """
+    from groupkeeper.analytics.libraries import SOURCES, check_libraries
+
+    check_libraries(SOURCES)
+    from groupkeeper.analytics.session import run_this_python
     from groupkeeper.analytics.sources.formats import register_sources
 
+    run_this_python(spark)
     register_sources(spark)
 
 

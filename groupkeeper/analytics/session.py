@@ -31,6 +31,9 @@ _SHORT: Final = {
 _EXCEPTION: Final = re.compile(r"(: |Caused by: )?[\w.$]*(Error|Exception): ")
 _LOOPBACK: Final = "127.0.0.1"
 _STDERR: Final = 2
+_PYTHON: Final = "PYSPARK_PYTHON"
+"""What a context's workers run, as it was when the context was made; else `_DEFAULT_PYTHON`."""
+_DEFAULT_PYTHON: Final = "python3"
 _GATEWAY: Final = "PYSPARK_GATEWAY_PORT"
 """Set by spark-submit, whose Java process has the settings, the master included."""
 
@@ -121,6 +124,23 @@ def is_local(master: str | None) -> bool:
     return master is not None and master.startswith("local") and "cluster" not in master
 
 
+def run_this_python(session: "SparkSession") -> None:
+    """Let local workers of a session run this interpreter. PYSPARK_PYTHON, Spark's settings and
+    another choice of the context go first; a cluster may not have this one.
+    """
+    context = getattr(session, "sparkContext", None) if _is_classic(session) else None
+    if context is None or not is_local(context.master):
+        return
+    is_named = os.environ.get(_PYTHON) or context.getConf().get("spark.pyspark.python")
+    if not is_named and context.pythonExec == _DEFAULT_PYTHON:
+        context.pythonExec = sys.executable
+
+
+def _is_classic(session: "SparkSession") -> bool:
+    """Not one of Spark Connect, whose server runs the workers."""
+    return "connect" not in type(session).__module__
+
+
 def _set_environment(java_home: Path, *, is_local: bool) -> None:
     """Local workers must run this Python and find our packages, even if only a script's path has
     them; those of a cluster run what they have, or what PYSPARK_PYTHON names.
@@ -128,9 +148,9 @@ def _set_environment(java_home: Path, *, is_local: bool) -> None:
     os.environ["JAVA_HOME"] = str(java_home)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     if not is_local:
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault(_PYTHON, sys.executable)
         return
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ[_PYTHON] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = _LOOPBACK
     root = str(Path(groupkeeper.__file__).parent.parent)
     known = os.environ.get("PYTHONPATH", "")
