@@ -9,7 +9,7 @@ from pathlib import Path
 from generated import run
 
 from groupkeeper.coordinator.group import TRANSITIONS, GroupState
-from groupkeeper.groups.driver_state import ANSWERS, DriverState
+from groupkeeper.groups.driver_state import ANSWERS, PATIENCE_S, UNSERVED, Answers, DriverState
 from groupkeeper.groups.driver_state import TRANSITIONS as DRIVER_TRANSITIONS
 from groupkeeper.protocol.errors import ErrorCode
 
@@ -103,15 +103,19 @@ PARTITION_MEANING = {
     DriverState.DRAINING: "what is under way is written, nothing new is begun",
 }
 
+CLOSED_FOR_LONG = f"the same, and its log is damaged, or cannot be loaded for {PATIENCE_S:.0f} s"
+
 PARTITION_STATES = """
 | state | meaning | new requests | waiting requests |
 |---|---|---|---|
 """
 
 PARTITION_FOOT = """
-Heartbeat is answered NONE in loading and closed, so that nobody rejoins because of a restart. In
-draining, requests that wait are answered when their records are written, and only those that still
-wait at the end are refused. Why a partition is in its state: [operations.md](operations.md#health).
+Where the answer is COORDINATOR_LOAD_IN_PROGRESS, Heartbeat is answered NONE, so that nobody rejoins
+because of a restart. While it is NOT_COORDINATOR, FindCoordinator says COORDINATOR_NOT_AVAILABLE,
+ListGroups leaves the groups out, and the partition has no leader in Metadata. In draining, requests
+that wait are answered when their records are written, and only those that still wait at the end are
+refused. Why a partition is in its state: [operations.md](operations.md#health).
 """
 
 
@@ -133,6 +137,11 @@ def _code(error: ErrorCode, none: str) -> str:
     return error.name if error else none
 
 
+def _row(state: DriverState, meaning: str, answers: Answers) -> str:
+    new, waiting = _code(answers.new, "decided"), _code(answers.waiting, "-")
+    return f"| {state} | {meaning} | {new} | {waiting} |\n"
+
+
 def partition_page() -> Iterator[str]:
     """The section about partitions."""
     yield PARTITION
@@ -140,9 +149,9 @@ def partition_page() -> Iterator[str]:
     yield "    draining --> [*]\n```\n"
     yield PARTITION_STATES
     for state in DriverState:
-        answers = ANSWERS[state]
-        new, waiting = _code(answers.new, "decided"), _code(answers.waiting, "-")
-        yield f"| {state} | {PARTITION_MEANING[state]} | {new} | {waiting} |\n"
+        yield _row(state, PARTITION_MEANING[state], ANSWERS[state])
+        if state is DriverState.CLOSED:
+            yield _row(state, CLOSED_FOR_LONG, UNSERVED)
     yield PARTITION_FOOT
 
 

@@ -3,6 +3,12 @@
 Source: `GroupCoordinatorService.partitionFor`.
 """
 
+from typing import Final
+
+STATUS_HINT: Final = "`groupkeeper status` says why"
+"""Ends what FindCoordinator says of a partition that is not served: our commands then do not wait
+for another coordinator."""
+
 
 def java_hash(text: str) -> int:
     """`String.hashCode` of Java: over UTF-16 units, as a signed 32-bit integer."""

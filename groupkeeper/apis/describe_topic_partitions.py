@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Final
 
-from groupkeeper.apis.metadata import TOPIC_OPERATIONS
+from groupkeeper.apis.metadata import NO_LEADER, TOPIC_OPERATIONS, Unserved
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo
 from groupkeeper.node import Node
@@ -23,7 +23,7 @@ from groupkeeper.protocol.messages.describe_topic_partitions import (
     TopicRequest,
 )
 from groupkeeper.topics.catalog import Topic
-from groupkeeper.topics.names import check_name
+from groupkeeper.topics.names import GROUP_TOPIC, check_name
 from groupkeeper.topics.refusals import Refusal
 from groupkeeper.topics.slices import Pace, counts, each
 from groupkeeper.topics.topics import Topics
@@ -43,8 +43,9 @@ _RUN: Final = 2000
 class DescribeTopicPartitionsHandler:
     """Answers DescribeTopicPartitions."""
 
-    def __init__(self, topics: Topics, node: Node) -> None:
+    def __init__(self, topics: Topics, node: Node, unserved: Unserved) -> None:
         self._admin = topics.admin
+        self._unserved = unserved
         self._node_id = node.node_id
 
     def handle(
@@ -89,17 +90,19 @@ class DescribeTopicPartitionsHandler:
 
     def _topic(self, topic: Topic, indexes: range) -> DescribeTopicPartitionsResponseTopic:
         node_id = self._node_id
+        unserved = self._unserved() if topic.name == GROUP_TOPIC else ()
         return DescribeTopicPartitionsResponseTopic(
             name=topic.name,
             topic_id=topic.topic_id,
             is_internal=topic.internal,
             partitions=[
                 DescribeTopicPartitionsResponsePartition(
+                    error_code=ErrorCode.LEADER_NOT_AVAILABLE if index in unserved else 0,
                     partition_index=index,
-                    leader_id=node_id,
+                    leader_id=NO_LEADER if index in unserved else node_id,
                     leader_epoch=self._admin.leader_epoch(topic, index),
                     replica_nodes=[node_id],
-                    isr_nodes=[node_id],
+                    isr_nodes=[] if index in unserved else [node_id],
                     eligible_leader_replicas=[],
                     last_known_elr=[],
                 )

@@ -1,4 +1,4 @@
-"""FindCoordinator: this node coordinates every group.
+"""FindCoordinator: this node coordinates every group, but for those of partitions it cannot serve.
 
 Transactions are refused so that each client fails at once and says why (docs/clients.md).
 Source: Kafka's `KafkaApis.handleFindCoordinatorRequest`; KIP-699 (several keys).
@@ -8,6 +8,7 @@ from typing import Final
 
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo
+from groupkeeper.groups.group_partitions import GroupPartitions
 from groupkeeper.node import Node
 from groupkeeper.observe.limit_lines import limit_reached
 from groupkeeper.observe.logs import Logger
@@ -21,7 +22,9 @@ from groupkeeper.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
+from groupkeeper.protocol.placement import STATUS_HINT
 from groupkeeper.topics.batches import NO_TRANSACTIONS
+from groupkeeper.topics.names import GROUP_TOPIC
 from groupkeeper.topics.refusals import MALFORMED, NOT_REFUSED, Refusal
 
 MAX_KEYS_ASKED: Final = 100_000
@@ -43,8 +46,9 @@ _log = Logger("connection")
 class FindCoordinatorHandler:
     """Answers FindCoordinator."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, group_partitions: GroupPartitions) -> None:
         self._node = node
+        self._group_partitions = group_partitions
 
     def handle(
         self, request: FindCoordinatorRequest, caller: Caller, reply_to: ReplyTo
@@ -54,27 +58,42 @@ class FindCoordinatorHandler:
         if len(request.coordinator_keys) > MAX_KEYS_ASKED:
             error, message = ErrorCode.INVALID_REQUEST, f"at most {MAX_KEYS_ASKED} keys"
             limit_reached(_log, "MAX_KEYS_ASKED", MAX_KEYS_ASKED, "FindCoordinator", caller)
-        node_id, (host, port) = self._node.node_id, self._node.address(caller.peer.listener)
-        if error:
-            node_id, host, port = -1, "", -1
+        host, port = self._node.address(caller.peer.listener)
+        is_group = request.key_type == KEY_TYPE_GROUP and not error
+        are_unserved = is_group and bool(self._group_partitions.unserved())
+
+        def found(key: str) -> Coordinator:
+            why = self._absence(key) if are_unserved else None
+            code, told = why or (error, message)
+            return Coordinator(
+                key=key,
+                node_id=-1 if code else self._node.node_id,
+                host="" if code else host,
+                port=-1 if code else port,
+                error_code=code,
+                error_message=told or "",
+            )
+
         if caller.api_version >= 4:
-
-            def found(key: str) -> Coordinator:
-                return Coordinator(
-                    key=key,
-                    node_id=node_id,
-                    host=host,
-                    port=port,
-                    error_code=error,
-                    error_message=message or "",
-                )
-
             return FindCoordinatorResponse(coordinators=mapped(found, request.coordinator_keys))
+        one = found(request.key)
         # Kafka's older versions have a message for each error, the newer ones have not.
-        message = message or ("NONE" if not error else MALFORMED)
+        told = one.error_message or ("NONE" if not one.error_code else MALFORMED)
         return FindCoordinatorResponse(
-            error_code=error, error_message=message, node_id=node_id, host=host, port=port
+            error_code=one.error_code,
+            error_message=told,
+            node_id=one.node_id,
+            host=one.host,
+            port=one.port,
         )
+
+    def _absence(self, group_id: str) -> Refusal | None:
+        """As a Kafka cluster answers for a partition without a leader, and words."""
+        driver = self._group_partitions.of(group_id)
+        if not driver.is_unserved:
+            return None
+        why = f"partition {driver.index} of {GROUP_TOPIC} is not served: {STATUS_HINT}"
+        return Refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE, why)
 
 
 def _refusal(key_type: int, caller: Caller) -> Refusal:

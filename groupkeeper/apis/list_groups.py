@@ -36,7 +36,8 @@ class ListGroupsHandler(GroupHandler):
         self, request: ListGroupsRequest, caller: Caller, reply_to: ReplyTo
     ) -> Slices[Response | None]:
         """A partition that cannot answer now makes the response an error, instead of a list with
-        gaps. One that cannot be loaded is left out, as in Kafka: clients would retry for ever.
+        gaps. An unserved one is left out, as in Kafka: clients would retry for ever. Metadata of
+        `__consumer_offsets` says which partitions these are.
 
         A group that is created meanwhile may be missing.
         """
@@ -45,7 +46,7 @@ class ListGroupsHandler(GroupHandler):
         parts: list[tuple[PartitionDriver, Sequence[str]]] = []
         missing: list[int] = []
         for driver in self._group_partitions:
-            if driver.cannot_be_loaded:
+            if driver.is_unserved:
                 missing.append(driver.index)
                 continue
             if driver.absence:  # it may be loaded by then, and its groups are not known yet

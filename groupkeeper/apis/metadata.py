@@ -1,11 +1,12 @@
 """Metadata: the broker and the topics; creates missing topics if that is allowed.
 
-One broker leads all partitions and is their only replica.
+One broker leads all partitions and is their only replica. Those of `__consumer_offsets` that it
+cannot serve have no leader, as in a Kafka cluster when no replica is there.
 Source: Kafka's `KafkaApis.handleTopicMetadataRequest`; KIP-204 (creation), KIP-430 (operations),
 KIP-516 (ids).
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import Final
 
@@ -30,6 +31,11 @@ from groupkeeper.topics.topic_admin import MAX_PARTITIONS
 from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices
 
+Unserved = Callable[[], Collection[int]]
+"""Which partitions of `__consumer_offsets` have no leader now."""
+
+NO_LEADER: Final = -1
+
 _NO_ID: Final = bytes(16)
 _NULL_MEANS_ALL_SINCE: Final = 1
 _CREATION_CAN_BE_FORBIDDEN_SINCE: Final = 4
@@ -46,8 +52,9 @@ CLUSTER_OPERATIONS: Final = sum(1 << operation for operation in (5, 7, 8, 9, 10,
 class MetadataHandler:
     """Answers Metadata."""
 
-    def __init__(self, topics: Topics, node: Node) -> None:
+    def __init__(self, topics: Topics, node: Node, unserved: Unserved) -> None:
         self._admin = topics.admin
+        self._unserved = unserved
         self._catalog = topics.catalog
         self._node = node
         auto_create = topics.settings.auto_create_topics_enable
@@ -184,7 +191,11 @@ class MetadataHandler:
     def _partitions(self, topic: Topic) -> list[MetadataResponsePartition]:
         if topic.internal:  # its partitions have different epochs
             epochs = (self._admin.leader_epoch(topic, at) for at in range(topic.partition_count))
-            return [self._partition(index, epoch) for index, epoch in enumerate(epochs)]
+            rows = [self._partition(index, epoch) for index, epoch in enumerate(epochs)]
+            for index in self._unserved() if topic.name == names.GROUP_TOPIC else ():
+                rows[index].error_code = ErrorCode.LEADER_NOT_AVAILABLE
+                rows[index].leader_id, rows[index].isr_nodes = NO_LEADER, []
+            return rows
         return self._shared[: topic.partition_count]
 
     def _each(

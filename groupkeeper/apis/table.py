@@ -32,7 +32,7 @@ from groupkeeper.apis.init_producer_id import InitProducerIdHandler
 from groupkeeper.apis.leave_group import LeaveGroupHandler
 from groupkeeper.apis.list_groups import ListGroupsHandler
 from groupkeeper.apis.list_offsets import ListOffsetsHandler
-from groupkeeper.apis.metadata import MetadataHandler
+from groupkeeper.apis.metadata import MetadataHandler, Unserved
 from groupkeeper.apis.offset_commit import OffsetCommitHandler
 from groupkeeper.apis.offset_delete import OffsetDeleteHandler
 from groupkeeper.apis.offset_fetch import OffsetFetchHandler
@@ -142,6 +142,11 @@ def with_node(make: Callable[[Topics, Node], Handling]) -> MakeHandler:
     return lambda of: make(of.topics, of.node).handle
 
 
+def with_leaders(make: Callable[[Topics, Node, Unserved], Handling]) -> MakeHandler:
+    """The handler of a class that takes the same, and which partitions have no leader."""
+    return lambda of: make(of.topics, of.node, of.groups.unserved).handle
+
+
 def with_configs(make: Callable[[Topics, BrokerConfigs], Handling]) -> MakeHandler:
     """The handler of a class that takes the topics and the configs of the broker."""
     return lambda of: make(of.topics, of.broker_configs).handle
@@ -219,7 +224,7 @@ TABLE: Final = (
         ApiKey.FIND_COORDINATOR,
         GROUPS,
         (DESCRIBE_GROUP,),
-        lambda of: FindCoordinatorHandler(of.node).handle,
+        lambda of: FindCoordinatorHandler(of.node, of.groups).handle,
         LONG,
     ),
     Row(ApiKey.DESCRIBE_CLUSTER, NONE, (), with_node(DescribeClusterHandler)),
@@ -239,12 +244,12 @@ TABLE: Final = (
         LONG,
     ),
     # topics
-    Row(ApiKey.METADATA, TOPICS, (DESCRIBE_TOPIC,), with_node(MetadataHandler), LONG),
+    Row(ApiKey.METADATA, TOPICS, (DESCRIBE_TOPIC,), with_leaders(MetadataHandler), LONG),
     Row(
         ApiKey.DESCRIBE_TOPIC_PARTITIONS,
         TOPICS,
         (DESCRIBE_TOPIC,),
-        with_node(DescribeTopicPartitionsHandler),
+        with_leaders(DescribeTopicPartitionsHandler),
         LONG,
     ),
     Row(ApiKey.PRODUCE, TOPICS, (WRITE_TOPIC,), with_topics(ProduceHandler)),

@@ -41,7 +41,7 @@ def delete(selection: Selection, cluster: Cluster) -> int:
         from groupkeeper.client.coordinators import chunks
         from groupkeeper.client.groups import delete_groups
 
-        ids = await selection.ids(client)
+        ids, exit_code = await selection.ids(client)
         results: dict[str, ErrorCode] = {}
         with counting("groups", len(ids), GROUPS_AT_ONCE) as told:
             for some in chunks(ids, GROUPS_AT_ONCE):
@@ -59,7 +59,7 @@ def delete(selection: Selection, cluster: Cluster) -> int:
         elif done := [each for each, error in results.items() if not error]:
             names = ", ".join(f"'{each}'" for each in done)
             print(f"Deletion of requested consumer groups ({names}) was successful.")
-        return FAILED if failed else 0
+        return FAILED if failed else exit_code
 
     return cluster.run(work)
 

@@ -104,7 +104,7 @@ def describe(
     async def work(client: "Client") -> int:
         from groupkeeper.client.coordinators import chunks
 
-        ids = await selection.ids(client)
+        ids, report.exit_code = await selection.ids(client)
         with counting("groups", len(ids), GROUPS_AT_ONCE) as told:
             for some in chunks(ids, GROUPS_AT_ONCE):
                 await report.show(client, some)
@@ -115,7 +115,7 @@ def describe(
 
 
 class _Report:
-    """One call of the command; `exit_code` is 1 once a group did not exist."""
+    """One call of the command; `exit_code` is 1 once a group did not exist, or some are unknown."""
 
     def __init__(self, cluster: Cluster, view: str, *, lag_seconds: bool, verbose: bool) -> None:
         self._json = cluster.as_json

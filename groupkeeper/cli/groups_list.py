@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from groupkeeper.cli.cluster import Cluster, cluster_options
-from groupkeeper.cli.groups_select import CONSUMER_PROTOCOLS
+from groupkeeper.cli.groups_select import CONSUMER_PROTOCOLS, tell_unlisted
 from groupkeeper.cli.tables import Table
 from groupkeeper.why.texts import printable
 
@@ -82,7 +82,7 @@ def list(  # noqa: A001 the command is called so
     columns |= {"state": "STATE"} if states is not None else {}
     columns |= {"protocol": "PROTOCOL"} if protocol is not None else {}
 
-    async def work(client: "Client") -> None:
+    async def work(client: "Client") -> int:
         from groupkeeper.client.groups import list_groups
 
         listed = await list_groups(client, states or (), types or ())
@@ -100,6 +100,7 @@ def list(  # noqa: A001 the command is called so
         if len(columns) > 1 or cluster.as_json:
             Table(columns, as_json=cluster.as_json).show(rows)
         else:
-            print("".join(f"{printable(row['group'])}\n" for row in rows), end="")
+            print("".join(f"{printable(row['group'])}\n" for row in rows), end="", flush=True)
+        return await tell_unlisted(client)
 
     return cluster.run(work)

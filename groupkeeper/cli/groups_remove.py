@@ -71,7 +71,8 @@ def remove_members(
         )
 
     async def work(client: "Client") -> int:
-        chosen = await _matching(client, await selection.ids(client), patterns)
+        ids, exit_code = await selection.ids(client)
+        chosen = await _matching(client, ids, patterns)
         statuses = {group: [PLANNED] * len(members) for group, members in chosen.items()}
         if execute:
             for group, members in chosen.items():
@@ -83,7 +84,7 @@ def remove_members(
         )
         remind(execute)
         kept = any(each not in (PLANNED, REMOVED) for some in statuses.values() for each in some)
-        return FAILED if kept else 0
+        return FAILED if kept else exit_code
 
     return cluster.run(work)
 

@@ -98,7 +98,8 @@ def reset_offsets(
     reset = _Reset(cluster, target, topics, plans)
 
     async def work(client: "Client") -> int:
-        offsets = await reset.plan(client, await selection.ids(client))
+        ids, reset.exit_code = await selection.ids(client)
+        offsets = await reset.plan(client, ids)
         if execute:
             offsets = await reset.execute(client, offsets)
         if export:

@@ -1,20 +1,23 @@
 """Which groups a command is about: the options that say it, and the names that they mean."""
 
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from groupkeeper.cli.cluster import Function, Refused, with_options
+from groupkeeper.cli.cluster import FAILED, Function, Refused, with_options
 
 if TYPE_CHECKING:
     from groupkeeper.client import Client
 
 CONSUMER_PROTOCOLS = ("", "consumer")
 """Protocol types of groups that hold offsets of consumers; empty without members ever."""
+NAMED: Final = 20
+"""Partitions that are named when no node serves them."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -25,30 +28,51 @@ class Selection:
     everything: bool
     pattern: re.Pattern[str] | None
 
-    async def ids(self, client: "Client") -> list[str]:
-        """The names in order; asks the cluster only if they are not given. Raises Refused if no
-        group matches the pattern.
+    async def ids(self, client: "Client") -> tuple[list[str], int]:
+        """The names in order, and the exit code so far; asks the cluster only if they are not
+        given. Raises Refused if no group matches the pattern.
         """
         if self.names:
-            return sorted(set(self.names))
+            return sorted(set(self.names)), 0
         from groupkeeper.client.groups import list_groups
 
         listed = await list_groups(client)
+        exit_code = await tell_unlisted(client)
         found = [each.group_id for each in listed if each.protocol_type in CONSUMER_PROTOCOLS]
         if self.pattern is None:
-            return found
+            return found, exit_code
         matching = [each for each in found if self.pattern.fullmatch(each)]
         if not matching:
             raise Refused(
                 f"none of {len(found)} consumer groups matches '{self.pattern.pattern}': "
                 "`groupkeeper groups list` shows them"
             )
-        return matching
+        return matching, exit_code
 
     @property
     def is_one(self) -> bool:
         """Whether exactly one group was named."""
         return len(self.names) == 1
+
+
+async def tell_unlisted(client: "Client") -> int:
+    """Say which partitions of `__consumer_offsets` have groups that no list has. FAILED if any
+    do, else 0.
+    """
+    from groupkeeper.client.groups import GROUP_TOPIC, unserved_partitions
+    from groupkeeper.protocol.placement import STATUS_HINT
+
+    missing, count = await unserved_partitions(client)
+    if not missing:
+        return 0
+    partitions = "partition" if len(missing) == 1 else "partitions"
+    told = ", ".join(map(str, missing[:NAMED])) + (", ..." if missing[NAMED:] else "")
+    print(
+        f"groupkeeper: the groups of {partitions} {told} of {GROUP_TOPIC} are missing: no node "
+        f"serves {len(missing)} of its {count} partitions; {STATUS_HINT}",
+        file=sys.stderr,
+    )
+    return FAILED
 
 
 def group_options(function: Function) -> Function:

@@ -5,7 +5,8 @@ negotiated on each connection. Source: KafkaAdminClient (which errors are tried 
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from ssl import SSLContext
 from typing import Any, Final, Self, TypedDict, Unpack
 
@@ -25,6 +26,7 @@ from groupkeeper.client.structs import Frame, VersionedRequest
 from groupkeeper.protocol.errors import DecodeError, ErrorCode
 from groupkeeper.protocol.message import Message, layout_of
 from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorRequest
+from groupkeeper.protocol.placement import STATUS_HINT
 
 REQUEST_TIMEOUT_MS: Final = 30_000
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 1.0
@@ -169,23 +171,30 @@ class Client:
             return await self._send(
                 await self._any_node(request) if node is None else node, request
             )
+        return await self._until_there(partial(self._ask_coordinator, coordinator_of, request))
+
+    async def _until_there(self, ask: Callable[[], Awaitable[Any]]) -> Any:
+        """Ask again while a coordinator moves or loads, until the timeout. Raises CallFailed."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self.timeout_s
         backoff = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S)
         while True:
             try:
-                return await self._ask_coordinator(coordinator_of, request)
+                return await ask()
             except CallFailed as failure:
                 pause = backoff.failed()
-                if failure.error not in NOT_YET or loop.time() + pause > deadline:
+                is_for_good = failure.error not in NOT_YET or failure.detail.endswith(STATUS_HINT)
+                if is_for_good or loop.time() + pause > deadline:
                     raise
             await asyncio.sleep(pause)
 
     async def call_each(self, request: Message) -> dict[int, Any]:
-        """The responses of all nodes, by node; CallFailed when one fails."""
+        """The responses of all nodes, by node; CallFailed when one fails. A node that loads groups
+        is asked again until the timeout.
+        """
         nodes = self.nodes
-        answers = await asyncio.gather(*(self.call(request, node=node) for node in nodes))
-        return dict(zip(nodes, answers, strict=True))
+        asked = [self._until_there(partial(self._send, node, request)) for node in nodes]
+        return dict(zip(nodes, await asyncio.gather(*asked), strict=True))
 
     async def _ask_coordinator(self, group_id: str, request: Message) -> Any:
         found = await self.call(FindCoordinatorRequest(key=group_id))

@@ -18,6 +18,7 @@ from groupkeeper.client.client import (
 )
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorRequest
+from groupkeeper.protocol.placement import STATUS_HINT
 
 GROUPS_PER_REQUEST: Final = 500
 """Group ids in one FindCoordinator, so that a request and its answer stay below 100 KiB."""
@@ -39,36 +40,48 @@ async def find_coordinators(client: Client, group_ids: Sequence[str]) -> dict[st
 
     Raises CallFailed, also for a group that may not be looked up.
     """
+    found, _ = await _look_up(client, group_ids)
+    return found
+
+
+async def _look_up(
+    client: Client, group_ids: Sequence[str]
+) -> tuple[dict[str, int], dict[str, str]]:
+    """The node of each group; and for groups without one what was said of that, if anything was."""
     found: dict[str, int] = {}
+    missing: dict[str, str] = {}
     for ids in chunks(group_ids, GROUPS_PER_REQUEST):
         try:
             response = await client.call(FindCoordinatorRequest(coordinator_keys=ids))
         except CallFailed as failure:
             if failure.error is not ErrorCode.UNSUPPORTED_VERSION:
                 raise
-            found |= await _find_one_by_one(client, ids)
+            await _look_up_one_by_one(client, ids, found, missing)
             continue
         for each in response.coordinators:
             if each.error_code == ErrorCode.NONE:
                 found[each.key] = each.node_id
-            elif each.error_code not in NOT_YET:
+            elif each.error_code in NOT_YET:
+                missing[each.key] = each.error_message or ""
+            else:
                 code, told = ErrorCode(each.error_code), each.error_message or ""
                 raise CallFailed("FindCoordinator", None, code, told or f"group '{each.key}'")
-    return found
+    return found, missing
 
 
-async def _find_one_by_one(client: Client, group_ids: Sequence[str]) -> dict[str, int]:
+async def _look_up_one_by_one(
+    client: Client, group_ids: Sequence[str], found: dict[str, int], missing: dict[str, str]
+) -> None:
     """For brokers before Kafka 3.0, and Redpanda: version 3 takes one key."""
-    found = {}
     for group_id in group_ids:
         try:
             response = await client.call(FindCoordinatorRequest(key=group_id))
         except CallFailed as failure:
             if failure.error not in NOT_YET:
                 raise
+            missing[group_id] = failure.detail
         else:
             found[group_id] = response.node_id
-    return found
 
 
 async def ask_coordinators(
@@ -77,7 +90,8 @@ async def ask_coordinators(
     """The coordinator of each group, and what it says of the group.
 
     Groups that move or load are asked for again until the client's timeout; then CallFailed is
-    raised. Other errors of a group are in its part.
+    raised, and at once if the server says that it cannot serve a group. Other errors of a group are
+    in its part.
     """
     deadline = asyncio.get_running_loop().time() + client.timeout_s
     backoff = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S)
@@ -104,7 +118,11 @@ async def _ask_once(
     """
     error = ErrorCode.COORDINATOR_NOT_AVAILABLE
     by_node: dict[int, list[str]] = {}
-    for group_id, node in (await find_coordinators(client, group_ids)).items():
+    found, missing = await _look_up(client, group_ids)
+    for group_id, why in missing.items():
+        if why.endswith(STATUS_HINT):
+            raise CallFailed("FindCoordinator", None, error, f"group '{group_id}': {why}")
+    for group_id, node in found.items():
         by_node.setdefault(node, []).append(group_id)
     calls = (ask(node, ids) for node, ids in by_node.items())
     answers = await asyncio.gather(*calls, return_exceptions=True)

@@ -26,6 +26,7 @@ from groupkeeper.protocol.messages.describe_groups import (
 )
 from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from groupkeeper.protocol.messages.list_groups import ListedGroup, ListGroupsRequest
+from groupkeeper.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from groupkeeper.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -49,6 +50,7 @@ Assignment = Mapping[str, Sequence[int]]
 CONSUMER: Final = "consumer"
 """The protocol type of consumers; members of other types, as Connect's workers, differ in what
 their bytes mean."""
+GROUP_TOPIC: Final = "__consumer_offsets"
 DEAD, EMPTY, STABLE = "Dead", "Empty", "Stable"
 GROUPS_PER_ANSWER: Final = 100
 """Groups in one DescribeGroups or OffsetFetch, whose answers hold all members or offsets."""
@@ -101,11 +103,26 @@ class Committed:
 async def list_groups(
     client: Client, states: Sequence[str] = (), types: Sequence[str] = ()
 ) -> list[ListedGroup]:
-    """The groups of all nodes, by name; raises CallFailed, also if a node cannot filter so."""
+    """The groups of all nodes, by name; raises CallFailed, also if a node cannot filter so.
+
+    Groups of `unserved_partitions` are not in it. A node that loads groups is asked again, as by
+    KafkaAdminClient.
+    """
     request = ListGroupsRequest(states_filter=[*states], types_filter=[*types])
     answers = await client.call_each(request)
     found = {each.group_id: each for answer in answers.values() for each in answer.groups}
     return [found[name] for name in sorted(found)]
+
+
+async def unserved_partitions(client: Client) -> tuple[list[int], int]:
+    """The partitions of `__consumer_offsets` that no node leads, whose groups no list has; and how
+    many partitions there are. Raises CallFailed.
+    """
+    wanted = [MetadataRequestTopic(name=GROUP_TOPIC)]
+    answer = await client.call(MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
+    partitions = [each for topic in answer.topics for each in topic.partitions]
+    missing = sorted(each.partition_index for each in partitions if each.leader_id < 0)
+    return missing, len(partitions)
 
 
 # Any: each caller knows the row of its own API.

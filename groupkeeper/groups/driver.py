@@ -109,6 +109,11 @@ class PartitionDriver:
         """The log is damaged, the disk fails, or another process owns it: it may stay so."""
         return self._life.cannot_be_loaded
 
+    @property
+    def is_unserved(self) -> bool:
+        """Requests get NOT_COORDINATOR: it has another owner, or may stay closed."""
+        return self.absence is ErrorCode.NOT_COORDINATOR
+
     def prepare(self, request: OffsetCommitRequest) -> PreparedCommit:
         """A large commit, to be prepared in pieces and then passed to `call`."""
         return PreparedCommit(request, self._services.clock.wall(), self._services.config)

@@ -2,8 +2,15 @@
 
 from typing import Final
 
-from groupkeeper.groups.driver_state import ANSWERS, TRANSITIONS, Answers, DriverState
-from groupkeeper.groups.loader import ReloadBackoff
+from groupkeeper.groups.driver_state import (
+    ANSWERS,
+    PATIENCE_S,
+    TRANSITIONS,
+    UNSERVED,
+    Answers,
+    DriverState,
+)
+from groupkeeper.groups.loader import ReloadBackoff, is_damage
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import PartitionSnapshot
 from groupkeeper.protocol.errors import ErrorCode
@@ -22,10 +29,14 @@ class DriverLife:
     def __init__(self, partition: int) -> None:
         self.state = DriverState.LOADING
         self.refusal = ErrorCode.NONE
-        """What requests get when the process ends: the partition would still decide. NONE: the
+        """What requests get in place of the partition's answer: when the process ends, as the
+        partition would still decide, and when it may stay closed, as it would still load. NONE: the
         partition is asked.
         """
-        self._load_failed = False
+        self._failing_since: float | None = None
+        """When the first of the loads failed that have failed in a row; None after one that did
+        not.
+        """
         self._partition = partition
         self._problem = ""
         self._backoff = ReloadBackoff()
@@ -33,7 +44,8 @@ class DriverLife:
     @property
     def answers(self) -> Answers:
         """What requests get now."""
-        return ANSWERS[self.state]
+        may_stay = self.state is DriverState.CLOSED and bool(self.refusal)
+        return UNSERVED if may_stay else ANSWERS[self.state]
 
     @property
     def is_absent(self) -> bool:
@@ -45,7 +57,7 @@ class DriverLife:
         """The last load failed (the log is damaged, or the disk fails), or another process owns the
         log: it may stay so.
         """
-        return self._load_failed or self.is_absent
+        return self._failing_since is not None or self.is_absent
 
     def _become(self, state: DriverState) -> None:
         assert state in TRANSITIONS[self.state], f"{self.state} -> {state}"
@@ -54,7 +66,7 @@ class DriverLife:
     def activate(self, now: float) -> None:
         """The partition is loaded."""
         self._become(DriverState.ACTIVE)
-        self._problem, self._load_failed = "", False
+        self._problem, self._failing_since, self.refusal = "", None, ErrorCode.NONE
         self._backoff.active(now)
 
     def fail(self, event: str, error: BaseException, now: float) -> float:
@@ -70,8 +82,13 @@ class DriverLife:
 
     def fail_to_load(self, error: BaseException, now: float) -> float:
         """As `fail`, after a load that did not come to its end."""
-        self._load_failed = True
-        return self.fail("cannot be loaded", error, now)
+        if self._failing_since is None:
+            self._failing_since = now
+        pause = self.fail("cannot be loaded", error, now)
+        is_closed = self.state is DriverState.CLOSED
+        if is_closed and (is_damage(error) or now - self._failing_since >= PATIENCE_S):
+            self.refusal = UNSERVED.new
+        return pause
 
     def drain(self) -> None:
         """The process ends."""

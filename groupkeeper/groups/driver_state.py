@@ -63,3 +63,10 @@ ANSWERS: Final[Mapping[DriverState, Answers]] = {
 }
 """While a partition loads, Heartbeat is answered NONE, as in Kafka: members wait for it, and do not
 rejoin because of a restart."""
+UNSERVED: Final = Answers(ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_COORDINATOR)
+"""In place of the row of CLOSED, once the partition may stay closed: its log is damaged, or could
+not be loaded for `PATIENCE_S`. No member is told any more that it is alive. Source: Kafka's
+`CoordinatorRuntime`, in whose state FAILED requests get NOT_COORDINATOR."""
+PATIENCE_S: Final = 10.0
+"""How long loads may fail before clients are told. A disk that fails for some seconds costs no
+rebalance, though some clients rejoin when a heartbeat is answered NOT_COORDINATOR."""

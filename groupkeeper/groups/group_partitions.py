@@ -55,6 +55,10 @@ class GroupPartitions:
                 self._placed[group_id] = driver
         return driver
 
+    def unserved(self) -> list[int]:
+        """Indexes of the partitions that clients cannot use; see `PartitionDriver.is_unserved`."""
+        return [driver.index for driver in self._drivers if driver.is_unserved]
+
     def start(self) -> None:
         """Load all partitions: those without a log at once, the others in the background."""
         waiting = [driver for driver in self._drivers if not driver.load_empty()]

@@ -103,6 +103,11 @@ class Loader:
         self._executor.shutdown(cancel_futures=True)
 
 
+def is_damage(error: BaseException) -> bool:
+    """Whether a load failed because the log is damaged: only a person can repair it."""
+    return isinstance(error, Corrupt | CorruptBatch)
+
+
 class ReloadBackoff:
     """When one partition is loaded again after a failure. Times are seconds of one clock."""
 
@@ -123,8 +128,8 @@ class ReloadBackoff:
             return 0.0
         if since is not None and now - since >= HEALTHY_S:
             self._backoff.reset()
-        damaged = isinstance(error, Corrupt | CorruptBatch)
-        pause = min(self._backoff.failed(), RELOAD_DAMAGED_MOST_S if damaged else RELOAD_MOST_S)
+        most = RELOAD_DAMAGED_MOST_S if is_damage(error) else RELOAD_MOST_S
+        pause = min(self._backoff.failed(), most)
         self._next = now + pause
         return pause
 

@@ -1,5 +1,6 @@
 """What every client asks first: ApiVersions, FindCoordinator and DescribeCluster."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -53,7 +54,8 @@ def test_older_versions_have_no_software_name_to_check() -> None:
 
 # -- FindCoordinator -------------------------------------------------------------------------------
 
-LOOKUP = FindCoordinatorHandler(Node(3, lambda _: ("kafka.example", 9093)))
+NO_GROUPS: Any = SimpleNamespace(unserved=list)
+LOOKUP = FindCoordinatorHandler(Node(3, lambda _: ("kafka.example", 9093)), NO_GROUPS)
 GROUP, TRANSACTION, SHARE, OTHER = 0, 1, 2, 3
 MALFORMED = "This most likely occurs because of a request being malformed"
 

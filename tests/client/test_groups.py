@@ -43,6 +43,7 @@ from groupkeeper.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from groupkeeper.protocol.placement import STATUS_HINT
 from tests.client.stub import StubNode, cluster
 
 NOT_COORDINATOR = ErrorCode.NOT_COORDINATOR
@@ -119,6 +120,29 @@ async def test_groups_that_stay_without_a_coordinator_are_an_error_after_the_tim
     async with cluster(node) as bootstrap, Client(bootstrap, request_timeout_ms=1000) as client:
         with pytest.raises(CallFailed, match=told):
             await describe_groups(client, ["a", "b"])
+
+
+async def test_a_group_that_its_server_cannot_serve_is_refused_at_once() -> None:
+    node = StubNode(1)
+    why = f"partition 7 of __consumer_offsets is not served: {STATUS_HINT}"
+    node.answers["FindCoordinator"] = lambda asked: FindCoordinatorResponse(
+        coordinators=[
+            Coordinator(key=key, error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE, error_message=why)
+            for key in asked.coordinator_keys
+        ]
+    )
+    async with cluster(node) as bootstrap, Client(bootstrap) as client:
+        with pytest.raises(CallFailed, match=r"group 'a': partition 7 .* `groupkeeper status`"):
+            await describe_groups(client, ["a"])
+    assert count(node, "FindCoordinator") == 1
+
+
+async def test_a_node_that_loads_is_asked_again_for_its_groups() -> None:
+    node = StubNode(1)
+    answers = iter([ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NONE])
+    node.answers["ListGroups"] = lambda _: ListGroupsResponse(error_code=next(answers))
+    async with cluster(node) as bootstrap, Client(bootstrap) as client:
+        assert await list_groups(client) == []
 
 
 async def test_a_group_that_may_not_be_described_is_named() -> None:

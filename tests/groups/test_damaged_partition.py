@@ -5,14 +5,24 @@ from typing import Any
 
 import pytest
 
+from groupkeeper.groups.driver_state import PATIENCE_S
+from groupkeeper.groups.embedded_log import EmbeddedLog
+from groupkeeper.groups.loader import RELOAD_MOST_S
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
+from groupkeeper.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    TopicRequest,
+)
+from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorRequest
 from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
-from groupkeeper.protocol.placement import partition_of
-from tests.support.requests import commit_request, fetch_request
+from groupkeeper.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from groupkeeper.protocol.placement import STATUS_HINT, partition_of
+from groupkeeper.topics.names import GROUP_TOPIC
+from tests.support.requests import commit_request, fetch_request, heartbeat
 from tests.support.served import Client, Served, groups_apart
 
 Lines = Callable[[], list[dict[str, Any]]]
@@ -20,6 +30,7 @@ PARTITIONS = 4
 BAD, GOOD, *OTHERS = groups_apart(PARTITIONS, PARTITIONS)
 """Group ids, each in a partition of its own; that of the first one gets damaged."""
 LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+NOT_HERE = ErrorCode.NOT_COORDINATOR
 COMMITTED = {("orders", 0): 2}
 
 
@@ -101,16 +112,119 @@ def test_of_several_groups_the_others_are_described_fetched_and_deleted(damaged:
     client = damaged.client()
     described = client.call(5, DescribeGroupsRequest(groups=[BAD, GOOD])).groups
     assert [(each.error_code, each.group_state) for each in described] == [
-        (LOADING, ""),
+        (NOT_HERE, ""),
         (0, "Empty"),
     ]
     bad, good = client.call(8, fetch_request(BAD, GOOD)).groups
-    assert (bad.error_code, bad.topics, good.error_code) == (LOADING, [], 0)
+    assert (bad.error_code, bad.topics, good.error_code) == (NOT_HERE, [], 0)
     assert good.topics[0].partitions[0].committed_offset == 2
     deleted = client.call(2, DeleteGroupsRequest(groups_names=[BAD, GOOD])).results
-    assert {each.group_id: each.error_code for each in deleted} == {BAD: LOADING, GOOD: 0}
+    assert {each.group_id: each.error_code for each in deleted} == {BAD: NOT_HERE, GOOD: 0}
     repair(damaged)
     assert damaged.client().fetched(BAD) == COMMITTED
+
+
+# -- what its own clients get ----------------------------------------------------------------------
+
+
+def look_up(client: Client, *groups: str) -> Any:
+    return client.call(4, FindCoordinatorRequest(coordinator_keys=[*groups])).coordinators
+
+
+def leaders(client: Client) -> dict[int, tuple[int, int, list[int]]]:
+    """Error, leader and replicas in sync of each partition, as Metadata has them; the same as in
+    DescribeTopicPartitions.
+    """
+    [topic] = client.call(
+        12, MetadataRequest(topics=[MetadataRequestTopic(name=GROUP_TOPIC)])
+    ).topics
+    wanted = DescribeTopicPartitionsRequest(topics=[TopicRequest(name=GROUP_TOPIC)])
+    [same] = client.call(0, wanted).topics
+    found, again = (
+        {each.partition_index: (each.error_code, each.leader_id, each.isr_nodes) for each in rows}
+        for rows in (topic.partitions, same.partitions)
+    )
+    assert found == again
+    return found
+
+
+def test_a_member_is_not_told_that_it_lives(served: Served) -> None:
+    commit_to_all(served)
+    client = served.client()
+    member = client.join(BAD, session_timeout_ms=300_000)
+    client.sync(member.member_id, member.generation_id, BAD, **{member.member_id: b"all"})
+    assert client.beat(member.member_id, member.generation_id, BAD) == 0
+    served.stop()
+    flip(served)
+    served.start()
+    client = served.client()
+    beat = client.frame(4, heartbeat(member.member_id, member.generation_id, BAD))
+    served.at_once({client: beat})
+    assert client.take().error_code == 0
+    served.until(lambda: "closed" in served.states() and "loading" not in served.states())
+    assert client.beat(member.member_id, member.generation_id, BAD) == NOT_HERE
+    assert client.commit(5, BAD) == NOT_HERE
+    assert client.join(BAD).error_code == NOT_HERE
+    repair(served)
+    assert served.client().beat(member.member_id, member.generation_id, BAD) == 0
+
+
+def test_no_coordinator_is_named_for_its_groups_and_words_say_why(damaged: Served) -> None:
+    client = damaged.client()
+    bad, good = look_up(client, BAD, GOOD)
+    why = f"partition {damaged.driver(BAD).index} of {GROUP_TOPIC} is not served: {STATUS_HINT}"
+    assert (bad.error_code, bad.node_id, bad.error_message) == (
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        -1,
+        why,
+    )
+    assert (good.error_code, good.error_message) == (0, "")
+    older = client.call(2, FindCoordinatorRequest(key=BAD))
+    assert (older.error_code, older.error_message) == (bad.error_code, why)
+    repair(damaged)
+    assert look_up(damaged.client(), BAD)[0].error_code == 0
+
+
+def test_a_transactional_id_is_in_no_partition(damaged: Served) -> None:
+    asked = FindCoordinatorRequest(key=BAD, key_type=1)
+    assert damaged.client().call(2, asked).error_code == 0  # see docs/clients.md
+
+
+def test_it_has_no_leader_until_it_is_back(damaged: Served) -> None:
+    number = damaged.driver(BAD).index
+    served_ones = {each: (0, 0, [0]) for each in range(PARTITIONS)}
+    none = ErrorCode.LEADER_NOT_AVAILABLE, -1, []
+    assert leaders(damaged.client()) == served_ones | {number: none}
+    repair(damaged)
+    assert leaders(damaged.client()) == served_ones
+
+
+def test_a_disk_that_fails_is_told_to_clients_after_a_while(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Damage is told at once."""
+    commit_to_all(served)
+    read = EmbeddedLog.read
+
+    async def fail(log: EmbeddedLog, *arguments: Any) -> None:
+        if log is served.partition_log(BAD):
+            raise OSError("Input/output error")
+        await read(log, *arguments)
+
+    monkeypatch.setattr(EmbeddedLog, "read", fail)
+    served.restart()
+    client = served.client()
+    served.until(lambda: "closed" in served.states() and "loading" not in served.states())
+    assert client.commit(5, BAD) == LOADING
+    assert look_up(client, BAD)[0].error_code == 0
+    assert listed(client)[0] == LOADING
+    served.advance(PATIENCE_S + RELOAD_MOST_S)
+    assert client.commit(5, BAD) == NOT_HERE
+    assert look_up(client, BAD)[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert listed(client) == (0, sorted([GOOD, *OTHERS]))
+    monkeypatch.undo()
+    served.advance(RELOAD_MOST_S)
+    assert client.commit(5, BAD) == 0
 
 
 # -- a topic that is deleted meanwhile -------------------------------------------------------------

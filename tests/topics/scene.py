@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import zip_longest
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
@@ -132,7 +133,7 @@ class Reply:
 
 def handlers_of(topics: Topics, node: Node) -> dict[int, Handler]:
     """By API key. Those of groups cannot be called: there is no coordinator."""
-    group_partitions: Any = None
+    group_partitions: Any = SimpleNamespace(unserved=list)
     return handlers(Dependencies(group_partitions, topics, node, topics.settings))
 
 
