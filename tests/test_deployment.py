@@ -12,7 +12,11 @@ from types import ModuleType
 import pytest
 
 from groupkeeper.cli import USAGE_ERROR, main
+from groupkeeper.observe.http_limits import Asked
+from groupkeeper.observe.metrics import Metrics, PartitionSnapshot
+from groupkeeper.observe.pages import pages
 from groupkeeper.settings.options import ServeOptions
+from groupkeeper.settings.table import TABLE
 
 ROOT = Path(__file__).parent.parent
 UNIT = ROOT / "packaging" / "groupkeeper.service"
@@ -99,7 +103,31 @@ def test_ports_and_probes_agree_with_the_server() -> None:
         found = re.findall(rf"{{name: (\w+), {kind}: (\d+)", MANIFEST)
         assert {name: int(port) for name, port in found} == ports
     probes = dict(re.findall(r"(\w+)Probe:\n +httpGet: {path: (\S+), port: http}", MANIFEST))
-    assert probes == {"liveness": "/healthz", "readiness": "/readyz"}
+    assert probes == {"liveness": "/healthz", "readiness": "/readyz?enough=0.9"}
+
+
+def test_one_damaged_partition_takes_the_server_from_nobody() -> None:
+    """There is no other pod that could serve the others."""
+    path, _, query = re.findall(r"path: (/readyz)(\?)(\S+),", MANIFEST)[0]
+    damaged = PartitionSnapshot(7, "closed", reason="damaged")
+    page = pages(Metrics(lambda: [*[PartitionSnapshot(0, "active")] * 49, damaged]))[path]
+    assert isinstance(page, Asked)
+    assert (page()[0], page(query)[0]) == (503, 200)
+    assert "publishNotReadyAddresses: true" in MANIFEST
+
+
+def test_prometheus_may_come_from_another_namespace() -> None:
+    policy = MANIFEST[MANIFEST.index("kind: NetworkPolicy") :]
+    assert re.search(r"namespaceSelector:.*\n +ports:\n +- {port: http}", policy)
+    for key, value in (("scrape", "true"), ("port", "9644"), ("path", "/metrics")):
+        assert f'prometheus.io/{key}: "{value}"' in MANIFEST
+
+
+def test_both_say_how_to_refuse_an_empty_volume() -> None:
+    """Not from the first start on, which finds an empty one."""
+    assert TABLE["data.dir.must.exist"]
+    for text in (MANIFEST, UNIT.read_text(encoding="utf-8")):
+        assert re.search(r"^ *#.*GROUPKEEPER_DATA_DIR_MUST_EXIST", text, re.MULTILINE)
 
 
 def test_the_manifest_holds_the_server_to_what_the_image_promises() -> None:

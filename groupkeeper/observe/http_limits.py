@@ -1,12 +1,22 @@
 """Limits of the HTTP port, and the type of its pages."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 Page = tuple[int, str, bytes | Sequence[bytes]]
 """Status, content type, body. A long body comes in pieces: copying megabytes takes milliseconds."""
 
-Pages = Mapping[str, Callable[[], Page | Awaitable[Page]]]
+
+class Asked(NamedTuple):
+    """A page that depends on the query of its request; made in less than a millisecond."""
+
+    make: Callable[[str], Page]
+
+    def __call__(self, query: str = "") -> Page:
+        return self.make(query)
+
+
+Pages = Mapping[str, Callable[[], Page | Awaitable[Page]] | Asked]
 """Path -> function that makes the page. One that takes more than a millisecond is a coroutine that
 works in slices; its page is kept for `KEPT_S`."""
 

@@ -36,6 +36,7 @@ from groupkeeper.observe.http_limits import (
     HEADER_BYTES,
     HEALTH,
     KEPT_S,
+    Asked,
     Page,
     Pages,
 )
@@ -76,7 +77,7 @@ class Site(HTTPServerConnectionDelegate):
         self._pages, self._prefixes = pages, tuple(apis)
         routes: list[tuple[str, type[_Handler], dict[str, Any]]]  # Any: arguments of a handler
         routes = [
-            (re.escape(path), _PageHandler, {"make": partial(self._kept.page, path, make)})
+            (re.escape(path), _PageHandler, {"make": self._kept.maker(path, make)})
             for path, make in pages.items()
         ]
         routes += [
@@ -230,14 +231,15 @@ class _Handler(RequestHandler):
 class _PageHandler(_Handler):
     """Answers GET and HEAD of one page."""
 
-    def initialize(self, make: Callable[[], Page | Awaitable[Page]]) -> None:
+    def initialize(self, make: Callable[[str], Page | Awaitable[Page]]) -> None:
+        """`make` takes the query."""
         self._make = make
 
     def prepare(self) -> Awaitable[None] | None:
         return None
 
     async def get(self) -> None:
-        page = self._make()
+        page = self._make(self.request.query)
         status, content_type, body = page if isinstance(page, tuple) else await page
         if isinstance(body, bytes):
             self.send((status, content_type, body))
@@ -322,7 +324,15 @@ class _Kept:
         self._pages: dict[str, tuple[float, asyncio.Future[Page]]] = {}
         """Path -> time of the loop until which the page is served, and the page."""
 
-    def page(self, path: str, make: Callable[[], Page | Awaitable[Page]]) -> Page | Awaitable[Page]:
+    def maker(
+        self, path: str, make: Callable[[], Page | Awaitable[Page]] | Asked
+    ) -> Callable[[str], Page | Awaitable[Page]]:
+        """What makes the page from a query."""
+        return make if isinstance(make, Asked) else lambda _: self._page(path, make)
+
+    def _page(
+        self, path: str, make: Callable[[], Page | Awaitable[Page]]
+    ) -> Page | Awaitable[Page]:
         until, page = self._pages.get(path, (0.0, None))
         if page is None or (page.done() and self._loop.time() >= until):
             made = make()

@@ -2,25 +2,33 @@
 
 import asyncio
 import json
+import re
+from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING
+from math import ceil
+from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qs
 
-from groupkeeper.observe.http_limits import Page, Pages
+from groupkeeper.observe.http_limits import Asked, Page, Pages
 from groupkeeper.observe.metrics import Metrics
-from groupkeeper.observe.status import is_ready, not_active
+from groupkeeper.observe.status import not_active
 from groupkeeper.turns import Turns
 
 if TYPE_CHECKING:
     from groupkeeper.observe.exposition import Exposition
 
+FIELDS_MOST: Final = 100
+"""Parameters in a query."""
+
 _JSON = "application/json"
+_ENOUGH: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 
 
 def pages(metrics: Metrics, turns: Turns | None = None) -> Pages:
     """The pages for `http_server.HttpServer`, by path."""
     return {
         "/healthz": lambda: (200, _JSON, _dump({"alive": True})),
-        "/readyz": lambda: _readyz(metrics),
+        "/readyz": Asked(partial(_readyz, metrics)),
         "/metrics": _Scrape(metrics, turns or Turns()).page,
     }
 
@@ -45,11 +53,44 @@ class _Scrape:
         return 200, CONTENT_TYPE, await self._turns.run(self._exposition.page(sight))
 
 
-def _readyz(metrics: Metrics) -> Page:
+def _readyz(metrics: Metrics, query: str) -> Page:
+    """Ready with all partitions, or with as many as `enough` says."""
     snapshots = [*metrics.snapshots()]
-    ready, waiting = is_ready(snapshots), not_active(snapshots)
-    body = {"ready": ready, "partitions": len(snapshots), "not_active": waiting}
+    try:
+        enough = _enough(query, len(snapshots))
+    except ValueError as problem:
+        return 400, _JSON, _dump({"error": str(problem)})
+    waiting = not_active(snapshots)
+    active = len(snapshots) - len(waiting)
+    ready = bool(snapshots) and active >= enough
+    body = {
+        "ready": ready,
+        "partitions": len(snapshots),
+        "active": active,
+        "enough": enough,
+        "not_active": waiting,
+    }
     return 200 if ready else 503, _JSON, _dump(body)
+
+
+def _enough(query: str, partitions: int) -> int:
+    """How many partitions have to be active: all, a number (`enough=45`) or, with a point, a share
+    of all (`enough=0.9`), rounded up. Raises ValueError.
+    """
+    given = parse_qs(query, keep_blank_values=True, max_num_fields=FIELDS_MOST).get("enough")
+    if given is None:
+        return partitions
+    text = given[0]
+    if len(given) > 1:
+        raise ValueError("'enough' is given twice: give it once")
+    found = _ENOUGH.fullmatch(text)
+    if found is None or not float(text) or (found[1] and float(text) > 1):
+        line = f"'enough' is '{text[:100]}': give a number of partitions, as 45, or a share, as 0.9"
+        raise ValueError(line)
+    enough = ceil(float(text) * partitions) if found[1] else int(text)
+    if partitions and enough > partitions:
+        raise ValueError(f"'enough' is {enough}: there are {partitions} partitions")
+    return enough
 
 
 def _dump(value: object) -> bytes:

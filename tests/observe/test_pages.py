@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import pytest
 
+from groupkeeper.observe.http_limits import Asked
 from groupkeeper.observe.metrics import Metrics, PartitionSnapshot
 from groupkeeper.observe.pages import pages
 from groupkeeper.turns import Slices
@@ -14,20 +15,72 @@ from groupkeeper.turns import Slices
 ACTIVE = PartitionSnapshot(0, "active")
 
 
-def readyz(*partitions: PartitionSnapshot) -> tuple[int, dict[str, object]]:
-    status, content_type, body = pages(Metrics(lambda: partitions))["/readyz"]()
+def readyz(*partitions: PartitionSnapshot, query: str = "") -> tuple[int, dict[str, object]]:
+    page = pages(Metrics(lambda: partitions))["/readyz"]
+    assert isinstance(page, Asked)
+    status, content_type, body = page(query)
     assert content_type == "application/json"
     return status, json.loads(body)
 
 
 def test_ready_when_every_partition_is_active() -> None:
-    assert readyz(ACTIVE, ACTIVE) == (200, {"ready": True, "partitions": 2, "not_active": []})
+    assert readyz(ACTIVE, ACTIVE) == (
+        200,
+        {"ready": True, "partitions": 2, "active": 2, "enough": 2, "not_active": []},
+    )
 
 
 def test_not_ready_names_the_partitions_and_why() -> None:
     status, body = readyz(ACTIVE, PartitionSnapshot(7, "closed", reason="no space left"))
     assert status == 503
     assert body["not_active"] == [{"partition": 7, "state": "closed", "reason": "no space left"}]
+
+
+@pytest.mark.parametrize(
+    ("enough", "needed", "status"),
+    [
+        ("45", 45, 200),
+        ("46", 46, 200),
+        ("47", 47, 503),
+        ("50", 50, 503),
+        ("0.9", 45, 200),
+        ("0.92", 46, 200),
+        ("0.921", 47, 503),
+        ("1.0", 50, 503),
+        ("1", 1, 200),
+        ("0.001", 1, 200),
+    ],
+)
+def test_fewer_partitions_may_be_enough(enough: str, needed: int, status: int) -> None:
+    """A number, or with a point a share, rounded up; what is missing is named all the same."""
+    some = [ACTIVE] * 46 + [PartitionSnapshot(7, "closed", reason="damaged")] * 4
+    told, body = readyz(*some, query=f"enough={enough}")
+    missing = body.pop("not_active")
+    assert told == status
+    assert body == {"ready": status == 200, "partitions": 50, "active": 46, "enough": needed}
+    assert missing == [{"partition": 7, "state": "closed", "reason": "damaged"}] * 4
+
+
+@pytest.mark.parametrize(
+    "enough", ["", "0", "0.0", "1.1", "-1", "90%25", "half", "1e3", "nan", "٣"]
+)
+def test_what_is_no_number_and_no_share_is_400_in_a_line(enough: str) -> None:
+    status, body = readyz(ACTIVE, query=f"enough={enough}")
+    assert status == 400
+    assert str(body["error"]).endswith("give a number of partitions, as 45, or a share, as 0.9")
+
+
+def test_more_than_there_are_or_two_numbers_are_400() -> None:
+    assert readyz(ACTIVE, query="enough=2") == (
+        400,
+        {"error": "'enough' is 2: there are 1 partitions"},
+    )
+    assert readyz(ACTIVE, query="enough=1&enough=1")[0] == 400
+    assert readyz(ACTIVE, query="&".join(["a=b"] * 1000))[0] == 400
+
+
+def test_without_partitions_nothing_is_enough() -> None:
+    assert readyz(query="enough=1")[0] == readyz(query="enough=0.1")[0] == 503
 
 
 @pytest.mark.parametrize("state", ["loading", "closed"])
