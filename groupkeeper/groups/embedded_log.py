@@ -212,6 +212,10 @@ class EmbeddedLogs:
         logs = self.by_partition
         return logs[partition].log if 0 <= partition < len(logs) else None
 
+    def is_new(self, partition: int) -> bool:
+        """Whether the log of a partition never had records."""
+        return self.by_partition[partition].is_new
+
     def lost(self, shard: int) -> None:
         """The lock of a shard is lost: its owner has to claim it again."""
         self.by_partition[shard].lost(LockLost(f"the lock of shard {shard} was removed"))

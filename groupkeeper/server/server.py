@@ -296,7 +296,7 @@ class Server:
         grew = partial(self.topics.internal_log_grew, topic)
         rolls = policy.limits.segment_ms, policy.limits.server_times
         logs = EmbeddedLogs(LogServices(self._writer, self._loader, grew, *rolls), topic, epochs)
-        served = InternalLogs(logs.log_of, self._writer.call)
+        served = InternalLogs(logs.log_of, self._writer.call, logs.is_new)
         self.topics.serve_internal_logs(topic, served)
         return logs
 

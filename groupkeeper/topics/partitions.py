@@ -45,6 +45,8 @@ class InternalLogs(NamedTuple):
     """The log of a partition; None if it is not open."""
     call: Callable[[Callable[[], Sequence[Segment]]], Awaitable[Sequence[Segment]]]
     """Runs a job on the thread that appends to them."""
+    is_new: Callable[[int], bool] = lambda _: False
+    """Whether the log of a partition never had records: it is not open, and misses nothing."""
 
 
 class TopicPartitions:
@@ -100,6 +102,11 @@ class TopicPartitions:
     def _internal_log(self, topic_name: str, index: int) -> Log | None:
         logs = self.internal.get(topic_name)
         return None if logs is None else logs.log_of(index)
+
+    def is_new(self, topic_name: str, index: int) -> bool:
+        """Whether a partition of an internal topic never had records."""
+        logs = self.internal.get(topic_name)
+        return logs is not None and logs.is_new(index)
 
     def grew(self, topic_name: str, index: int, size: int) -> None:
         """The coordinator appended to the partition: notify waiting requests."""

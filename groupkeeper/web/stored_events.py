@@ -94,11 +94,17 @@ class EventReader:
         return self.bytes_read >= READ_BYTES
 
     async def bounds(self) -> tuple[int, int]:
-        """Offsets of the first event and after the last one; equal without events."""
+        """Offsets of the first event and after the last one; equal without events, also where none
+        was ever stored.
+        """
         log = event_partition(self._topics, self._partition).log
-        if log is None and self._topics.settings.group_events_enabled:
+        is_stored = self._topics.settings.group_events_enabled
+        if log is None and is_stored and not self._is_new():
             raise Refused(503, "the events cannot be read now: their log is closed", SOON)
         return (0, 0) if log is None else (log.start_offset, log.next_offset)
+
+    def _is_new(self) -> bool:
+        return self._topics.partitions.is_new(EVENT_TOPIC, self._partition)
 
     async def since(self, time_ms: int) -> int:
         """The offset of the first event from a time on; the end if all are older."""

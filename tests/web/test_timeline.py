@@ -195,6 +195,18 @@ def test_without_stored_events_there_are_none(serve: Callable[..., Served]) -> N
 
 
 @pytest.mark.parametrize("path", ["events", "rounds", "why"])
+def test_where_no_event_was_ever_stored_there_are_none(served: Served, path: str) -> None:
+    """Its partition has no log of events yet, which is no closed one."""
+    web = Web(served)
+    status, found = web.get("groups", "nope", path)
+    assert (status, found["error"]) == (404, "group 'nope' does not exist, and has no such events")
+    assert served.client().commit(1) == 0  # a group that never had members
+    assert web.get("groups", "g", path)[0] == 200
+    answer = web.answer("follow", "group=g", headers={"Last-Event-ID": "1.1"})
+    assert answer.status == 200
+
+
+@pytest.mark.parametrize("path", ["events", "rounds", "why"])
 def test_a_log_of_events_that_is_closed_is_told(served: Served, path: str) -> None:
     settle(served.client(), "g")
     stored(served)
