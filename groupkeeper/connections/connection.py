@@ -13,6 +13,7 @@ What requests mean is not known here: the routes are passed in as a table.
 Source: Kafka's SocketServer.Processor and KafkaChannel, which is muted while a request is handled.
 """
 
+import sys
 from dataclasses import replace
 from struct import Struct
 from types import GeneratorType
@@ -353,7 +354,10 @@ class Connection(ClientStream):
         self.close()
 
     def _failed(self, event: str) -> None:
-        """Log a bug with its traceback, and end the connection."""
+        """Log a bug with its traceback, or that memory has run out, and end the connection."""
+        if isinstance(sys.exception(), MemoryError):
+            self._no_memory()
+            return
         assert self._header is not None and self._caller is not None
         key, client = self._header.api_key, self._caller.peer.client_id
         _log.exception(event, api_key=key, client_id=client)

@@ -14,7 +14,10 @@ from groupkeeper.connections.connection_state import TRANSITIONS, State
 from groupkeeper.connections.inbox import HELD_BYTES, Inbox
 from groupkeeper.connections.outbox import Outbox
 from groupkeeper.coordinator.caller import Peer
+from groupkeeper.observe.logs import Logger
 from groupkeeper.turns import TURN_S
+
+_log = Logger("connection")
 
 BUFFERED_BYTES: Final = 16 * 1024
 """Unread bytes of answers from which on no further request of the client is handled."""
@@ -122,18 +125,21 @@ class ClientStream(asyncio.Protocol):
             self._next()
 
     def data_received(self, data: bytes) -> None:
-        now = self._seconds()
-        in_time = now < self._turns.until
-        if self.state is READING and not self._in.size and (in_time or self._is_beat(data)):
-            self._serve(data, now)
-            return
-        self._hold(data)
-        if self.state is READING and self._in.is_ready:
-            if in_time:
-                self._serve(self._in.take(), now)
-            else:
-                self._become(QUEUED)
-                self._turns.first(self._turn)
+        try:
+            now = self._seconds()
+            in_time = now < self._turns.until
+            if self.state is READING and not self._in.size and (in_time or self._is_beat(data)):
+                self._serve(data, now)
+                return
+            self._hold(data)
+            if self.state is READING and self._in.is_ready:
+                if in_time:
+                    self._serve(self._in.take(), now)
+                else:
+                    self._become(QUEUED)
+                    self._turns.first(self._turn)
+        except MemoryError:  # asyncio would write a traceback that does not name the client
+            self._no_memory()
 
     def _hold(self, data: bytes) -> None:
         if self.state is CLOSED:
@@ -158,6 +164,11 @@ class ClientStream(asyncio.Protocol):
             self._services.limits.requests.wait(self._read_on, self._in.charged)
         elif self._in.read_on():
             self.since = self._seconds()
+
+    def _no_memory(self) -> None:
+        """Close the connection, which frees what it holds; the others go on."""
+        _log.error("out of memory: connection closed", client=self.host, held_bytes=self._in.size)
+        self.abort()
 
     # -- states --------------------------------------------------------------------------------
 

@@ -34,6 +34,9 @@ ANSWERS: Final = 56
 new one."""
 HEALTH: Final = frozenset({"/healthz", "/readyz"})
 """Paths that are answered even while `ANSWERS` are under way."""
+UNCHECKED: Final = HEALTH | {"/metrics"}
+"""Paths that are answered whatever the Host header says: probes and scrapers use names that the
+server does not know, and nothing there is about groups' contents or clients."""
 TIMEOUT_S: Final = 10.0
 """For a whole request to arrive, including idle time before it; and for an answer to be read."""
 KEPT_S: Final = 1.0

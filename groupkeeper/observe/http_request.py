@@ -45,6 +45,9 @@ class RequestOwner(Protocol):
     def has_place(self, path: str) -> bool:
         """Whether a request for this path may be answered now."""
 
+    def stranger(self, path: str, remote: str, headers: HTTPHeaders) -> str | None:
+        """Why it is not answered, as it gives another name than this server's; None if it is."""
+
 
 class Request(HTTPMessageDelegate):
     """One request, checked against the limits before the application sees it."""
@@ -81,6 +84,8 @@ class Request(HTTPMessageDelegate):
                 self._connection.finish()
                 return None
             self._refuse(*_TOO_LONG)
+        elif line := self._site.stranger(self._path, self._stream.remote, headers):
+            self._refuse(HTTPStatus.FORBIDDEN, line)
         self._takes_body = media_type(headers) == JSON
         waited = asyncio.get_running_loop().time() - (self._stream.waiting_since or 0.0)
         self._connection.set_body_timeout(max(0.0, self._timeout_s - waited))

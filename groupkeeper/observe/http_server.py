@@ -8,6 +8,7 @@ queue. `http_site` serves them, and `pages` makes the pages.
 import asyncio
 import socket
 from collections import Counter
+from collections.abc import Collection
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -35,12 +36,16 @@ class HttpServer:
         turns: Turns | None = None,
         *,
         apis: Apis | None = None,
+        names: Collection[str] | None = None,
         counts: Counter[tuple[str, ...]] | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
-        """`counts` counts what limits refuse, under `("limits_reached", <limit>)`."""
+        """`counts` counts what limits refuse, under `("limits_reached", <limit>)`. `names`: those
+        of this server (`http_host.own_names`); None if the APIs check the Host header themselves.
+        """
         self._pages = pages
         self._apis = apis or {}
+        self._names = names
         self._counts = Counter() if counts is None else counts
         self._turns = turns or Turns()
         self._timeout_s = timeout_s
@@ -86,7 +91,9 @@ class HttpServer:
             await asyncio.to_thread(import_module, "groupkeeper.observe.http_site")
             from groupkeeper.observe.http_site import Site
 
-            self._site = Site(self._pages, self._apis, self._turns, self._timeout_s, self._counts)
+            self._site = Site(
+                self._pages, self._apis, self._turns, self._timeout_s, self._counts, self._names
+            )
             self._site.accept(self._sockets)
         except Exception:  # noqa: BLE001  # the Kafka port goes on; probes fail
             _log.exception("HTTP port closed: it cannot be served")

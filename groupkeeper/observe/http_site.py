@@ -11,7 +11,7 @@ import json
 import re
 import socket
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import aclosing
 from functools import partial
 from http import HTTPStatus
@@ -22,6 +22,7 @@ from tornado.http1connection import HTTP1Connection
 from tornado.httpserver import HTTPServer
 from tornado.httputil import (
     HTTPConnection,
+    HTTPHeaders,
     HTTPMessageDelegate,
     HTTPServerConnectionDelegate,
 )
@@ -29,6 +30,7 @@ from tornado.iostream import StreamClosedError
 from tornado.web import Application, HTTPError, RequestHandler
 
 from groupkeeper.observe.http_exchange import JSON, Api, Apis, HttpRequest, Pieces, is_foreign
+from groupkeeper.observe.http_host import strange
 from groupkeeper.observe.http_limits import (
     ANSWERS,
     CONNECTIONS,
@@ -36,6 +38,7 @@ from groupkeeper.observe.http_limits import (
     HEADER_BYTES,
     HEALTH,
     KEPT_S,
+    UNCHECKED,
     Asked,
     Page,
     Pages,
@@ -43,6 +46,7 @@ from groupkeeper.observe.http_limits import (
 from groupkeeper.observe.http_request import Request
 from groupkeeper.observe.http_stream import Stream
 from groupkeeper.observe.logs import Logger
+from groupkeeper.observe.seldom import Seldom
 from groupkeeper.turns import Turns
 
 ACCEPTS: Final = 4
@@ -66,10 +70,13 @@ class Site(HTTPServerConnectionDelegate):
         turns: Turns,
         timeout_s: float,
         counts: Counter[tuple[str, ...]],
+        names: Collection[str] | None = None,
     ) -> None:
         self._turns = turns
         self.counts = counts
         self._timeout_s = timeout_s
+        self._names = names
+        self._seldom = Seldom()
         self._loop = asyncio.get_running_loop()
         self._streams: dict[Stream, None] = {}
         self._listening: Sequence[socket.socket] = ()
@@ -129,7 +136,7 @@ class Site(HTTPServerConnectionDelegate):
                 if error.errno in _OUT_OF:
                     self._rest(listening, error)
                 return
-            stream = Stream(connection, self._turns, self._timeout_s, self)
+            stream = Stream(connection, self._turns, self._timeout_s, self, str(address[0]))
             self._streams[stream] = None
             self._server.handle_stream(stream, address)
 
@@ -143,7 +150,9 @@ class Site(HTTPServerConnectionDelegate):
         idle = [(since, each) for each in self._streams if (since := each.idle_since())]
         if idle:
             self.counts["limits_reached", "CONNECTIONS"] += 1
-            _log.info("connection closed to make room", limit="CONNECTIONS", most=CONNECTIONS)
+            if times := self._seldom.due("CONNECTIONS"):
+                limit = {"limit": "CONNECTIONS", "most": CONNECTIONS, "times": times}
+                _log.info("connection closed to make room", **limit)
             min(idle, key=lambda pair: pair[0])[1].close()
         return bool(idle)
 
@@ -172,6 +181,15 @@ class Site(HTTPServerConnectionDelegate):
         """Whether a request for this path may be answered now."""
         busy = sum(each.waiting_since is None for each in self._streams)
         return busy < ANSWERS or path in HEALTH
+
+    def stranger(self, path: str, remote: str, headers: HTTPHeaders) -> str | None:
+        """Why the request is not answered, in a line: it may be from a page of another site."""
+        if self._names is None or path in UNCHECKED:
+            return None
+        line = strange(headers, self._names)
+        if line is not None and (times := self._seldom.due(("host", remote))):
+            _log.warning("page refused", path=path, client=remote, reason=line, times=times)
+        return line
 
     # -- requests --------------------------------------------------------------------------------
 
@@ -219,6 +237,15 @@ class _Handler(RequestHandler):
             self.set_header("Allow", "GET, HEAD")
         text = f"{status_code} {HTTPStatus(status_code).phrase}\n"
         self.send((status_code, _TEXT, text.encode()))
+
+    def send_error(self, status_code: int = 500, **more: Any) -> None:  # Any: as the library has it
+        """Answer with an error. Where the answer has begun, and mostly its client is gone, end the
+        connection: the library would write a line of level error that names nobody.
+        """
+        if not self._headers_written:
+            super().send_error(status_code, **more)
+        elif not self._finished:
+            cast(HTTP1Connection, self.request.connection).stream.close()
 
     def log_exception(
         self, typ: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None
@@ -328,7 +355,9 @@ class _Kept:
         self, path: str, make: Callable[[], Page | Awaitable[Page]] | Asked
     ) -> Callable[[str], Page | Awaitable[Page]]:
         """What makes the page from a query."""
-        return make if isinstance(make, Asked) else lambda _: self._page(path, make)
+        if isinstance(make, Asked):
+            return make.make
+        return lambda _: self._page(path, make)
 
     def _page(
         self, path: str, make: Callable[[], Page | Awaitable[Page]]

@@ -40,12 +40,15 @@ class Stream(IOStream):
         turns: Turns,
         timeout_s: float,
         owner: "StreamOwner",
+        remote: str = "",
     ) -> None:
         super().__init__(connection, max_buffer_size=4 * HEADER_BYTES, read_chunk_size=HEADER_BYTES)
         self._loop = asyncio.get_running_loop()
         self._turns = turns
         self._timeout_s = timeout_s
         self._owner = owner
+        self.remote = remote
+        """The client's address."""
         self._unread: asyncio.TimerHandle | None = None
         self.await_request()
 

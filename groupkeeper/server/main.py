@@ -66,7 +66,7 @@ async def _serve(server: Server, options: ServeOptions) -> int:
 
             await create_topics(server, options.topics)
         if options.http is not None:
-            http = HttpPort(server)
+            http = HttpPort(server, options.hosts)
             http_at = format_address(await http.start(options.http))
     except (OSError, SettingsError):
         with suppress(StorageError):  # in the log, too; why it cannot start matters more

@@ -56,6 +56,13 @@ class ServeOptions:
     unused_keys: tuple[str, ...] = ()
     """Given settings that only Kafka uses; they are named in a log line."""
 
+    @property
+    def hosts(self) -> list[str]:
+        """Hosts by which browsers and scripts know the HTTP port, or the Kafka port beside it."""
+        known = (self.http, *(at for each in self.listeners for at in each.addresses))
+        given = (self.settings.http_hosts or "").split(",")
+        return [*(each[0] for each in known if each), *given]
+
 
 def parse_address(text: str, *, any_port: bool = True) -> Address:
     """`HOST:PORT`, with IPv6 hosts in brackets. Raises ValueError, whose text says what is wrong.

@@ -96,6 +96,10 @@ class Settings(LogSettings):
         False,
         "Let the HTTP API remove members and reset offsets; whoever reaches the port may then.",
     )
+    http_hosts: str | None = written(
+        "NAME,...",
+        "Names that browsers reach the HTTP port by, besides those of the addresses and the host.",
+    )
     listeners: str | None = written(
         "NAME://HOST:PORT,...",
         "Where Kafka clients connect, instead of `--listen`: several addresses, by name.",

@@ -6,10 +6,10 @@ header names this machine (decision 008).
 
 import json
 from collections.abc import Collection, Mapping
-from ipaddress import ip_address
 from typing import Any
 
 from groupkeeper.observe.http_exchange import JSON, HttpRequest, media_type
+from groupkeeper.observe.http_host import is_own
 from groupkeeper.web.parts import Refused
 
 
@@ -33,18 +33,9 @@ def read_body(request: HttpRequest, hosts: Collection[str], named: str) -> Mappi
 def check_host(request: HttpRequest, hosts: Collection[str], named: str) -> None:
     """See `read_body`. Raises Refused."""
     host = request.headers.get("Host", "").strip()
-    name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
-    if not (_is_address(name) or name.lower() in ("localhost", *hosts)):
+    if not is_own(host, hosts):
         line = f"the Host header is '{host[:100]}': ask by an IP address, localhost{named}"
         raise Refused(403, line)
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ip_address(name.strip("[]"))
-    except ValueError:
-        return False
-    return True
 
 
 def known(part: Mapping[str, Any], *names: str) -> None:

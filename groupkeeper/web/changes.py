@@ -15,6 +15,7 @@ from groupkeeper.apis.offset_commit import OffsetCommitHandler
 from groupkeeper.coordinator.caller import Caller, Peer
 from groupkeeper.coordinator.group import GroupState
 from groupkeeper.observe.http_exchange import HttpRequest
+from groupkeeper.observe.http_host import own_names
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from groupkeeper.protocol.messages.offset_commit import (
@@ -105,9 +106,7 @@ def _checked(parts: Parts, request: HttpRequest) -> Mapping[str, Any]:
     if not options.settings.http_api_write:
         line = "changes over HTTP are switched off: start the server with http.api.write=true"
         raise Refused(403, line)
-    told = (options.http, *(at for each in options.listeners for at in each.addresses))
-    hosts = [each[0].lower() for each in told if each]
-    return read_body(request, hosts, ", or the host of --http or --advertise")
+    return read_body(request, own_names(options.hosts), ", or a name of --http or --advertise")
 
 
 def _entry(row: Mapping[str, Any], reason: str | None) -> MemberIdentity:

@@ -9,7 +9,7 @@ Source: the section "Server-sent events" of the HTML standard.
 """
 
 import asyncio
-from collections import Counter, deque
+from collections import deque
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
@@ -54,7 +54,10 @@ _log = Logger("http")
 async def follow(parts: Parts, call: Call) -> HttpAnswer:
     """The stream. Raises Refused if there are too many, or the group's partition does not serve."""
     if len(parts.followers) >= FOLLOWERS:
-        _reached(parts.metrics.counts, "FOLLOWERS", FOLLOWERS)
+        parts.metrics.counts["limits_reached", "FOLLOWERS"] += 1
+        if times := parts.seldom.due("FOLLOWERS"):
+            where = {"path": "follow", "client": call.request.remote, "times": times}
+            _log.warning("limit reached", limit="FOLLOWERS", most=FOLLOWERS, **where)
         raise Refused(503, f"{FOLLOWERS} streams are open: close one", SOON)
     group: str | None = call.query["group"]
     text = call.request.headers.get("Last-Event-ID", "")
@@ -76,11 +79,6 @@ async def follow(parts: Parts, call: Call) -> HttpAnswer:
             await source.go_on(last)
         unless_it_follows.pop_all()
     return HttpAnswer(200, follower, _STREAM)
-
-
-def _reached(counts: Counter[tuple[str, ...]], limit: str, most: int) -> None:
-    counts["limits_reached", limit] += 1
-    _log.warning("limit reached", limit=limit, most=most)
 
 
 class _Follower:
@@ -273,7 +271,8 @@ class _Made:
             return
         if len(self._queue) >= QUEUED:
             self._is_full = True
-            _reached(self._parts.metrics.counts, "QUEUED", QUEUED)
+            self._parts.metrics.counts["limits_reached", "QUEUED"] += 1
+            _log.warning("limit reached", limit="QUEUED", most=QUEUED)
             return
         self._queue.append((origin, noted))
         self._event.set()

@@ -11,6 +11,7 @@ from groupkeeper.groups.group_partitions import GroupPartitions
 from groupkeeper.groups.lag import GroupLags
 from groupkeeper.observe.fact_readers import FactReaders
 from groupkeeper.observe.metrics import Metrics
+from groupkeeper.observe.seldom import Seldom
 from groupkeeper.settings.options import ServeOptions
 from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import PacedTurns
@@ -44,6 +45,8 @@ class Parts:
     """For answers from stored events."""
     followers: set[object] = field(default_factory=set)
     """Streams of events that are open."""
+    seldom: Seldom = field(default_factory=Seldom)
+    """When lines about what clients repeat are due."""
 
 
 class Refused(Exception):

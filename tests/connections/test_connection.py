@@ -479,3 +479,26 @@ def test_who_leaves_while_it_joins_has_left_although_it_hung_up(served: Served) 
     served.advance(0.1)
     assert served.members() == 1
     served.check_accounts()
+
+
+# -- memory that runs out --------------------------------------------------------------------------
+
+
+async def test_no_memory_for_what_was_received_ends_the_connection_in_a_line(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, lines: Lines
+) -> None:
+    monkeypatch.setattr(Inbox, "hold", Mock(side_effect=MemoryError))
+    bench.receive(beat(bench)[:9])
+    assert bench.socket.closed
+    [line] = lines()
+    assert (line["event"], line["client"]) == ("out of memory: connection closed", "/10.0.0.7")
+
+
+@pytest.mark.parametrize("group_id", ["g", "g" * 20_000])
+async def test_no_memory_for_a_request_is_told_in_the_same_line(
+    bench: Bench, lines: Lines, group_id: str
+) -> None:
+    bench.routes[HEARTBEAT] = Mock(side_effect=MemoryError)
+    bench.receive(beat(bench, group_id))
+    await asyncio.sleep(0)
+    assert [line["event"] for line in lines()] == ["out of memory: connection closed"]

@@ -190,7 +190,10 @@ def test_a_limited_number_of_streams(served: Served, web: Web, lines: Lines) -> 
     answer = web.answer("follow")
     assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
     assert served.server.metrics.counts["limits_reached", "FOLLOWERS"] == 1
-    assert lines()[-1]["limit"] == "FOLLOWERS"
+    for _ in range(200):
+        assert web.answer("follow", remote="10.0.0.7").status == 503
+    [line] = [each for each in lines() if each.get("limit") == "FOLLOWERS"]
+    assert (line["path"], line["times"]) == ("follow", 1)
     followers[0].close()  # before it began
     second = Follower(served, web)
     second.read()

@@ -106,7 +106,7 @@ class ServedBench(Bench):
     async def _open(self) -> None:
         await self.server.log_findings()
         if self._http_at is not None:
-            self._http = HttpPort(self.server)
+            self._http = HttpPort(self.server, self._options().hosts)
             self._http_at = await self._http.start(self._http_at)
 
     def _close(self) -> None:

@@ -1,0 +1,116 @@
+"""Which requests of the HTTP port are answered, by the name that they give this server."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest
+from groupkeeper.observe.http_host import is_own, own_names, strange
+from groupkeeper.observe.http_limits import HEALTH
+from groupkeeper.observe.http_server import HttpServer
+from groupkeeper.settings.options import Address, Listen, ServeOptions
+from groupkeeper.settings.table import Settings
+
+Lines = Callable[[], list[dict[str, Any]]]
+NAMES = own_names(["10.0.0.7", "Kafka.Example.org", "groupkeeper.prod.svc", " board.example ", ""])
+EVIL = "Host: evil.com\r\n"
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("localhost", "LOCALHOST:9644", "127.0.0.1:9644", "[::1]:9644", "192.168.0.1", "KAFKA"),
+        *("kafka.example.org:9644", "groupkeeper", "groupkeeper.prod.svc", "board.example"),
+    ],
+)
+def test_addresses_localhost_and_the_servers_names_are_its_own(host: str) -> None:
+    assert is_own(host, NAMES)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *(
+            "",
+            "evil.com",
+            "evil.com:9644",
+            "localhost.evil.com",
+            "kafka.example.org.evil.com",
+            "10",
+        ),
+        *(":1", "kafka.example", "groupkeeper.prod", "127.0.0.1.evil.com", "evil.com:localhost"),
+    ],
+)
+def test_other_names_may_be_rebound(host: str) -> None:
+    assert not is_own(host, NAMES)
+    line = strange({"Host": host}, NAMES)
+    assert line is not None and line.startswith(f"the Host header is '{host}'")
+    assert "http.hosts" in line
+
+
+def test_a_page_of_another_origin_may_not_read() -> None:
+    assert strange({"Host": "localhost:9644", "Origin": "http://localhost:9644"}, NAMES) is None
+    for origin in ("http://evil.com", "null", "", "http://localhost:8080"):
+        line = strange({"Host": "localhost:9644", "Origin": origin}, NAMES)
+        assert line is not None and line.startswith(f"the Origin header is '{origin}'")
+
+
+def test_names_are_those_of_the_options_and_of_the_setting() -> None:
+    options = ServeOptions(Path())
+    options.listeners = (Listen(advertised=("kafka.example.org", 9092)),)
+    options.settings = Settings(http_hosts="a.example, b.example")
+    found = own_names(options.hosts)
+    assert {"127.0.0.1", "kafka.example.org", "kafka", "a.example", "b.example"} <= found
+
+
+# -- the port --------------------------------------------------------------------------------------
+
+
+async def _api(asked: HttpRequest) -> HttpAnswer:
+    return HttpAnswer(200, json.dumps({"path": asked.path}).encode())
+
+
+@pytest.fixture
+async def address() -> AsyncIterator[Address]:
+    pages = dict.fromkeys([*HEALTH, "/metrics", "/status"], lambda: (200, "text/plain", b"fine"))
+    server = HttpServer(pages, apis={"/api/": _api, "/": _api}, names=NAMES)
+    yield await server.start(("127.0.0.1", 0))
+    await server.close()
+
+
+async def ask(address: Address, path: str, headers: str) -> tuple[int, bytes]:
+    reader, writer = await asyncio.open_connection(*address)
+    writer.write(f"GET {path} HTTP/1.1\r\nConnection: close\r\n{headers}\r\n".encode())
+    try:
+        head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+        return int(head.split()[1]), body
+    finally:
+        writer.close()
+
+
+@pytest.mark.parametrize("path", ["/api/groups", "/api/follow", "/", "/page/group.js", "/status"])
+async def test_nothing_is_read_by_a_rebound_name(address: Address, path: str) -> None:
+    status, body = await ask(address, path, EVIL)
+    assert (status, b"path" in body, b"fine" in body) == (403, False, False)
+    assert (await ask(address, path, "Host: kafka.example.org:9644\r\n"))[0] == 200
+
+
+async def test_an_api_says_what_to_do(address: Address) -> None:
+    _, body = await ask(address, "/api/groups", EVIL)
+    assert json.loads(body)["error"].startswith("the Host header is 'evil.com': ask by")
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/readyz?enough=1", "/metrics"])
+async def test_probes_and_scrapers_may_use_any_name(address: Address, path: str) -> None:
+    assert (await ask(address, path, EVIL))[0] == 200
+
+
+async def test_one_line_tells_who_was_refused(address: Address, lines: Lines) -> None:
+    for _ in range(20):
+        await ask(address, "/api/groups", EVIL)
+    [line] = [each for each in lines() if each["event"] == "page refused"]
+    assert (line["path"], line["client"], line["times"]) == ("/api/groups", "127.0.0.1", 1)
