@@ -11,15 +11,13 @@ repairs it; store.py decides what is written ahead and what a crash may cost.
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from itertools import pairwise
 
 from groupkeeper.storage.chunks import checked_chunks
-from groupkeeper.storage.epochs import EpochFile
+from groupkeeper.storage.contents import Contents
 from groupkeeper.storage.errors import AppendFailed, Loss, OffsetOutOfRange, SyncFailed
 from groupkeeper.storage.files import Files, parent_of
 from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.manifest import ManifestFile
 from groupkeeper.storage.marks import Mark
 from groupkeeper.storage.purge import PurgeNote
 from groupkeeper.storage.reading import bytes_from, read_batches, timestamp_at
@@ -29,19 +27,6 @@ from groupkeeper.storage.segment import Segment, Stand
 from groupkeeper.storage.segments import Replacement, segments_from, spliced
 from groupkeeper.storage.start import write_start
 from groupkeeper.storage.times import promising, recomputed_times, run_to_end
-
-
-@dataclass(slots=True)
-class Contents:
-    """What the folder of a log holds."""
-
-    segments: tuple[Segment, ...]
-    epochs: EpochFile
-    manifest: ManifestFile
-    next_offset: int = 0
-    purge_noted: bool = False
-    unsynced: bool = False
-    """Bytes were cut off the last segment, and that is not synced yet."""
 
 
 class Log:
@@ -366,19 +351,32 @@ class Log:
             self.failed = True
             raise SyncFailed(f"{what}: {error}") from error
 
-    def close(self) -> None:
-        """Sync, unless the log is `failed`, and let go of the files. It cannot be read any more."""
-        if self.closed:
-            return
+    def close(self, *, with_parent: bool = True) -> None:
+        """Sync, unless the log is `failed`, and let go of the files. It cannot be read any more.
+
+        In this order: the segment; the manifest, whose mark says that the segment is on the disk;
+        the names of both. Unless `with_parent`, the caller syncs the folder's name. Raises
+        SyncFailed.
+        """
         try:
-            if not self.failed:
+            if not self.failed and not self.closed:
+                names, self._unsynced_names = self._unsynced_names, False
                 self.sync(with_point=True)
-                if self._segments:
-                    self._segments[-1].write_index()
-                    with suppress(OSError):  # the old manifest knows less, and is still true
-                        self.write_manifest()
+                with self._failing(f"cannot sync {self.folder}"):
+                    if not self._leave_manifest() and names:
+                        self.files.sync_folder(self.folder)
+                    if names and with_parent:
+                        self.files.sync_folder(parent_of(self.folder))
         finally:
             self._release()
+
+    def _leave_manifest(self) -> bool:
+        """Write the indexes and the manifest. Returns whether that has synced the folder."""
+        if self._segments:
+            self._segments[-1].write_index()
+            with suppress(OSError):  # the old manifest knows less, and is still true
+                return self.write_manifest()
+        return False
 
     def delete(self) -> None:
         """Remove the folder. Only for a log that rounds were never written to."""
@@ -391,9 +389,12 @@ class Log:
         self.closed = True
         self._segments = ()  # a reader in another thread keeps its segments, and so their files
 
-    def write_manifest(self, segments: Sequence[Segment] | None = None) -> None:
-        """Bring the manifest up to date, for these segments if any are given. Raises OSError."""
+    def write_manifest(self, segments: Sequence[Segment] | None = None) -> bool:
+        """Bring the manifest up to date, for these segments if any are given. Raises OSError.
+
+        Returns whether that took a new file, with which all names in the folder are durable.
+        """
         segments = self._segments if segments is None else segments
         finished = [one.to_manifest(other.base_offset) for one, other in pairwise(segments)]
         begun = segments[-1].base_offset if segments else None
-        self._manifest.write(finished, begun, self.durable)
+        return self._manifest.write(finished, begun, self.durable)

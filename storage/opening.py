@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Final
 
 from groupkeeper.storage.broker_files import settle_brokers_files
+from groupkeeper.storage.contents import Contents
 from groupkeeper.storage.epochs import FILE_NAME as EPOCH_FILE
 from groupkeeper.storage.epochs import EpochFile
 from groupkeeper.storage.errors import ACCEPT_FILE, Corrupt, Loss
@@ -16,7 +17,7 @@ from groupkeeper.storage.files import Files, parent_of
 from groupkeeper.storage.findings import Findings
 from groupkeeper.storage.journals import JournalCover
 from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.log import Contents, Log
+from groupkeeper.storage.log import Log
 from groupkeeper.storage.manifest import FILE_NAME as MANIFEST_FILE
 from groupkeeper.storage.manifest import FinishedSegment, ManifestFile
 from groupkeeper.storage.marks import Mark, RecoveryPoint, newest

@@ -94,9 +94,11 @@ class QueuedLog:
         """Write nothing more, not even when the log is closed."""
         self.fenced = self.log.failed = True
 
-    def close(self) -> None:
-        """Write the queue and close the log, unless it is `failed`. Raises AppendFailed."""
+    def close(self, *, with_parent: bool = True) -> None:
+        """Write the queue and close the log, unless it is `failed`: see `Log.close`. Raises
+        AppendFailed and SyncFailed.
+        """
         try:
             self.write()
         finally:
-            self.log.close()
+            self.log.close(with_parent=with_parent)

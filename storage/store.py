@@ -14,7 +14,9 @@ written to by `commit` only.
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 
+from groupkeeper.storage.at_once import AtOnce, one_after_another
 from groupkeeper.storage.errors import (
     AppendFailed,
     DirectoryLost,
@@ -53,6 +55,8 @@ class Store:
         self._logs: dict[str, QueuedLog] = {}
         self._epochs_before: dict[int, tuple[int, int]] = {}
         """The epoch of each shard in the journals and in its lease, before it was claimed."""
+        self._unclosed: list[AppendFailed] = []
+        """Why logs could not be written and synced when they were closed."""
         self._lost: list[int] = []
         """The shards whose locks were found lost since the last `verify`."""
         self.data_dir = data_dir
@@ -332,20 +336,38 @@ class Store:
         self._journals.close(clean=False)
         self._locks.close()
 
+    def close_logs(self, at_once: AtOnce = one_after_another) -> None:
+        """Write, sync and close all logs, at the same time as far as `at_once` can: the first half
+        of `close`, which raises what fails here.
+        """
+        self._lose_all_lost()
+        logs = list(self._logs.values())
+        errors = at_once([partial(queued.close, with_parent=False) for queued in logs])
+        try:
+            self._files.sync_folder(self.data_dir)  # the folders of all of them
+        except OSError as error:
+            errors.append(SyncFailed(f"cannot sync {self.data_dir}: {error}"))
+        for failure in filter(None, errors):
+            if not isinstance(failure, AppendFailed):
+                self._rounds.failure = str(failure)  # so that `close` keeps the journals
+                raise failure
+            if isinstance(failure, SyncFailed):
+                self._rounds.failure = str(failure)
+            self._unclosed.append(failure)
+        for queued in logs:
+            if not queued.log.failed:
+                self._journals.synced(queued.log.name, queued.log.durable)
+
     def close(self) -> None:
-        """Sync and close the logs, leave short journals behind, and give all locks back.
+        """Close the logs that are open, leave short journals behind, and give all locks back.
 
         Raises AppendFailed and SyncFailed, after all of that: the journals then stay as they are,
         and have what could not be written. They stay for logs that are `behind`, too.
         """
-        failures: list[AppendFailed] = []
         try:
+            if not all(queued.log.closed for queued in self._logs.values()):
+                self.close_logs()
             self._lose_all_lost()
-            for queued in self._logs.values():
-                try:
-                    self._close(queued)
-                except AppendFailed as error:
-                    failures.append(error)
             clean = not self._rounds.failure and not any(
                 queued.log.failed for queued in self._logs.values()
             )
@@ -357,5 +379,5 @@ class Store:
                     self.folders.leave(n for n in self.log_names() if n not in waiting)
         finally:
             self._locks.close()
-        if failures:
-            raise failures[0]
+        if self._unclosed:
+            raise self._unclosed[0]

@@ -16,6 +16,7 @@ from groupkeeper.server.descriptors import raise_limit
 from groupkeeper.server.http_port import HttpPort
 from groupkeeper.server.loop import count_failed_accepts, watched_loop
 from groupkeeper.server.server import Server, World
+from groupkeeper.server.stopping import keep_deadline
 from groupkeeper.settings.options import ServeOptions, format_address
 from groupkeeper.settings.table import SettingsError
 from groupkeeper.storage.errors import StorageError
@@ -69,8 +70,10 @@ async def _serve(server: Server, options: ServeOptions) -> int:
             http = HttpPort(server, options.hosts)
             http_at = format_address(await http.start(options.http))
     except (OSError, SettingsError):
+        watch = keep_deadline(server.stage)
         with suppress(StorageError):  # in the log, too; why it cannot start matters more
             await server.stop()
+        watch.over.set()
         raise
     print(  # noqa: T201  # the ready line is an interface: programs that start us wait for it
         f"groupkeeper ready kafka={_kafka(server)} http={http_at} "
@@ -85,11 +88,13 @@ async def _serve(server: Server, options: ServeOptions) -> int:
     server.failed.add_done_callback(lambda _: stopped.set())
     await stopped.wait()
     _log.info("stopping")
+    watch = keep_deadline(server.stage)
     if http is not None:
         await http.close()
     if server.failed.done():
         return exit_with(f"the disk cannot be trusted any more: {server.failed.result()}")
     await server.stop()
+    watch.exit_code = 0
     return 0
 
 

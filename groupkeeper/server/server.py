@@ -11,7 +11,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from math import inf
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from groupkeeper.apis.table import Dependencies, handlers, long_answers
 from groupkeeper.clock import Clock
@@ -20,7 +20,6 @@ from groupkeeper.connections.call import ConnectionServices
 from groupkeeper.connections.connection_table import ConnectionTable
 from groupkeeper.connections.listener import Listener
 from groupkeeper.connections.steady import Driver
-from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.coordinator.member_bytes import Total
 from groupkeeper.exchange import Handler
@@ -43,10 +42,13 @@ from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.server.cleaning import Cleaning, Compact, GroupLogs, Threads
 from groupkeeper.server.descriptors import limit_of_open_files, share
 from groupkeeper.server.directory import Directory, DirectoryWatch, log_unknown_folders
+from groupkeeper.server.group_config import group_config
 from groupkeeper.server.retention_lines import RetentionLines
 from groupkeeper.server.segments_at_stop import complete_segments
+from groupkeeper.server.stopping import Stage
+from groupkeeper.server.sync_threads import SyncThreads
 from groupkeeper.settings.options import Address, ServeOptions
-from groupkeeper.settings.table import Settings
+from groupkeeper.storage.at_once import AtOnce, one_after_another
 from groupkeeper.storage.errors import AppendFailed, Locked, StorageError
 from groupkeeper.storage.files import Files
 from groupkeeper.topics.limits import OverLimitError
@@ -60,10 +62,6 @@ if TYPE_CHECKING:
     from groupkeeper.groups.sight import ScrapeLook
     from groupkeeper.observe.group_rows import Sight
     from groupkeeper.web.parts import Parts
-
-MAX_GROUPS: Final = 1_000_000
-"""Most groups of a process, divided among its partitions. An empty group takes 1.3 KB, without its
-offsets."""
 
 _log = Logger("server")
 
@@ -97,6 +95,8 @@ class World:
     """Unix time of topics; that of groups is the clock's."""
     cluster_id: str = ""
     """Of new data; empty: a random one."""
+    at_once: AtOnce = one_after_another
+    """How the logs are closed."""
     around: Around | None = None
     """Puts something around the handlers of all APIs. Heartbeats then take no short cut."""
 
@@ -117,7 +117,8 @@ class Server:
     def __init__(self, options: ServeOptions, world: World | None = None) -> None:
         """Takes the node's lock and reads the catalog. Raises StorageError (Locked) and OSError."""
         self._options = options
-        self._world = world or World()
+        self._world = world or World(at_once=SyncThreads())
+        self.stage = Stage(self._world.at_once)
         self._directory = Directory(self._world.files, options)
         self.store = self._directory.store
         self._settings = settings = self._directory.settings
@@ -343,25 +344,37 @@ class Server:
         """Refuse new requests, finish those under way, close connections, release the locks.
 
         Raises AppendFailed, after all of that, if segments lack records that the journal has.
+        `stage` tells where it is.
         """
+        stage = self.stage
         self.listener.stop()
         self._watch.stop()
+        stage.name = "the compaction that runs"
         await self._cleaning.stop()
+        stage.name = "the journal"
         self.group_partitions.stop()
         await self._writer.drain()
         self._writer.stop()
         self.group_partitions.close()
         self.readers.flush()
-        await self.topics.close()
+        stage.name = "requests about topics"
+        await self.topics.drain()
         self.listener.close()
         await asyncio.sleep(0)  # transports close in the next iteration of the loop
+        stage.name = "segments of logs that were not open"
         await self._writer.call(self.store.write_back_on, None)
         await self._loader.close()
         lacking = await complete_segments(self.store, self._writer.call, self._clock)
         try:
-            await self._writer.call(self.store.close)
+            stage.name = "segments"
+            of_groups = self._writer.call(self.store.close_logs, self._world.at_once)
+            await asyncio.gather(self.topics.close_logs(self._world.at_once), of_groups)
+            stage.name = "the last journal"
         finally:
-            self._executor.shutdown()
+            try:
+                await self._writer.call(self.store.close)
+            finally:
+                self._executor.shutdown()
         if lacking:
             raise AppendFailed(lacking)
 
@@ -382,18 +395,3 @@ class Server:
     def _give_up(self, error: BaseException) -> None:
         if not self.failed.done():
             self.failed.set_result(error)
-
-
-def group_config(settings: Settings) -> GroupConfig:
-    """The settings that the coordinator uses."""
-    return GroupConfig(
-        initial_rebalance_delay_ms=settings.group_initial_rebalance_delay_ms,
-        min_session_timeout_ms=settings.group_min_session_timeout_ms,
-        max_session_timeout_ms=settings.group_max_session_timeout_ms,
-        max_size=settings.group_max_size,
-        offset_metadata_max_bytes=settings.offset_metadata_max_bytes,
-        offsets_retention_ms=settings.offsets_retention_minutes * 60_000,
-        offsets_retention_check_interval_ms=settings.offsets_retention_check_interval_ms,
-        message_max_bytes=settings.message_max_bytes,
-        max_groups=-(-MAX_GROUPS // settings.offsets_topic_num_partitions),
-    )

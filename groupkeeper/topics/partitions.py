@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from groupkeeper.backoff import RetryTimes
+from groupkeeper.storage.at_once import AtOnce, one_after_another
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.segment import Segment
@@ -213,10 +214,10 @@ class TopicPartitions:
                 partition.delete()
             self._folders.remove(f"{topic.name}-{index}")
 
-    def close(self) -> None:
+    def close(self, at_once: AtOnce = one_after_another) -> None:
         """Close every log."""
-        for partition in self._known.values():
-            partition.close()
+        for bug in filter(None, at_once([each.close for each in self._known.values()])):
+            raise bug
 
 
 def unknown_folders(names: Iterable[str], topics: Iterable[Topic]) -> list[str]:

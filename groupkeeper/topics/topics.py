@@ -12,6 +12,7 @@ from typing import Any
 
 from groupkeeper.clock import Clock
 from groupkeeper.settings.table import Settings
+from groupkeeper.storage.at_once import AtOnce, one_after_another
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.folders import FolderList
 from groupkeeper.storage.limits import Limits
@@ -224,14 +225,23 @@ class Topics:
         )
 
     async def close(self) -> None:
+        await self.drain()
+        await self.close_logs()
+
+    async def drain(self) -> None:
+        """Answer the requests under way, and end what goes on in the background."""
         await self.retention.close()
         for close in self.before_close:
             await close()
         await self.response_tasks.finish()
         await self.admin.close()
         await self.partitions.unread.close()
-        await self.worker(self.partitions.close)
-        await self.worker(self.catalog.close)
+
+    async def close_logs(self, at_once: AtOnce = one_after_another) -> None:
+        """After `drain`: sync and close all logs, at the same time as far as `at_once` can."""
+        both = lambda: self.partitions.close(at_once), self.catalog.close
+        for bug in filter(None, await self.worker(lambda: at_once(both))):
+            raise bug
         self.worker.close()
 
 

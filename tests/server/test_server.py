@@ -8,7 +8,8 @@ import pytest
 from groupkeeper.connections.connection_state import State
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from groupkeeper.server.server import Server, World, group_config
+from groupkeeper.server.group_config import group_config
+from groupkeeper.server.server import Server, World
 from groupkeeper.settings.options import ServeOptions
 from groupkeeper.settings.table import load
 from groupkeeper.storage.errors import Locked

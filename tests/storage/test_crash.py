@@ -5,10 +5,12 @@ and a newer epoch.
 """
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 
 import pytest
 
+from groupkeeper.storage.at_once import AtOnce, Job, one_after_another, raised
 from groupkeeper.storage.errors import SyncFailed
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Log
@@ -47,6 +49,7 @@ class Client:
         self.disk = disk
         self.beside = beside
         self.jobs: list[Callable[[], None]] = []
+        self.at_once: AtOnce = one_after_another
         self.written: dict[str, list[bytes]] = {name: [] for name in NAMES}
         self.acknowledged: dict[str, int] = dict.fromkeys(NAMES, 0)
         self.epoch = 0
@@ -66,6 +69,7 @@ class Client:
             self.commit(store, chosen, epochs[0])
         if stop:
             self.work()
+            store.close_logs(self.at_once)
             store.close()
             self.epoch = epochs[0]
 
@@ -132,6 +136,48 @@ def test_a_crash_during_recovery_from_a_crash_loses_nothing(mode: str, beside: b
                 client.run(rounds=40)
             recover(disk, ("tear", "names")[again % 2], seed=again)
             client.run(rounds=1)
+
+
+def stopped(order: Sequence[int], crash_at: int | None = None) -> tuple[FakeDisk, Client, int]:
+    """A run whose stop closes its logs in this order; (disk, client, calls before the stop)."""
+    disk = FakeDisk()
+    client = Client(disk)
+    before: list[int] = []
+
+    def at_once(jobs: Sequence[Job]) -> list[Exception | None]:
+        before.append(disk.calls)
+        errors = {at: raised(jobs[at]) for at in order}
+        return [errors[at] for at in range(len(jobs))]
+
+    client.at_once = at_once
+    disk.crash_at = crash_at
+    with pytest.raises(Crash) if crash_at is not None else nullcontext():
+        client.run(rounds=12)
+    return disk, client, before[0] if before else 0
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_crash_while_logs_are_closed_in_another_order_loses_nothing(mode: str) -> None:
+    order = (2, 0, 1)
+    whole, _, before = stopped(order)
+    for call in range(before + 1, whole.calls + 1):
+        disk, client, _ = stopped(order, crash_at=call)
+        recover(disk, mode, seed=call)
+        client.run(rounds=4)
+        client.run(rounds=1)
+
+
+def test_a_stop_syncs_each_log_three_times_whatever_is_new_in_it() -> None:
+    """The segment, its manifest, their names; and the names of all folders with one sync."""
+    disk = FakeDisk()
+    store = open_store(disk, limits=LIMITS)
+    epoch = [store.claim(0), store.claim(1)][0]
+    logs = [store.open_log(name) for name in NAMES]
+    store.commit([Append(log, epoch, 1, [(b"key", b"value")]) for log in logs])
+    before = len(disk.trace)
+    store.close_logs()
+    syncs = [call for call in disk.trace[before:] if call.startswith("sync")]
+    assert len(syncs) == 3 * len(NAMES) + 1
 
 
 def syncs_of_a_run() -> list[int]:

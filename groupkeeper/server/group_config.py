@@ -1,0 +1,25 @@
+"""The settings of a server that its coordinator decides by."""
+
+from typing import Final
+
+from groupkeeper.coordinator.config import GroupConfig
+from groupkeeper.settings.table import Settings
+
+MAX_GROUPS: Final = 1_000_000
+"""Most groups of a process, divided among its partitions. An empty group takes 1.3 KB, without its
+offsets."""
+
+
+def group_config(settings: Settings) -> GroupConfig:
+    """The settings that the coordinator uses."""
+    return GroupConfig(
+        initial_rebalance_delay_ms=settings.group_initial_rebalance_delay_ms,
+        min_session_timeout_ms=settings.group_min_session_timeout_ms,
+        max_session_timeout_ms=settings.group_max_session_timeout_ms,
+        max_size=settings.group_max_size,
+        offset_metadata_max_bytes=settings.offset_metadata_max_bytes,
+        offsets_retention_ms=settings.offsets_retention_minutes * 60_000,
+        offsets_retention_check_interval_ms=settings.offsets_retention_check_interval_ms,
+        message_max_bytes=settings.message_max_bytes,
+        max_groups=-(-MAX_GROUPS // settings.offsets_topic_num_partitions),
+    )

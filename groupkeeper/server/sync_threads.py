@@ -1,0 +1,56 @@
+"""Threads for the syncs of a stop: those of different files wait for the disk at the same time."""
+
+from collections import deque
+from collections.abc import Sequence
+from threading import Thread
+from typing import Final
+
+from groupkeeper.storage.at_once import Job, raised
+
+AT_ONCE: Final = 64
+"""Most threads of one call. They wait for the disk, and hold no memory to speak of."""
+
+
+class SyncThreads:
+    """An `AtOnce`. Several threads may call it at the same time, and others look at `left`."""
+
+    def __init__(self) -> None:
+        self._calls: list[tuple[int, list[None]]] = []
+        """How many jobs each call has, and an item for each that has ended."""
+
+    @property
+    def left(self) -> int:
+        """Jobs of all calls that have not ended."""
+        return sum(count - len(ended) for count, ended in list(self._calls))
+
+    def __call__(self, jobs: Sequence[Job]) -> list[Exception | None]:
+        """On the calling thread, and on as many others as the system allows. They are daemons: a
+        sync that never ends does not keep the process.
+        """
+        errors: list[Exception | None] = [None] * len(jobs)
+        waiting, ended = deque(enumerate(jobs)), list[None]()
+
+        def work() -> None:
+            while True:
+                try:
+                    at, job = waiting.popleft()
+                except IndexError:
+                    return
+                errors[at] = raised(job)
+                ended.append(None)
+
+        call = len(jobs), ended
+        self._calls.append(call)
+        threads = []
+        for _ in range(min(len(jobs), AT_ONCE) - 1):
+            thread = Thread(target=work, name="sync", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # no more threads can be started: fewer do it
+                break
+            threads.append(thread)
+        work()
+        for thread in threads:
+            thread.join()
+        self._calls.remove(call)
+        return errors
