@@ -1,34 +1,43 @@
 """The process that compacts: reads a job from standard input, writes its result, and ends.
 
-The result is a line of JSON: that of `Compacted`, or `corrupt` with a message, or `errno` and
-`error`.
+The argument is the name of its priority. Dots come before the result, as signs of life: at most one
+in `BEAT_S`, and none while nothing gets on. The result is a line of JSON: that of `Compacted`, or
+`corrupt` with a message, or `errno` and `error`.
 """
 
 import os
 import signal
 import sys
+import time
 from contextlib import suppress
+from typing import Final
 
 LOWEST_PRIORITY = 19
+BEAT_S: Final = 1.0
+NORMAL: Final = "normal"
+LOW: Final = "low"
 
 
-def yield_to_the_server() -> None:
-    """Run while the server does not want the processor.
+def yield_to_the_server(priority: str) -> None:
+    """Run while the server does not want the processor, unless that was not enough before.
 
     Under the lowest priority alone, a thread of the server that wakes up would still wait until the
     compaction has had its turn. Not in a session of its own: there, a low priority also counts
     against all other sessions of the machine, and while they are busy nothing is compacted.
     """
+    if priority == NORMAL:
+        return
     os.setpriority(os.PRIO_PROCESS, 0, LOWEST_PRIORITY)
-    with suppress(AttributeError, OSError):  # of Linux only
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    if priority != LOW:
+        with suppress(AttributeError, OSError):  # of Linux only
+            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
 def main() -> int:
     """Run one job."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends this one
     parent = os.getppid()
-    yield_to_the_server()
+    yield_to_the_server(sys.argv[1] if len(sys.argv) > 1 else "")
     # Only now: importing takes a tenth of a second.
     import json
 
@@ -36,9 +45,16 @@ def main() -> int:
     from groupkeeper.storage.errors import Corrupt
     from groupkeeper.storage.files import Files
 
+    beaten = time.monotonic()
+
     def check() -> None:
+        nonlocal beaten
         if os.getppid() != parent:
             raise SystemExit(1)  # the server has ended; its successor removes the files
+        if time.monotonic() >= beaten + BEAT_S:
+            beaten = time.monotonic()
+            sys.stdout.write(".")
+            sys.stdout.flush()
 
     job = CompactionJob.from_json(sys.stdin.readline())
     try:

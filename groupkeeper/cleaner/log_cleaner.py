@@ -17,7 +17,7 @@ from weakref import WeakSet
 
 from groupkeeper.backoff import RetryTimes
 from groupkeeper.cleaner.plan import TO_PURGE, Candidate, all_finished, candidate
-from groupkeeper.cleaner.process import CompactionStopped
+from groupkeeper.cleaner.process import CompactionHung, CompactionStopped
 from groupkeeper.clock import Clock
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import CleanerStats
@@ -110,6 +110,7 @@ class LogCleaner:
         self._clock = services.clock
         self._turns = services.turns
         self._stats = services.stats
+        self._stats.clock, self._stats.ended = services.clock.seconds, services.clock.seconds()
         self._random_bytes = services.random_bytes
         self._compact = services.compact
         self._retries: RetryTimes[str] = RetryTimes(RETRY_FIRST_S, RETRY_MOST_S)
@@ -144,7 +145,11 @@ class LogCleaner:
             await self._clock.sleep(self._config.backoff_ms / 1000)
             while (found := await self._turns.run(self._neediest())) is not None:
                 self._cleaning = True
-                await self._clean(*found)
+                self._stats.began = self._clock.seconds()
+                try:
+                    await self._clean(*found)
+                finally:
+                    self._stats.began, self._stats.ended = None, self._clock.seconds()
                 if self._stopping:
                     return
                 self._cleaning = False
@@ -264,6 +269,7 @@ class LogCleaner:
 
     def _failed(self, log: Log, error: StorageError | OSError) -> None:
         self._stats.failures += 1
+        self._stats.hung += isinstance(error, CompactionHung)
         self._retries.failed(log.name, self._clock.seconds())
         if isinstance(error, Corrupt):
             self._damaged.add(log)

@@ -1,28 +1,42 @@
-"""Runs a compaction in a process of its own, with the lowest priority.
+"""Runs a compaction in a process of its own, with the lowest priority that is enough.
 
 A process, because compaction is Python code, and on a thread it would hold the interpreter's lock
 while clients wait. Not `multiprocessing`, which would import the main module of a program that has
 embedded the server.
 
 The process reads a job as a line of JSON and writes its result as another one: see __main__.py. It
-ends when its parent has ended.
+ends when its parent has ended. supervision.py says when it is ended before.
 """
 
 import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from threading import Lock
 from typing import Final
 
+from groupkeeper.cleaner import supervision
+from groupkeeper.cleaner.supervision import Priorities, Priority, Supervision
+from groupkeeper.observe.logs import Logger
 from groupkeeper.storage.compaction import Compacted, CompactionJob
 from groupkeeper.storage.errors import Corrupt, StorageError
+from groupkeeper.storage.files import Files
+from groupkeeper.storage.segment_writer import remove_cleaned
 
 _ROOT: Final = Path(__file__).parents[2]
 """The folder that holds the package: the process finds the same code, wherever it comes from."""
 KEPT_OF_STDERR: Final = 2_000
 """Characters of the end of what a process that has failed wrote to standard error."""
+LOOK_S: Final = 0.5
+"""How often the process is looked at."""
+KILLED_S: Final = 5.0
+"""How long a process that was killed may take to end: one that waits for a disk that does not
+answer ends only when that does, and is left to itself."""
+_TICKS: Final = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 1
+
+_log = Logger("cleaner")
 
 
 class CompactionFailed(StorageError):
@@ -33,43 +47,91 @@ class CompactionStopped(CompactionFailed):
     """A compaction was abandoned, because the server stops."""
 
 
+class CompactionHung(CompactionFailed):
+    """A compaction was given up, because it did not get on."""
+
+
+class _Starved(Exception):
+    """A compaction was ended to be begun anew with a higher priority."""
+
+
 class CompactionProcess:
     """Runs one compaction at a time. Called on a thread that may block; `stop` on any thread."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._process: subprocess.Popen[str] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._stopped = False
+        self._priorities = Priorities()
 
     def __call__(self, job: CompactionJob) -> Compacted:
         """Raises Corrupt if the segments are damaged, CompactionFailed, and OSError."""
-        process = self._start()
-        out, err = process.communicate(job.to_json() + "\n")
+        while True:
+            priority = self._priorities.at(time.monotonic())
+            try:
+                return self._run(job, priority)
+            except _Starved:
+                higher = Priority(priority + 1)
+                self._priorities.raise_to(higher, time.monotonic())
+                _log.warning(
+                    "compaction gets too little of the processor: begun anew with more",
+                    folder=job.folder,
+                    priority=higher.name.lower(),
+                )
+                remove_cleaned(Files(), job.folder, job.token)
+
+    def _run(self, job: CompactionJob, priority: Priority) -> Compacted:
+        process = self._start(priority)
+        out, err = self._supervised(process, job, priority)
         if self._stopped and process.returncode != 0:
             raise CompactionStopped(f"the server stops: {job.folder} is not compacted")
-        if process.returncode != 0 or not out:
+        answer = out.decode().lstrip(".")
+        if process.returncode != 0 or not answer:
             raise CompactionFailed(
                 f"the process that compacts {job.folder} ended with exit code "
-                f"{process.returncode}: {err[-KEPT_OF_STDERR:].strip()}"
+                f"{process.returncode}: {err.decode(errors='replace')[-KEPT_OF_STDERR:].strip()}"
             )
-        answer = json.loads(out)
-        if "corrupt" in answer:
-            raise Corrupt(answer["corrupt"])
-        if "errno" in answer:
-            raise OSError(answer["errno"], answer["error"])
-        return Compacted.from_json(out)
+        told = json.loads(answer)
+        if "corrupt" in told:
+            raise Corrupt(told["corrupt"])
+        if "errno" in told:
+            raise OSError(told["errno"], told["error"])
+        return Compacted.from_json(answer)
 
-    def _start(self) -> "subprocess.Popen[str]":
+    def _supervised(
+        self, process: "subprocess.Popen[bytes]", job: CompactionJob, priority: Priority
+    ) -> tuple[bytes, bytes]:
+        """What it writes to standard output and standard error until it ends."""
+        watched = Supervision(time.monotonic())
+        asked: bytes | None = (job.to_json() + "\n").encode()
+        while True:
+            try:
+                return process.communicate(asked, LOOK_S)
+            except subprocess.TimeoutExpired as waiting:
+                asked = None  # what is left of it goes on with the next call
+                now, signs = time.monotonic(), len(waiting.output or b"")
+                cpu_s, ready = _seen(process.pid)
+                watched.look(now, signs, cpu_s, ready=ready)
+                if watched.is_hung(now):
+                    _kill(process)
+                    raise CompactionHung(
+                        f"the process that compacts {job.folder} (pid {process.pid}) did not get "
+                        f"on for {supervision.HUNG_S:g} s, and was killed"
+                    ) from None
+                if priority is not Priority.NORMAL and watched.is_starved(now):
+                    _kill(process)
+                    raise _Starved from None
+
+    def _start(self, priority: Priority) -> "subprocess.Popen[bytes]":
         path = os.pathsep.join([str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
         with self._lock:
             if self._stopped:
                 raise CompactionStopped("the server stops")
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "groupkeeper.cleaner"],
+            self._process = subprocess.Popen(  # noqa: S603  # nothing of it is from outside
+                [sys.executable, "-m", "groupkeeper.cleaner", priority.name.lower()],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                text=True,
                 env={**os.environ, "PYTHONPATH": path},
             )
             return self._process
@@ -80,3 +142,22 @@ class CompactionProcess:
             self._stopped = True
             if self._process is not None:
                 self._process.kill()
+
+
+def _seen(pid: int) -> tuple[float, bool]:
+    """Seconds of the processor that a process was given, and whether it has one or waits for one
+    and nothing else; zero and no where the system does not tell.
+    """
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0, False
+    return (int(fields[11]) + int(fields[12])) / _TICKS, fields[0] == "R"
+
+
+def _kill(process: "subprocess.Popen[bytes]") -> None:
+    process.kill()
+    try:
+        process.communicate(timeout=KILLED_S)
+    except subprocess.TimeoutExpired:
+        _log.warning("a killed compaction does not end: it waits for the disk", pid=process.pid)

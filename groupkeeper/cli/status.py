@@ -17,6 +17,8 @@ MOST_BYTES: Final = 1024 * 1024
 LITTLE_ROOM: Final = 0.1
 """Share of the file system that should be free."""
 LONG_ITERATION_MS: Final = 100
+LONG_COMPACTION_S: Final = 120
+"""A compaction of a full log takes about a minute."""
 UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 ADVICE: Final = {
     "loading": "wait: its log is being read",
@@ -29,6 +31,11 @@ ADVICE: Final = {
 COUNTED: Final = (
     ("appends", "failures", "failed: lines of the logger `partition` name the cause"),
     ("compaction", "uncleanable_logs", "logs are damaged: see the line `log cannot be compacted`"),
+    (
+        "compaction",
+        "hung",
+        "did not get on and were killed: look after the disk, and see `compaction failed`",
+    ),
     (
         "compaction",
         "failures",
@@ -140,6 +147,12 @@ def findings(found: dict[str, Any]) -> Iterator[str]:
     longest = found["loop"]["longest_ms"]
     if found["loop"]["iterations"] and (longest is None or longest > LONG_ITERATION_MS):
         yield f"an iteration took up to {_ms(longest)}: the line `slow request` names what did"
+    runs_for = found["compaction"]["running_s"]
+    if runs_for > LONG_COMPACTION_S:
+        yield (
+            f"compaction: one runs for {runs_for:.0f} s already: the disk or the processor is "
+            "busy, and it is ended when it does not get on at all"
+        )
     for section, key, advice in COUNTED:
         if found[section][key]:
             yield f"{section}: {found[section][key]} {advice}"

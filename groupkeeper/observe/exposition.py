@@ -240,6 +240,7 @@ def _cleaner(cleaner: CleanerStats) -> Iterator[Metric]:
     for name, text in (
         ("runs", "Compactions of a log that ended well."),
         ("failures", "Compactions that failed; nothing has changed, and they are tried again."),
+        ("hung", "Compactions that failed because they did not get on, and were ended."),
         ("seconds", "Time spent on compactions."),
         ("bytes_read", "Bytes of segments read by compactions."),
         ("bytes_written", "Bytes of segments written by compactions."),
@@ -249,6 +250,16 @@ def _cleaner(cleaner: CleanerStats) -> Iterator[Metric]:
         "cleaner_uncleanable_logs",
         "Logs that are not compacted because their segments are damaged.",
         {(): cleaner.uncleanable},
+    )
+    yield gauge(
+        "cleaner_running_seconds",
+        "How long the compaction that runs has taken so far; 0 if none runs.",
+        {(): cleaner.running_s},
+    )
+    yield gauge(
+        "cleaner_since_last_run_seconds",
+        "How long ago the last compaction ended, or the server started.",
+        {(): cleaner.since_s},
     )
 
 

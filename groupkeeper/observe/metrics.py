@@ -118,10 +118,17 @@ class AppendStats:
 
 @dataclass(slots=True)
 class CleanerStats:
-    """Compactions of logs. All but `uncleanable` only rise."""
+    """Compactions of logs. Counts but `uncleanable` only rise; times are seconds of one clock."""
 
     runs: int = 0
     failures: int = 0
+    hung: int = 0
+    """Of the failures, those that were given up because they did not get on."""
+    began: float | None = None
+    """When the one that runs began."""
+    ended: float = 0.0
+    """When the last one ended, well or not; before the first one, when the server started."""
+    clock: Callable[[], float] = float
     seconds: float = 0.0
     bytes_read: int = 0
     bytes_written: int = 0
@@ -133,6 +140,16 @@ class CleanerStats:
         self.seconds += seconds
         self.bytes_read += bytes_read
         self.bytes_written += bytes_written
+
+    @property
+    def running_s(self) -> float:
+        """How long the one that runs has taken so far; 0 if none runs."""
+        return 0.0 if self.began is None else self.clock() - self.began
+
+    @property
+    def since_s(self) -> float:
+        """How long ago the last one ended."""
+        return self.clock() - self.ended
 
 
 @dataclass(slots=True)

@@ -61,6 +61,8 @@ def status_of(metrics: Metrics, about: dict[str, Any], disk: DiskUse) -> dict[st
         "compaction": {
             "runs": metrics.cleaner.runs,
             "failures": metrics.cleaner.failures,
+            "hung": metrics.cleaner.hung,
+            "running_s": round(metrics.cleaner.running_s, 1),
             "uncleanable_logs": metrics.cleaner.uncleanable,
         },
         "events": {

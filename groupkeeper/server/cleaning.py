@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -118,7 +119,8 @@ class Cleaning:
 
     async def _run(self, job: CompactionJob) -> Compacted:
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads.cleaner, self._compact, job)
+        compact = partial(copy_context().run, self._compact, job)  # its lines go where ours go
+        return await loop.run_in_executor(self._threads.cleaner, compact)
 
     def _group_logs(self) -> Iterator[CleanableLog]:
         keeps_raw = self._settings.offsets_raw_retention_ms != 0

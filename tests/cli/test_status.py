@@ -11,6 +11,7 @@ from tests.support.process import Process
 from tests.support.wire import connect
 
 Capture = pytest.CaptureFixture[str]
+COMPACTION = {"failures": 0, "hung": 0, "running_s": 0.0, "uncleanable_logs": 0}
 WELL: dict[str, Any] = {
     "node": 0,
     "cluster": "c",
@@ -21,7 +22,7 @@ WELL: dict[str, Any] = {
     "disk": {"free_bytes": 50, "total_bytes": 100},
     "loop": {"iterations": 10, "over_20_ms": 0, "longest_ms": 10.0},
     "appends": {"failures": 0},
-    "compaction": {"failures": 0, "uncleanable_logs": 0},
+    "compaction": COMPACTION,
     "events": {"dropped": 0, "logs_closed": 0},
     "connections": {"refused": 0, "unaccepted": 0},
     "limits_reached": {},
@@ -76,8 +77,10 @@ def test_a_wrong_call() -> None:
         ({"loop": {"iterations": 10, "longest_ms": 250.0}}, "an iteration took up to 250 ms"),
         ({"loop": {"iterations": 10, "longest_ms": None}}, "took up to more than all bounds"),
         ({"appends": {"failures": 3}}, "appends: 3 failed"),
-        ({"compaction": {"failures": 2, "uncleanable_logs": 0}}, "compaction: 2 failed"),
-        ({"compaction": {"failures": 0, "uncleanable_logs": 1}}, "compaction: 1 logs are damaged"),
+        ({"compaction": COMPACTION | {"failures": 2}}, "compaction: 2 failed"),
+        ({"compaction": COMPACTION | {"uncleanable_logs": 1}}, "compaction: 1 logs are damaged"),
+        ({"compaction": COMPACTION | {"hung": 1}}, "compaction: 1 did not get on"),
+        ({"compaction": COMPACTION | {"running_s": 150.4}}, "compaction: one runs for 150 s"),
         ({"events": {"dropped": 4, "logs_closed": 0}}, "events: 4 dropped, so `groupkeeper why`"),
         ({"connections": {"refused": 5, "unaccepted": 0}}, "max.connections.per.ip is reached"),
         ({"connections": {"refused": 0, "unaccepted": 6}}, "raise the limit of open files"),
