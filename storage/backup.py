@@ -41,7 +41,13 @@ from typing import Final, NamedTuple
 from crc32c import crc32c
 
 from groupkeeper.storage.archive import FOLDER as ARCHIVE
-from groupkeeper.storage.backup_note import BackupError, BackupNote, FileEntry, write_note
+from groupkeeper.storage.backup_note import (
+    INCOMPLETE,
+    BackupError,
+    BackupNote,
+    FileEntry,
+    write_note,
+)
 from groupkeeper.storage.file_copy import Copier
 from groupkeeper.storage.files import Files, parent_of
 from groupkeeper.storage.folder_copy import CopiedFile, FolderCopy
@@ -57,9 +63,6 @@ from groupkeeper.storage.whole import overwrite, read_whole
 
 PASSES: Final = 100
 """How many passes may be disturbed before the backup is given up: all but the first are short."""
-
-INCOMPLETE: Final = ".incomplete"
-"""The end of the temporary name of a copy."""
 
 
 class Progress(NamedTuple):

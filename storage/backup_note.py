@@ -15,10 +15,16 @@ from groupkeeper.storage.whole import checksum, read_whole, replace_whole
 
 FILE_NAME: Final = "backup"
 VERSION: Final = 1
+INCOMPLETE: Final = ".incomplete"
+"""How the name of a backup ends until all of it is on the disk."""
 
 
 class BackupError(StorageError):
     """A backup cannot be made or used."""
+
+
+class NotRestored(BackupError):
+    """A backup was to be used as a data directory."""
 
 
 class FileEntry(NamedTuple):
@@ -78,3 +84,18 @@ def read_note(files: Files, folder: str) -> BackupNote:
         raise BackupError(f"{folder} was made by a newer version of Groupkeeper: use that")
     entries = [FileEntry(*entry) for entry in content.pop("files")]
     return BackupNote(files=entries, **content)
+
+
+def refuse_backup(files: Files, data_dir: str) -> None:
+    """Raise NotRestored for a backup: its segments may be those of the server that it was made of,
+    under second names, and what writes to it makes it useless. Raises OSError.
+    """
+    if files.look(f"{data_dir}/{FILE_NAME}") is not None:
+        raise NotRestored(
+            f"{data_dir} is a backup: restore it with `groupkeeper restore {data_dir} --data-dir "
+            "FOLDER`, and use that folder"
+        )
+    if data_dir.rstrip("/").endswith(INCOMPLETE) and files.list_folder(data_dir):
+        raise NotRestored(
+            f"{data_dir} is a backup that was not completed: remove it, and choose another folder"
+        )

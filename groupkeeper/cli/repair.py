@@ -7,11 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from groupkeeper.cli.progress import progress
+
+if TYPE_CHECKING:
+    from groupkeeper.storage.files import Files
 
 UNFINISHED: Final = "; not all is repaired, and the originals are kept: run the command again"
 
@@ -52,7 +55,7 @@ def repair(path: Path, *, writes: bool, everything: bool, as_json: bool) -> int:
         files = Files() if writes else FilesToRead()
         target = target_of(files, str(path))
         if writes:
-            _check_user(target.data_dir)
+            _check_writable(files, target.data_dir)
         locks = NodeLocks(files, target.data_dir)
         try:
             found = survey(files, target, told)
@@ -85,10 +88,13 @@ def _errors_in_a_line(what_then: str = "") -> Iterator[None]:
         raise click.ClickException(f"{error}{what_then}") from None
 
 
-def _check_user(data_dir: str) -> None:
-    """Refuse to leave files behind that the server may not write to."""
+def _check_writable(files: "Files", data_dir: str) -> None:
+    """Refuse backups, and to leave files behind that the server may not write to."""
     import pwd  # Windows has no such module, and no data directories
 
+    from groupkeeper.storage.backup_note import refuse_backup
+
+    refuse_backup(files, data_dir)
     owner = os.stat(data_dir).st_uid
     if owner != os.geteuid():
         try:

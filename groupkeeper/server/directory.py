@@ -13,6 +13,7 @@ from groupkeeper.server.copied_epochs import newest_epoch_of_commits, newest_epo
 from groupkeeper.server.partition_count import KEY, OffsetsFolders
 from groupkeeper.settings.options import ServeOptions
 from groupkeeper.settings.table import Settings
+from groupkeeper.storage.backup_note import refuse_backup
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.folders import is_partition
@@ -59,6 +60,7 @@ class Directory:
         self._files = files
         self._path = str(options.data_dir)
         settings = options.settings
+        refuse_backup(files, self._path)
         self.is_new = not self._has_data()
         if self.is_new and settings.data_dir_must_exist:
             raise NoDataError(

@@ -19,6 +19,7 @@ from groupkeeper.server.server import Server, World
 from groupkeeper.server.stopping import keep_deadline
 from groupkeeper.settings.options import ServeOptions, format_address
 from groupkeeper.settings.table import SettingsError
+from groupkeeper.storage.backup_note import NotRestored
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.topics.topics import wall_ms
 
@@ -39,10 +40,10 @@ def run(options: ServeOptions) -> int:
         count_failed_accepts(loop, server.metrics.connections)
         with asyncio.Runner(loop_factory=lambda: loop) as runner:
             return runner.run(_serve(server, options))
+    except (SettingsError, NotRestored) as error:
+        return exit_with(str(error), WRONG_CALL)
     except (StorageError, OSError) as error:
         return exit_with(str(error))
-    except SettingsError as error:
-        return exit_with(str(error), WRONG_CALL)
 
 
 def _world(options: ServeOptions) -> World | None:

@@ -13,7 +13,9 @@ from groupkeeper.server.directory import MEMORY_JOURNAL_BYTES, Directory, NoData
 from groupkeeper.server.partition_count import UnknownCountError
 from groupkeeper.settings.options import ServeOptions
 from groupkeeper.settings.table import load
+from groupkeeper.storage.backup_note import INCOMPLETE, NotRestored
 from groupkeeper.storage.errors import Corrupt, DirectoryLost, NewerFormat
+from groupkeeper.storage.files import Files
 from groupkeeper.storage.format import VERSION
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.memory_files import MemoryFiles
@@ -29,6 +31,16 @@ FROM_KAFKA = FIXTURES / "kafka-consumer-offsets"
 OLDER = FIXTURES / "data-directory-0" / "stopped"
 
 Serve = Callable[..., Served]
+
+
+# -- backups ---------------------------------------------------------------------------------------
+
+
+def test_the_beginning_of_a_backup_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / f"today{INCOMPLETE}"
+    Directory(Files(), ServeOptions(folder)).store.close()  # a name alone makes no backup
+    with pytest.raises(NotRestored, match="was not completed: remove it"):
+        Directory(Files(), ServeOptions(folder))
 
 
 # -- new, older, newer -----------------------------------------------------------------------------

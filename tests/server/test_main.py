@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from crc32c import crc32c
 
+from groupkeeper.cli import main as cli
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.server import main
@@ -125,6 +126,30 @@ def test_a_signal_ends_it_cleanly_while_clients_wait(start: Start, number: signa
     assert ended(process) == (0, "")
     assert waiting.take().error_code == ErrorCode.NOT_COORDINATOR
     assert waiting.is_closed()
+
+
+def test_a_backup_is_refused_until_it_is_restored(start: Start, tmp_path: Path) -> None:
+    process = start()
+    client = client_of(process)
+    create_topic(client)
+    assert commit(client) == 0
+    backup, again = tmp_path / "backup", tmp_path / "again"
+    assert cli(["backup", str(backup), "--data-dir", str(tmp_path / "data")]) == 0
+    before = files_of(backup)
+    code, err = ended(start("--data-dir", "backup"))
+    assert (code, err.count("\n")) == (2, 1)
+    assert "backup is a backup: restore it with `groupkeeper restore backup " in err
+    assert cli(["repair", str(backup), "--write"]) == 2
+    assert files_of(backup) == before
+    assert cli(["restore", str(backup), "--data-dir", str(again)]) == 0
+    restored = client_of(start("--data-dir", "again"))
+    while (error := commit(restored)) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+        pass
+    assert error == 0
+
+
+def files_of(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_a_kafka_port_in_use_is_one_line(start: Start) -> None:

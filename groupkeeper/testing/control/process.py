@@ -17,6 +17,7 @@ from groupkeeper.server.descriptors import raise_limit
 from groupkeeper.server.http_port import HttpPort
 from groupkeeper.server.main import WRONG_CALL, after_ready, exit_with, warn_of_open_ports
 from groupkeeper.settings.options import Address, ServeOptions, format_address
+from groupkeeper.storage.backup_note import NotRestored
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.testing.bench import Bench
 from groupkeeper.testing.control.http import PREFIX, Control
@@ -34,10 +35,10 @@ def run(
     raise_limit()
     try:
         return asyncio.run(_serve(options, control, brokers, as_version))
+    except (NotRestored, RequestFailed, WrongArgument) as error:
+        return exit_with(str(error), WRONG_CALL)
     except (StorageError, OSError) as error:
         return exit_with(str(error))
-    except (RequestFailed, WrongArgument) as error:
-        return exit_with(str(error), WRONG_CALL)
 
 
 async def _serve(
