@@ -19,7 +19,7 @@ from groupkeeper.coordinator.causes import Who
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.facts import OffsetsCommitted, OffsetsReset
 from groupkeeper.coordinator.group import Group, GroupState
-from groupkeeper.coordinator.groups import Groups, note_group_refused
+from groupkeeper.coordinator.groups import Groups, note_created, note_group_refused
 from groupkeeper.coordinator.liveness import heard, rhythm_of_late
 from groupkeeper.coordinator.records import (
     offset_in,
@@ -91,10 +91,13 @@ def _store(
         if len(groups) >= step.config.max_groups:
             note_group_refused(request.group_id, Who.calling(caller, ""), step)
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        group = groups.create(request.group_id, Who.calling(caller, request.member_id), step)
+        group = groups.create_unused(request.group_id, Who.calling(caller, ""), step)
+    if assessed.records and not group.is_stored:
+        note_created(group, Who.calling(caller, request.member_id), step)
+        groups.count_used(group.group_id)
+        group.is_stored = True
     if not group.members and not request.member_id:
         _note_reset(group, assessed, caller, step)
-    group.is_stored = True
     for topic, partitions in assessed.offsets:
         group.offsets.setdefault(topic, {}).update(partitions)
     step.write(assessed.records, assessed.size)

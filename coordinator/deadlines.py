@@ -11,6 +11,10 @@ from typing import NamedTuple
 
 SLACK = 1_024
 """How many stale entries the heap may hold beyond one for each running timer."""
+STALE_CHARACTERS = 1_048_576
+STALE_CHARACTERS_EACH = 64
+"""How many characters of ids the cancelled timers in the heap may have, and how many more for each
+running timer: ids may be long, and clients choose them."""
 
 
 class TimerKind(StrEnum):
@@ -39,7 +43,7 @@ class Timer(NamedTuple):
 class Deadlines:
     """When each timer is due, in monotonic milliseconds."""
 
-    __slots__ = ("_bounds", "due", "heap", "popped_due")
+    __slots__ = ("_bounds", "_stale", "due", "heap", "popped_due")
 
     def __init__(self) -> None:
         self.due: dict[Timer, int] = {}
@@ -47,6 +51,8 @@ class Deadlines:
         self._bounds: dict[Timer, int] = {}
         self.heap: list[tuple[int, Timer]] = []
         """Lower bounds, stale ones included; only to look at."""
+        self._stale = 0
+        """Characters of the ids of timers that were cancelled since the last sweep."""
         self.popped_due = 0
         """When the timer was due that `pop` returned last."""
 
@@ -62,10 +68,14 @@ class Deadlines:
 
     def cancel(self, timer: Timer) -> None:
         """Forget a timer; one that is not running is no error."""
-        self.due.pop(timer, None)
+        if self.due.pop(timer, None) is not None:
+            self._stale += len(timer.group_id) + len(timer.member_id)
+            if self._stale > STALE_CHARACTERS + STALE_CHARACTERS_EACH * len(self.due):
+                self._sweep()
 
     def _sweep(self) -> None:
         """Rebuild the heap: cancelled timers stay in it until they come up."""
+        self._stale = 0
         self._bounds = dict(self.due)
         self.heap = [(at_ms, timer) for timer, at_ms in self.due.items()]
         heapq.heapify(self.heap)

@@ -131,13 +131,15 @@ def delete_group(groups: Groups, group: Group, why: str, who: Who | None, step: 
     that of `GroupDeleted`.
     """
     assert not group.offsets
+    was_used = group.was_used
     if group.is_stored:
         step.append(group_key(group.group_id), None)
     group.become(GroupState.DEAD, step.wall)
     del groups[group.group_id]
     for member_id in list(group.pending):
         drop_pending(group, member_id, step)
-    step.note(GroupDeleted(*group.fact_head, why=why, who=who))
+    if was_used or why == "request":  # which purges the events of an earlier group of this id
+        step.note(GroupDeleted(*group.fact_head, why=why, who=who))
 
 
 # -- offsets -------------------------------------------------------------------------------------

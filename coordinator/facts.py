@@ -18,7 +18,8 @@ class Fact:
     """Something that happened to one group."""
 
     is_event: ClassVar[bool] = True
-    """It is stored as an event of its own. Others happen too often: they are summed up."""
+    """It may be stored as an event of its own. Others happen too often, and are summed up or only
+    counted."""
 
     group: str
     generation: int
@@ -184,6 +185,8 @@ class PendingMemberDropped(Fact):
     cause: Cause
     expired: bool
     """It timed out; otherwise the partition had too many of them."""
+    of_used: bool = True
+    """The group has had a member or a record. Of another group nothing is stored."""
 
 
 @dataclass(slots=True)
@@ -206,6 +209,8 @@ class RequestRefused(Fact):
 class LimitReached(Fact):
     """A request was refused, or something was dropped, because of a limit."""
 
+    is_event: ClassVar[bool] = False
+
     limit: str
     """The limit's name in the code or the settings."""
     most: int
@@ -217,7 +222,7 @@ class LimitReached(Fact):
 
 @dataclass(slots=True)
 class GroupCreated(Fact):
-    """A group id was seen for the first time."""
+    """A group gets its first member or record. One that is only asked for is not told."""
 
     who: Who
 
@@ -237,11 +242,6 @@ class GroupDeleted(Fact):
     """`request` (DeleteGroups), `expired` (its last offset), or `unused` (it had no offsets)."""
     who: Who | None
     """The sender of DeleteGroups."""
-
-
-@dataclass(slots=True)
-class GroupDropped(Fact):
-    """A group without members was dropped that never had an assignment or an offset."""
 
 
 @dataclass(slots=True)

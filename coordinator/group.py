@@ -134,6 +134,11 @@ class Group:
 
     # -- state ---------------------------------------------------------------------------------
 
+    @property
+    def was_used(self) -> bool:
+        """It has had a member or a record, so that there is something to tell of it."""
+        return self.is_stored or self.generation > 0 or self.state is not GroupState.EMPTY
+
     def become(self, state: GroupState, wall_ms: int) -> None:
         """Move along `TRANSITIONS`; anything else is a bug."""
         assert state in TRANSITIONS[self.state], f"{self.state} -> {state}"

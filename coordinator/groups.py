@@ -8,15 +8,22 @@ from typing import Final
 
 from groupkeeper.coordinator.caller import ReplyTo
 from groupkeeper.coordinator.causes import Who
-from groupkeeper.coordinator.facts import GroupCreated, GroupDropped, LimitReached
+from groupkeeper.coordinator.facts import GroupCreated, LimitReached
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.member_bytes import MemberBytes
+from groupkeeper.coordinator.rebalance import drop_pending
+from groupkeeper.coordinator.replies import note_limit
 from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsResponse
 
-MAX_UNUSED_GROUPS: Final = 1_000
-"""So many groups are kept that have no members and no record. A JoinGroup that is refused creates
-such a group; Kafka keeps it until the next check for expired offsets."""
+MAX_UNUSED_BYTES: Final = 2 * 1024 * 1024
+"""The bytes that groups of a partition may take which have had neither a member nor a record: the
+UTF-8 of their ids, and `UNUSED_GROUP_BYTES` each. A JoinGroup that is refused, or that is answered
+MEMBER_ID_REQUIRED, makes such a group. As in Kafka, it is Empty until a check for expired offsets
+deletes it; beyond this limit the oldest one is dropped at once, with the member ids that were
+handed out for it. Fifteen hundred groups with ordinary ids, or 67 with the longest."""
+UNUSED_GROUP_BYTES: Final = 1_400
+"""What an unused group takes beside its id: about 900 bytes, and 500 for a pending member id."""
 
 
 @dataclass(slots=True)
@@ -51,8 +58,10 @@ class Groups(dict[str, Group]):
         self.expiry_check = ExpiryCheck()
         self.deletions: dict[str, Deletion] = {}
         """By the ids of the groups that are being deleted; no other request may see those."""
-        self._new: dict[str, Group] = {}
-        """The groups that were created last, the oldest first; some may be deleted since."""
+        self._unused: dict[str, int] = {}
+        """The groups that have had neither a member nor a record, the oldest first, and how many
+        bytes they take."""
+        self._unused_bytes = 0
 
     def __setitem__(self, group_id: str, group: Group) -> None:
         """Add the group, and count the bytes of its members."""
@@ -62,23 +71,41 @@ class Groups(dict[str, Group]):
             self.member_bytes.add(member.size)
         super().__setitem__(group_id, group)
 
-    def create(self, group_id: str, who: Who, step: Step) -> Group:
-        """A new, empty group. No record is written: a group without members or offsets is soft."""
-        group = self[group_id] = self._new[group_id] = Group(group_id, step.wall)
-        step.note(GroupCreated(*group.fact_head, who=who))
-        if len(self._new) > MAX_UNUSED_GROUPS:
-            oldest = self._new.pop(next(iter(self._new)))
-            if self.get(oldest.group_id) is oldest:
-                self.drop_unused(oldest, step)
+    def __delitem__(self, group_id: str) -> None:
+        """Remove the group, and forget that it was unused."""
+        super().__delitem__(group_id)
+        self.count_used(group_id)
+
+    def create_unused(self, group_id: str, who: Who, step: Step) -> Group:
+        """A new, empty group, which is unused until `count_used`. No record is written, and nothing
+        noted: it is soft, and a client may make any number of them.
+        """
+        group = self[group_id] = Group(group_id, step.wall)
+        size = len(group_id.encode("utf-8", "surrogatepass")) + UNUSED_GROUP_BYTES
+        self._unused[group_id] = size
+        self._unused_bytes += size
+        while self._unused_bytes > MAX_UNUSED_BYTES:
+            self._drop(self[next(iter(self._unused))], who, step)
         return group
 
-    def drop_unused(self, group: Group, step: Step) -> None:
-        """Drop the group if it has no record, no members and no pending ids."""
-        used = group.is_stored or group.members or group.pending
-        if group.state is GroupState.EMPTY and not used:
-            group.become(GroupState.DEAD, step.wall)
-            del self[group.group_id]
-            step.note(GroupDropped(*group.fact_head))
+    def count_used(self, group_id: str) -> None:
+        """The group has its first member or record, or is gone. Does nothing for any other one."""
+        self._unused_bytes -= self._unused.pop(group_id, 0)
+
+    def _drop(self, group: Group, who: Who, step: Step) -> None:
+        """Drop an unused group to make room for that of `who`."""
+        if group.pending:
+            note_limit(group, "MAX_UNUSED_BYTES", MAX_UNUSED_BYTES, who, step)
+        for member_id in list(group.pending):
+            drop_pending(group, member_id, step)
+        group.become(GroupState.DEAD, step.wall)
+        del self[group.group_id]
+
+
+def note_created(group: Group, who: Who, step: Step) -> None:
+    """Note that the group gets its first member or record, unless it has had one."""
+    if not group.was_used:
+        step.note(GroupCreated(*group.fact_head, who=who))
 
 
 def note_group_refused(group_id: str, who: Who, step: Step) -> None:

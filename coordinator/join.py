@@ -21,7 +21,7 @@ from groupkeeper.coordinator.config import (
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.facts import MemberJoined, MemberRejoined, PendingMemberDropped
 from groupkeeper.coordinator.group import Group, GroupState
-from groupkeeper.coordinator.groups import Groups, note_group_refused
+from groupkeeper.coordinator.groups import Groups, note_created, note_group_refused
 from groupkeeper.coordinator.join_call import (
     JoinCall,
     differences,
@@ -83,8 +83,10 @@ def join(
             call.refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE, step)
             note_group_refused(request.group_id, call.who(member_id), step)
             return
-        group = groups.create(request.group_id, call.who(""), step)
+        group = groups.create_unused(request.group_id, call.who(""), step)
     _join_group(group, call, step)
+    if group.members:
+        groups.count_used(group.group_id)
     if len(step.pending) > MAX_PENDING_MEMBERS:
         give_up_pending(groups, next(iter(step.pending)), False, step)
 
@@ -211,6 +213,7 @@ def _join_without_id(group: Group, call: JoinCall, step: Step) -> None:
 
 def _add(group: Group, call: JoinCall, member_id: str, cause: Cause, step: Step) -> None:
     request, caller = call.request, call.caller
+    note_created(group, call.who(""), step)
     if group.state is GroupState.EMPTY:
         group.protocol_type = request.protocol_type
     elif group.rebalance is not None and group.rebalance.initial_delay:
@@ -309,8 +312,8 @@ def give_up_pending(groups: Groups, timer: Timer, expired: bool, step: Step) -> 
     if not expired:
         evidence["limit"] = MAX_PENDING_MEMBERS
     cause = Cause(CauseCode.PENDING_MEMBER_EXPIRED, who, evidence=evidence)
-    step.note(PendingMemberDropped(*group.fact_head, who=who, cause=cause, expired=expired))
+    head, of_used = group.fact_head, group.was_used
+    step.note(PendingMemberDropped(*head, who=who, cause=cause, expired=expired, of_used=of_used))
     if not expired:
         note_limit(group, "MAX_PENDING_MEMBERS", MAX_PENDING_MEMBERS, who, step)
     complete_early(group, step)
-    groups.drop_unused(group, step)

@@ -84,10 +84,8 @@ def leave(
     leaving = Leaving(caller, len(entries) > 1)
     group = groups.get(request.group_id)
     results = [_remove_entry(group, entry, leaving, step) for entry in entries]
-    if group is not None and leaving.cause is not None:
-        if group.state is not GroupState.EMPTY:
-            prepare(group, leaving.cause, step)
-        groups.drop_unused(group, step)
+    if group is not None and leaving.cause is not None and group.state is not GroupState.EMPTY:
+        prepare(group, leaving.cause, step)
     if caller.api_version < 3:
         response = LeaveGroupResponse(error_code=results[0].error_code)
     else:

@@ -285,9 +285,9 @@ class Partition:
         return first_expiry(self.groups, self._config.offsets_retention_ms)
 
     @property
-    def mark(self) -> tuple[int, int]:
+    def mark(self) -> tuple[int, ...]:
         """Another one after every change of a group."""
-        return self.gate.appended, self.gate.noted
+        return self.gate.appended, self.gate.noted, len(self.groups)
 
     def group_ids(self) -> list[str]:
         """The ids of the current groups."""

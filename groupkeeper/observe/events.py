@@ -13,7 +13,6 @@ from groupkeeper.coordinator.facts import (
     Fact,
     GroupCreated,
     GroupDeleted,
-    GroupDropped,
     GroupEmptied,
     MemberFenced,
     MemberJoined,
@@ -70,6 +69,13 @@ def event_of(noted: NotedFact) -> Event | None:
         round=fact.round,
         fields=fields(noted),
     )
+
+
+def is_told(fact: Fact) -> bool:
+    """Whether it may be stored. Of a group that has had neither a member nor a record nothing is:
+    any client may make such groups without end.
+    """
+    return fact.is_event and not (isinstance(fact, PendingMemberDropped) and not fact.of_used)
 
 
 def type_of(fact: str) -> str:
@@ -299,7 +305,6 @@ _ROWS: Final[Mapping[type[Fact], tuple[str, Callable[[NotedFact], Fields]]]] = {
     GroupCreated: ("group_created", _of(lambda fact: {"who": who_of(fact.who)})),
     GroupEmptied: ("group_emptied", _of(lambda fact: {"cause": cause_of(fact.cause)})),
     GroupDeleted: ("group_deleted", _of(_deleted)),
-    GroupDropped: ("group_deleted", _of(lambda _: {"why": "unused", "who": None})),
     OffsetsRemoved: ("offsets_deleted", _of(_offsets_removed)),
     OffsetsReset: ("offsets_reset", _of(_offsets_reset)),
 }

@@ -42,6 +42,7 @@ LIMITS: Final = (
     "FOLLOWERS",
     "MAX_MEMBER_BYTES",
     "MAX_PENDING_MEMBERS",
+    "MAX_UNUSED_BYTES",
     "MAX_PLANNED_BYTES",
     "MAX_PROTOCOLS",
     "QUEUED",
@@ -94,7 +95,7 @@ COUNTERS: Final = {
     "facts_not_read": FactCounter(
         "Facts that a reader failed to process.", ("reader",), _each(("metrics", "lines"))
     ),
-    "groups_created": FactCounter("Groups seen for the first time."),
+    "groups_created": FactCounter("Groups with a first member or record."),
     "groups_deleted": FactCounter(
         "Groups deleted, on request, all expired, or never used.",
         ("reason",),

@@ -15,7 +15,6 @@ from groupkeeper.coordinator.facts import (
     Fact,
     GroupCreated,
     GroupDeleted,
-    GroupDropped,
     GroupsLoaded,
     LimitReached,
     MemberFenced,
@@ -184,6 +183,8 @@ class Metrics:
         self.connections = ConnectionStats()
         self.appends = AppendStats()
         self.cleaner = CleanerStats()
+        self.events_wait_for_room = False
+        """No events are stored, as the disk is nearly full."""
         self.iterations = Histogram(ITERATION_SECONDS)
         self.replay_seconds = Histogram()
         """How long partitions took to load from their logs."""
@@ -257,7 +258,6 @@ _REASONS: Final = {"request": "requested"}
 _COUNTS: Final[Mapping[type[Fact], Callable[[Any], tuple[tuple[str, ...], int]]]] = {
     GroupCreated: lambda _: (("groups_created",), 1),
     GroupDeleted: lambda fact: (("groups_deleted", _REASONS.get(fact.why, fact.why)), 1),
-    GroupDropped: lambda _: (("groups_deleted", "unused"), 1),
     GroupsLoaded: lambda fact: (("replayed_records",), fact.records),
     LimitReached: lambda fact: (("limits_reached", fact.limit), 1),
     MemberFenced: lambda fact: (("members_fenced", fact.api), 1),

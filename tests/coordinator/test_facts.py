@@ -347,6 +347,7 @@ def test_a_member_that_leaves_after_a_load_was_heard_of() -> None:
 def test_who_created_a_group_is_noted() -> None:
     scene = Scene()
     scene.knock("lea")
+    scene.knock("lea")
     assert [fact.who.host for fact in scene.noted(GroupCreated)] == ["/lea"]
 
 

@@ -1,20 +1,26 @@
 """What a client can make a partition hold, and what it is told beyond that."""
 
+import tracemalloc
+
 import pytest
 
+from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.config import MAX_PENDING_MEMBERS, MAX_PROTOCOLS
 from groupkeeper.coordinator.facts import (
+    GroupCreated,
     GroupDeleted,
-    GroupDropped,
     LimitReached,
+    MemberJoined,
     MemberRemoved,
     PendingMemberDropped,
 )
 from groupkeeper.coordinator.group import MAX_TOPICS_READ
-from groupkeeper.coordinator.groups import MAX_UNUSED_GROUPS
-from tests.support.scene import Scene, in_state, topics
+from groupkeeper.coordinator.groups import MAX_UNUSED_BYTES, UNUSED_GROUP_BYTES
+from tests.support.requests import join_request
+from tests.support.scene import Call, Scene, in_state, topics
 
-DAY = 24 * 3_600_000
+MINUTE = 60_000
+DAY = 24 * 60 * MINUTE
 
 
 def limits(scene: Scene) -> list[str]:
@@ -24,21 +30,50 @@ def limits(scene: Scene) -> list[str]:
 # -- groups that nothing is stored of --------------------------------------------------------------
 
 
-def test_a_group_goes_with_the_last_pending_id_and_leaves_no_record() -> None:
+@pytest.mark.parametrize("end", ["expires", "leaves"])
+def test_a_group_stays_empty_without_its_pending_id_until_the_next_check(end: str) -> None:
     scene = Scene()
     scene.knock("ann", session=10_000)
     assert scene.groups() == {"g": "Empty"}
+    if end == "leaves":
+        assert scene.leave("ann").outcome == "NONE"
     scene.advance(10_000)
+    assert scene.groups() == {"g": "Empty"}
+    scene.advance(9 * MINUTE)
+    assert scene.groups() == {"g": "Empty"}
+    scene.advance(MINUTE)
     assert scene.groups() == {}
     assert scene.log == []
-    assert len(scene.noted(GroupDropped)) == 1
 
 
-def test_a_group_goes_when_its_last_pending_id_leaves() -> None:
+def test_of_a_group_without_member_or_record_nothing_is_told() -> None:
+    scene = Scene()
+    scene.knock("ann", session=10_000)
+    scene.knock("bea", protocols={}, group="h")
+    scene.advance(DAY)
+    assert scene.groups() == {}
+    assert scene.noted(GroupCreated) == scene.noted(GroupDeleted) == []
+    [dropped] = scene.noted(PendingMemberDropped)
+    assert not dropped.of_used
+
+
+def test_a_group_is_told_with_its_first_member_and_deleted_by_request_without() -> None:
     scene = Scene()
     scene.knock("ann")
-    scene.leave("ann")
-    assert scene.groups() == {}
+    assert scene.noted(GroupCreated) == []
+    scene.knock("ann")
+    assert [type(noted.fact) for noted in scene.facts[-3:]][:2] == [GroupCreated, MemberJoined]
+    scene.knock("bea", group="h")
+    scene.delete("h")
+    assert [(fact.group, fact.why) for fact in scene.noted(GroupDeleted)] == [("h", "request")]
+
+
+def test_an_id_that_expires_in_a_group_with_records_is_told() -> None:
+    scene = in_state("Empty")
+    scene.knock("newcomer", session=1_000)
+    scene.advance(2_000)
+    [dropped] = scene.noted(PendingMemberDropped)
+    assert dropped.of_used
 
 
 def test_of_a_group_that_was_refused_no_record_is_left() -> None:
@@ -59,14 +94,49 @@ def test_a_group_that_something_is_stored_of_stays_until_it_expires() -> None:
     assert scene.log[-1][1] is None
 
 
-def test_unused_groups_do_not_pile_up() -> None:
+@pytest.mark.parametrize(("size", "most"), [(20, 100_000), (30_000, MAX_UNUSED_BYTES)])
+def test_unused_groups_take_so_many_bytes_and_the_oldest_is_dead(
+    size: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("groupkeeper.coordinator.groups.MAX_UNUSED_BYTES", most)
     scene = Scene()
     scene.commit("admin", group_id="kept")
-    for number in range(MAX_UNUSED_GROUPS + 10):
-        scene.knock("ann", protocols={}, group=f"g{number}")
-    left = set(scene.groups())
-    assert "kept" in left
-    assert len(left) == MAX_UNUSED_GROUPS + 1
+    scene.join("lea", version=3, group="used")
+    room = most // (size + UNUSED_GROUP_BYTES)
+    ids = [f"{number}".ljust(size, "x") for number in range(room + 10)]
+    for group in ids:
+        scene.knock("ann", as_id="", group=group)
+    assert list(scene.groups()) == ["kept", "used", *ids[10:]]
+    assert limits(scene) == ["MAX_UNUSED_BYTES"] * 10
+    assert scene.noted(PendingMemberDropped) == []
+    scene.advance(DAY)
+    for group in ids[:room]:
+        scene.knock("ann", as_id="", group=group)
+    assert set(ids[:room]) <= scene.groups().keys(), "what is gone takes no room"
+
+
+def test_unused_groups_leave_no_memory_behind() -> None:
+    """At the size of an attack: 4,000 groups with ids of 30,000 characters."""
+    scene = Scene()
+    scene.knock("ann", as_id="", group="first")
+    scene.advance(DAY)
+    caller, at = Caller(9, scene.peer("ann")), (scene.now, scene.wall)
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        for number in range(4_000):
+            request = join_request(f"{number:05}".ljust(30_000, "x"), session_timeout_ms=1_000_000)
+            scene.partition.handle(request, caller, Call("ann", "JoinGroup", 11, 9), at)
+        facts = scene.partition.take_facts()
+        _, peak = tracemalloc.get_traced_memory()
+        del facts, request
+        scene.advance(DAY)
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert scene.groups() == {}
+    assert peak - before < 3 * MAX_UNUSED_BYTES
+    assert after - before < MAX_UNUSED_BYTES / 10
 
 
 def test_beyond_so_many_groups_a_new_one_is_refused_and_the_others_go_on() -> None:
@@ -89,7 +159,11 @@ def test_the_oldest_of_too_many_pending_ids_gives_way(monkeypatch: pytest.Monkey
     names = ["ann", "bea", "cid", "dot"]
     for name in names:
         scene.knock(name, as_id="", group=f"group of {name}")
-    assert set(scene.groups()) == {f"group of {name}" for name in names[1:]}
+    assert [name for name in names if scene.partition.groups[f"group of {name}"].pending] == [
+        "bea",
+        "cid",
+        "dot",
+    ]
     assert scene.knock("ann").outcome == "UNKNOWN_MEMBER_ID"
     assert scene.knock("bea").parked
     [dropped] = scene.noted(PendingMemberDropped)

@@ -11,7 +11,6 @@ from groupkeeper.coordinator.facts import (
     Fact,
     GroupCreated,
     GroupDeleted,
-    GroupDropped,
     GroupEmptied,
     GroupsLoaded,
     LimitReached,
@@ -193,7 +192,6 @@ def test_two_clients_in_a_duel_are_named(lines: Lines) -> None:
     "fact",
     [
         GroupCreated("g", 0, "Empty", 0, WHO),
-        GroupDropped("g", 0, "Dead", 0),
         MemberJoined("g", 1, "Stable", 0, WHO, CAUSE),
         MemberRejoined("g", 1, "Stable", 0, WHO, ()),
         RequestRefused("g", 1, "Stable", 0, WHO, "Heartbeat", "ILLEGAL_GENERATION"),

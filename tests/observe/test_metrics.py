@@ -204,7 +204,6 @@ def test_the_two_phases_of_a_rebalance_are_timed_in_seconds() -> None:
             "members_removed_total{cause=member_left}",
             1,
         ),
-        (facts.GroupDropped(**GROUP), "groups_deleted_total{reason=unused}", 1),
         (
             facts.PendingMemberDropped(**GROUP, who=WHO, cause=LEFT, expired=False),
             "pending_members_dropped_total{reason=limit}",
