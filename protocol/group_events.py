@@ -345,6 +345,10 @@ TYPES: Final[Mapping[str, EventType]] = {
         {
             "count": ("int", "How many."),
             "types": ("map of type to int", "How many of each type."),
+            "causes": (
+                "map of code to int",
+                "Causes of the rebalances that were left out as a whole, by code.",
+            ),
             "who": ("who or null", "Whose events, if all are of one sender."),
         },
     ),

@@ -4,7 +4,9 @@ Whole segments go, the oldest first. The last one is no exception; an empty one 
 Source: Kafka's `UnifiedLog.deleteOldSegments` and `LogSegment.largestTimestamp`.
 """
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import accumulate
 from typing import NamedTuple
 
 from groupkeeper.storage.files import Files
@@ -57,6 +59,31 @@ def expired_before(log: Log, limits: RetentionLimits) -> int | None:
         excess -= segment.size
     start = segments[gone].base_offset if gone < len(segments) else log.next_offset
     return start if start > log.start_offset else None
+
+
+def kept_together(logs: Mapping[int, Log], most: int) -> Mapping[int, int]:
+    """How many bytes to keep of each of some logs whose oldest segments have to go, as together
+    they have more than `most`. Of logs that are not named, everything is kept.
+    """
+    ages = sorted(
+        (newest, index, number, segment.size)
+        for index, log in logs.items()
+        # No segment goes before an earlier one of its log, whatever the clock said.
+        for number, (segment, newest) in enumerate(zip(log.segments, _newest(log), strict=True))
+    )
+    excess, gone = sum(size for *_, size in ages) - most, Counter[int]()
+    for _, index, _, size in ages:
+        if excess <= 0:
+            break
+        gone[index] += size
+        excess -= size
+    sizes = {index: sum(segment.size for segment in log.segments) for index, log in logs.items()}
+    return {index: sizes[index] - size for index, size in gone.items() if size}
+
+
+def _newest(log: Log) -> Iterator[int]:
+    """The largest timestamp up to each segment."""
+    return accumulate((segment.index.max_timestamp for segment in log.segments), max)
 
 
 def may_delete(files: Files, folder: str, limits: RetentionLimits) -> bool:

@@ -142,7 +142,12 @@ def findings(found: dict[str, Any]) -> Iterator[str]:
     if 0 <= disk["free_bytes"] < LITTLE_ROOM * disk["total_bytes"]:
         yield (
             f"{_size(disk['free_bytes'])} are left on the disk: when it is full, partitions close; "
-            "make room, or lower log.retention.bytes or group.events.retention.ms"
+            "make room, or lower log.retention.bytes or group.events.retention.total.bytes"
+        )
+    if found["events"]["wait_for_room"]:
+        yield (
+            "events are not stored: less than group.events.min.free.bytes is left on the disk; "
+            "groups are served all the same"
         )
     longest = found["loop"]["longest_ms"]
     if found["loop"]["iterations"] and (longest is None or longest > LONG_ITERATION_MS):

@@ -46,6 +46,8 @@ class LogServices:
     loader: Loader
     grew: Callable[[int, int], None]
     """Called with shard and bytes when a log has grown, for fetches of the topic."""
+    segment_bytes: int
+    """Size at which these logs begin a new segment."""
     segment_ms: int
     """Age at which these logs begin a new segment."""
     server_times: bool = False
@@ -145,7 +147,10 @@ class EmbeddedLog:
     def _limited(self, log: Log) -> Log:
         services = self._services
         log.limits = replace(
-            log.limits, segment_ms=services.segment_ms, server_times=services.server_times
+            log.limits,
+            segment_bytes=min(log.limits.segment_bytes, services.segment_bytes),
+            segment_ms=services.segment_ms,
+            server_times=services.server_times,
         )
         return log
 

@@ -3,19 +3,19 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 from groupkeeper.coordinator.causes import Who
-from groupkeeper.coordinator.facts import NotedFact
+from groupkeeper.coordinator.facts import NotedFact, RebalanceStarted
+from groupkeeper.groups.event_budget import BODY, Charged
 from groupkeeper.groups.event_limits import (
     EVENT_BYTES,
-    Personal,
     SenderLimit,
     fitting,
-    sender_of,
     sender_of_fact,
 )
 from groupkeeper.groups.event_purge import Purge
+from groupkeeper.groups.event_services import EventServices
 from groupkeeper.groups.event_sums import CommitSum, RefusalSum
 from groupkeeper.groups.partition_log import LateRecords
 from groupkeeper.observe.events import event_of, type_of, who_of
@@ -53,24 +53,54 @@ def _event_of(item: Told) -> Event | None:
     return item if isinstance(item, Event) else item.event()
 
 
+def _charged(item: NotedFact | CommitSum | RefusalSum, kind: str, partition: int) -> Charged:
+    """What an item's event is charged to."""
+    if isinstance(item, CommitSum):
+        return Charged(kind, partition, item.head[0], item.caller.peer.host, 0)
+    noted = item.last if isinstance(item, RefusalSum) else item
+    assert noted is not None
+    who = sender_of_fact(noted.fact)
+    host = None if who is None else who.host
+    return Charged(kind, partition, noted.fact.group or None, host, noted.fact.round)
+
+
+def _who(item: NotedFact | CommitSum | RefusalSum) -> Who | None:
+    if isinstance(item, CommitSum):
+        return Who.calling(item.caller, item.member, item.instance)
+    noted = item.last if isinstance(item, RefusalSum) else item
+    return None if noted is None else sender_of_fact(noted.fact)
+
+
 @dataclass(slots=True)
 class Dropped:
     """Events that were left out since the last `events_dropped`."""
 
     types: Counter[str] = field(default_factory=Counter)
-    senders: list[Mapping[str, Any] | Who | None] = field(default_factory=list)
+    causes: Counter[str] = field(default_factory=Counter)
+    """Codes of the causes of the rebalances among them."""
+    senders: list[Who | None] = field(default_factory=list)
     """At most two different ones: enough to tell whether there is more than one."""
     group: str | None = None
 
-    def add(self, kind: str, group: str | None, who: Mapping[str, Any] | Who | None) -> None:
+    def add(self, kind: str, group: str | None, who: Who | None) -> None:
         """Count one of a type, and remember whose it is."""
         if not self.types:
             self.group = group
         elif self.group != group:
             self.group = None
-        if len(self.senders) < 2 and who not in self.senders:
-            self.senders.append(who)
+        if who is not None or kind not in BODY:  # these have the sender of their rebalance
+            self._add_sender(who)
         self.types[kind] += 1
+
+    def _add_sender(self, who: Who | None) -> None:
+        for number, known in enumerate(self.senders):
+            if known == who:
+                return
+            if known and who and (known.client_id, known.host) == (who.client_id, who.host):
+                self.senders[number] = replace(known, member="", instance=None)
+                return
+        if len(self.senders) < 2:
+            self.senders.append(who)
 
     def add_types(self, types: Mapping[str, int]) -> None:
         """Count some of which nothing else is known."""
@@ -86,18 +116,22 @@ class Dropped:
     def event(self, at_ms: int, mono_ms: int) -> Event:
         """The event that tells of them."""
         [who] = self.senders if len(self.senders) == 1 else [None]
-        who = who_of(who) if isinstance(who, Who) else who
-        fields = {"count": self.types.total(), "types": dict(self.types), "who": who}
+        fields = {
+            "count": self.types.total(),
+            "types": dict(self.types),
+            "causes": dict(self.causes),
+            "who": who_of(who),
+        }
         return Event(-1, -1, -1, at_ms, mono_ms, self.group, "events_dropped", fields=fields)
 
 
 class EventMaker:
     """Makes the events of one partition. One call at a time, on any thread."""
 
-    def __init__(self, node_id: int, message_max_bytes: int, personal: Personal) -> None:
-        self._node_id = node_id
-        self._most = message_max_bytes
-        self._personal = personal
+    def __init__(self, partition: int, services: EventServices) -> None:
+        self._partition = partition
+        self._services = services
+        self._most = services.message_max_bytes
         self._limit = SenderLimit()
         self._epoch = -1
         self._seq = 0
@@ -130,7 +164,8 @@ class EventMaker:
     def stand(self) -> Callable[[], None]:
         """Returns what undoes the counts of the events that are left out and told from now on."""
         dropped = self._dropped
-        kept = replace(dropped, types=dropped.types.copy(), senders=[*dropped.senders])
+        types, causes = dropped.types.copy(), dropped.causes.copy()
+        kept = replace(dropped, types=types, causes=causes, senders=[*dropped.senders])
         told_ms, left_out = self._told_ms, self._left_out.copy()
 
         def undo() -> None:
@@ -157,13 +192,14 @@ class EventMaker:
         return batches
 
     def _made(self, items: Iterable[Item], at: tuple[int, int]) -> Iterable[TimedRecord]:
+        has_room = self._services.limits.room.suffices(at[1])
         for item in items:
             if isinstance(item, Purge):
                 self._dropped.forget_senders()
                 yield TimedRecord(item.at_ms, _key(item.group), None)
                 continue
             try:
-                record = self._of_item(item)
+                record = self._of_item(item, at[1], has_room)
             except Exception as bug:  # noqa: BLE001  # costs this event, and not those beside it
                 kind, self.bug = type_of_item(item), bug
                 self._dropped.add_types({kind: 1})
@@ -171,41 +207,54 @@ class EventMaker:
                 continue
             if record is not None:
                 yield record
-        if self._dropped.types and at[1] - self._told_ms >= DROPPED_MS:
+        if has_room and self._dropped.types and at[1] - self._told_ms >= DROPPED_MS:
             dropped, self._dropped, self._told_ms = self._dropped, Dropped(), at[1]
             record = self._record(dropped.event(*at))
             if record is not None:
                 yield record
 
-    def _of_item(self, item: Told) -> TimedRecord | None:
+    def _of_item(self, item: Told, now_ms: int, has_room: bool) -> TimedRecord | None:
         """None: it has no event, or that was left out and counted."""
         kind = type_of_item(item)
         if kind not in TYPES:
             return None
-        # What wrote records was answered: limiting it would leave a gap in what is told.
-        if isinstance(item, NotedFact) and not item.with_records:
-            fact = item.fact
-            if not self._limit.admits_fact(kind, item):
-                self._leave_out(kind, fact.group or None, sender_of_fact(fact))
+        if isinstance(item, Event):  # of the partition itself
+            record = self._record(item) if has_room else None
+            if record is None:
+                self._leave_out(item.type, item.group, None)
+            return record
+        charged = _charged(item, kind, self._partition)
+        record = None
+        admitted = self._services.limits.budget.admits(charged, now_ms, has_room=has_room)
+        if admitted and self._is_in_number(item, kind):
+            event = _event_of(item)
+            if event is None:
                 return None
-        event = _event_of(item)
-        if event is None:
-            return None
-        admitted = isinstance(item, NotedFact) or self._limit.admits(event)
-        record = self._record(event) if admitted else None
+            record = self._record(event)
         if record is None:
-            self._leave_out(event.type, event.group, sender_of(event))
+            self._leave_out(kind, charged.group, _who(item))
+            if isinstance(item, NotedFact) and isinstance(item.fact, RebalanceStarted):
+                self._dropped.causes[str(item.fact.cause.code)] += 1
+        else:
+            self._services.limits.budget.charge(charged, size_of_record(record), now_ms)
         return record
 
-    def _leave_out(self, kind: str, group: str | None, who: Mapping[str, Any] | Who | None) -> None:
+    def _is_in_number(self, item: NotedFact | CommitSum | RefusalSum, kind: str) -> bool:
+        # What wrote records has no limit by number, only by bytes.
+        if not isinstance(item, NotedFact) or item.with_records:
+            return True
+        return self._limit.admits_fact(kind, item)
+
+    def _leave_out(self, kind: str, group: str | None, who: Who | None) -> None:
         self._dropped.add(kind, group, who)
         self._left_out[kind] += 1
 
     def _record(self, event: Event) -> TimedRecord | None:
-        placed = event._replace(seq=self._seq, epoch=self._epoch, node=self._node_id)
+        node = self._services.node_id
+        placed = event._replace(seq=self._seq, epoch=self._epoch, node=node)
         key = _key(event.group)
         most = self._most - HEADER_SIZE - OVERHEAD - len(key)
-        value = fitting(self._personal.applied(placed), min(most, EVENT_BYTES))
+        value = fitting(self._services.personal.applied(placed), min(most, EVENT_BYTES))
         if value is None:
             return None
         self._seq += 1

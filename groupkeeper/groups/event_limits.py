@@ -1,4 +1,8 @@
-"""What keeps the event log small and discreet: limits of senders and of sizes, personal data."""
+"""What keeps the event log small and discreet: limits of senders and of sizes, personal data.
+
+The limits here are of numbers, so that making events costs little; event_budget.py has those of
+bytes, which are of all events.
+"""
 
 from collections.abc import Mapping
 from hashlib import blake2b
@@ -40,16 +44,10 @@ class SenderLimit:
         self._second = 0
         self._counts: dict[tuple[object, ...], int] = {}
 
-    def admits(self, event: Event) -> bool:
-        """Whether the event may be stored."""
-        who = sender_of(event)
-        if who is None:
-            return True
-        return self._admits(event.type, event.at_ms, event.group, who["host"], who["client_id"])
-
     def admits_fact(self, kind: str, noted: NotedFact) -> bool:
-        """The same before the event is made, which takes longer than all else: of a thousand
-        members of one host, a tenth is told. `kind`: the type that the event would have.
+        """Whether its event may be stored. Asked before the event is made, which takes longer than
+        all else: of a thousand members of one host, a tenth is told. `kind`: the type that the
+        event would have.
         """
         who = sender_of_fact(noted.fact)
         if who is None:
@@ -72,15 +70,8 @@ class SenderLimit:
         return count <= SENDER_EVENTS
 
 
-def sender_of(event: Event) -> Mapping[str, Any] | None:
-    """The client that caused an event; None if no request did."""
-    cause = event.fields.get("cause")
-    who = cause.get("who") if isinstance(cause, Mapping) else event.fields.get("who")
-    return who if isinstance(who, Mapping) else None
-
-
 def sender_of_fact(fact: Fact) -> Who | None:
-    """The same of the fact that an event is made from."""
+    """The client that caused what a fact tells; None if no request did."""
     cause = getattr(fact, "cause", None)
     who = cause.who if isinstance(cause, Cause) else getattr(fact, "who", None)
     return who if isinstance(who, Who) else None

@@ -30,14 +30,9 @@ from groupkeeper.coordinator.gate import FACTS_MOST, Unwritten
 from groupkeeper.groups.event_batch import EventBatch, EventMaker, Item, type_of_item
 from groupkeeper.groups.event_purge import Purge, Purges
 from groupkeeper.groups.event_services import EventServices
-from groupkeeper.groups.event_sums import (
-    COMMITS_S,
-    REFUSALS_S,
-    CommitSums,
-    RefusalSums,
-)
+from groupkeeper.groups.event_sums import COMMITS_S, REFUSALS_S, CommitSums, RefusalSums, cut
 from groupkeeper.groups.partition_log import LogBatch, PartitionLog
-from groupkeeper.observe.events import type_of
+from groupkeeper.observe.events import is_told, type_of
 from groupkeeper.observe.logs import Logger
 from groupkeeper.protocol.group_events import Event
 from groupkeeper.storage.errors import Fenced, LockLost, StorageError, SyncFailed
@@ -87,7 +82,7 @@ class EventLog:
         self._services = services
         self._append = append
         self._loop = asyncio.get_running_loop()
-        self._maker = EventMaker(services.node_id, services.message_max_bytes, services.personal)
+        self._maker = EventMaker(index, services)
         self._epoch = -1
         """Of the driver's last claim; -1 while it claims."""
         self._is_open = False
@@ -274,7 +269,7 @@ class EventLog:
                 self._note_refusal(noted)
             elif kind is GroupDeleted and group in purged:
                 self._waiting += self._purges.note(noted), noted
-            elif kind is not GroupsLoaded and noted.fact.is_event:
+            elif kind is not GroupsLoaded and is_told(noted.fact):
                 self._waiting.append(noted)
         for fact, count in left_out.items():
             self._count_dropped(type_of(fact), count)
@@ -316,10 +311,9 @@ class EventLog:
         self._under_way = None
         self._purges.written()
         self._backoff.reset()
-        counts = self._services.metrics.counts
-        counts[("events_written",)] += unwritten.made
-        for kind, count in self._maker.take_left_out().items():
-            counts["events_dropped", kind] += count
+        metrics = self._services.metrics
+        metrics.counts[("events_written",)] += unwritten.made
+        self._services.limits.tell(self._index, self._maker.take_left_out(), metrics)
         if self._maker.bug is not None:
             bug, self._maker.bug = self._maker.bug, None
             _log.error("event not made", partition=self._index, error=str(bug), exc_info=bug)
@@ -372,6 +366,7 @@ class EventLog:
         self._waiting += self._commit_sums.take()
 
     def _note_refusal(self, noted: NotedFact) -> None:
+        noted = cut(noted)
         admitted = self._refusal_sums.admits(noted, self._services.clock.seconds())
         if admitted is None:
             self._count_dropped("requests_refused", 1)

@@ -5,7 +5,7 @@ thread that writes them.
 """
 
 from collections.abc import Container, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Final
 
@@ -28,7 +28,11 @@ SENDERS_MOST: Final = 1_000
 """Senders of a partition whose stale requests are counted at a time; those of others are left
 out."""
 NAMES_MOST: Final = 4_000
-"""The most characters of the ids of one sender; those of longer ones are left out, too."""
+"""The most characters of the ids of a member whose commits are counted; those of longer ones are
+left out."""
+NAME_CHARACTERS: Final = 255
+"""The most characters that a stale request's ids have here and in its event; longer ones are cut.
+It may name a group that does not exist, and so anything at all."""
 
 
 @dataclass(slots=True)
@@ -124,6 +128,20 @@ class CommitSums:
             yield self._members.pop(key)
 
 
+def cut(noted: NotedFact) -> NotedFact:
+    """A stale request whose ids have `NAME_CHARACTERS` at most: nearly always as it is."""
+    fact = noted.fact
+    assert isinstance(fact, RequestRefused)
+    who, instance = fact.who, fact.who.instance
+    names = fact.group, who.member, instance or "", who.client_id
+    if max(map(len, names)) <= NAME_CHARACTERS:
+        return noted
+    group, member, short, client_id = (name[:NAME_CHARACTERS] for name in names)
+    instance = None if instance is None else short
+    who = replace(who, member=member, instance=instance, client_id=client_id)
+    return replace(noted, fact=replace(fact, group=group, who=who))
+
+
 @dataclass(slots=True)
 class RefusalSum:
     """Stale requests of one sender with one API and error, after the first one."""
@@ -152,8 +170,8 @@ class RefusalSums:
         """In the order in which they are due."""
 
     def admits(self, noted: NotedFact, now: float) -> bool | None:
-        """Whether a stale request is told at once; False if it is counted, None if it is left out.
-        `now` is in seconds of one clock.
+        """Whether a stale request, `cut`, is told at once; False if it is counted, None if it is
+        left out. `now` is in seconds of one clock.
         """
         fact = noted.fact
         assert isinstance(fact, RequestRefused)
@@ -161,7 +179,7 @@ class RefusalSums:
         key = fact.group, who.member, who.client_id, who.host, fact.api, fact.error
         known = self._senders.get(key)
         if known is None:
-            if len(self._senders) >= SENDERS_MOST or sum(map(len, key)) > NAMES_MOST:
+            if len(self._senders) >= SENDERS_MOST:
                 return None
             self._senders[key] = RefusalSum(now + REFUSALS_S)
             return True

@@ -69,6 +69,7 @@ def status_of(metrics: Metrics, about: dict[str, Any], disk: DiskUse) -> dict[st
             "written": _total(metrics, "events_written"),
             "dropped": _total(metrics, "events_dropped"),
             "logs_closed": _total(metrics, "event_logs_closed"),
+            "wait_for_room": metrics.events_wait_for_room,
         },
         "connections": {
             "open": metrics.connections.open,

@@ -42,6 +42,9 @@ MEMORY_SEGMENT_BYTES: Final = 4 * 1024 * 1024
 """When a segment of the offsets topic rolls that is in memory, unless a setting says otherwise:
 only segments that no longer grow are compacted."""
 
+MEMORY_EVENT_BYTES: Final = 64 * 1024 * 1024
+"""The most bytes of events that are in memory, unless a setting says otherwise."""
+
 NAMED: Final = 5
 """How many folders without a topic the log line names."""
 
@@ -80,7 +83,7 @@ class Directory:
         self._copied: list[str] = []
         """Folders of the offsets topic that no server of ours has written to."""
         try:
-            self.settings = self._as_made(settings)
+            self.settings = self._in_memory_settings(self._as_made(settings))
         except BaseException:
             self.store.close()
             raise
@@ -104,6 +107,12 @@ class Directory:
         else:
             count = self._as_copied(asked, given=KEY in settings.given)
         return replace(settings, offsets_topic_num_partitions=count)
+
+    def _in_memory_settings(self, settings: Settings) -> Settings:
+        """The settings with the limits that memory needs, if the data is there."""
+        if not self._in_memory or "group.events.retention.total.bytes" in settings.given:
+            return settings
+        return replace(settings, group_events_retention_total_bytes=MEMORY_EVENT_BYTES)
 
     def _as_copied(self, asked: int, *, given: bool) -> int:
         """The number for copied folders of the offsets topic; `asked` if there are none."""

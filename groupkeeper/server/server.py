@@ -26,7 +26,7 @@ from groupkeeper.exchange import Handler
 from groupkeeper.groups.driver_services import DriverServices
 from groupkeeper.groups.embedded_log import EmbeddedLogs, LogServices
 from groupkeeper.groups.event_limits import Personal
-from groupkeeper.groups.event_services import EventServices
+from groupkeeper.groups.event_services import EventLimits, EventServices
 from groupkeeper.groups.group_partitions import GroupPartitions
 from groupkeeper.groups.late_offset_deleter import LateOffsetDeleter
 from groupkeeper.groups.loader import Loader
@@ -279,7 +279,7 @@ class Server:
         )
 
     def _event_services(self, clock: Clock) -> EventServices:
-        settings = self._options.settings
+        settings = self._settings
         return EventServices(
             clock=clock,
             metrics=self.metrics,
@@ -289,13 +289,14 @@ class Server:
             message_max_bytes=settings.message_max_bytes,
             personal=self.personal,
             purges=settings.group_events_purge,
+            limits=EventLimits(settings, clock, lambda: self.files.space(self.store.data_dir)[1]),
         )
 
     def _logs_of(self, topic: str, epochs: Sequence[int | None]) -> EmbeddedLogs:
         """The logs of an internal topic, served to clients as well."""
         policy = self.topics.effective.policy(self.topics.catalog.by_name[topic])
         grew = partial(self.topics.internal_log_grew, topic)
-        rolls = policy.limits.segment_ms, policy.limits.server_times
+        rolls = policy.limits.segment_bytes, policy.limits.segment_ms, policy.limits.server_times
         logs = EmbeddedLogs(LogServices(self._writer, self._loader, grew, *rolls), topic, epochs)
         served = InternalLogs(logs.log_of, self._writer.call, logs.is_new)
         self.topics.serve_internal_logs(topic, served)

@@ -10,6 +10,7 @@ from groupkeeper.settings.setting import (
     boolean,
     choice,
     ratio,
+    unlimited,
     whole,
     words,
 )
@@ -79,11 +80,9 @@ class LogSettings:
         (CREATE_TIME, LOG_APPEND_TIME),
         "Whether records keep the timestamps of their producer, or get the time of their append.",
     )
-    log_retention_bytes: int = whole(
+    log_retention_bytes: int = unlimited(
         -1,
         "Size of a topic partition beyond which its oldest segments are deleted; -1 for no limit.",
-        low=-1,
-        high=LONG_MAX,
     )
     log_retention_check_interval_ms: int = whole(
         300_000,

@@ -23,6 +23,12 @@ def whole(
     return field(default=default, metadata=about)
 
 
+def unlimited(default: int, doc: str) -> Any:
+    """A setting that is a limit, and -1 for none."""
+    # Any: see `whole`.
+    return whole(default, doc, low=-1, high=LONG_MAX)
+
+
 def boolean(default: bool, doc: str) -> Any:
     """A setting that is true or false."""
     # Any: see `whole`.

@@ -25,6 +25,7 @@ from groupkeeper.settings.setting import (
     Setting,
     boolean,
     choice,
+    unlimited,
     whole,
     written,
 )
@@ -48,11 +49,9 @@ class Settings(LogSettings):
     auto_create_topics_enable: bool = boolean(
         True, "Create a topic when a client asks for its metadata and allows it."
     )
-    connections_max_idle_ms: int = whole(
+    connections_max_idle_ms: int = unlimited(
         600_000,
         "How long a connection may be idle between two requests; -1 for no limit.",
-        low=-1,
-        high=LONG_MAX,
     )
     data_dir_must_exist: bool = boolean(
         False,
@@ -65,6 +64,12 @@ class Settings(LogSettings):
     group_events_enabled: bool = boolean(
         True, "Store what happens to groups, and why, in the topic `__group_events`."
     )
+    group_events_min_free_bytes: int = whole(
+        268_435_456,
+        "While less is free on the file system of the data directory, no events are stored, so "
+        "that commits have the rest; 0 for no such bound.",
+        high=LONG_MAX,
+    )
     group_events_personal: str = choice(
         "keep",
         ("keep", "hash", "omit"),
@@ -76,11 +81,19 @@ class Settings(LogSettings):
         "When a group is deleted by request, remove its events from `__group_events`: from the "
         "topic within minutes, from the journals as they fill, from backups never.",
     )
-    group_events_retention_ms: int = whole(
+    group_events_retention_bytes: int = unlimited(
+        268_435_456,
+        "Size of each partition of `__group_events` at which its oldest segments are deleted; -1 "
+        "for no limit.",
+    )
+    group_events_retention_ms: int = unlimited(
         604_800_000,
         "Age at which segments of `__group_events` are deleted; -1 for no limit.",
-        low=-1,
-        high=LONG_MAX,
+    )
+    group_events_retention_total_bytes: int = unlimited(
+        1_073_741_824,
+        "Size of all partitions of `__group_events` together at which the oldest segments among "
+        "them are deleted; -1 for no limit.",
     )
     group_initial_rebalance_delay_ms: int = whole(
         3_000, "How long the first rebalance of an empty group waits for more members.", dev=0
@@ -125,12 +138,10 @@ class Settings(LogSettings):
     offset_metadata_max_bytes: int = whole(
         4_096, "Longest metadata string of one committed offset, in UTF-16 units."
     )
-    offsets_raw_retention_ms: int = whole(
+    offsets_raw_retention_ms: int = unlimited(
         0,
         "How long segments of `__consumer_offsets` are kept in `archive/` as they were before "
         "compaction, for analysis; 0 keeps none, -1 keeps them for good.",
-        low=-1,
-        high=LONG_MAX,
     )
     offsets_retention_check_interval_ms: int = whole(
         600_000, "How often expired offsets are searched for and removed.", low=1, high=LONG_MAX
@@ -151,12 +162,10 @@ class Settings(LogSettings):
         "How long a partition remembers an idempotent producer that does not write to it.",
         low=1,
     )
-    queued_max_request_bytes: int = whole(
+    queued_max_request_bytes: int = unlimited(
         268_435_456,
         "Bytes of received requests that are not answered, over all connections; without room, no "
         "more of a long request is read. -1, Kafka's default, for no limit.",
-        low=-1,
-        high=LONG_MAX,
     )
     socket_request_max_bytes: int = whole(
         104_857_600,

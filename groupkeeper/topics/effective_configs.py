@@ -33,7 +33,9 @@ from groupkeeper.topics.names import EVENT_TOPIC, GROUP_TOPIC
 
 EVENT_SEGMENTS: Final = 7
 """A log of events begins a new segment after this part of its retention: whole segments are
-deleted, so events may become so much older than it says."""
+deleted, so events may become so much older, and a log so much larger, than it says."""
+EVENT_SEGMENT_LEAST: Final = 1024 * 1024
+"""The smallest segment of a log of events, in bytes, however small the retention is."""
 
 
 class EffectiveConfig(NamedTuple):
@@ -90,6 +92,18 @@ def broker_synonyms(key: str, settings: Settings) -> list[DescribeConfigsSynonym
     ]
 
 
+def _event_segment_bytes(settings: Settings) -> int:
+    """The segments in use of all partitions take half of what all may have, at most."""
+    segment_bytes = settings.offsets_topic_segment_bytes
+    each, total = settings.group_events_retention_bytes, settings.group_events_retention_total_bytes
+    if each >= 0:
+        segment_bytes = min(segment_bytes, max(each // EVENT_SEGMENTS, EVENT_SEGMENT_LEAST))
+    if total >= 0:
+        share = total // (2 * settings.offsets_topic_num_partitions)
+        segment_bytes = min(segment_bytes, max(share, EVENT_SEGMENT_LEAST))
+    return segment_bytes
+
+
 class EffectiveConfigs:
     """The configs of all topics, with the server's settings."""
 
@@ -110,9 +124,9 @@ class EffectiveConfigs:
             EVENT_TOPIC: {
                 "cleanup.policy": "delete",
                 "compression.type": "producer",
-                "retention.bytes": "-1",
+                "retention.bytes": str(settings.group_events_retention_bytes),
                 "retention.ms": str(retention_ms),
-                "segment.bytes": str(settings.offsets_topic_segment_bytes),
+                "segment.bytes": str(_event_segment_bytes(settings)),
                 "segment.ms": str(roll_ms),
             },
         }

@@ -7,6 +7,8 @@ one log at a time, closed again afterwards, so that a server of many partitions 
 open than its clients use. A topic's limits are read anew before each deletion: what an operator has
 changed during a pass counts.
 
+The logs of events have a limit together, too, for which the oldest segments among them go.
+
 What is kept is decided in storage/retention.py, and deleted in record_deletion.py. The first pass
 begins a whole interval after the start, so that there is time to change a topic's configs.
 
@@ -16,12 +18,14 @@ Source: Kafka's `LogManager.cleanupLogs`.
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from groupkeeper.clock import Clock
 from groupkeeper.storage.log import Log
-from groupkeeper.storage.retention import expired_before
-from groupkeeper.topics.catalog import Catalog
+from groupkeeper.storage.retention import RetentionLimits, expired_before, kept_together
+from groupkeeper.topics.catalog import Catalog, Topic
+from groupkeeper.topics.names import EVENT_TOPIC
 from groupkeeper.topics.partitions import AT_ONCE, TopicPartitions
 from groupkeeper.topics.record_deletion import LimitsOf, Place, RecordDeletion
 from groupkeeper.topics.slices import Pace
@@ -83,6 +87,7 @@ class Retention:
         self._turns = turns
         self._limits_of = limits_of
         self._listener = listener
+        self._event_bytes = -1
         self._stopping = False
         self._is_waiting = False
         """No pass is under way."""
@@ -97,11 +102,15 @@ class Retention:
         self.segments_deleted = 0
         """Since the start."""
 
-    def start(self, clock: Clock, interval_ms: int, *, announce: bool) -> None:
+    def start(
+        self, clock: Clock, interval_ms: int, *, announce: bool, event_bytes: int = -1
+    ) -> None:
         """Begin the first pass after an interval of the clock.
 
-        `announce`: look at once which topics the first pass will delete records of.
+        `announce`: look at once which topics the first pass will delete records of. `event_bytes`:
+        how many all logs of events may have together; negative: any number.
         """
+        self._event_bytes = event_bytes
         self._began_ms, self._interval_ms = clock.now(), interval_ms
         self._task = asyncio.get_running_loop().create_task(self._run(clock, announce))
 
@@ -159,17 +168,36 @@ class Retention:
         """One pass; one at a time."""
         self._future = []
         async for topic, index in self._expiring():
-            expired = await self._deletion.delete_expired(topic, index, self._limits_of)
-            if expired is not None:
-                self.segments_deleted += len(expired.segments)
-                size = sum(segment.size for segment in expired.segments)
-                self._listener.deleted(
-                    SegmentsDeleted(
-                        f"{topic.name}-{index}", len(expired.segments), size, expired.start_offset
-                    )
-                )
+            await self._delete(topic, index, self._limits_of)
         if self._future:
             self._listener.kept_for_the_future(self._future[:NAMED], len(self._future))
+        if self._event_bytes >= 0:
+            await self._check_events(self._catalog.by_name[EVENT_TOPIC])
+
+    async def _delete(self, topic: Topic, index: int, limits_of: LimitsOf) -> None:
+        expired = await self._deletion.delete_expired(topic, index, limits_of)
+        if expired is not None:
+            self.segments_deleted += len(expired.segments)
+            size = sum(segment.size for segment in expired.segments)
+            self._listener.deleted(
+                SegmentsDeleted(
+                    f"{topic.name}-{index}", len(expired.segments), size, expired.start_offset
+                )
+            )
+
+    async def _check_events(self, topic: Topic) -> None:
+        """Delete the oldest segments among the logs of events while these have too much together.
+        A log that is not open is left alone, and not counted.
+        """
+        logs = {
+            index: log
+            for index in range(topic.partition_count)
+            if (log := self._partitions.log_of(topic, index)) is not None
+        }
+        for index, kept_bytes in kept_together(logs, self._event_bytes).items():
+            if self._stopping:
+                return
+            await self._delete(topic, index, partial(_limits_of_size, kept_bytes))
 
     async def _announce(self, left_ms: int) -> None:
         names = {topic.name: None async for topic, _ in self._expiring()}
@@ -225,3 +253,7 @@ class Retention:
                 return
             if pace.spent():
                 await self._turns.wait()
+
+
+def _limits_of_size(most: int, _: Topic) -> RetentionLimits:
+    return RetentionLimits(0, -1, most)

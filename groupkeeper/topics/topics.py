@@ -180,7 +180,8 @@ class Topics:
         `announce`: tell the listener at once what the first pass will delete.
         """
         interval_ms = self.settings.log_retention_check_interval_ms
-        self.retention.start(clock, interval_ms, announce=announce)
+        event_bytes = self.settings.group_events_retention_total_bytes
+        self.retention.start(clock, interval_ms, announce=announce, event_bytes=event_bytes)
 
     def answer_room(self, room: Callable[[], int]) -> None:
         """`room`: how many bytes of responses may still be held for clients; Fetch calls it."""

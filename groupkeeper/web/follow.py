@@ -17,7 +17,7 @@ from typing import Final
 
 from groupkeeper.coordinator.facts import NotedFact
 from groupkeeper.groups.event_limits import EVENT_BYTES, fitting
-from groupkeeper.observe.events import event_of
+from groupkeeper.observe.events import event_of, is_told
 from groupkeeper.observe.fact_readers import Origin
 from groupkeeper.observe.http_exchange import HttpAnswer
 from groupkeeper.observe.logs import Logger
@@ -267,7 +267,7 @@ class _Made:
 
     def _take(self, origin: Origin, noted: NotedFact) -> None:
         fact = noted.fact
-        if self._is_full or not fact.is_event or self._group not in (None, fact.group):
+        if self._is_full or not is_told(fact) or self._group not in (None, fact.group):
             return
         if len(self._queue) >= QUEUED:
             self._is_full = True

@@ -23,7 +23,7 @@ WELL: dict[str, Any] = {
     "loop": {"iterations": 10, "over_20_ms": 0, "longest_ms": 10.0},
     "appends": {"failures": 0},
     "compaction": COMPACTION,
-    "events": {"dropped": 0, "logs_closed": 0},
+    "events": {"dropped": 0, "logs_closed": 0, "wait_for_room": False},
     "connections": {"refused": 0, "unaccepted": 0},
     "limits_reached": {},
 }
@@ -81,7 +81,14 @@ def test_a_wrong_call() -> None:
         ({"compaction": COMPACTION | {"uncleanable_logs": 1}}, "compaction: 1 logs are damaged"),
         ({"compaction": COMPACTION | {"hung": 1}}, "compaction: 1 did not get on"),
         ({"compaction": COMPACTION | {"running_s": 150.4}}, "compaction: one runs for 150 s"),
-        ({"events": {"dropped": 4, "logs_closed": 0}}, "events: 4 dropped, so `groupkeeper why`"),
+        (
+            {"events": {"dropped": 4, "logs_closed": 0, "wait_for_room": False}},
+            "events: 4 dropped, so `groupkeeper why`",
+        ),
+        (
+            {"events": {"dropped": 0, "logs_closed": 0, "wait_for_room": True}},
+            "events are not stored: less than group.events.min.free.bytes",
+        ),
         ({"connections": {"refused": 5, "unaccepted": 0}}, "max.connections.per.ip is reached"),
         ({"connections": {"refused": 0, "unaccepted": 6}}, "raise the limit of open files"),
         ({"limits_reached": {"group.max.size": 8}}, "limit group.max.size was reached 8 times"),

@@ -3,7 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupkeeper.coordinator.deadlines import SLACK, Deadlines, Timer, TimerKind
+from groupkeeper.coordinator.deadlines import (
+    SLACK,
+    STALE_CHARACTERS,
+    Deadlines,
+    Timer,
+    TimerKind,
+)
 
 A, B, C = (Timer(TimerKind.SESSION, "g", name) for name in "abc")
 
@@ -97,3 +103,15 @@ def test_it_agrees_with_a_plain_dictionary(moves: list[tuple[str, Timer, int]]) 
         assert deadlines.next() == (first if model else None)
         assert not deadlines.is_before(first), "exact once it has looked"
         assert deadlines.due == model
+
+
+def test_cancelled_timers_with_long_ids_leave_the_heap() -> None:
+    deadlines = Deadlines()
+    deadlines.set(A, 10)
+    for number in range(500):
+        timer = Timer(TimerKind.PENDING_MEMBER, f"{number}".ljust(30_000, "x"), "m")
+        deadlines.set(timer, 1_000_000)
+        deadlines.cancel(timer)
+    held = sum(len(timer.group_id) for _, timer in deadlines.heap)
+    assert held <= 2 * STALE_CHARACTERS
+    assert popped(deadlines, 2_000_000) == [A]

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from groupkeeper.coordinator.facts import NotedFact, RebalanceJoined
+from groupkeeper.coordinator.causes import Who
+from groupkeeper.coordinator.facts import GroupCreated, NotedFact, RebalanceJoined
 from groupkeeper.groups import driver, event_batch, event_limits, event_sums
 from groupkeeper.groups.embedded_log import EmbeddedLog
 from groupkeeper.groups.event_batch import EventMaker
@@ -596,10 +597,11 @@ def test_events_of_one_sender_are_limited_and_the_others_counted(served: Served)
 
 @pytest.mark.parametrize("kind", ["rebalance_started", "group_emptied", "group_deleted"])
 def test_a_storm_of_one_host_does_not_hide_its_rebalances(kind: str) -> None:
-    limit, fields = event_limits.SenderLimit(), {"who": {"host": "/10.0.0.1", "client_id": "c"}}
+    limit = event_limits.SenderLimit()
+    fact = GroupCreated("g", 0, "Empty", 0, Who("m", None, "c", "/10.0.0.1"))
 
     def admits(type_: str) -> bool:
-        return limit.admits(Event(0, 0, 0, 1_000, 0, "g", type_, fields=fields))
+        return limit.admits_fact(type_, NotedFact(0, 0, 1_000, False, fact))
 
     many = range(event_limits.SENDER_EVENTS + 200)
     assert [admits("rebalance_cause_added") for _ in many].count(True) == 100

@@ -56,6 +56,9 @@ def settings(*assignments: str, **more: object) -> Settings:
         ("log_segment_bytes", 1073741824),
         ("fetch_max_bytes", 57671680),
         ("node_id", 0),
+        ("group_events_min_free_bytes", 4 * 64 * 1024 * 1024),
+        ("group_events_retention_bytes", 256 * 1024 * 1024),
+        ("group_events_retention_total_bytes", 1024 * 1024 * 1024),
     ],
 )
 def test_defaults_are_kafkas(attribute: str, value: Value | None) -> None:

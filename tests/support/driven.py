@@ -16,13 +16,14 @@ from groupkeeper.coordinator.member_bytes import Total
 from groupkeeper.groups.driver import PartitionDriver
 from groupkeeper.groups.driver_services import DriverServices
 from groupkeeper.groups.event_limits import Personal
-from groupkeeper.groups.event_services import EventServices
+from groupkeeper.groups.event_services import EventLimits, EventServices
 from groupkeeper.groups.late_offset_deleter import LateOffsetDeleter
 from groupkeeper.groups.loader import Loader
 from groupkeeper.groups.partition_log import Author, LogOwner, PartitionLog
 from groupkeeper.groups.reply_queue import ReplyQueue
 from groupkeeper.observe.fact_readers import FactReaders
 from groupkeeper.observe.metrics import Metrics
+from groupkeeper.settings.table import Settings
 from groupkeeper.turns import Turns
 from tests.support.requests import Places, codes_of, commit_request, fetch_request
 from tests.support.virtual_loop import VirtualExecutor, VirtualLoop
@@ -106,6 +107,7 @@ class Driven:
                 message_max_bytes=(config or GroupConfig()).message_max_bytes,
                 personal=Personal("keep", ""),
                 purges=False,
+                limits=EventLimits(Settings(), clock, lambda: -1),
             ),
         )
         self.driver = PartitionDriver(0, log, events or NoLog(), services)

@@ -1,0 +1,149 @@
+"""How many bytes of events are stored: of a sender, a group, a partition, and in all.
+
+A `ByteLimit` fills up with what is written and empties at a steady rate; while it is full, events
+are left out. A rebalance is told from its beginning to its end, or not at all: whether it is told
+is decided once, when it begins. So those who read the events meet gaps, which `events_dropped`
+tells, and no rebalance that never ended.
+
+One `EventBudget` serves all partitions of a process. It is used on the thread that writes rounds,
+and on no other.
+"""
+
+from collections.abc import Hashable
+from typing import Final, NamedTuple
+
+MIB: Final = 1024 * 1024
+
+
+class Rate(NamedTuple):
+    """How fast bytes of events may come."""
+
+    burst: int
+    """Bytes that may come at once."""
+    per_s: int
+    """Bytes per second that may come for ever."""
+
+
+TOTAL: Final = Rate(64 * MIB, 512 * 1024)
+"""Of all partitions, if `group.events.retention.total.bytes` is eight times the burst, or not set;
+of a smaller one in proportion. In the five minutes between two checks of retention the logs so grow
+by 214 MiB at most."""
+TOTAL_SHARE: Final = 8
+PARTITION: Final = Rate(32 * MIB, 128 * 1024)
+SENDER: Final = Rate(16 * MIB, 64 * 1024)
+"""Of one host, over all groups and client ids: there may be thousands of clients behind an address.
+5,000 of them commit, which is 38 KiB a second."""
+GROUP: Final = Rate(8 * MIB, 4 * 1024)
+"""Ten rebalances of 1,000 members at once; for ever, one of three members each second, or one of a
+hundred in ten seconds. What is summed up, commits and stale requests, does not count here."""
+REFUSED: Final = Rate(256 * 1024, 2 * 1024)
+"""Of stale requests of one host, which may name groups that do not exist."""
+KEYS_MOST: Final = 10_000
+"""Groups, and hosts, that are told apart; beyond, those that were written of longest ago are
+forgotten: the limits around them hold all the same."""
+
+STALE: Final = "requests_refused"
+SUMS: Final = frozenset({STALE, "commits"})
+BEGIN: Final = "rebalance_started"
+BODY: Final = frozenset(
+    {"rebalance_joined", "rebalance_completed", "rebalance_abandoned", "group_emptied"}
+)
+"""Events of a rebalance that is told, which are never left out: it has one of each."""
+
+
+class ByteLimit:
+    """A limit for each key. What is charged may exceed the burst by one charge."""
+
+    def __init__(self, rate: Rate) -> None:
+        self._burst_ms = rate.burst * 1000 / rate.per_s
+        self._ms_per_byte = 1000 / rate.per_s
+        self._empty_at: dict[Hashable, float] = {}
+        """When the limit of each key is empty again; those that were charged last come last."""
+
+    def has_room(self, key: Hashable, now_ms: int) -> bool:
+        """Whether something may be charged."""
+        return self._empty_at.get(key, 0) - now_ms < self._burst_ms
+
+    def charge(self, key: Hashable, size: int, now_ms: int) -> None:
+        """So many bytes are written."""
+        empty_at = max(self._empty_at.pop(key, 0), now_ms)
+        self._empty_at[key] = empty_at + size * self._ms_per_byte
+        if len(self._empty_at) > KEYS_MOST:
+            del self._empty_at[next(iter(self._empty_at))]
+
+
+class Charged(NamedTuple):
+    """What an event is charged to."""
+
+    type: str
+    partition: int
+    group: str | None
+    host: str | None
+    """Of the client that caused it; None if none did."""
+    round: int
+
+
+class _Round(NamedTuple):
+    number: int
+    is_told: bool
+    host: str | None
+    """Of the client that caused it."""
+
+
+class EventBudget:
+    """All limits of a process."""
+
+    def __init__(self, total_bytes: int) -> None:
+        """`total_bytes`: `group.events.retention.total.bytes`."""
+        share = 1.0 if total_bytes < 0 else min(1.0, total_bytes / (TOTAL_SHARE * TOTAL.burst))
+        total = Rate(max(1, int(TOTAL.burst * share)), max(1, int(TOTAL.per_s * share)))
+        self._total = ByteLimit(total)
+        self._partitions = ByteLimit(PARTITION)
+        self._senders = ByteLimit(SENDER)
+        self._groups = ByteLimit(GROUP)
+        self._refused = ByteLimit(REFUSED)
+        self._rounds: dict[int, _Round] = {}
+        """The last rebalance of each group that began; groups by hash, as ids may be long."""
+
+    def admits(self, event: Charged, now_ms: int, *, has_room: bool) -> bool:
+        """Whether the event is stored. To be asked once for each, in their order, even while none
+        is: `has_room` is whether the disk has room.
+        """
+        group = hash(event.group)
+        known = self._rounds.get(group)
+        if event.type == BEGIN:
+            is_told = has_room and self._has_room(event, now_ms)
+            self._rounds.pop(group, None)
+            self._rounds[group] = _Round(event.round, is_told, event.host)
+            if len(self._rounds) > KEYS_MOST:
+                del self._rounds[next(iter(self._rounds))]
+            return is_told
+        if not has_room:
+            return False
+        if event.round and known is not None and known.number == event.round:
+            return known.is_told and (event.type in BODY or self._has_room(event, now_ms))
+        return self._has_room(event, now_ms)
+
+    def _has_room(self, event: Charged, now_ms: int) -> bool:
+        return all(limit.has_room(key, now_ms) for limit, key in self._limits_of(event))
+
+    def charge(self, event: Charged, size: int, now_ms: int) -> None:
+        """The event takes so many bytes."""
+        known = self._rounds.get(hash(event.group))
+        if event.host is None and known is not None and known.number == event.round:
+            event = event._replace(host=known.host)
+        for limit, key in self._limits_of(event):
+            limit.charge(key, size, now_ms)
+
+    def _limits_of(self, event: Charged) -> list[tuple[ByteLimit, Hashable]]:
+        limits: list[tuple[ByteLimit, Hashable]] = [
+            (self._total, None),
+            (self._partitions, event.partition),
+        ]
+        if event.host is not None:
+            limits.append((self._senders, event.host))
+        if event.type == STALE:
+            limits.append((self._refused, event.host))
+        if event.group is not None and event.type not in SUMS:
+            limits.append((self._groups, hash(event.group)))
+        return limits

@@ -1,0 +1,61 @@
+"""Whether the disk has room for events: they give way before commits do.
+
+While less than `group.events.min.free.bytes` is left on the file system of the data directory, no
+event is stored. It is looked at by the thread that writes rounds, as the look may block on a disk
+that hangs; that thread would, too.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from groupkeeper.observe.logs import Logger
+
+LOOK_MS: Final = 1_000
+"""How long a look at the file system counts. In that time the limits of event_budget.py let 65 MiB
+through at most, and once."""
+RESUMES_SHARE: Final = 4
+"""Events are stored again when this part of the bound more than it is free: so that a file system
+that is at the bound does not turn them on and off."""
+
+_log = Logger("events")
+
+
+class EventRoom:
+    """The room that is left for the events of a process."""
+
+    def __init__(self, least: int, free: Callable[[], int]) -> None:
+        """`least`: the bound in bytes; 0 for none. `free`: bytes that are left, negative if that is
+        unknown, and then there is room.
+        """
+        self._least = least
+        self._free = free
+        self._looked_ms = -LOOK_MS
+        self._found = 0
+        self.is_short = False
+        """No event is stored."""
+        self._told = False
+
+    def suffices(self, now_ms: int) -> bool:
+        """Whether events may be written. On the thread that writes rounds."""
+        if self._least and now_ms - self._looked_ms >= LOOK_MS:
+            self._looked_ms, self._found = now_ms, self._free()
+            enough = self._least + (self._least // RESUMES_SHARE if self.is_short else 0)
+            self.is_short = 0 <= self._found < enough
+        return not self.is_short
+
+    def tell(self) -> None:
+        """Write a line if that has changed since the last one. On the event loop."""
+        if self.is_short == self._told:
+            return
+        self._told = self.is_short
+        if self._told:
+            _log.warning(
+                "events are not stored: the disk is nearly full",
+                free_bytes=self._found,
+                least="group.events.min.free.bytes",
+                least_bytes=self._least,
+                groups="are served all the same",
+                to_do="free some room, or lower that setting",
+            )
+        else:
+            _log.info("events are stored again: the disk has room", free_bytes=self._found)
