@@ -106,7 +106,8 @@ def main(arguments: list[str]) -> int:
     _raise_file_limit()
     with tempfile.TemporaryDirectory(prefix="groupkeeper-chaos-", dir=options.data_dir) as folder:
         try:
-            run = Run(console, Path(folder), options.tries, options.fuzz_seconds)
+            plan = options.tries, options.fuzz_seconds, options.checkout.resolve()
+            run = Run(console, Path(folder), *plan)
             bad = run.play(options.attacks) if options.attacks else 0
             if options.damage:
                 bad += damage.play(damage.plan_of(options), Path(folder), console)

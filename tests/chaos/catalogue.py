@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from tests.chaos.attacks import (
     connections,
     exhaustion,
+    floods,
     fuzz_cut,
     group_requests,
     hostile,
@@ -20,6 +21,7 @@ _MODULES = (
     group_requests,
     topic_requests,
     exhaustion,
+    floods,
     process,
     web,
     fuzz_cut,

@@ -14,6 +14,7 @@ from rich.console import Console
 from tests.chaos.target import Attack
 from tests.chaos.trial import Figures, trial
 from tests.chaos.verdict import COLUMNS, RIGHT, better, faults, may_be_chance, row, table
+from tests.support.process import ROOT
 
 WIDTHS = (24, 5, 4, 8, 7, 6, 14, 6, 0)
 
@@ -23,8 +24,18 @@ Say = Callable[[str], None]
 class Run:
     """Plays attacks and shows what they did."""
 
-    def __init__(self, console: Console, folder: Path, tries: int, fuzz_seconds: float) -> None:
-        """Data directories are made, and removed again, in `folder`."""
+    def __init__(
+        self,
+        console: Console,
+        folder: Path,
+        tries: int,
+        fuzz_seconds: float,
+        checkout: Path = ROOT,
+    ) -> None:
+        """Data directories are made, and removed again, in `folder`. `checkout`: whose server is
+        attacked; a copy with a mistake in it shows that an attack notices it.
+        """
+        self._checkout = checkout
         self._console = console
         self._folder = folder
         self._tries = tries
@@ -62,7 +73,7 @@ class Run:
     def _once(self, attack: Attack, number: int, say: Say) -> Figures:
         folder = self._folder / f"{attack.name}-{number}"
         try:
-            return trial(attack, folder, self._fuzz_seconds, say)
+            return trial(attack, folder, self._fuzz_seconds, say, self._checkout)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 

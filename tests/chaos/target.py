@@ -68,6 +68,8 @@ class Attack:
     """Open files that the server is allowed; 0 for as many as this process is."""
     log_unread: bool = False
     """Standard error is a pipe that nobody reads."""
+    disk_mib: int = 0
+    """Size of the disk that the data directory is on, which is mounted for it; 0 for any."""
 
 
 def check(ok: bool, words: str) -> None:

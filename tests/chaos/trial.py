@@ -4,6 +4,7 @@ What is measured ends up in `Figures`; whether that is good is `verdict.py`'s qu
 """
 
 import re
+import subprocess
 import threading
 import time
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from tests.chaos.children import Child, ChildError
 from tests.chaos.server import Needs, Server, ServerError, Usage
 from tests.chaos.target import Attack, Complaint, Target
 from tests.chaos.wire import Client
+from tests.support.process import ROOT
 
 IDLE_SECONDS = 0.5
 PREPARE_SECONDS = 120.0
@@ -79,17 +81,39 @@ class Figures:
     tries: int = 1
 
 
-def trial(attack: Attack, folder: Path, fuzz_seconds: float, say: Callable[[str], None]) -> Figures:
-    """Play it once. `say` is told what happens now. Raises ServerError if no server starts."""
+def trial(
+    attack: Attack,
+    folder: Path,
+    fuzz_seconds: float,
+    say: Callable[[str], None],
+    checkout: Path = ROOT,
+) -> Figures:
+    """Play it once, on the server of a `checkout`. `say` is told what happens now. Raises
+    ServerError if no server starts.
+    """
     folder.mkdir(parents=True)
-    needs = Needs(attack.settings, attack.descriptors, attack.log_unread)
+    needs = Needs(attack.settings, attack.descriptors, attack.log_unread, checkout=checkout)
     server = Server(folder, needs)
+    if attack.disk_mib and not mounted(server.data_dir, attack.disk_mib):
+        return Figures(words="not played: no disk can be mounted here, which takes root")
     try:
         say("starting")
         server.start()
         return _Trial(attack, server, say).run(fuzz_seconds)
     finally:
         server.kill()
+        if attack.disk_mib:
+            subprocess.run(["umount", server.data_dir], check=True)
+
+
+def mounted(folder: Path, size_mib: int) -> bool:
+    """Make the folder, with a disk of its own of so many MiB, in memory; False if it may not be."""
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size_mib}m", "tmpfs", folder]
+    try:
+        return subprocess.run(command, check=False, capture_output=True).returncode == 0
+    except OSError:
+        return False
 
 
 def attacker(pipe: Connection, name: str, target: Target) -> None:
