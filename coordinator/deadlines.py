@@ -15,6 +15,11 @@ STALE_CHARACTERS = 1_048_576
 STALE_CHARACTERS_EACH = 64
 """How many characters of ids the cancelled timers in the heap may have, and how many more for each
 running timer: ids may be long, and clients choose them."""
+MOVED_AT_ONCE = 8
+"""How many entries are moved with each new one, while a heap with more stale entries is swept."""
+STALE_AT_ONCE = 256
+"""How many stale entries one call looks at, half a millisecond: ten thousand heartbeats of one
+time move as many deadlines."""
 
 
 class TimerKind(StrEnum):
@@ -28,6 +33,7 @@ class TimerKind(StrEnum):
     SYNC = "sync"
     OFFSET_EXPIRY = "offset_expiry"
     GROUP_DELETION = "group_deletion"
+    NEXT_PIECE = "next_piece"
 
     __hash__ = str.__hash__  # that of Enum is Python code, and every heartbeat hashes its timer
 
@@ -43,7 +49,7 @@ class Timer(NamedTuple):
 class Deadlines:
     """When each timer is due, in monotonic milliseconds."""
 
-    __slots__ = ("_bounds", "_stale", "due", "heap", "popped_due")
+    __slots__ = ("_bounds", "_stale", "_swept", "due", "heap", "popped_due")
 
     def __init__(self) -> None:
         self.due: dict[Timer, int] = {}
@@ -53,6 +59,9 @@ class Deadlines:
         """Lower bounds, stale ones included; only to look at."""
         self._stale = 0
         """Characters of the ids of timers that were cancelled since the last sweep."""
+        self._swept: list[tuple[int, Timer]] = []
+        """A heap that had too many stale entries: the others are moved to `heap`, a few with each
+        new entry. Taken from its end, it stays a heap."""
         self.popped_due = 0
         """When the timer was due that `pop` returned last."""
 
@@ -63,49 +72,80 @@ class Deadlines:
         if bound is None or at_ms < bound:
             self._bounds[timer] = at_ms
             heapq.heappush(self.heap, (at_ms, timer))
-            if len(self.heap) > 2 * len(self.due) + SLACK:
+            if self._swept:
                 self._sweep()
+            elif len(self.heap) > 2 * len(self.due) + SLACK:
+                self._begin_sweep()
 
     def cancel(self, timer: Timer) -> None:
         """Forget a timer; one that is not running is no error."""
         if self.due.pop(timer, None) is not None:
             self._stale += len(timer.group_id) + len(timer.member_id)
-            if self._stale > STALE_CHARACTERS + STALE_CHARACTERS_EACH * len(self.due):
+            if self._swept:
                 self._sweep()
+            elif self._stale > STALE_CHARACTERS + STALE_CHARACTERS_EACH * len(self.due):
+                self._begin_sweep()
+
+    def _begin_sweep(self) -> None:
+        self._stale = 0
+        self._swept, self.heap = self.heap, []
 
     def _sweep(self) -> None:
-        """Rebuild the heap: cancelled timers stay in it until they come up."""
-        self._stale = 0
-        self._bounds = dict(self.due)
-        self.heap = [(at_ms, timer) for timer, at_ms in self.due.items()]
-        heapq.heapify(self.heap)
+        """Move a few entries; cancelled timers stay in a heap until they come up."""
+        swept, bounds = self._swept, self._bounds
+        for _ in range(min(MOVED_AT_ONCE, len(swept))):
+            bound, timer = swept.pop()
+            if bounds.get(timer) != bound:
+                continue
+            if timer in self.due:
+                heapq.heappush(self.heap, (bound, timer))
+            else:
+                del bounds[timer]
 
     def is_before(self, at_ms: int) -> bool:
         """Whether a timer may be due before that: False is certain, True is not. Cheap."""
-        return bool(self.heap) and self.heap[0][0] < at_ms
+        heap, swept = self.heap, self._swept
+        return bool((heap and heap[0][0] < at_ms) or (swept and swept[0][0] < at_ms))
 
     def next(self) -> int | None:
-        """The earliest due time, or None when no timer runs."""
-        heap = self.heap
-        while heap:
+        """The earliest due time, or None when no timer runs. After very many stale entries, a lower
+        bound of it: to be asked again then.
+        """
+        found = self._first()
+        return None if found is None else found[0]
+
+    def _first(self) -> tuple[int, bool] | None:
+        """The lowest bound, and whether it is the due time of its timer."""
+        for _ in range(STALE_AT_ONCE):
+            heap = self._lowest()
+            if not heap:
+                return None
             bound, timer = heap[0]
             if self._bounds.get(timer) != bound:  # an older, higher bound of a moved timer
                 heapq.heappop(heap)
                 continue
             true = self.due.get(timer)
             if true == bound:
-                return bound
+                return bound, True
             heapq.heappop(heap)
             del self._bounds[timer]
             if true is not None:
                 self.set(timer, true)
-        return None
+        heap = self._lowest()
+        return (heap[0][0], False) if heap else None
+
+    def _lowest(self) -> list[tuple[int, Timer]]:
+        """The heap with the lowest bound."""
+        heap, swept = self.heap, self._swept
+        return swept if swept and (not heap or swept[0] < heap[0]) else heap
 
     def pop(self, now_ms: int) -> Timer | None:
-        """Take out the timer that is due first, or None when none is due yet."""
-        due = self.next()
-        if due is None or due > now_ms:
+        """Take out the timer that is due first, or None when none is due yet, or `next` has to be
+        asked again.
+        """
+        found = self._first()
+        if found is None or found[0] > now_ms or not found[1]:
             return None
-        self.popped_due, timer = heapq.heappop(self.heap)
+        self.popped_due, timer = heapq.heappop(self._lowest())
         del self._bounds[timer], self.due[timer]
         return timer

@@ -11,7 +11,8 @@ Rules
    a member and is never shown, but the join phase does not end before it joins or times out.
 4. A request that has to wait leaves its reply token in the member: `awaiting_join` while the
    group is PreparingRebalance, `awaiting_sync` while it is CompletingRebalance. Nothing else
-   waits. Before a token is overwritten, the old one is answered.
+   waits. Before a token is overwritten, the old one is answered. When the phase ends, the answers
+   to very many members take several steps: a token may stay until then (`answers`).
 5. `changes` rises with everything that could change the answer to a heartbeat.
 
 Theory of operation
@@ -35,25 +36,20 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
 
 from groupkeeper.coordinator.caller import ReplyTo
 from groupkeeper.coordinator.causes import Cause
 from groupkeeper.coordinator.likely import Recent
 from groupkeeper.coordinator.member import Member, PendingMember, Protocols
 from groupkeeper.coordinator.member_bytes import COPIES, MemberBytes, bytes_of
-from groupkeeper.coordinator.soft_state import Outsider, Rebalance, Returning
-from groupkeeper.protocol.embedded import read_topics
+from groupkeeper.coordinator.soft_state import Answers, Outsider, Rebalance, Returning
+from groupkeeper.coordinator.subscription import topics_of_all
 
 CONSUMER = "consumer"
 """The only protocol type whose metadata is read."""
 
-MAX_GENERATION: Final = 2**31 - 1
+MAX_GENERATION = 2**31 - 1
 """The largest generation that requests and records can carry."""
-MAX_TOPICS_READ: Final = 20_000
-"""How many topics of a group's members are read; equal subscriptions count once."""
-SUBSCRIPTION_OVERHEAD: Final = 10
-"""What each different subscription counts in addition to its topics."""
 
 
 class GroupState(StrEnum):
@@ -95,7 +91,8 @@ class Group:
     protocol_type: str = ""
     """Empty for a group that never had members."""
     protocol_name: str | None = None
-    leader_id: str | None = None
+    _leader: str | None = None
+    """See `leader_id`."""
     members: dict[str, Member] = field(default_factory=dict)
     instances: dict[str, str] = field(default_factory=dict)
     pending: dict[str, PendingMember] = field(default_factory=dict)
@@ -117,6 +114,8 @@ class Group:
     Most are overwritten before they are fetched, so they are decoded when they are.
     """
     rebalance: Rebalance | None = None
+    answers: Answers | None = None
+    """Of a phase that is over, while members are left to answer: see `coordinator.answers`."""
     round: int = 0
     """How many rebalances there were since the group was created or loaded."""
     old_plan: dict[str, bytes] | None = None
@@ -159,6 +158,18 @@ class Group:
         return self.state in (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
 
     @property
+    def leader_id(self) -> str | None:
+        """The member that assigns. When it is removed, the first of the others becomes leader."""
+        # Looked for when it is asked for: very many may be removed, each the first one then.
+        if self._leader is None and self.members:
+            self._leader = next(iter(self.members))
+        return self._leader
+
+    @leader_id.setter
+    def leader_id(self, member_id: str | None) -> None:
+        self._leader = member_id
+
+    @property
     def all_joined(self) -> bool:
         """All members and pending ids have joined."""
         return self.joined_count == len(self.members) and not self.pending
@@ -166,7 +177,7 @@ class Group:
     @property
     def rebalance_timeout_ms(self) -> int:
         """The longest that any member asks for, never negative."""
-        return max([0, *(m.rebalance_timeout_ms for m in self.members.values())])
+        return max([0, *[m.rebalance_timeout_ms for m in self.members.values()]])
 
     def begin_generation(self) -> None:
         """Go on to the next generation, counting as Java does: the one after 2^31-1 is -2^31.
@@ -184,8 +195,8 @@ class Group:
         self.members[member.member_id] = member
         if member.instance_id is not None:
             self.instances[member.instance_id] = member.member_id
-        if self.leader_id is None:
-            self.leader_id = member.member_id
+        if self._leader is None:
+            self._leader = next(iter(self.members))
         self._count(member.protocols, +1)
         self.member_bytes.add(member.size)
         self.changes += 1
@@ -199,8 +210,8 @@ class Group:
         if member.instance_id is not None:
             del self.instances[member.instance_id]
         self.pending_sync.pop(member.member_id, None)
-        if self.leader_id == member.member_id:
-            self.leader_id = next(iter(self.members), None)
+        if self._leader == member.member_id:
+            self._leader = None
         self._count(member.protocols, -1)
         self.member_bytes.add(-member.size)
         self.changes += 1
@@ -209,6 +220,7 @@ class Group:
         """Change the id of a static member that came back (KIP-345)."""
         assert member.instance_id is not None
         old_id = member.member_id
+        led = self.leader_id == old_id
         del self.members[old_id]
         self.member_bytes.add(len(new_id) - len(old_id))
         member.member_id = new_id
@@ -217,7 +229,7 @@ class Group:
         self._forget_arrival(old_id)
         if self.old_plan and old_id in self.old_plan:
             self.old_plan[new_id] = self.old_plan.pop(old_id)
-        if self.leader_id == old_id:
+        if led:
             self.leader_id = new_id
         # Kafka leaves the old id here, and later removes a member that does not exist.
         if old_id in self.pending_sync:
@@ -234,15 +246,20 @@ class Group:
         member.session_timeout_ms, member.rebalance_timeout_ms = timeouts
         self.changes += 1
 
-    def assign(self, member: Member, assignment: bytes) -> None:
-        """Set the member's assignment; empty for none."""
-        self.member_bytes.add(COPIES * (len(assignment) - len(member.assignment)))
-        member.assignment = assignment
+    def assign_all(self, assignments: Iterable[tuple[str, str | None, bytes]], growth: int) -> None:
+        """Set the assignments of all members, by member id. `growth`: how many more bytes they take
+        than those before.
+        """
+        for member_id, _, assignment in assignments:
+            self.members[member_id].assignment = assignment
+        self.member_bytes.add(growth)
 
     def withdraw(self, member: Member) -> None:
         """Clear the member's assignment, and keep it as that of the last plan."""
-        self._keep_old(member)
-        self.assign(member, b"")
+        if member.assignment:
+            self._keep_old(member)
+            self.member_bytes.add(-COPIES * len(member.assignment))
+            member.assignment = b""
 
     def _keep_old(self, member: Member) -> None:
         if not member.assignment:
@@ -353,26 +370,6 @@ class Group:
         return self.subscription is None or topic in self.subscription
 
 
-def topics_of_all(metadata: Iterable[bytes]) -> frozenset[str] | None:
-    """The topics of several subscriptions; None when one cannot be read, or has too many topics.
-
-    Equal lists of topics begin with the same bytes, and are read once.
-    """
-    topics: set[str] = set()
-    heads: list[bytes] = []
-    left = MAX_TOPICS_READ
-    for data in metadata:
-        if data.startswith(tuple(heads)):
-            continue
-        found = read_topics(data, left)
-        if found is None:
-            return None
-        topics.update(found[0])
-        heads.append(data[: found[1]])
-        left -= len(found[0]) + SUBSCRIPTION_OVERHEAD
-    return frozenset(topics)
-
-
 def _most_wanted(candidates: set[str], ballots: Iterable[Protocols]) -> str:
     """The candidate with most votes, in a tie the earliest. Each ballot votes for the first of its
     names that is a candidate.
@@ -383,6 +380,8 @@ def _most_wanted(candidates: set[str], ballots: Iterable[Protocols]) -> str:
         return next(iter(candidates))
     votes: dict[str, int] = {}
     for ballot in ballots:
-        choice = next(p.name for p in ballot if p.name in candidates)
+        choice = ballot[0].name
+        if choice not in candidates:
+            choice = next(p.name for p in ballot if p.name in candidates)
         votes[choice] = votes.get(choice, 0) + 1
     return max(votes, key=votes.__getitem__)

@@ -5,11 +5,12 @@ from typing import Final
 
 from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.coordinator.causes import Cause, CauseCode, Who
-from groupkeeper.coordinator.group import Group, topics_of_all
+from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.liveness import contacted
 from groupkeeper.coordinator.member import Member, Protocols
 from groupkeeper.coordinator.replies import answer_join, join_refused
 from groupkeeper.coordinator.step import Step
+from groupkeeper.coordinator.subscription import topics_of_all
 from groupkeeper.protocol.embedded import decode_subscription
 from groupkeeper.protocol.errors import DecodeError, ErrorCode
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol

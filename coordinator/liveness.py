@@ -14,7 +14,7 @@ from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.facts import MembersNotBack
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.member import Member
-from groupkeeper.coordinator.soft_state import Returning
+from groupkeeper.coordinator.soft_state import Late, Returning
 from groupkeeper.coordinator.step import Step
 
 SILENT_CODES = (CauseCode.SESSION_EXPIRED, CauseCode.JOIN_TIMEOUT, CauseCode.SYNC_TIMEOUT)
@@ -144,17 +144,17 @@ def expired(member: Member, due: int, step: Step) -> Cause:
     return Cause(CauseCode.SESSION_EXPIRED, member.who, likely=guess, evidence=evidence)
 
 
-def late(group: Group, member: Member, code: CauseCode, began_ms: int, step: Step) -> Cause:
-    """The member did not send a JoinGroup or SyncGroup that was waited for since `began_ms`."""
+def late(group: Group, member: Member, phase: Late, step: Step) -> Cause:
+    """The member did not send the request that was waited for."""
     due = step.deadlines.due.get(session_timer(group, member))
     heard_ms = last_heard(member, due, step.now)
     evidence = silence(member, heard_ms, step)
-    evidence["waited_ms"] = step.now - began_ms
-    evidence["rebalance_timeout_ms"] = group.rebalance_timeout_ms
-    beating = heard_ms > began_ms and evidence["connection"] != "closed"
+    evidence["waited_ms"] = step.now - phase.began_ms
+    evidence["rebalance_timeout_ms"] = phase.rebalance_timeout_ms
+    beating = heard_ms > phase.began_ms and evidence["connection"] != "closed"
     beating = beating and likely.runs(step.now - heard_ms, heartbeat_interval(member, heard_ms))
     guess = likely.SLOW_MEMBER if beating else likely.CRASH_OR_NETWORK
-    return Cause(code, member.who, likely=guess, evidence=evidence)
+    return Cause(phase.code, member.who, likely=guess, evidence=evidence)
 
 
 # -- after a load --------------------------------------------------------------------------------

@@ -49,7 +49,8 @@ from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 
 TIMERS_PER_TURN = 64
-"""The most timers, or replies, of one `advance`: a mass expiry must not stall the process."""
+"""The most timers, replies or facts of one `advance`, unless a single timer brings more: a mass
+expiry must not stall the process."""
 
 BATCH_BYTES = 256 * 1024
 """The most bytes that `take` returns, unless one step alone wrote more."""
@@ -229,7 +230,9 @@ class Partition:
             if timer.kind in _ALONE:
                 self._last_piece = self.gate.appended + len(step.records)
                 break
-            if timers + len(step.replies) >= TIMERS_PER_TURN:
+            if timer.kind is TimerKind.NEXT_PIECE:
+                break
+            if max(timers + len(step.replies), len(step.facts)) >= TIMERS_PER_TURN:
                 break
             if step.size > most // STEP_SHARE:
                 break

@@ -7,6 +7,14 @@ Source: `GroupMetadataManager.prepareRebalance`, `maybePrepareRebalanceOrComplet
 `tryCompleteInitialRebalanceElseSchedule`, `completeClassicGroupJoin`.
 """
 
+from itertools import islice
+
+from groupkeeper.coordinator.answers import (
+    PIECE_MEMBERS,
+    answer_joined,
+    drop_answers,
+    withdraw_plan,
+)
 from groupkeeper.coordinator.causes import Cause, CauseCode
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.facts import (
@@ -18,11 +26,11 @@ from groupkeeper.coordinator.facts import (
     RebalanceStarted,
 )
 from groupkeeper.coordinator.group import Group, GroupState
-from groupkeeper.coordinator.liveness import gone, late, restart_session, rhythm
+from groupkeeper.coordinator.liveness import gone, late, rhythm
 from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.records import group_key, group_value
-from groupkeeper.coordinator.replies import answer_join, answer_sync, join_reply
-from groupkeeper.coordinator.soft_state import Rebalance
+from groupkeeper.coordinator.replies import answer_join, answer_sync
+from groupkeeper.coordinator.soft_state import Late, Rebalance
 from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.errors import ErrorCode
 
@@ -30,15 +38,20 @@ PROLONG_AT_LEAST_MS = 1_000
 """A join phase without a JoinGroup is extended by at least this: a timeout of 0 must not spin."""
 
 
-def prepare(group: Group, cause: Cause, step: Step) -> None:
-    """Start a join phase. If one is under way, add the cause, and end it if all have joined."""
+def prepare(
+    group: Group, cause: Cause, step: Step, error: ErrorCode = ErrorCode.REBALANCE_IN_PROGRESS
+) -> None:
+    """Start a join phase. If one is under way, add the cause, and end it if all have joined.
+
+    `error` is answered to the SyncGroups that wait.
+    """
     if group.state is GroupState.PREPARING_REBALANCE:
         add_cause(group, cause, step)
         complete_if_all_joined(group, step)
         return
     was = group.state
     if was is GroupState.COMPLETING_REBALANCE:
-        withdraw_plan(group, ErrorCode.REBALANCE_IN_PROGRESS, step)
+        withdraw_plan(group, error, step)
         step.note(RebalanceAbandoned(*group.fact_head, why="superseded"))
     step.deadlines.cancel(Timer(TimerKind.SYNC, group.group_id))
     group.pending_sync.clear()
@@ -137,35 +150,46 @@ def delay_over(group: Group, step: Step) -> None:
 
 
 def complete(group: Group, step: Step) -> None:
-    """End the join phase: all joined, or time is up."""
+    """End the join phase: all joined, or time is up. It goes on for some more steps while very many
+    members have to be removed, or are still answered about the phase before.
+    """
     for kind in (TimerKind.JOIN, TimerKind.INITIAL_DELAY):
         step.deadlines.cancel(Timer(kind, group.group_id))
-    if group.rebalance is not None:
-        group.rebalance.initial_delay = False
-    ended_by = "all_joined" if group.all_joined else "timeout"
-    removed = _drop_late_members(group, step)
+    rebalance = group.rebalance
+    assert rebalance is not None
+    rebalance.initial_delay = False
+    if group.answers is not None or not _drop_late_members(group, rebalance, step):
+        step.deadlines.set(Timer(TimerKind.JOIN, group.group_id), step.now + 1)
+        return
+    phase, rebalance.late = rebalance.late, None
     if not group.members:
         empty(group, step)
     elif not group.joined_count:
         # Only static members that are offline are left; they stay until their sessions expire.
         _start_join_timer(group, step, PROLONG_AT_LEAST_MS)
     else:
-        _next_generation(group, removed, ended_by, step)
+        _next_generation(group, phase, step)
 
 
-def _drop_late_members(group: Group, step: Step) -> list[str]:
-    """Remove dynamic members that did not rejoin; static ones stay (KIP-345). Returns their ids."""
-    removed: list[str] = []
-    if group.joined_count == len(group.members):
-        return removed
-    assert group.rebalance is not None
-    began = group.rebalance.started_ms
-    for member in list(group.members.values()):
-        if member.awaiting_join is None and member.instance_id is None:
-            cause = late(group, member, CauseCode.JOIN_TIMEOUT, began, step)
-            remove(group, member, cause, step)
-            removed.append(member.member_id)
-    return removed
+def _drop_late_members(group: Group, rebalance: Rebalance, step: Step) -> bool:
+    """Remove dynamic members that did not rejoin; static ones stay (KIP-345). False: more are left
+    than one step removes, and may rejoin until the next one.
+    """
+    if rebalance.late is None:
+        if group.all_joined:
+            return True
+        code, longest_ms = CauseCode.JOIN_TIMEOUT, group.rebalance_timeout_ms
+        rebalance.late = Late(code, rebalance.started_ms, longest_ms)
+    absent = (
+        member
+        for member in group.members.values()
+        if member.awaiting_join is None and member.instance_id is None
+    )
+    found = list(islice(absent, PIECE_MEMBERS + 1))
+    for member in found[:PIECE_MEMBERS]:
+        remove(group, member, late(group, member, rebalance.late, step), step)
+        rebalance.late.removed.append(member.member_id)
+    return len(found) <= PIECE_MEMBERS
 
 
 def empty(group: Group, step: Step) -> None:
@@ -177,21 +201,24 @@ def empty(group: Group, step: Step) -> None:
     group.leader_id = None
     group.resubscribe()
     group.forget_old_plan()
+    drop_answers(group, step)
     group.recent = group.recent and group.recent.of_empty()
     group.outsider = None
     group.become(GroupState.EMPTY, step.wall)
-    step.append(group_key(group.group_id), group_value(group, ()))
+    step.append(group_key(group.group_id), group_value(group, (), None))
     group.is_stored = True
     head = group.group_id, group.generation, group.state, group.round
     step.note(RebalanceAbandoned(*head, why="emptied"))
     step.note(GroupEmptied(*head, cause=cause))
 
 
-def _next_generation(group: Group, removed: list[str], ended_by: str, step: Step) -> None:
+def _next_generation(group: Group, phase: Late | None, step: Step) -> None:
+    """Begin the sync phase. `phase`: time was up before all had joined."""
     leader = group.members.get(group.leader_id or "")
     if leader is None or leader.awaiting_join is None:
         ready = (m.member_id for m in group.members.values() if m.awaiting_join is not None)
         group.leader_id = next(ready)
+    removed, ended_by = (phase.removed, "timeout") if phase is not None else ((), "all_joined")
     missing = [(member_id, None, True) for member_id in removed] + [
         (m.member_id, m.instance_id, False)
         for m in group.members.values()
@@ -199,37 +226,29 @@ def _next_generation(group: Group, removed: list[str], ended_by: str, step: Step
     ]
     group.begin_generation()
     group.protocol_name = group.elect()
-    group.resubscribe()
     group.become(GroupState.COMPLETING_REBALANCE, step.wall)
     group.pending_sync = dict.fromkeys(group.members)
     sync_by = step.now + group.rebalance_timeout_ms
     step.deadlines.set(Timer(TimerKind.SYNC, group.group_id), sync_by)
-    for member in group.members.values():
-        waited = member.awaiting_join is not None
-        if waited:
-            step.reply(group.unpark_join(member), join_reply(group, member, member.join_version))
-        if member.is_new:
-            member.is_new = False
-            step.deadlines.cancel(Timer(TimerKind.NEW_MEMBER, group.group_id, member.member_id))
-        restart_session(group, member, step, waited)
-    assert group.joined_count == 0, "a JoinGroup was not answered"
     _note_joined(group, missing, ended_by, step)
+    answer_joined(group, step)
 
 
 def _note_joined(
     group: Group, missing: list[tuple[str, str | None, bool]], ended_by: str, step: Step
 ) -> None:
-    rebalance, members = group.rebalance, group.members
+    rebalance = group.rebalance
     assert rebalance is not None
     rebalance.joined_ms = step.now
+    instance_of = {member_id: instance for instance, member_id in group.instances.items()}.get
     arrivals = rebalance.arrivals.items()
     fact = RebalanceJoined(
         *group.fact_head,
         leader=group.leader_id or "",
         protocol=group.protocol_name or "",
-        members=len(members),
+        members=len(group.members),
         duration_ms=step.now - rebalance.started_ms,
-        joined=[(each, members[each].instance_id, after_ms) for each, after_ms in arrivals],
+        joined=[(each, instance_of(each), after_ms) for each, after_ms in arrivals],
         missing=missing,
         ended_by=ended_by,
     )
@@ -257,15 +276,3 @@ def drop_pending(group: Group, member_id: str, step: Step) -> None:
     timer = Timer(TimerKind.PENDING_MEMBER, group.group_id, member_id)
     step.deadlines.cancel(timer)
     step.pending.pop(timer, None)
-
-
-def withdraw_plan(group: Group, error: ErrorCode, step: Step) -> None:
-    """End the sync phase: clear all assignments, and refuse the SyncGroups that wait.
-
-    Source: `GroupMetadataManager.resetAndPropagateAssignmentWithError`.
-    """
-    for member in group.members.values():
-        group.withdraw(member)
-        if member.awaiting_sync is not None:
-            answer_sync(member, error, step)
-            restart_session(group, member, step, waited=True)

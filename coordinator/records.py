@@ -89,14 +89,14 @@ def offset_times(value: bytes) -> tuple[int, int]:
     return decoded.commit_timestamp, decoded.expire_timestamp
 
 
-def group_value(group: Group, members: Sequence[bytes]) -> bytes:
-    """GroupMetadataValue v3 of the group as it is, with these members."""
+def group_value(group: Group, members: Sequence[bytes], leader: str | None) -> bytes:
+    """GroupMetadataValue v3 of the group as it is, with these members and this leader."""
     return encode_group_value(
         GroupMetadataValue(
             protocol_type=group.protocol_type,
             generation=group.generation,
             protocol=group.protocol_name,
-            leader=group.leader_id,
+            leader=leader,
             current_state_timestamp=group.state_timestamp_ms,
         ),
         members,

@@ -1,9 +1,79 @@
 """What a group remembers while something is under way, and loses at a failover."""
 
 from dataclasses import dataclass, field
+from enum import Enum, auto
 
-from groupkeeper.coordinator.caller import Peer
-from groupkeeper.coordinator.causes import Cause, Who
+from groupkeeper.coordinator.caller import Caller, Peer
+from groupkeeper.coordinator.causes import Cause, CauseCode, Who
+from groupkeeper.coordinator.member import Member
+from groupkeeper.coordinator.subscription import SubscribedTopics
+from groupkeeper.protocol.errors import ErrorCode
+
+
+@dataclass(slots=True)
+class Late:
+    """The time of a join or sync phase is up: members that did not send their request are removed,
+    which may take several steps.
+    """
+
+    code: CauseCode
+    """Why they are removed."""
+    began_ms: int
+    """When the phase began."""
+    rebalance_timeout_ms: int
+    """The longest of all members when the time was up."""
+    removed: list[str] = field(default_factory=list)
+    """The ids of those that were removed."""
+    cause: Cause | None = None
+    """Why the first of them was."""
+
+
+class AnswerKind(Enum):
+    """What members are answered that waited together."""
+
+    JOINED = auto()
+    """To JoinGroup: the new generation."""
+    ASSIGNED = auto()
+    """To SyncGroup: the assignment."""
+    WITHDRAWN = auto()
+    """To SyncGroup: an error, as the rebalance is superseded. Assignments are withdrawn."""
+
+
+@dataclass(slots=True)
+class Answers:
+    """Members whose requests are decided, and whose answers take several steps."""
+
+    kind: AnswerKind
+    left: list[Member]
+    """The next one last; some may be removed meanwhile."""
+    error: ErrorCode = ErrorCode.NONE
+    """Of the kind WITHDRAWN."""
+    topics: SubscribedTopics | None = None
+    """Of the kind JOINED: the topics of those that were answered."""
+    leader_last: bool = False
+    """The leader has an answer of its own, after all others."""
+
+
+@dataclass(slots=True)
+class Plan:
+    """A leader's assignments while the records of the members are made, in several steps."""
+
+    caller: Caller
+    """Of the leader's SyncGroup."""
+    shares: dict[str, bytes]
+    """Member id to assignment, as the leader sent them."""
+    left: list[Member]
+    """Members without a record, the next one last."""
+    records: dict[str, bytes] = field(default_factory=dict)
+    """Member id to its part of the group's record."""
+    size: int = 0
+    """The bytes of the records."""
+    growth: int = 0
+    """How many more bytes the assignments take than those before."""
+    assignments: list[tuple[str, str | None, bytes]] = field(default_factory=list)
+    """As in `RebalanceCompleted`."""
+    previous: dict[str, bytes] = field(default_factory=dict)
+    """As in `RebalanceCompleted`."""
 
 
 @dataclass(slots=True)
@@ -25,6 +95,10 @@ class Rebalance:
     stored."""
     joined_ms: int = 0
     """When the join phase ended."""
+    late: Late | None = None
+    """The time of the phase is up."""
+    plan: Plan | None = None
+    """While a leader's assignments take several steps."""
 
 
 @dataclass(slots=True)

@@ -66,7 +66,7 @@ def _keep_generation(group: Group, member: Member, new_id: str, call: JoinCall, 
     old_id, led = member.member_id, group.leader_id == member.member_id
     records = _records_with(group, member, new_id, call)
     leader = new_id if led else group.leader_id
-    value = group_value(replace(group, leader_id=leader), list(records.values()))
+    value = group_value(group, list(records.values()), leader)
     record = group_key(group.group_id), value
     if size_of([record]) > step.config.message_max_bytes:
         step.reply(call.reply_to, _too_large(group, call))

@@ -6,6 +6,9 @@ written here, and no assignment leaves before it is durable.
 Source: `GroupMetadataManager.classicGroupSyncToClassicGroup`, `expirePendingSync`.
 """
 
+from itertools import islice
+
+from groupkeeper.coordinator.answers import PIECE_MEMBERS, answer_assigned
 from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.coordinator.causes import Cause, CauseCode, Who
 from groupkeeper.coordinator.config import GroupConfig
@@ -13,10 +16,10 @@ from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.facts import RebalanceCompleted
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.groups import Groups
-from groupkeeper.coordinator.liveness import answered, contacted, late, restart_session
+from groupkeeper.coordinator.liveness import answered, contacted, late
 from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.member_bytes import COPIES
-from groupkeeper.coordinator.rebalance import prepare, remove, withdraw_plan
+from groupkeeper.coordinator.rebalance import prepare, remove
 from groupkeeper.coordinator.records import group_key, group_value, member_record
 from groupkeeper.coordinator.replies import (
     answer_sync,
@@ -25,6 +28,7 @@ from groupkeeper.coordinator.replies import (
     refused,
     sync_reply,
 )
+from groupkeeper.coordinator.soft_state import Late, Plan
 from groupkeeper.coordinator.step import Step, size_of
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
@@ -74,9 +78,17 @@ def _check(group: Group | None, request: SyncGroupRequest, caller: Caller, step:
     elected = group.protocol_name  # None in the first join phase: nothing to disagree with
     if elected is not None and request.protocol_name not in (None, elected):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    if group.state is GroupState.PREPARING_REBALANCE:
+    if group.state is GroupState.PREPARING_REBALANCE or _is_between(group, request.member_id):
         return ErrorCode.REBALANCE_IN_PROGRESS
     return ErrorCode.NONE
+
+
+def _is_between(group: Group, member_id: str) -> bool:
+    """The sync phase is over, and very many members are being removed; or the member has guessed
+    the generation: it is not answered yet that the join phase is over.
+    """
+    over = group.rebalance is not None and group.rebalance.late is not None
+    return over or group.members[member_id].awaiting_join is not None
 
 
 def _arrived(group: Group, member: Member, step: Step) -> None:
@@ -90,83 +102,111 @@ def _arrived(group: Group, member: Member, step: Step) -> None:
 def _assign(group: Group, request: SyncGroupRequest, caller: Caller, step: Step) -> None:
     """Store and write the leader's assignments, and answer all members that wait.
 
-    Members without an assignment get an empty one; unknown member ids are ignored.
+    Members without an assignment get an empty one; unknown member ids are ignored. Until the record
+    of a very large group is made, which takes several steps, the phase goes on.
     """
-    plan = {each.member_id: each.assignment for each in request.assignments}
-    records = {
-        m.member_id: member_record(m, group.protocol_name, plan.get(m.member_id, b""))
-        for m in group.members.values()
-    }
+    assert group.rebalance is not None
+    shares = {each.member_id: each.assignment for each in request.assignments}
+    group.rebalance.plan = Plan(caller, shares, [*group.members.values()][::-1])
+    go_on_planning(group, step)
+
+
+def go_on_planning(group: Group, step: Step) -> None:
+    """Make the records of the next members; then store the plan, unless it is too large."""
+    assert group.rebalance is not None and group.rebalance.plan is not None
+    plan = group.rebalance.plan
+    if plan.left and plan.size <= step.config.message_max_bytes:
+        for member in reversed(plan.left[-PIECE_MEMBERS:]):
+            _add_to_plan(plan, group, member)
+        del plan.left[-PIECE_MEMBERS:]
+        if len(group.members) > PIECE_MEMBERS:  # it is stored in a step of its own
+            step.deadlines.set(Timer(TimerKind.NEXT_PIECE, group.group_id), step.now)
+            return
+    group.rebalance.plan = None
+    _store_plan(group, plan, step)
+
+
+def _add_to_plan(plan: Plan, group: Group, member: Member) -> None:
+    member_id, before = member.member_id, member.assignment
+    share = plan.shares.get(member_id, b"")
+    plan.records[member_id] = record = member_record(member, group.protocol_name, share)
+    plan.size += len(record)
+    plan.growth += COPIES * (len(share) - len(before))
+    plan.assignments.append((member_id, member.instance_id, share))
+    if before:
+        plan.previous[member_id] = before
+
+
+def _store_plan(group: Group, plan: Plan, step: Step) -> None:
     # The record has the time when the join phase ended, as in Kafka.
-    record = group_key(group.group_id), group_value(group, list(records.values()))
-    if size_of([record]) > step.config.message_max_bytes:
-        most = step.config.message_max_bytes
+    value = group_value(group, list(plan.records.values()), group.leader_id)
+    record = group_key(group.group_id), value
+    most = step.config.message_max_bytes
+    if size_of([record]) > most:
         _refuse_plan(group, ErrorCode.UNKNOWN_SERVER_ERROR, most, step)
         return
-    if not group.member_bytes.may_assign(_growth(group, plan)):
-        who = Who.calling(caller, request.member_id, request.group_instance_id)
+    if not group.member_bytes.may_assign(plan.growth):
+        leader = group.members[group.leader_id or ""]
+        who = Who.calling(plan.caller, leader.member_id, leader.instance_id)
         most = group.member_bytes.total.most_planned
         note_limit(group, "MAX_PLANNED_BYTES", most, who, step)
         _refuse_plan(group, ErrorCode.COORDINATOR_NOT_AVAILABLE, most, step)
         return
-    previous = {m.member_id: m.assignment for m in group.members.values() if m.assignment}
-    previous = (group.old_plan or {}) | previous
-    for member in group.members.values():
-        group.assign(member, plan.get(member.member_id, b""))
+    plan.previous = (group.old_plan or {}) | plan.previous
+    group.assign_all(plan.assignments, plan.growth)
     group.forget_old_plan()
     group.become(GroupState.STABLE, step.wall)
-    group.member_records = records
+    group.member_records = plan.records
     step.append(*record)
     group.is_stored = True
-    for member in group.members.values():
-        if member.awaiting_sync is not None:
-            step.reply(member.awaiting_sync, sync_reply(group, member))
-            member.awaiting_sync = None
-            restart_session(group, member, step, waited=True)
-    _note_completed(group, previous, step)
+    answer_assigned(group, step)
+    _note_completed(group, plan, step)
 
 
-def _note_completed(group: Group, previous: dict[str, bytes], step: Step) -> None:
-    rebalance, members = group.rebalance, group.members.values()
+def _note_completed(group: Group, plan: Plan, step: Step) -> None:
+    rebalance = group.rebalance
     assert rebalance is not None
     fact = RebalanceCompleted(
         group.group_id,
         group.generation,
         group.state,
         group.round,
-        members=len(members),
+        members=len(group.members),
         duration_ms=step.now - rebalance.started_ms,
         leader_ms=step.now - rebalance.joined_ms,
         protocol_type=group.protocol_type,
         protocol=group.protocol_name or "",
-        assignments=[(m.member_id, m.instance_id, m.assignment) for m in members],
-        previous=previous,
+        assignments=plan.assignments,
+        previous=plan.previous,
         arrivals=rebalance.arrivals,
     )
     rebalance.arrivals = {}
     step.note(fact)
 
 
-def _growth(group: Group, plan: dict[str, bytes]) -> int:
-    """How many more bytes the members take with these assignments."""
-    before = sum(len(member.assignment) for member in group.members.values())
-    return COPIES * (sum(len(plan.get(each, b"")) for each in group.members) - before)
-
-
 def _refuse_plan(group: Group, error: ErrorCode, most: int, step: Step) -> None:
     """The assignments are too large for a message or the memory: refuse, and rebalance again."""
-    withdraw_plan(group, error, step)
     leader = group.members[group.leader_id or ""]
-    prepare(group, Cause(CauseCode.ASSIGNMENT_LOST, leader.who, evidence={"limit": most}), step)
+    cause = Cause(CauseCode.ASSIGNMENT_LOST, leader.who, evidence={"limit": most})
+    prepare(group, cause, step, error)
 
 
 def sync_over(group: Group, step: Step) -> None:
-    """Remove the members that joined and did not sync in time, also static ones (KAFKA-12890)."""
-    absent = [group.members[member_id] for member_id in group.pending_sync]
-    assert absent, "the timer ends with the last SyncGroup"
-    assert group.rebalance is not None
-    began, code = group.rebalance.joined_ms, CauseCode.SYNC_TIMEOUT
-    causes = [late(group, member, code, began, step) for member in absent]
+    """Remove the members that joined and did not sync in time, also static ones (KAFKA-12890).
+    Very many are removed in several steps, and then the rebalance begins.
+    """
+    rebalance, members = group.rebalance, group.members
+    assert rebalance is not None and group.pending_sync, "the timer ends with the last SyncGroup"
+    phase = rebalance.late
+    if phase is None:
+        rebalance.plan, longest_ms = None, group.rebalance_timeout_ms
+        phase = rebalance.late = Late(CauseCode.SYNC_TIMEOUT, rebalance.joined_ms, longest_ms)
+    absent = [members[each] for each in islice(group.pending_sync, PIECE_MEMBERS)]
+    causes = [late(group, member, phase, step) for member in absent]
+    phase.cause = phase.cause or causes[0]
     for member, cause in zip(absent, causes, strict=True):
         remove(group, member, cause, step)
-    prepare(group, causes[0], step)
+    if group.pending_sync:
+        step.deadlines.set(Timer(TimerKind.SYNC, group.group_id), step.now + 1)
+    else:
+        prepare(group, phase.cause, step)

@@ -4,6 +4,7 @@ Source: `GroupMetadataManager.expireClassicGroupMemberHeartbeat`, `expirePending
 `tryCompleteInitialRebalanceElseSchedule`, `completeClassicGroupJoin`.
 """
 
+from groupkeeper.coordinator.answers import go_on_answering
 from groupkeeper.coordinator.causes import Cause, CauseCode
 from groupkeeper.coordinator.config import NEW_MEMBER_JOIN_TIMEOUT_MS
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
@@ -23,7 +24,7 @@ from groupkeeper.coordinator.rebalance import (
     remove,
 )
 from groupkeeper.coordinator.step import Step
-from groupkeeper.coordinator.sync import sync_over
+from groupkeeper.coordinator.sync import go_on_planning, sync_over
 
 
 def expire(groups: Groups, timer: Timer, step: Step) -> None:
@@ -52,6 +53,16 @@ def expire(groups: Groups, timer: Timer, step: Step) -> None:
             complete(group, step)
         case TimerKind.SYNC:
             sync_over(group, step)
+        case TimerKind.NEXT_PIECE:
+            _go_on(group, step)
+
+
+def _go_on(group: Group, step: Step) -> None:
+    """Do the next piece of what takes several steps; there may be none left."""
+    if group.answers is not None:
+        go_on_answering(group, step)
+    elif group.rebalance is not None and group.rebalance.plan is not None:
+        go_on_planning(group, step)
 
 
 def _session_over(group: Group, member: Member, step: Step) -> None:

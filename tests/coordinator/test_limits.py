@@ -14,8 +14,8 @@ from groupkeeper.coordinator.facts import (
     MemberRemoved,
     PendingMemberDropped,
 )
-from groupkeeper.coordinator.group import MAX_TOPICS_READ
 from groupkeeper.coordinator.groups import MAX_UNUSED_BYTES, UNUSED_GROUP_BYTES
+from groupkeeper.coordinator.subscription import MAX_TOPICS_READ
 from tests.support.requests import join_request
 from tests.support.scene import Call, Scene, in_state, topics
 

@@ -424,6 +424,7 @@ class Scene:
             self.join(name, **static | says)
         self.advance(self.config.initial_rebalance_delay_ms * 2)
         self.sync_all(*names)
+        self.advance(0)  # very many are answered in several steps
         assert self.state == "Stable"
 
     # -- staying and leaving -----------------------------------------------------------------------

@@ -1,0 +1,122 @@
+"""The answers to members that waited together, a few hundred in a step: to the JoinGroups when the
+join phase ends, to the SyncGroups when the leader's came, or when another rebalance superseded it.
+
+A large group is decided at once, and its members are answered in several steps. Requests between
+two of these steps see the group after the decision: a member that is not answered yet is like one
+whose answer is on its way. Its tokens stay in it, and its session does not end. The leader is
+answered last: when it sends the assignments, all others know their generation.
+
+The next phase does not end before all are answered. JoinGroups that are not answered when it begins
+count for it, as if they came then; so the next generation is their answer.
+"""
+
+from typing import Final
+
+from groupkeeper.coordinator.deadlines import Timer, TimerKind
+from groupkeeper.coordinator.group import CONSUMER, Group
+from groupkeeper.coordinator.liveness import restart_session
+from groupkeeper.coordinator.member import Member
+from groupkeeper.coordinator.replies import answer_sync, join_reply, sync_reply
+from groupkeeper.coordinator.soft_state import AnswerKind, Answers
+from groupkeeper.coordinator.step import Step
+from groupkeeper.coordinator.subscription import SubscribedTopics
+from groupkeeper.protocol.errors import ErrorCode
+
+PIECE_MEMBERS: Final = 100
+"""How many members of a group one step answers, removes or writes: a millisecond or two."""
+
+
+def answer_joined(group: Group, step: Step) -> None:
+    """The join phase is over: answer all JoinGroups with the new generation."""
+    members = list(group.members.values())
+    if len(members) > PIECE_MEMBERS:
+        leader = group.members[group.leader_id or ""]
+        members.remove(leader)
+        members.append(leader)
+    topics = SubscribedTopics() if group.protocol_type == CONSUMER else None
+    group.subscription = None
+    answers = Answers(AnswerKind.JOINED, members[::-1], topics=topics)
+    answers.leader_last = len(members) > PIECE_MEMBERS
+    _begin(group, answers, step)
+
+
+def answer_assigned(group: Group, step: Step) -> None:
+    """The assignments are stored: answer the SyncGroups that wait."""
+    waiting = [member for member in group.members.values() if member.awaiting_sync is not None]
+    _begin(group, Answers(AnswerKind.ASSIGNED, waiting[::-1]), step)
+
+
+def withdraw_plan(group: Group, error: ErrorCode, step: Step) -> None:
+    """End the sync phase: clear all assignments, and refuse the SyncGroups that wait.
+
+    Source: `GroupMetadataManager.resetAndPropagateAssignmentWithError`.
+    """
+    members = list(group.members.values())
+    _begin(group, Answers(AnswerKind.WITHDRAWN, members[::-1], error), step)
+
+
+def _begin(group: Group, answers: Answers, step: Step) -> None:
+    group.answers = answers
+    if len(answers.left) <= PIECE_MEMBERS:
+        go_on_answering(group, step)
+    else:
+        step.deadlines.set(Timer(TimerKind.NEXT_PIECE, group.group_id), step.now)
+
+
+def go_on_answering(group: Group, step: Step) -> None:
+    """Answer the next members, and see to it that this is called again while some are left."""
+    answers, members = group.answers, group.members
+    assert answers is not None
+    answer = _ANSWER[answers.kind]
+    left, most = answers.left, PIECE_MEMBERS
+    if answers.leader_last and 1 < len(left) <= most:
+        most = len(left) - 1  # the leader's answer has all members, and a step of its own
+    for member in reversed(left[-most:]):
+        if members.get(member.member_id) is member:
+            answer(group, member, answers, step)
+    del left[-most:]
+    if left:
+        step.deadlines.set(Timer(TimerKind.NEXT_PIECE, group.group_id), step.now)
+        return
+    group.answers = None
+    if answers.kind is AnswerKind.JOINED:
+        group.subscription = answers.topics.all() if answers.topics else None
+
+
+def drop_answers(group: Group, step: Step) -> None:
+    """No member is left to answer."""
+    group.answers = None
+    step.deadlines.cancel(Timer(TimerKind.NEXT_PIECE, group.group_id))
+
+
+def _joined(group: Group, member: Member, answers: Answers, step: Step) -> None:
+    waited = member.awaiting_join is not None
+    if waited:
+        step.reply(group.unpark_join(member), join_reply(group, member, member.join_version))
+    if member.is_new:
+        member.is_new = False
+        step.deadlines.cancel(Timer(TimerKind.NEW_MEMBER, group.group_id, member.member_id))
+    restart_session(group, member, step, waited)
+    if answers.topics is not None:
+        answers.topics.add(member.metadata(group.protocol_name))
+
+
+def _assigned(group: Group, member: Member, answers: Answers, step: Step) -> None:
+    if member.awaiting_sync is not None:
+        step.reply(member.awaiting_sync, sync_reply(group, member))
+        member.awaiting_sync = None
+        restart_session(group, member, step, waited=True)
+
+
+def _withdrawn(group: Group, member: Member, answers: Answers, step: Step) -> None:
+    group.withdraw(member)
+    if member.awaiting_sync is not None:
+        answer_sync(member, answers.error, step)
+        restart_session(group, member, step, waited=True)
+
+
+_ANSWER: Final = {
+    AnswerKind.JOINED: _joined,
+    AnswerKind.ASSIGNED: _assigned,
+    AnswerKind.WITHDRAWN: _withdrawn,
+}
