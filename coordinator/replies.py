@@ -13,6 +13,7 @@ from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.mapped import mapped
 from groupkeeper.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from groupkeeper.protocol.messages.sync_group import SyncGroupResponse
 
@@ -37,21 +38,27 @@ def joined_protocol(group: Group, version: int) -> str | None:
 
 def join_reply(group: Group, member: Member, version: int) -> JoinGroupResponse:
     """The current generation for one member; the leader also gets the metadata of all members."""
-    members = group.members.values() if member.member_id == group.leader_id else ()
+    members = _offered(group) if member.member_id == group.leader_id else []
     return JoinGroupResponse(
         generation_id=group.generation,
         protocol_type=group.protocol_type if version >= 7 else None,
         protocol_name=joined_protocol(group, version),
         leader=group.leader_id or "",
         member_id=member.member_id,
-        members=[
-            JoinGroupResponseMember(
-                member_id=m.member_id,
-                group_instance_id=m.instance_id,
-                metadata=m.metadata(group.protocol_name),
-            )
-            for m in members
-        ],
+        members=members,
+    )
+
+
+def _offered(group: Group) -> list[JoinGroupResponseMember]:
+    """All members as they are now; they become rows while the answer is encoded."""
+    members, protocol = group.members.values(), group.protocol_name
+    instances = [member.instance_id for member in members]
+    return mapped(_row, list(group.members), instances, [m.metadata(protocol) for m in members])
+
+
+def _row(member_id: str, instance_id: str | None, metadata: bytes) -> JoinGroupResponseMember:
+    return JoinGroupResponseMember(
+        member_id=member_id, group_instance_id=instance_id, metadata=metadata
     )
 
 

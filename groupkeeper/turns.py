@@ -17,8 +17,12 @@ T = TypeVar("T")
 Slices = Generator[None, None, T]
 """Work that yields after every slice and returns its result."""
 
-TURN_S: Final = 0.005
-"""The longest turn, in seconds."""
+TURN_S: Final = 0.003
+"""The longest turn, in seconds. A slice that begins in it is finished, so that a callback of the
+loop takes 5 ms at most."""
+
+FIRST_S: Final = 0.0015
+"""How long first turns are begun in one callback, in seconds. The last one may take `TURN_S`."""
 
 PACED_TURN_S: Final = 0.002
 """The longest turn of `PacedTurns`, in seconds."""
@@ -99,9 +103,9 @@ class Turns:
             asyncio.get_running_loop().call_soon(self._serve_again)
 
     def _serve_first(self) -> None:
-        """Call as many first turns as fit into `TURN_S`: most are short."""
+        """Call as many first turns as can be begun within `FIRST_S`: most are short."""
         loop, queue = asyncio.get_running_loop(), self._first
-        deadline = loop.time() + TURN_S
+        deadline = loop.time() + FIRST_S
         self._first_scheduled = False
         try:
             for _ in range(len(queue)):

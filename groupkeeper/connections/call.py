@@ -19,6 +19,7 @@ from groupkeeper.observe.metrics import AnswerErrors, RequestTimes
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import DecodeError, LeftOver
 from groupkeeper.protocol.framing import RequestHeader
+from groupkeeper.protocol.messages.join_group import JoinGroupResponse
 from groupkeeper.protocol.registry import (
     APIS,
     request_decoder,
@@ -30,7 +31,11 @@ from groupkeeper.turns import Slices, Turns
 
 API_VERSIONS: Final = ApiKey.API_VERSIONS.value
 HEARTBEAT: Final = ApiKey.HEARTBEAT.value
+JOIN_GROUP: Final = ApiKey.JOIN_GROUP.value
 PRODUCE: Final = ApiKey.PRODUCE.value
+
+MANY_MEMBERS: Final = 500
+"""The answer to JoinGroup with more is encoded in slices: a leader's names all members."""
 
 SIZE_AND_KEY_BYTES = 6
 """Size and API key: they decide how long a request may be."""
@@ -91,6 +96,11 @@ class Call:
     def answer(self, response: Response) -> None:
         """Encode and send the response; drop it if the client is gone."""
         self.sender.answered(self, response)
+
+
+def has_many_members(response: Response) -> bool:
+    """Whether the response to a JoinGroup is encoded in slices."""
+    return isinstance(response, JoinGroupResponse) and len(response.members) > MANY_MEMBERS
 
 
 def api_name(key: int) -> str:

@@ -24,6 +24,7 @@ from groupkeeper.connections.budget import SLICED_BYTES, OverLimitError
 from groupkeeper.connections.call import (
     API_VERSIONS,
     HEARTBEAT,
+    JOIN_GROUP,
     PRODUCE,
     Call,
     ConnectionServices,
@@ -33,6 +34,7 @@ from groupkeeper.connections.call import (
     encode,
     encode_in_slices,
     handle_in_slices,
+    has_many_members,
     is_served,
 )
 from groupkeeper.connections.steady import SteadyBeat
@@ -303,7 +305,9 @@ class Connection(ClientStream):
         if self._transport is not None:
             services.requests[header.api_key].observe(now - call.began)
             if response is not NO_REPLY:
-                if call.in_slices or header.api_key in services.long_answers:
+                key = header.api_key
+                is_long = call.in_slices or key in services.long_answers
+                if is_long or (key == JOIN_GROUP and has_many_members(response)):
                     self._work = Work(encode_in_slices(call, response, services))
                     if self.state is WAITING:
                         self._become(WORKING)

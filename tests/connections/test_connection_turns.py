@@ -89,7 +89,7 @@ async def iterations(count: int) -> None:
 
 
 async def test_a_turn_ends_and_the_rest_is_answered_in_the_next_ones(bench: Bench) -> None:
-    slow(bench, TURN_S / 2)
+    slow(bench, 0.6 * TURN_S)
     bench.receive(b"".join(beat(bench) for _ in range(7)))
     assert bench.answered() == [1, 2]
     await iterations(1)
