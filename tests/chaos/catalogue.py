@@ -10,6 +10,7 @@ from tests.chaos.attacks import (
     group_requests,
     hostile,
     process,
+    stops,
     topic_requests,
     web,
 )
@@ -23,6 +24,7 @@ _MODULES = (
     exhaustion,
     floods,
     process,
+    stops,
     web,
     fuzz_cut,
 )
