@@ -12,6 +12,7 @@ from groupkeeper.connections.answer_errors import count_errors
 from groupkeeper.connections.budget import ANSWER_BYTES, Limits, OverLimitError
 from groupkeeper.connections.connection_table import ConnectionTable
 from groupkeeper.connections.greetings import other_protocol
+from groupkeeper.connections.too_long import REFUSED_APIS, REFUSED_BYTES
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.exchange import Handler, Response
@@ -191,7 +192,8 @@ def check_size(size: int, data: bytes, pos: int, limits: Limits) -> int:
     if len(data) - pos < SIZE_AND_KEY_BYTES:
         return SIZE_AND_KEY_BYTES
     (key,) = _key_at(data, pos + 4)
-    if key == PRODUCE or size <= limits.request_bytes:
+    is_refused = key in REFUSED_APIS and size <= REFUSED_BYTES  # but in its API's own form
+    if key == PRODUCE or size <= limits.request_bytes or is_refused:
         return size + 4
     most = f"{limits.request_bytes} bytes, or 4 x message.max.bytes, except for Produce"
     raise OverLimitError(f"{api_name(key)} of {size} bytes", most)

@@ -47,6 +47,7 @@ from groupkeeper.connections.stream import (
     WORKING,
     ClientStream,
 )
+from groupkeeper.connections.too_long import TooLong
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import NO_REPLY, Handler, Response
 from groupkeeper.observe.logs import Logger
@@ -167,6 +168,8 @@ class Connection(ClientStream):
         call = self._begin(header)
         if is_long:
             call.in_slices = True
+            if stop - pos > self._most and key != PRODUCE:
+                handler = TooLong(self._services.limits.request_bytes).handle
             self._work = Work(handle_in_slices(handler, call, data, body, stop))
         else:
             self._ask(handler, request, call)

@@ -1,0 +1,136 @@
+"""Requests about groups that are over their limit are refused in their API's form."""
+
+from collections.abc import Generator
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+from groupkeeper.connections.budget import LEAST_REQUEST_BYTES
+from groupkeeper.connections.too_long import REFUSED_BYTES, ROWS_IN_A_SLICE, TooLong
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.message import Message
+from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
+from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
+from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from groupkeeper.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from groupkeeper.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from groupkeeper.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestTopic,
+)
+from groupkeeper.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from tests.support.served import Lines, Served
+from tests.support.slices import counted
+
+TOO_MUCH = LEAST_REQUEST_BYTES + 200_000
+FAILED = ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def commit(size: int, rows: int = 1_000) -> OffsetCommitRequest:
+    text = "ü" * (size // rows // 2)
+    partitions = [
+        OffsetCommitRequestPartition(
+            partition_index=at, committed_offset=1, committed_metadata=text
+        )
+        for at in range(rows)
+    ]
+    topics = [OffsetCommitRequestTopic(name="orders", partitions=partitions)]
+    return OffsetCommitRequest(group_id="g", topics=topics)
+
+
+def told(served: Served, version: int, request: Message, lines: Lines) -> Any:
+    """The answer; the connection goes on, and one line names the limit."""
+    client = served.client()
+    answer = client.call(version, request)
+    [line] = [each for each in lines() if each["event"] == "limit reached"]
+    assert (line["limit"], line["most"]) == ("REQUEST_BYTES", 4 * 1_048_588)
+    assert line["api"] == type(request).__name__.removesuffix("Request")
+    assert client.commit(7, "other") == 0
+    served.check_accounts()
+    return answer
+
+
+@pytest.mark.parametrize("version", [2, 8, 9])
+def test_every_row_of_a_commit_has_the_error(served: Served, version: int, lines: Lines) -> None:
+    [topic] = told(served, version, commit(TOO_MUCH), lines).topics
+    assert topic.name == "orders"
+    assert [each.partition_index for each in topic.partitions] == [*range(1_000)]
+    assert {each.error_code for each in topic.partitions} == {FAILED}
+    assert served.client().fetched("g") == {}
+
+
+@pytest.mark.parametrize("version", [3, 9])
+def test_a_member_is_told(served: Served, version: int, lines: Lines) -> None:
+    protocol = JoinGroupRequestProtocol(name="range", metadata=bytes(TOO_MUCH))
+    request = JoinGroupRequest(
+        group_id="g", session_timeout_ms=10_000, protocol_type="consumer", protocols=[protocol]
+    )
+    assert told(served, version, request, lines).error_code == FAILED
+    assert served.members("g") == 0
+
+
+def test_a_leader_is_told(served: Served, lines: Lines) -> None:
+    plan = [SyncGroupRequestAssignment(member_id="m", assignment=bytes(TOO_MUCH))]
+    request = SyncGroupRequest(group_id="g", generation_id=1, member_id="m", assignments=plan)
+    assert told(served, 5, request, lines).error_code == FAILED
+
+
+def test_those_who_leave_and_offsets_that_are_deleted(served: Served, lines: Lines) -> None:
+    names = ["x" * 30_000] * (TOO_MUCH // 30_000)
+    topics = [OffsetDeleteRequestTopic(name=each) for each in names]
+    request = OffsetDeleteRequest(group_id="g", topics=topics)
+    assert told(served, 0, request, lines).error_code == FAILED
+    members = [MemberIdentity(member_id=each) for each in names]
+    leave = LeaveGroupRequest(group_id="g", members=members)
+    assert served.client().call(5, leave).error_code == FAILED
+
+
+def test_each_group_of_many_has_the_error(served: Served, lines: Lines) -> None:
+    names = ["x" * 30_000] * (TOO_MUCH // 30_000)
+    described = told(served, 5, DescribeGroupsRequest(groups=names), lines).groups
+    assert {each.error_code for each in described} == {FAILED}
+    results = served.client().call(2, DeleteGroupsRequest(groups_names=names)).results
+    assert [each.group_id for each in results] == names
+    assert {each.error_code for each in results} == {FAILED}
+
+
+def test_beyond_what_is_read_the_connection_is_closed(served: Served, lines: Lines) -> None:
+    client = served.client()
+    client.send(8, commit(REFUSED_BYTES + 100_000))
+    served.until(lambda: client.closed)
+    [line] = lines()
+    assert line["event"] == "connection refused"
+    assert line["received"].startswith("OffsetCommit of 16")
+
+
+def test_other_apis_are_not_read(served: Served, lines: Lines) -> None:
+    client = served.client()
+    topics = [MetadataRequestTopic(name="x" * 30_000) for _ in range(TOO_MUCH // 30_000)]
+    client.send(9, MetadataRequest(topics=topics))
+    served.until(lambda: client.closed)
+    assert lines()[0]["received"].startswith("Metadata of 4")
+
+
+def test_rows_of_a_commit_are_freed_in_slices_and_answered_in_order() -> None:
+    topics = [
+        OffsetCommitRequestTopic(
+            name=name,
+            partitions=[OffsetCommitRequestPartition(partition_index=at) for at in range(rows)],
+        )
+        for name, rows in (("a", 1), ("b", 10 * ROWS_IN_A_SLICE + 1), ("c", 0), ("d", 2))
+    ]
+    request = OffsetCommitRequest(group_id="g", topics=topics)
+    work = TooLong(1).handle(request, Caller(8), Mock())
+    assert isinstance(work, Generator)
+    answer, slices = counted(work)
+    assert slices > 10 and request.topics == []
+    assert [
+        (each.name, [row.partition_index for row in each.partitions]) for each in answer.topics
+    ] == [("a", [0]), ("b", [*range(10 * ROWS_IN_A_SLICE + 1)]), ("c", []), ("d", [0, 1])]
