@@ -92,6 +92,8 @@ func start(t *testing.T, arguments ...string) broker {
 	arguments = append([]string{"serve", "--dev", "--listen", "127.0.0.1:0", "--http", "off",
 		"--control", "127.0.0.1:0"}, arguments...)
 	command := exec.Command(program, arguments...)
+	var stderr bytes.Buffer // its log; read when the process has ended
+	command.Stderr = &stderr
 	stdout, err := command.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +108,9 @@ func start(t *testing.T, arguments ...string) broker {
 	line, _ := bufio.NewReader(stdout).ReadString('\n')
 	found := ready.FindStringSubmatch(line)
 	if found == nil {
-		t.Fatalf("the broker is not ready: %q", line)
+		command.Process.Kill()
+		command.Wait()
+		t.Fatalf("the broker is not ready: %s%s", line, stderr.String())
 	}
 	return broker{found[1], "http://" + found[2] + "/control/v1/"}
 }

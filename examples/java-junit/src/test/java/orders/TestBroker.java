@@ -7,6 +7,8 @@ import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse.BodyHandlers;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.regex.Matcher;
@@ -28,12 +30,15 @@ class TestBroker implements AutoCloseable {
         for (String topic : topics) {
             command.addAll(List.of("--topic", topic));
         }
-        process = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.DISCARD).start();
+        Path log = Files.createTempFile("groupkeeper", ".log");
+        process = new ProcessBuilder(command).redirectError(log.toFile()).start();
         String line = new BufferedReader(new InputStreamReader(process.getInputStream())).readLine();
         Matcher ready = READY.matcher(String.valueOf(line));
         if (!ready.find()) {
-            throw new IOException("the broker is not ready: " + line);
+            process.destroyForcibly().onExit().join();
+            throw new IOException("the broker is not ready: " + Files.readString(log));
         }
+        log.toFile().deleteOnExit();
         bootstrapServers = ready.group(1);
         control = "http://" + ready.group(2) + "/control/v1/";
     }
