@@ -1,7 +1,6 @@
 """`groupkeeper demo`: rebalances of real consumers in a minute, and what `why` says of each."""
 
 import asyncio
-import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -65,10 +64,11 @@ def demo(keep: bool) -> int:
 async def _run(*, keep: bool) -> None:
     from groupkeeper.client import Client
     from groupkeeper.client.topics import NewTopic, create_topic
+    from groupkeeper.server.signals import at_signals
 
     task = asyncio.current_task()
     assert task is not None, "asyncio.run made one"
-    _on_signals(task.cancel)
+    at_signals(task.cancel, "SIGHUP")
     async with Stage() as stage, Client(stage.kafka) as client:
         where = f"kafka={stage.kafka} http=http://{format_address(stage.http)}/"
         print(f"A server runs in a temporary directory: {where}", flush=True)
@@ -84,19 +84,16 @@ async def _run(*, keep: bool) -> None:
 
 async def _keep(stage: Stage) -> None:
     """Until a signal ends it, which is no failure."""
+    from groupkeeper.server.signals import at_signals
+
     ended = asyncio.Event()
-    _on_signals(ended.set)
+    at_signals(ended.set, "SIGHUP")
     http = format_address(stage.http)
     print(f"\nServer and consumers run on until Ctrl-C. Look at http://{http}/, or ask", flush=True)
     print(f"  groupkeeper why {GROUP} --bootstrap-server {stage.kafka} --http {http}", flush=True)
     while not ended.is_set():
         stage.check()
         await asyncio.sleep(LOOK_S)
-
-
-def _on_signals(call: Callable[[], object]) -> None:
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        asyncio.get_running_loop().add_signal_handler(int(number), call)
 
 
 class _Story:

@@ -13,6 +13,7 @@ from typing import Final, Self
 
 from groupkeeper.settings.options import Address, parse_address
 from groupkeeper.settings.setting import ENVIRONMENT_PREFIX
+from groupkeeper.storage.files import HAS_LOCKS
 
 READY_S: Final = 20.0
 """How long the server may take to start."""
@@ -84,7 +85,7 @@ class Stage:
     async def _start_server(self) -> None:
         settings = [word for each in SETTINGS for word in ("--set", each)]
         addresses = ("--listen", _ANYWHERE, "--http", _ANYWHERE)
-        data = ("--data-dir", str(self._folder / "data"))
+        data = ("--data-dir", str(self._folder / "data")) if HAS_LOCKS else ("--memory",)
         running = await self._start(
             "server", "groupkeeper", "serve", "--dev", *addresses, *data, *settings
         )
@@ -131,7 +132,10 @@ def _kill(running: _Running) -> None:
     """The process, and those that it started: a server may be compacting a log."""
     if running.process.returncode is None:
         with suppress(ProcessLookupError):
-            os.killpg(running.process.pid, signal.SIGKILL)
+            if hasattr(os, "killpg"):
+                os.killpg(running.process.pid, signal.SIGKILL)
+            else:  # Windows, where this kills, and a server in memory starts no other process
+                running.process.terminate()
 
 
 def _ended(running: _Running) -> str:

@@ -8,7 +8,9 @@ it.
 
 import asyncio
 import sys
+import threading
 from argparse import ArgumentParser, Namespace
+from contextlib import suppress
 
 from aiokafka import AIOKafkaConsumer
 from aiokafka.abc import ConsumerRebalanceListener
@@ -59,10 +61,16 @@ async def _until_abandoned(options: Namespace) -> None:
 
 
 async def _end_of_input() -> None:
-    reader = asyncio.StreamReader()
-    loop = asyncio.get_running_loop()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    await reader.read()
+    """Read by a thread, which ends with the process: not every event loop reads such a pipe."""
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+
+    def read() -> None:
+        sys.stdin.buffer.read()
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(ended.set)
+
+    threading.Thread(target=read, daemon=True).start()
+    await ended.wait()
 
 
 def _parser() -> ArgumentParser:

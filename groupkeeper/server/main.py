@@ -5,8 +5,6 @@ The Kafka port opens first; expensive modules are imported after it, or when the
 
 import asyncio
 import gc
-import signal
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
@@ -16,6 +14,7 @@ from groupkeeper.server.descriptors import raise_limit
 from groupkeeper.server.http_port import HttpPort
 from groupkeeper.server.loop import count_failed_accepts, watched_loop
 from groupkeeper.server.server import Server, World
+from groupkeeper.server.signals import at_signals
 from groupkeeper.server.stopping import keep_deadline
 from groupkeeper.settings.options import ServeOptions, format_address
 from groupkeeper.settings.table import SettingsError
@@ -58,7 +57,7 @@ def _world(options: ServeOptions) -> World | None:
 
 async def _serve(server: Server, options: ServeOptions) -> int:
     stopped = asyncio.Event()
-    _on_signals(stopped.set)
+    at_signals(stopped.set)
     await server.start()
     http: HttpPort | None = None
     http_at = "off"
@@ -97,16 +96,6 @@ async def _serve(server: Server, options: ServeOptions) -> int:
     await server.stop()
     watch.exit_code = 0
     return 0
-
-
-def _on_signals(stop: Callable[[], None]) -> None:
-    """Call `stop` on the running loop at SIGTERM and SIGINT."""
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        try:
-            loop.add_signal_handler(number, stop)
-        except NotImplementedError:  # Windows
-            signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop))
 
 
 def _kafka(server: Server) -> str:

@@ -1,7 +1,8 @@
 """Runs a program as on Windows: without the modules, functions and constants that it lacks.
 
 `python elsewhere.py PROGRAM [ARGUMENT ...]`. The standard library is imported before, because this
-is not Windows: its own modules need what is taken away.
+is not Windows: its own modules need what is taken away. So are the modules that the environment
+variable BEFORE names: libraries that find out where they run when they are installed.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ import ssl
 import subprocess
 import sys
 import tempfile
+from importlib import import_module
 
 STANDARD = (asyncio, concurrent.futures, logging.handlers, ssl, subprocess, tempfile)
 MODULES = ("fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty")
@@ -48,6 +50,8 @@ def become_windows() -> None:
 
 
 if __name__ == "__main__":
+    for name in os.environ.get("BEFORE", "").split():
+        import_module(name)
     become_windows()
     sys.argv.pop(0)
     runpy.run_path(sys.argv[0], run_name="__main__")

@@ -59,13 +59,18 @@ def program(tmp_path: Path) -> Path:
     return tmp_path / "program.py"
 
 
-def run(*command: str | Path) -> tuple[int, str, str]:
+LIBRARIES = "numpy pyarrow pyarrow.parquet numba rich.console rich.progress"
+"""Of an analysis, which find out where they run when they are imported."""
+LOG = ROOT / "tests" / "fixtures" / "kafka-consumer-offsets"
+
+
+def run(*command: str | Path, before: str = "") -> tuple[int, str, str]:
     """Exit code, standard output and standard error."""
     done = subprocess.run(
         list(map(str, command)),
         cwd=ROOT,
-        env={"PYTHONPATH": str(ROOT)},
-        timeout=30,
+        env={"PYTHONPATH": str(ROOT), "BEFORE": before},
+        timeout=90,
         capture_output=True,
         text=True,
         check=False,
@@ -102,6 +107,45 @@ def test_a_server_in_memory_stops_in_order(program: Path, number: signal.Signals
         process.ready()
         process.popen.send_signal(number)
         assert process.wait() == 0, process.tail()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_controlled_server_stops_in_order(program: Path, number: signal.Signals) -> None:
+    program.write_text(COMMAND)
+    command = [*WINDOWS, str(program)]
+    options = ("--dev", "--memory", "--http", "127.0.0.1:0", "--control", "127.0.0.1:0")
+    with Process(*options, program=command) as process:
+        process.ready()
+        process.popen.send_signal(number)
+        assert process.wait() == 0, process.tail()
+
+
+def test_the_demonstration_begins_and_ends_in_order(program: Path) -> None:
+    program.write_text(COMMAND)
+    with subprocess.Popen(
+        [*WINDOWS, str(program), "demo"],
+        env={"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        begun = process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert begun.startswith("A server runs in a temporary directory: kafka="), errors
+    assert (process.returncode, errors) == (130, "")
+
+
+def test_a_log_is_analysed(program: Path, tmp_path: Path) -> None:
+    program.write_text(COMMAND)
+    report, out = tmp_path / "report.html", tmp_path / "out"
+    words = ("analyze", LOG, "--group", "billing")
+    code, told, _ = run(*WINDOWS, program, *words, "--report", report, before=LIBRARIES)
+    assert (code, told.splitlines()[0], report.is_file()) == (0, "Groups: 1", True)
+    code, told, errors = run(*WINDOWS, program, *words, "--out", out, before=LIBRARIES)
+    assert (code, told, errors.count("\n")) == (2, "", 1)
+    assert errors.startswith("groupkeeper: --out needs the file locks (flock) of Linux or macOS")
 
 
 def test_a_hard_limit_of_open_files_that_is_refused_changes_nothing(

@@ -28,6 +28,8 @@ def cache_folder(package: Path) -> Path | None:
     beside = package / "__pycache__"
     if os.access(beside if beside.is_dir() else package, os.W_OK):
         return None
+    if not hasattr(os, "getuid"):  # Windows: the temporary folder is the user's own
+        return Path(tempfile.gettempdir()) / "groupkeeper-numba"
     folder = Path(tempfile.gettempdir()) / f"groupkeeper-numba-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     # Compiled code is loaded from here: never from a folder that another user owns or can write.

@@ -7,7 +7,6 @@ next one; what was ended after that is finished by it. Each of these steps is on
 next one begins, so a power cut is no other end.
 """
 
-import fcntl
 import os
 import re
 import shutil
@@ -15,6 +14,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
@@ -297,6 +297,13 @@ def _is_left_over(path: Path) -> bool:
 
 def _locked(folder: Path) -> int:
     """A lock that ends with the process."""
+    if find_spec("fcntl") is None:  # Windows
+        raise AnalyticsError(
+            "--out needs the file locks (flock) of Linux or macOS, and this system has none: use "
+            "--csv or --json instead"
+        )
+    import fcntl
+
     handle = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

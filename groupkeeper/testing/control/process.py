@@ -7,7 +7,6 @@ begins with it.
 """
 
 import asyncio
-import signal
 from dataclasses import replace
 
 from groupkeeper.observe import logs
@@ -16,6 +15,7 @@ from groupkeeper.observe.log_writer import Line
 from groupkeeper.server.descriptors import raise_limit
 from groupkeeper.server.http_port import HttpPort
 from groupkeeper.server.main import WRONG_CALL, after_ready, exit_with, warn_of_open_ports
+from groupkeeper.server.signals import at_signals
 from groupkeeper.settings.options import Address, ServeOptions, format_address
 from groupkeeper.storage.backup_note import NotRestored
 from groupkeeper.storage.errors import StorageError
@@ -45,9 +45,7 @@ async def _serve(
     options: ServeOptions, control: Address, brokers: int, as_version: str | None
 ) -> int:
     stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopped.set)
+    at_signals(stopped.set)
     bench = ServedBench(options, brokers, as_version)
     bench.start()
     api = Control(ServedBroker(bench))

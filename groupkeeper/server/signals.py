@@ -1,0 +1,23 @@
+"""Signals that end a process in order, on systems with and without `add_signal_handler`."""
+
+import asyncio
+import signal
+from collections.abc import Callable
+from typing import Final
+
+STOPPING: Final = ("SIGTERM", "SIGINT")
+
+
+def at_signals(call: Callable[[], object], *more: str) -> None:
+    """Call on the running loop at SIGTERM, SIGINT and `more`, by their names; names that this
+    system does not have are left out.
+    """
+    loop = asyncio.get_running_loop()
+    for name in (*STOPPING, *more):
+        number = getattr(signal, name, None)
+        if number is None:
+            continue
+        try:
+            loop.add_signal_handler(int(number), call)
+        except NotImplementedError:  # Windows
+            signal.signal(number, lambda *_: loop.call_soon_threadsafe(call))
