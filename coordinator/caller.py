@@ -18,7 +18,7 @@ class ReplyTo(Protocol):
         """Send the response. Harmless when the client is gone; calling it twice is a bug."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class Link:
     """Whether a client's connection still exists. Its identity tells connections apart."""
 

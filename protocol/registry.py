@@ -54,6 +54,8 @@ from groupkeeper.protocol.messages.offset_delete import OffsetDeleteRequest
 from groupkeeper.protocol.messages.offset_fetch import OffsetFetchRequest
 from groupkeeper.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from groupkeeper.protocol.messages.produce import ProduceRequest
+from groupkeeper.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from groupkeeper.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from groupkeeper.protocol.messages.sync_group import SyncGroupRequest
 
 
@@ -108,6 +110,7 @@ _ALL = (
     api_of(SyncGroupRequest),
     api_of(DescribeGroupsRequest),
     api_of(ListGroupsRequest),
+    api_of(SaslHandshakeRequest),
     api_of(ApiVersionsRequest),
     api_of(CreateTopicsRequest),
     api_of(DeleteTopicsRequest),
@@ -118,6 +121,7 @@ _ALL = (
     api_of(DescribeConfigsRequest),
     api_of(AlterConfigsRequest),
     api_of(DescribeLogDirsRequest),
+    api_of(SaslAuthenticateRequest),
     api_of(CreatePartitionsRequest),
     api_of(DeleteGroupsRequest),
     api_of(IncrementalAlterConfigsRequest),

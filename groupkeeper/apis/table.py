@@ -9,10 +9,11 @@ from enum import Enum, IntEnum
 from functools import cached_property
 from typing import Final, NamedTuple, Protocol
 
-from groupkeeper.apis import consumer_group_heartbeat, transactions
+from groupkeeper.apis import transactions
 from groupkeeper.apis.alter_configs import AlterConfigsHandler
 from groupkeeper.apis.api_versions import ApiVersionsHandler
 from groupkeeper.apis.broker_configs import BrokerConfigs
+from groupkeeper.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatHandler
 from groupkeeper.apis.create_partitions import CreatePartitionsHandler
 from groupkeeper.apis.create_topics import CreateTopicsHandler
 from groupkeeper.apis.delete_groups import DeleteGroupsHandler
@@ -38,6 +39,7 @@ from groupkeeper.apis.offset_delete import OffsetDeleteHandler
 from groupkeeper.apis.offset_fetch import OffsetFetchHandler
 from groupkeeper.apis.offset_for_leader_epoch import OffsetForLeaderEpochHandler
 from groupkeeper.apis.produce import ProduceHandler
+from groupkeeper.apis.sasl import SaslHandlers
 from groupkeeper.apis.sync_group import SyncGroupHandler
 from groupkeeper.exchange import Handler
 from groupkeeper.groups.group_partitions import GroupPartitions
@@ -59,6 +61,10 @@ class Dependencies:
     @cached_property
     def broker_configs(self) -> BrokerConfigs:
         return BrokerConfigs(self.node.node_id, self.settings)
+
+    @cached_property
+    def sasl(self) -> SaslHandlers:
+        return SaslHandlers()
 
     @cached_property
     def api_versions(self) -> ApiVersionsHandler:
@@ -216,7 +222,7 @@ TABLE: Final = (
         ApiKey.CONSUMER_GROUP_HEARTBEAT,
         GROUP,
         (READ_GROUP, DESCRIBE_TOPIC),
-        lambda of: consumer_group_heartbeat.refuse,
+        lambda of: ConsumerGroupHeartbeatHandler().handle,
     ),
     # the cluster
     Row(ApiKey.API_VERSIONS, NONE, (), lambda of: of.api_versions.handle),
@@ -243,6 +249,9 @@ TABLE: Final = (
         lambda of: transactions.describe_transactions,
         LONG,
     ),
+    # no authentication
+    Row(ApiKey.SASL_HANDSHAKE, NONE, (), lambda of: of.sasl.handshake),
+    Row(ApiKey.SASL_AUTHENTICATE, NONE, (), lambda of: of.sasl.authenticate),
     # topics
     Row(ApiKey.METADATA, TOPICS, (DESCRIBE_TOPIC,), with_leaders(MetadataHandler), LONG),
     Row(

@@ -13,6 +13,7 @@ from tests.parity.transcript import Transcript
 
 KIPS = {
     "KIP-32": "times of records, and of their append",
+    "KIP-43": "SaslHandshake (there is no SASL)",
     "KIP-62": "heartbeats from a thread of their own, and a rebalance timeout",
     "KIP-88": "OffsetFetch of all partitions",
     "KIP-98": "producers whose repeated batches are stored once",
@@ -21,6 +22,7 @@ KIPS = {
     "KIP-133": "DescribeConfigs and AlterConfigs",
     "KIP-134": "a delay before the first rebalance of an empty group",
     "KIP-140": "DescribeAcls (there is no access control)",
+    "KIP-152": "SaslAuthenticate (there is no SASL)",
     "KIP-195": "CreatePartitions",
     "KIP-211": "offsets expire from the moment that their group is empty",
     "KIP-226": "where a configuration comes from",

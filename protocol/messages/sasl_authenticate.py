@@ -1,0 +1,27 @@
+"""SaslAuthenticate: one token of a SASL exchange (KIP-152)."""
+
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.message import message, response_to, since
+from groupkeeper.protocol.types import Bytes, Int16, Int64, NullableString
+
+
+@message(key=ApiKey.SASL_AUTHENTICATE, versions=(0, 2), flexible=2)
+class SaslAuthenticateRequest:
+    """The client's next token."""
+
+    auth_bytes: Bytes = b""
+    """Bytes of the mechanism, which may hold a password."""
+
+
+@response_to(SaslAuthenticateRequest)
+class SaslAuthenticateResponse:
+    """The server's next token, or an error."""
+
+    error_code: Int16 = 0
+    """0, or why the client is not authenticated."""
+    error_message: NullableString = ""
+    """The error in words; null without an error."""
+    auth_bytes: Bytes = b""
+    """Bytes of the mechanism."""
+    session_lifetime_ms: Int64 = since(1)
+    """Milliseconds after which the client has to authenticate again (KIP-368); 0 for never."""
