@@ -92,6 +92,11 @@ class Groups(dict[str, Group]):
         """The group has its first member or record, or is gone. Does nothing for any other one."""
         self._unused_bytes -= self._unused.pop(group_id, 0)
 
+    def used_ids(self) -> list[str]:
+        """The ids of the groups that have had a member or a record."""
+        unused = self._unused
+        return [each for each in self if each not in unused] if unused else list(self)
+
     def _drop(self, group: Group, who: Who, step: Step) -> None:
         """Drop an unused group to make room for that of `who`."""
         if group.pending:

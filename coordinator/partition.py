@@ -296,6 +296,10 @@ class Partition:
         """The ids of the current groups."""
         return list(self.groups)
 
+    def used_group_ids(self) -> list[str]:
+        """Those that have had a member or a record."""
+        return self.groups.used_ids()
+
     # -- the short cut for steady heartbeats -----------------------------------------------------
 
     def steady_beat(self, request: HeartbeatRequest) -> Beat | None:

@@ -99,6 +99,10 @@ class PartitionDriver:
         """The ids of all groups; empty unless the partition is active."""
         return self._partition.group_ids()
 
+    def used_group_ids(self) -> list[str]:
+        """Those that have had a member or a record."""
+        return self._partition.used_group_ids()
+
     @property
     def absence(self) -> ErrorCode:
         """The error that every request gets; NONE if the partition is active."""

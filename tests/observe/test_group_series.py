@@ -13,7 +13,7 @@ from groupkeeper.observe.group_series import FAMILIES, OTHER, Series
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.turns import Slices
 from tests.groups.test_lag import produce
-from tests.support.requests import commit_request
+from tests.support.requests import commit_request, join_request
 from tests.support.served import Lines, Served, settle
 from tests.support.slices import counted, whole
 
@@ -106,6 +106,16 @@ def test_a_group_has_series_until_it_is_gone(served: Served) -> None:
     found = scrape(served)
     assert not with_labels(found, group="g")
     assert not with_labels(found, consumergroup="g")
+
+
+def test_a_group_that_was_only_asked_for_has_no_series(served: Served) -> None:
+    client = served.client()
+    member_id = client.call(5, join_request("g", "")).member_id
+    assert served.group().pending
+    assert not with_labels(scrape(served), group="g")
+    client.call(5, join_request("g", member_id))
+    served.advance(1)
+    assert with_labels(scrape(served), group="g")
 
 
 def test_state_rebalances_and_the_last_cause(served: Served) -> None:
