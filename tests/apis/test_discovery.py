@@ -30,6 +30,14 @@ def test_exactly_what_is_served_is_advertised(served: Served, version: int) -> N
     assert ranges == ADVERTISED
 
 
+@pytest.mark.parametrize("version", [3, 4])
+def test_no_features_are_named(served: Served, version: int) -> None:
+    request = ApiVersionsRequest(client_software_name="tester", client_software_version="1.0")
+    reply = served.client().call(version, request)
+    assert (reply.supported_features, reply.finalized_features) == ([], [])
+    assert reply.finalized_features_epoch == -1
+
+
 def versions(name: str, number: str = "1.0", version: int = 3) -> int:
     request = ApiVersionsRequest(client_software_name=name, client_software_version=number)
     reply = ApiVersionsHandler([12, 18]).handle(request, Caller(version), NOBODY)

@@ -177,6 +177,15 @@ def test_in_the_join_phase_the_old_parked_join_is_fenced_with_its_own_id() -> No
     assert new.parked
 
 
+def test_a_restart_in_the_very_first_join_phase_waits_as_long_as_the_others() -> None:
+    scene = Scene()
+    scene.form("lea", session=1_000_000, rebalance=1_000_000)
+    scene.join("GHOST", instance="GHOST", session=10, rebalance=10)
+    call = scene.restart("GHOST")
+    scene.advance(900_000)
+    assert call.parked
+
+
 def test_a_restart_may_be_the_join_that_everybody_waited_for() -> None:
     scene = in_state("PreparingRebalance")
     for name in ("lea", "fred", "TIM"):

@@ -3,6 +3,7 @@
 That Apache Kafka answers the same is what `make parity` shows, over the wire.
 """
 
+import re
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,11 @@ GROUP_APIS = (
     *("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch"),
     *("OffsetDelete", "DescribeGroups", "ListGroups", "DeleteGroups", "FindCoordinator"),
 )
+DECISION = ROOT / "docs" / "decisions" / "003-differences-from-kafka.md"
+IN_PROSE = {"told-protocol"}
+"""Differences that decision 003 tells in a paragraph, not in a table."""
+_KEYS = re.compile(r"\(`([a-z0-9-]+)`\)")
+_MARK = re.compile(r"\(`([\w/.-]+)`\)$")
 RUNS = [run for each in TRANSCRIPTS for run in each.runs()]
 
 
@@ -44,7 +50,19 @@ def test_every_difference_has_a_reason_and_every_reason_a_transcript_or_test() -
     used = set().union(*(each.differences() for each in TRANSCRIPTS))
     assert used | set(SHOWN_BY_TESTS) == set(reasons())
     assert all((ROOT / test).is_file() for test in SHOWN_BY_TESTS.values())
-    assert len(reasons()) <= 20
+
+
+def test_decision_003_names_each_difference_once_and_shows_each_row() -> None:
+    """Behind what a row says is a key of differences.txt, or the test of what no answer tells."""
+    text = DECISION.read_text(encoding="utf-8")
+    rows = [line.split(" | ")[0] for line in text.splitlines() if line.startswith("| ")]
+    rows = [row for row in rows if row != "| here"]
+    marks = [found[1] if (found := _MARK.search(row)) else f"nothing: {row}" for row in rows]
+    tests = {mark for mark in marks if mark.startswith("tests/")}
+    assert all((ROOT / test).is_file() for test in tests)
+    keys = [mark for mark in marks if mark not in tests]
+    keys += [key for key in _KEYS.findall(text) if key in IN_PROSE]
+    assert sorted(keys) == sorted(reasons())
 
 
 def test_what_a_transcript_covers_has_a_row_in_the_table() -> None:

@@ -29,7 +29,12 @@ from pathlib import Path
 FOLDER = Path(__file__).parent / "transcripts"
 DIFFERENCES = Path(__file__).parent / "differences.txt"
 
-SHOWN_BY_TESTS = {"paused-process": "tests/connections/test_pause.py"}
+SHOWN_BY_TESTS = {
+    "answers-in-order": "tests/apis/test_group_routes.py",
+    "created-at-once": "tests/apis/test_metadata.py",
+    "no-features": "tests/apis/test_discovery.py",
+    "paused-process": "tests/connections/test_pause.py",
+}
 """Deliberate differences that no transcript can show, and the tests that do."""
 RESTARTED = ("failover", "shrunk", "stopped")
 """The profiles whose broker may be restarted."""
