@@ -22,9 +22,9 @@ from groupkeeper.protocol.messages.produce import (
 from groupkeeper.protocol.record_batch import BatchHeader
 from groupkeeper.protocol.restamp import restamped
 from groupkeeper.storage.errors import StorageError
+from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Log
 from groupkeeper.topics.batches import NO_TRANSACTIONS, RefusedByLog, check_batch
-from groupkeeper.topics.log_policy import LogPolicy
 from groupkeeper.topics.names import RESERVED
 from groupkeeper.topics.partition import TopicPartition
 from groupkeeper.topics.producers import StoredBatch
@@ -125,9 +125,10 @@ class ProduceHandler:
             if partition is None or partition.topic.internal:
                 return  # it will be refused
             policy = partition.policy
-            if not self._is_ready(partition, data.records, policy, now):
+            timestamp, in_doubt = policy.timestamps.expected(data.records, now)
+            if not self._is_ready(partition, data.records, timestamp, policy.limits):
                 unready[partition] = None
-            if policy.compacts or policy.timestamps.are_in_doubt(data.records, now):
+            if in_doubt or policy.compacts:
                 to_check.append((partition, data))
 
         yield from visit_within(request.topic_data, lambda topic: topic.partition_data, look)
@@ -157,7 +158,7 @@ class ProduceHandler:
     ) -> RecordErrors | None:
         assert data.records is not None, "check_batch refuses null"
         policy, now = partition.policy, self._wall_ms()
-        in_doubt = policy.timestamps.are_in_doubt(data.records, now)
+        _, in_doubt = policy.timestamps.expected(data.records, now)
         timestamps = policy.timestamps if in_doubt else None
         rules = RecordRules(partition.folder, policy.compacts, timestamps, now)
         result = await check_records(self._batch_reader, rules, data.records, header)
@@ -171,15 +172,14 @@ class ProduceHandler:
         self,
         partition: TopicPartition,
         records: bytes | memoryview | None,
-        policy: LogPolicy,
-        now: int,
+        timestamp: int,
+        limits: Limits,
     ) -> bool:
         """Whether to append without preparation; true if it will be refused anyway."""
         if self._partitions.refuses_writes(partition):
             return True
         size = min(len(records or b""), self._message_max_bytes)
-        timestamp = policy.timestamps.expected(records, now)
-        return partition.may_append(size, timestamp, policy.limits)
+        return partition.may_append(size, timestamp, limits)
 
     def _append_all(
         self, request: ProduceRequest, api_version: int, refused: Answers
@@ -254,9 +254,11 @@ class ProduceHandler:
         """Append a checked batch. Its base offset, and the time that its records got, if they did;
         raises StorageError.
         """
-        timestamps = partition.policy.timestamps
-        batch, header = timestamps.stamped(batch, header, self._wall_ms())
-        append_time = header.max_timestamp if timestamps.log_append_time else NO_TIMESTAMP
+        timestamps, append_time = partition.policy.timestamps, NO_TIMESTAMP
+        if timestamps.must_stamp(header):
+            batch, header = timestamps.stamped(batch, header, self._wall_ms())
+            if timestamps.log_append_time:
+                append_time = header.max_timestamp
         return partition.append(log, batch, header), append_time
 
     def _limit(self, partition: TopicPartition) -> int:

@@ -32,27 +32,20 @@ class TimestampRules:
     before_max_ms: int = NO_LIMIT
     after_max_ms: int = 3_600_000
 
-    def are_in_doubt(self, records: bytes | memoryview | None, now: int) -> bool:
-        """Whether the records of a batch, which is not checked yet, have to be read to tell if
-        their timestamps are valid. `now` is in Unix milliseconds.
+    def expected(self, records: bytes | memoryview | None, now: int) -> tuple[int, bool]:
+        """Of a batch, which is not checked yet: the largest timestamp that it will be stored with,
+        and whether its records have to be read to tell if their timestamps are valid. `now` is in
+        Unix milliseconds.
         """
         if records is None or len(records) < _TIMES.size:
-            return False
+            return NO_TIMESTAMP, False
         attributes, largest = _TIMES.unpack_from(records)
-        if attributes & _LOG_APPEND_TIME:
-            return True
+        in_doubt = bool(attributes & _LOG_APPEND_TIME)
         if self.log_append_time:
-            return False
-        return self.before_max_ms != NO_LIMIT or largest > now + self.after_max_ms
-
-    def expected(self, records: bytes | memoryview | None, now: int) -> int:
-        """The largest timestamp that a batch, which is not checked yet, will be stored with."""
-        if self.log_append_time:
-            return now
-        if records is None or len(records) < _TIMES.size:
-            return NO_TIMESTAMP
-        largest: int = _TIMES.unpack_from(records)[1]
-        return largest
+            return now, in_doubt
+        if largest > now + self.after_max_ms or self.before_max_ms != NO_LIMIT:
+            in_doubt = True
+        return largest, in_doubt
 
     def fault(self, header: BatchHeader, offset: int, timestamp: int, now: int) -> str | None:
         """What is wrong with the timestamp of one record of a batch, or None."""
@@ -71,12 +64,13 @@ class TimestampRules:
             )
         return None
 
+    def must_stamp(self, header: BatchHeader) -> bool:
+        """Whether a batch is stored otherwise than it was sent: see `stamped`."""
+        return self.log_append_time or bool(header.attributes & _LOG_APPEND_TIME)
+
     def stamped(
         self, records: bytes | memoryview, header: BatchHeader, now: int
-    ) -> tuple[bytes | memoryview, BatchHeader]:
-        """A checked batch as it is stored, and its header: nearly always as it was sent."""
-        if self.log_append_time:
-            return restamped(records, header, now, log_append_time=True)
-        if header.is_log_append_time:
-            return restamped(records, header, header.max_timestamp, log_append_time=False)
-        return records, header
+    ) -> tuple[bytes, BatchHeader]:
+        """A checked batch of which `must_stamp` is true, as it is stored, and its header."""
+        largest = now if self.log_append_time else header.max_timestamp
+        return restamped(records, header, largest, log_append_time=self.log_append_time)

@@ -255,17 +255,17 @@ async def test_a_repeated_batch_has_the_time_of_the_first(scene: Scene, kind: st
 @pytest.mark.parametrize("kind", [bytes, memoryview])
 def test_the_timestamp_that_a_batch_states_is_read_unchecked(kind: Any) -> None:
     raw, rules = batch("a", "b", timestamp=NOW), TimestampRules()
-    assert rules.expected(kind(raw), 5) == NOW + 1
-    assert rules.expected(kind(raw[:43]), 5) == NOW + 1
-    assert rules.expected(kind(raw[:42]), 5) == rules.expected(None, 5) == NO_TIMESTAMP == -1
-    assert TimestampRules(log_append_time=True).expected(kind(raw), 5) == 5
+    assert rules.expected(kind(raw), NOW) == (NOW + 1, False)
+    assert rules.expected(kind(raw[:43]), NOW) == (NOW + 1, False)
+    nothing = NO_TIMESTAMP, False
+    assert rules.expected(kind(raw[:42]), 0) == rules.expected(None, 0) == nothing == (-1, False)
+    assert TimestampRules(log_append_time=True).expected(kind(raw), 5) == (5, False)
 
 
 @pytest.mark.parametrize("kind", [bytes, memoryview])
 def test_a_batch_within_the_limits_is_not_read(kind: Any) -> None:
     raw, rules = kind(batch("a")), TimestampRules()
-    assert not rules.are_in_doubt(raw, NOW)
-    assert not rules.are_in_doubt(raw[:42], 0)
-    assert not rules.are_in_doubt(None, NOW)
-    assert rules.are_in_doubt(raw, NOW - HOUR - 1)
-    assert rules.stamped(raw, read_header(raw), NOW)[0] is raw
+    assert rules.expected(raw, NOW - HOUR) == (NOW, False)
+    assert rules.expected(raw, NOW - HOUR - 1) == (NOW, True)
+    assert TimestampRules(before_max_ms=1).expected(raw, NOW) == (NOW, True)
+    assert not rules.must_stamp(read_header(raw))
