@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock
 from typing import Final
 
 from groupkeeper.cleaner import supervision
@@ -61,7 +61,7 @@ class CompactionProcess:
     def __init__(self) -> None:
         self._lock = Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._stopped = False
+        self._stopped = Event()
         self._priorities = Priorities()
 
     def __call__(self, job: CompactionJob) -> Compacted:
@@ -83,7 +83,7 @@ class CompactionProcess:
     def _run(self, job: CompactionJob, priority: Priority) -> Compacted:
         process = self._start(priority)
         out, err = self._supervised(process, job, priority)
-        if self._stopped and process.returncode != 0:
+        if self._stopped.is_set() and process.returncode != 0:
             raise CompactionStopped(f"the server stops: {job.folder} is not compacted")
         answer = out.decode().lstrip(".")
         if process.returncode != 0 or not answer:
@@ -124,22 +124,26 @@ class CompactionProcess:
 
     def _start(self, priority: Priority) -> "subprocess.Popen[bytes]":
         path = os.pathsep.join([str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+        if self._stopped.is_set():
+            raise CompactionStopped("the server stops")
+        # Without the lock: where the program's disk hangs, this waits for it, and a stop does not.
+        process = subprocess.Popen(  # noqa: S603  # nothing of it is from outside
+            [sys.executable, "-m", "groupkeeper.cleaner", priority.name.lower()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": path},
+        )
         with self._lock:
-            if self._stopped:
-                raise CompactionStopped("the server stops")
-            self._process = subprocess.Popen(  # noqa: S603  # nothing of it is from outside
-                [sys.executable, "-m", "groupkeeper.cleaner", priority.name.lower()],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env={**os.environ, "PYTHONPATH": path},
-            )
-            return self._process
+            self._process = process
+            if self._stopped.is_set():
+                process.kill()  # too late for `stop` to do it
+        return process
 
     def stop(self) -> None:
         """End the process that is running, and start no other."""
         with self._lock:
-            self._stopped = True
+            self._stopped.set()
             if self._process is not None:
                 self._process.kill()
 

@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from groupkeeper.cleaner.process import CompactionHung
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.record_batch import iter_batches
+from groupkeeper.storage.compaction import Compacted, compact
+from tests.simulation.cluster import CleanerThread
 from tests.support.batches import offsets_of
 from tests.support.fake_files import Crash
 from tests.support.served import Client, Lines, Served, settle
@@ -227,3 +230,42 @@ def test_wherever_a_server_dies_in_a_compaction_nothing_is_lost(serve: Serve, mo
         served.advance(5)
         assert offsets(served) == known
         served.close()
+
+
+def test_a_compaction_that_hung_is_counted_and_tried_again(
+    serve: Serve, lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = serve(*SMALL)
+    cleaner, left = served.server.metrics.cleaner, [1, 2]
+    commit(served, 200)
+    before = size_of(served)
+
+    def hanging(*job: Any) -> Compacted:
+        if left:
+            raise CompactionHung(f"did not get on {left.pop()}")
+        return compact(*job)
+
+    monkeypatch.setattr("tests.simulation.cluster.compact", hanging)
+    served.advance(14)
+    assert (cleaner.runs, cleaner.failures, cleaner.hung) == (0, 2, 2)
+    failed = [line["error"] for line in lines() if line["event"] == "compaction failed"]
+    assert failed == ["did not get on 2", "did not get on 1"]
+    served.advance(30)
+    assert cleaner.runs == 1
+    assert size_of(served) < before / 4
+
+
+def test_how_long_a_compaction_runs_and_when_the_last_one_ended_is_told(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CleanerThread, "LATER_S", (60, 60))
+    served = serve(*SMALL)
+    cleaner = served.server.metrics.cleaner
+    served.advance(20)
+    assert (cleaner.running_s, cleaner.since_s) == (0, pytest.approx(20, abs=2))
+    commit(served, 200)
+    served.advance(30)
+    assert 25 < cleaner.running_s < 35
+    served.advance(40)
+    assert (cleaner.runs, cleaner.running_s) == (1, 0)
+    assert 3 < cleaner.since_s < 15
