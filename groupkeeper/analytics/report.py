@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
 Plans = Mapping[str, Plan]
 """By topic."""
+COMPILING: Final = "compiling what reads logs: once after an installation, about 20 s"
 DAMAGED: Final = 3
 TABLES: Final = ("groups", "members", "generations", "offsets")
 
@@ -206,8 +207,8 @@ def _find(
 
     groups = request.choice.groups
     tell = stack.enter_context(_progress())
-    tell("starting", 0, 1)
     store, output = _opened(paths, plans, request, stack)
+    _load_kernels(request, tell)
     if store:
         scratch = store.scratch
     else:
@@ -243,6 +244,24 @@ def _find(
     slices = stack.enter_context(store.aside()) if store else Path(scratch, "slices")
     folder = store.folder if store else output.folder
     return _asked(findings, folder, request, engine, slices, tell)
+
+
+def _load_kernels(request: Request, tell: "Progress") -> None:
+    """What is compiled here, worker processes find in the cache. On a terminal that is a stage.
+    Workers of Spark compile for themselves.
+    """
+    if is_spark(request):
+        return
+    from groupkeeper.analytics.reading import compiled
+
+    def told() -> None:
+        if sys.stderr.isatty():
+            tell(COMPILING, 0, 1)
+        else:
+            _say(COMPILING)
+
+    with compiled.told_of_compiling(told):
+        from groupkeeper.analytics.reading import numba_engine  # noqa: F401  # its kernels
 
 
 def _opened(
@@ -350,7 +369,7 @@ def _progress() -> Iterator["Progress"]:
         TimeElapsedColumn(),
     )
     with ProgressBar(*columns, console=to, transient=True, disable=not to.is_terminal) as bar:
-        task = bar.add_task("", total=None)
+        task = bar.add_task("starting", total=1)
         yield lambda stage, done, of: bar.update(
             task, description=stage or None, completed=done, total=of
         )

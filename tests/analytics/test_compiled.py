@@ -2,12 +2,15 @@ import os
 import subprocess
 import sys
 import tempfile
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 from crc32c import crc32c
 
+from groupkeeper.analytics import report
 from groupkeeper.analytics.reading import compiled, kernels
+from groupkeeper.analytics.request import Request
 
 
 @pytest.mark.parametrize("size", [0, 1, 7, 8, 9, 1000])
@@ -49,3 +52,50 @@ def test_kernels_from_the_cache_load_nothing_that_compiles():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n", done.stderr
+
+
+KERNEL = """
+from groupkeeper.analytics.reading import compiled
+
+@compiled.kernel(compiled.INT(compiled.INT))
+def one_more(number):
+    return number + 1
+
+@compiled.kernel(compiled.INT(compiled.INT))
+def one_less(number):
+    return number - 1
+"""
+
+
+def test_compiling_is_told_once_and_not_when_kernels_are_in_the_cache(tmp_path):
+    """The first process compiles, the second one does not."""
+    tmp_path.joinpath("kernels_of_a_test.py").write_text(KERNEL)
+    code = (
+        "from groupkeeper.analytics.reading import compiled\n"
+        "with compiled.told_of_compiling(lambda: print('compiling')):\n"
+        "    import kernels_of_a_test\n"
+        "print(kernels_of_a_test.one_more(1))\n"
+    )
+    path = os.pathsep.join((str(tmp_path), *filter(None, sys.path)))
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": path}
+    command = [sys.executable, "-c", code]
+    for expected in "compiling\n2\n", "2\n":
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=False, timeout=100
+        )
+        assert done.stdout == expected, done.stderr
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_the_first_report_says_that_it_compiles(monkeypatch, capsys, is_terminal):
+    @contextmanager
+    def compiling(tell):
+        tell()
+        yield
+
+    stages = []
+    monkeypatch.setattr(compiled, "told_of_compiling", compiling)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal, raising=False)
+    report._load_kernels(Request(), lambda *stage: stages.append(stage))
+    assert stages == ([(report.COMPILING, 0, 1)] if is_terminal else [])
+    assert capsys.readouterr().err == ("" if is_terminal else f"groupkeeper: {report.COMPILING}\n")

@@ -7,7 +7,8 @@ image), in a private folder under the temporary folder. NUMBA_CACHE_DIR takes pr
 
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -62,8 +63,28 @@ class _Cache(FunctionCache):  # type: ignore[misc]  # numba has no types
 
     def load_overload(self, sig: object, target_context: object) -> object:
         rtsys.initialize(target_context)
+        found = None
         with self._guard_against_spurious_io_errors():
-            return self._load_overload(sig, target_context)
+            found = self._load_overload(sig, target_context)
+        if found is None and _told:
+            _told.pop()()
+        return found
+
+
+_told: list[Callable[[], object]] = []
+"""To be called before the first kernel is compiled."""
+
+
+@contextmanager
+def told_of_compiling(tell: Callable[[], object]) -> Iterator[None]:
+    """Call `tell` if a kernel is compiled meanwhile, before the first one: all together take some
+    20 seconds.
+    """
+    _told.append(tell)
+    try:
+        yield
+    finally:
+        _told.clear()
 
 
 def kernel(signature: object) -> Callable[[Function], Function]:
