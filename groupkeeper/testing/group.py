@@ -134,6 +134,7 @@ class Group(GroupView):
         seconds of the machine's clock. The broker may crash and restart meanwhile.
         Raises WaitTimedOut, an AssertionError that says what is not so and what the group does.
         """
+        __tracebackhide__ = True
         return Wait(self._sights, self._waits, self.id, Wanted(wanted)).wait(timeout)
 
     def no_rebalance(self) -> "NoRebalance":
@@ -185,6 +186,7 @@ class AsyncGroup(GroupView):
         **wanted: Unpack[Conditions],
     ) -> GroupNow:
         """See `Group.wait_until`."""
+        __tracebackhide__ = True
         return await Wait(self._sights, self._waits, self.id, Wanted(wanted)).wait_async(timeout)
 
     def no_rebalance(self) -> "NoRebalance":

@@ -219,6 +219,7 @@ class Wait:
 
     def wait(self, timeout: float | None) -> GroupNow:
         """The group as it was when all was met. Raises WaitTimedOut."""
+        __tracebackhide__ = True  # pytest shows the line of the test, not ours
         seconds = arguments.timeout_of(timeout)
         with self._waits.of(self):
             try:
@@ -231,6 +232,7 @@ class Wait:
         timeout: float | None,  # noqa: ASYNC109  # says what is not so
     ) -> GroupNow:
         """The same, for coroutines."""
+        __tracebackhide__ = True
         seconds = arguments.timeout_of(timeout)
         with self._waits.of(self):
             try:
@@ -242,6 +244,7 @@ class Wait:
         """The group as it is when the time is over: on a machine that stood still, that may be the
         first look. Raises WaitTimedOut, with what is not so, and what the group is doing instead.
         """
+        __tracebackhide__ = True
         head = f"group '{self.group}' was not as wanted within {timeout:g} s"
         try:
             now, live = self._sights.lives.run(self._told)

@@ -442,3 +442,17 @@ def test_a_debugger_stops_where_a_rule_never_fired(suite: pytest.Pytester) -> No
     )
     result = run(suite, UNFIRED, "-k", "test_fails", "-s")
     result.stdout.fnmatch_lines(["*interacts: RuleNeverFired"])
+
+
+def test_a_wait_that_fails_shows_the_line_of_the_test_and_none_of_ours(
+    suite: pytest.Pytester,
+) -> None:
+    suite.makepyfile("""
+        def test_it(kafka_broker):
+            kafka_broker.group("billing").wait_until(state="Stable", timeout=0.1)
+    """)
+    told = suite.runpytest_inprocess("-p", PLUGIN, "-p", "no:cacheprovider").stdout.str()
+    assert "group 'billing' was not as wanted within 0.1 s" in told
+    assert ">       kafka_broker.group" in told or ">   kafka_broker.group" in told
+    assert "_last_look" not in told
+    assert "waiting.py" not in told
