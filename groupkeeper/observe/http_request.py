@@ -20,6 +20,7 @@ from groupkeeper.observe.http_exchange import JSON, media_type
 from groupkeeper.observe.http_limits import ANSWERS, BODY_BYTES, DROPPED_BYTES
 from groupkeeper.observe.http_stream import Stream
 from groupkeeper.observe.logs import Logger
+from groupkeeper.observe.seldom import Seldom
 
 _TEXT: Final = "text/plain; charset=utf-8"
 _TOO_LONG: Final = (
@@ -38,6 +39,8 @@ class RequestOwner(Protocol):
     """The port that the request came to."""
 
     counts: Counter[tuple[str, ...]]
+    seldom: Seldom
+    """When lines about what clients repeat are due."""
 
     def tells_json(self, path: str) -> bool:
         """Whether errors of this path are JSON."""
@@ -111,7 +114,9 @@ class Request(HTTPMessageDelegate):
             self._application.finish()
         else:
             self._site.counts["limits_reached", "ANSWERS"] += 1
-            _log.warning("page refused", path=self._path, limit="ANSWERS", most=ANSWERS)
+            if times := self._site.seldom.due("ANSWERS"):
+                where = {"path": self._path, "client": self._stream.remote, "times": times}
+                _log.warning("page refused", limit="ANSWERS", most=ANSWERS, **where)
             self._refuse(*_ALL_BUSY, {"Retry-After": "1"})
             self._connection.finish()
 

@@ -76,7 +76,7 @@ class Site(HTTPServerConnectionDelegate):
         self.counts = counts
         self._timeout_s = timeout_s
         self._names = names
-        self._seldom = Seldom()
+        self.seldom = Seldom()
         self._loop = asyncio.get_running_loop()
         self._streams: dict[Stream, None] = {}
         self._listening: Sequence[socket.socket] = ()
@@ -150,7 +150,7 @@ class Site(HTTPServerConnectionDelegate):
         idle = [(since, each) for each in self._streams if (since := each.idle_since())]
         if idle:
             self.counts["limits_reached", "CONNECTIONS"] += 1
-            if times := self._seldom.due("CONNECTIONS"):
+            if times := self.seldom.due("CONNECTIONS"):
                 limit = {"limit": "CONNECTIONS", "most": CONNECTIONS, "times": times}
                 _log.info("connection closed to make room", **limit)
             min(idle, key=lambda pair: pair[0])[1].close()
@@ -187,7 +187,7 @@ class Site(HTTPServerConnectionDelegate):
         if self._names is None or path in UNCHECKED:
             return None
         line = strange(headers, self._names)
-        if line is not None and (times := self._seldom.due(("host", remote))):
+        if line is not None and (times := self.seldom.due(("host", remote))):
             _log.warning("page refused", path=path, client=remote, reason=line, times=times)
         return line
 

@@ -4,6 +4,7 @@ import asyncio
 import errno
 import json
 import socket
+import struct
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -625,3 +626,18 @@ async def test_a_stream_that_is_not_read_is_closed_and_counted() -> None:
         client.close()
         assert counts == {("limits_reached", "TIMEOUT_S"): 1}
         assert stream.asked < 200  # what the kernel's buffers take, and no more
+
+
+async def test_a_client_that_goes_in_the_middle_of_an_answer_is_no_error(lines: Lines) -> None:
+    """The library would say that it cannot send an error, of which nobody can read whose it is."""
+    answer = HttpAnswer(200, [bytes(1 << 20)] * 64)
+    async with api_of(answer, []) as (address, _):
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(get("/api/x"))
+        await reader.read(100)
+        linger = struct.pack("ii", 1, 0)
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        writer.transport.abort()
+        await asyncio.sleep(0.1)
+        assert (await send(address, get("/health", more="Connection: close\r\n"))) != b""
+    assert lines() == []
