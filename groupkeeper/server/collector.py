@@ -19,6 +19,10 @@ YOUNG = 3_000
 many, at up to 0.4 us each."""
 KEPT = 3_000
 """Most survivors of a full collection that are not frozen."""
+LOOKED_AT = 9_000
+"""Most objects that a collection traverses. More are frozen instead: while as many old objects are
+freed as young ones are made, as in the rebalance of a large group, no collection starts; the next
+one would traverse all that were made meanwhile, 30,000 at a time."""
 
 
 def keep_collections_short() -> None:
@@ -30,8 +34,11 @@ def keep_collections_short() -> None:
 
 
 def _set_aside(phase: str, info: Mapping[str, int]) -> None:
-    is_full = phase == "stop" and info["generation"] == 2
-    if is_full and len(gc.get_objects(generation=2)) > KEPT:
+    collected = range(info["generation"] + 1)
+    if phase == "start":
+        if sum(len(gc.get_objects(generation=each)) for each in collected) > LOOKED_AT:
+            gc.freeze()
+    elif len(collected) == 3 and len(gc.get_objects(generation=2)) > KEPT:
         gc.freeze()
 
 
