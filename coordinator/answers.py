@@ -23,7 +23,9 @@ from groupkeeper.coordinator.subscription import SubscribedTopics
 from groupkeeper.protocol.errors import ErrorCode
 
 PIECE_MEMBERS: Final = 100
-"""How many members of a group one step answers, removes or writes: a millisecond or two."""
+"""How many members of a group one step answers, or makes records of: about a millisecond."""
+REMOVED_AT_ONCE: Final = 50
+"""How many members one step removes."""
 
 
 def answer_joined(group: Group, step: Step) -> None:

@@ -226,6 +226,9 @@ class Partition:
             if timer.kind in _ALONE and self.gate.durable < self._last_piece:
                 self.held_back.append(timer)
                 continue
+            if timers and timer.kind is TimerKind.NEXT_PIECE:
+                self.deadlines.set(timer, now)
+                break
             expire(self.groups, timer, step)
             if timer.kind in _ALONE:
                 self._last_piece = self.gate.appended + len(step.records)

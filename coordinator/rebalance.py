@@ -10,7 +10,7 @@ Source: `GroupMetadataManager.prepareRebalance`, `maybePrepareRebalanceOrComplet
 from itertools import islice
 
 from groupkeeper.coordinator.answers import (
-    PIECE_MEMBERS,
+    REMOVED_AT_ONCE,
     answer_joined,
     drop_answers,
     withdraw_plan,
@@ -185,11 +185,11 @@ def _drop_late_members(group: Group, rebalance: Rebalance, step: Step) -> bool:
         for member in group.members.values()
         if member.awaiting_join is None and member.instance_id is None
     )
-    found = list(islice(absent, PIECE_MEMBERS + 1))
-    for member in found[:PIECE_MEMBERS]:
+    found = list(islice(absent, REMOVED_AT_ONCE + 1))
+    for member in found[:REMOVED_AT_ONCE]:
         remove(group, member, late(group, member, rebalance.late, step), step)
         rebalance.late.removed.append(member.member_id)
-    return len(found) <= PIECE_MEMBERS
+    return len(found) <= REMOVED_AT_ONCE
 
 
 def empty(group: Group, step: Step) -> None:

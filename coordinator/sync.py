@@ -8,7 +8,7 @@ Source: `GroupMetadataManager.classicGroupSyncToClassicGroup`, `expirePendingSyn
 
 from itertools import islice
 
-from groupkeeper.coordinator.answers import PIECE_MEMBERS, answer_assigned
+from groupkeeper.coordinator.answers import PIECE_MEMBERS, REMOVED_AT_ONCE, answer_assigned
 from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.coordinator.causes import Cause, CauseCode, Who
 from groupkeeper.coordinator.config import GroupConfig
@@ -201,7 +201,7 @@ def sync_over(group: Group, step: Step) -> None:
     if phase is None:
         rebalance.plan, longest_ms = None, group.rebalance_timeout_ms
         phase = rebalance.late = Late(CauseCode.SYNC_TIMEOUT, rebalance.joined_ms, longest_ms)
-    absent = [members[each] for each in islice(group.pending_sync, PIECE_MEMBERS)]
+    absent = [members[each] for each in islice(group.pending_sync, REMOVED_AT_ONCE)]
     causes = [late(group, member, phase, step) for member in absent]
     phase.cause = phase.cause or causes[0]
     for member, cause in zip(absent, causes, strict=True):

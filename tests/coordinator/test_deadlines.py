@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from groupkeeper.coordinator.deadlines import (
     SLACK,
+    STALE_AT_ONCE,
     STALE_CHARACTERS,
     Deadlines,
     Timer,
@@ -75,6 +76,16 @@ def test_cancelled_timers_do_not_pile_up() -> None:
         deadlines.cancel(timer)
     assert len(deadlines.heap) <= 2 * SLACK
     assert popped(deadlines, 25) == [A, B]
+
+
+def test_very_many_stale_entries_are_passed_over_a_few_at_a_time() -> None:
+    deadlines = Deadlines()
+    for number in range(3 * STALE_AT_ONCE):
+        deadlines.set(Timer(TimerKind.SESSION, "g", str(number)), 10)
+        deadlines.due[Timer(TimerKind.SESSION, "g", str(number))] = 50
+    assert [deadlines.next() for _ in range(2)] == [10, 10], "a lower bound"
+    assert deadlines.pop(10) is None
+    assert deadlines.next() == 50
 
 
 MOVES = st.tuples(

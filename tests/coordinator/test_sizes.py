@@ -1,0 +1,270 @@
+"""Very many members at once: no step does much more for each of them than look at it.
+
+A step is one callback of the event loop, in which no other client is answered. Counted are the
+lines that it executes; `python -m benchmarks.callbacks` measures the time.
+"""
+
+from collections.abc import Callable
+from itertools import count
+
+import pytest
+
+from groupkeeper.coordinator.answers import PIECE_MEMBERS, REMOVED_AT_ONCE
+from groupkeeper.coordinator.caller import Caller, Peer
+from groupkeeper.coordinator.config import GroupConfig
+from groupkeeper.coordinator.deadlines import STALE_AT_ONCE
+from groupkeeper.coordinator.facts import MemberRemoved, RebalanceCompleted, RebalanceJoined
+from groupkeeper.coordinator.group import Group
+from groupkeeper.coordinator.partition import Partition
+from groupkeeper.coordinator.step import Step
+from groupkeeper.protocol.errors import ErrorCode
+from tests.support import invariants
+from tests.support.requests import heartbeat, join_request, leave_request, sync_request
+from tests.support.work import Work, counted
+
+FEW, MANY = 4 * PIECE_MEMBERS, 12 * PIECE_MEMBERS
+LINES = 12
+"""How many lines more a step may take for each member: it is looked at a few times, in loops of one
+line. To remove or answer it takes fifty and more."""
+SESSION, REBALANCE = 30_000, 60_000
+
+
+class Token:
+    """The place of an answer, of which only the identity counts."""
+
+    def answer(self, response: object) -> None:
+        raise AssertionError("only a driver calls it")
+
+
+class Crowd:
+    """One group of very many members, in a partition of its own."""
+
+    def __init__(self, members: int, static: bool = False) -> None:
+        self.members, self.static = members, static
+        numbers = count()
+        self.partition = Partition(
+            GroupConfig(message_max_bytes=1 << 24), lambda prefix: f"{prefix}-{next(numbers)}"
+        )
+        for _ in self.partition.restore():
+            pass
+        self.now = 1_000
+        self.partition.activate(self.now, self.now)
+        self.answers: list = []
+        self.facts: list = []
+        self.peer = Peer("crowd", "/127.0.0.1")
+
+    @property
+    def group(self) -> Group:
+        return self.partition.groups["g"]
+
+    def ask(self, request: object, version: int = 3) -> None:
+        caller, at = Caller(version, self.peer), (self.now, self.now)
+        self._settle(self.partition.handle(request, caller, Token(), at))
+
+    def _settle(self, step: Step) -> None:
+        self.answers += step.replies
+        self.facts += [noted.fact for noted in step.told]
+        while (unwritten := self.partition.take()) is not None:
+            replies, facts = self.partition.written(unwritten)
+            self.answers += replies
+            self.facts += [noted.fact for noted in facts]
+
+    def ring(self) -> None:
+        """Take the step of the next deadline."""
+        self._ring_at(self.partition.next_deadline() or 0)
+
+    def _ring_at(self, due: int) -> None:
+        self.now = max(self.now, due)
+        self._settle(self.partition.advance(self.now, self.now))
+
+    def advance(self, ms: int) -> None:
+        until = self.now + ms
+        while (due := self.partition.next_deadline()) is not None and due <= until:
+            self._ring_at(due)
+        self.now = until
+
+    def join(self) -> None:
+        """All join, and the join phase ends."""
+        for number in range(self.members):
+            instance = f"i{number}" if self.static else None
+            times = {"session_timeout_ms": SESSION, "rebalance_timeout_ms": REBALANCE}
+            request = join_request(group_instance_id=instance, **times)
+            self.ask(request, 5 if self.static else 3)
+        self.advance(6_001)
+        assert self.group.state == "CompletingRebalance"
+
+    def sync(self) -> None:
+        """All send SyncGroup, the leader last."""
+        leader, others = self.group.leader_id or "", list(self.group.members)
+        others.remove(leader)
+        for each in others:
+            self.ask(sync_request(each, self.group.generation))
+        plan = dict.fromkeys([leader, *others], b"share")
+        self.ask(sync_request(leader, self.group.generation, plan=plan))
+        self.advance(1)
+        assert self.group.state == "Stable"
+
+    def beat(self) -> None:
+        for each in list(self.group.members):
+            self.ask(heartbeat(each, self.group.generation))
+
+    def rejoin(self, *members: str) -> None:
+        times = {"session_timeout_ms": SESSION, "rebalance_timeout_ms": REBALANCE}
+        for each in members:
+            self.ask(join_request("g", each, **times))
+
+    def live(self, ms: int) -> None:
+        """Time goes by, with heartbeats."""
+        for _ in range(ms // 20_000):
+            self.advance(20_000)
+            self.beat()
+
+
+def join_and_sync(crowd: Crowd) -> None:
+    crowd.join()
+    crowd.sync()
+
+
+def join_times_out(crowd: Crowd) -> None:
+    join_and_sync(crowd)
+    crowd.rejoin(crowd.group.leader_id or "")
+    crowd.live(REBALANCE)
+    crowd.advance(1_000)
+    assert len(crowd.group.members) == 1
+
+
+def all_rejoin(crowd: Crowd) -> None:
+    join_and_sync(crowd)
+    leader, *others = crowd.group.members
+    crowd.rejoin(leader, *others)
+    crowd.advance(1)
+    assert (crowd.group.state, crowd.group.generation) == ("CompletingRebalance", 2)
+
+
+def sync_times_out(crowd: Crowd) -> None:
+    crowd.join()
+    crowd.live(REBALANCE)
+    crowd.advance(1_000)
+    assert not crowd.group.members
+
+
+def another_joins_before_the_assignments(crowd: Crowd) -> None:
+    crowd.join()
+    for each in list(crowd.group.members):
+        if each != crowd.group.leader_id:
+            crowd.ask(sync_request(each, 1))
+    crowd.rejoin("")
+    crowd.advance(1)
+    assert crowd.group.state == "PreparingRebalance"
+
+
+def sessions_end(crowd: Crowd) -> None:
+    join_and_sync(crowd)
+    crowd.advance(SESSION + 1)
+    assert crowd.group.state == "Empty"
+
+
+SITUATIONS = (
+    join_and_sync,
+    join_times_out,
+    all_rejoin,
+    sync_times_out,
+    another_joins_before_the_assignments,
+    sessions_end,
+)
+
+
+def longest(situation: Callable[[Crowd], None], members: int) -> Work:
+    crowd = Crowd(members)
+    with counted(crowd.partition) as work:
+        situation(crowd)
+    for _ in range(4 * members // STALE_AT_ONCE + 1):
+        crowd.partition.next_deadline()
+    invariants.check(crowd.partition, sum(m.waits for m in crowd.group.members.values()))
+    return work
+
+
+@pytest.mark.parametrize("situation", SITUATIONS, ids=lambda each: each.__name__)
+def test_no_step_takes_many_lines_for_each_member(situation: Callable[[Crowd], None]) -> None:
+    few, many = longest(situation, FEW), longest(situation, MANY)
+    assert many.longest - few.longest <= LINES * (MANY - FEW), many.name
+
+
+# -- between two of these steps ------------------------------------------------------------------
+
+
+def test_every_member_is_answered_once_with_the_generation_and_the_leader_last() -> None:
+    crowd = Crowd(FEW)
+    crowd.join()
+    generations = [response.generation_id for _, response in crowd.answers]
+    assert generations == [1] * FEW
+    assert len({id(token) for token, _ in crowd.answers}) == FEW
+    assert len(crowd.answers[-1][1].members) == FEW
+    [fact] = [each for each in crowd.facts if isinstance(each, RebalanceJoined)]
+    assert (fact.members, len(fact.joined)) == (FEW, FEW)
+    crowd.answers.clear()
+    crowd.sync()
+    assert [response.assignment for _, response in crowd.answers] == [b"share"] * FEW
+    [completed] = [each for each in crowd.facts if isinstance(each, RebalanceCompleted)]
+    assert len(completed.assignments) == FEW
+
+
+def test_one_that_is_not_answered_yet_joins_the_next_generation() -> None:
+    crowd = Crowd(FEW)
+    for _ in range(FEW):
+        crowd.ask(join_request(session_timeout_ms=SESSION, rebalance_timeout_ms=REBALANCE))
+    while crowd.group.answers is None:
+        crowd.ring()
+    crowd.ask(leave_request(next(iter(crowd.group.members)), group_id="g"), 4)
+    assert crowd.group.state == "PreparingRebalance"
+    told = {r.member_id for _, r in crowd.answers if getattr(r, "generation_id", 0) == 1}
+    crowd.rejoin(*[each for each in crowd.group.members if each in told])
+    crowd.advance(1)
+    assert (crowd.group.state, crowd.group.generation) == ("CompletingRebalance", 2)
+    assert crowd.group.joined_count == 0
+
+
+def test_one_that_rejoins_while_the_late_ones_are_removed_stays() -> None:
+    crowd = Crowd(FEW)
+    join_and_sync(crowd)
+    leader, *_, last = crowd.group.members
+    crowd.rejoin(leader)
+    crowd.live(REBALANCE - 20_000)
+    crowd.advance(19_000)
+    crowd.beat()
+    while len(crowd.group.members) == FEW:
+        crowd.ring()
+    assert len(crowd.group.members) == FEW - REMOVED_AT_ONCE
+    crowd.rejoin(last)
+    crowd.advance(1_000)
+    assert list(crowd.group.members) == [leader, last]
+    joined = [each for each in crowd.facts if isinstance(each, RebalanceJoined)][-1]
+    assert (joined.ended_by, len(joined.missing)) == ("timeout", FEW - 2)
+    removed = [each for each in crowd.facts if isinstance(each, MemberRemoved)]
+    assert {each.cause.evidence["rebalance_timeout_ms"] for each in removed} == {REBALANCE}
+
+
+def test_the_leader_cannot_assign_while_those_that_did_not_sync_are_removed() -> None:
+    crowd = Crowd(FEW)
+    crowd.join()
+    others = list(crowd.group.members)
+    crowd.live(REBALANCE - 20_000)
+    crowd.advance(19_000)
+    crowd.beat()
+    while len(crowd.group.members) == FEW:
+        crowd.ring()
+    assert crowd.group.state == "CompletingRebalance"
+    crowd.ask(sync_request(crowd.group.leader_id or "", 1, plan=dict.fromkeys(others, b"share")))
+    assert crowd.answers[-1][1].error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    crowd.advance(1_000)
+    assert crowd.group.state == "Empty"
+
+
+def test_a_closed_partition_refuses_those_that_were_not_answered_yet() -> None:
+    crowd = Crowd(FEW)
+    for _ in range(FEW):
+        crowd.ask(join_request(session_timeout_ms=SESSION, rebalance_timeout_ms=REBALANCE))
+    while crowd.group.answers is None:
+        crowd.ring()
+    answered = len(crowd.answers)
+    assert len(crowd.partition.close()) == FEW - answered > 0
