@@ -2,10 +2,9 @@
 
 import time
 
-from tests.chaos.attacks.support import names
 from tests.chaos.target import Attack, Limits, Steps, Target, check
 from tests.chaos.wire import Stream, dial, pump
-from tests.support.requests import join_request, sync_request
+from tests.support.requests import join_request
 from tests.support.wire import frame
 
 FAMILY = "sizes"
@@ -28,3 +27,14 @@ def ten_thousand_time_out(target: Target) -> Steps:
             stream.socket.close()
     time.sleep(3 * REBALANCE_MS / 1000)
     return f"{joined} joined"
+
+
+ATTACKS = (
+    Attack(
+        "ten-thousand-time-out",
+        FAMILY,
+        "10,000 join one group and hang up",
+        ten_thousand_time_out,
+        limits=Limits(growth_mib=128),  # they are members until the time is up
+    ),
+)
