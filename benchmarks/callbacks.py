@@ -49,8 +49,8 @@ SETTINGS = {
     "max.connections": "20000",
 }
 TOPIC = "orders"
-REBALANCE_MS = 8_000
-SESSION_MS, SHORT_SESSION_MS = 60_000, 30_000
+REBALANCE_MS = 20_000
+SESSION_MS, SHORT_SESSION_MS = 90_000, 45_000
 
 
 class Callback(NamedTuple):
