@@ -102,7 +102,51 @@ MUTANTS = (
         'return b""',
         (_COMPACTION + "test_the_last_batch_of_a_producer_is_kept_without_its_records",),
     ),
+    Mutant(
+        "half of the offsets dropped",
+        REWRITING,
+        "            elif offset < newest(key, -1):\n",
+        "            elif offset < newest(key, -1)"
+        ' or (has_value and key[:2] == b"\\0\\1" and sum(key) % 2):\n',
+        (_COMPACTION + "test_kafka_keeps_the_same",),
+    ),
+    Mutant(
+        "half of the offsets dropped that are alone in their batches",
+        REWRITING,
+        "            if base < self._keys.newest.get(key, -1):\n",
+        "            if base < self._keys.newest.get(key, -1)"
+        ' or (has_value and key[:2] == b"\\0\\1" and sum(key) % 2):\n',
+        (_COMPACTION + "test_kafka_keeps_the_same", _CRASH),
+    ),
+    Mutant(
+        "tombstone kept half as long",
+        REWRITING,
+        "min(now_ms + retention_ms, LATEST)",
+        "min(now_ms + retention_ms // 2, LATEST)",
+        (_COMPACTION + "test_a_tombstone_gets_the_delete_horizon_that_kafka_gives_it",),
+    ),
+    Mutant(
+        "expired producer kept for good",
+        KEY_MAP,
+        "if producer is None or producer.timestamp_ms <= expired_ms:",
+        "if producer is None:",
+        (_COMPACTION + "test_the_last_batch_of_a_producer_is_kept_without_its_records",),
+    ),
+    Mutant(
+        "older record of a transaction wins",
+        KEY_MAP,
+        "if known is None or known < offset:",
+        "if known is None or known:",
+        (_COMPACTION + "test_a_committed_record_supersedes_from_its_own_offset_on",),
+    ),
     # -- what a pass goes through
+    Mutant(
+        "range that ended early taken for all",
+        "storage/compaction.py",
+        "        tuple(segments),\n        keys.end,\n",
+        "        tuple(segments),\n        job.segments[-1].end if segments else keys.end,\n",
+        (_COMPACTION + "test_the_range_ends_at_the_batch_whose_keys_do_not_fit",),
+    ),
     Mutant(
         "dedupe bound ignored",
         KEY_MAP,
@@ -167,6 +211,20 @@ MUTANTS = (
         "        self._files.sync(self._handle)\n",
         "",
         ("tests/storage/test_compaction_faults.py::test_the_result_is_on_the_disk", _CRASH),
+    ),
+    Mutant(
+        "swap before its indexes are synced",
+        "storage/segment_writer.py",
+        'self._path(".index"), offsets, sync=True)',
+        'self._path(".index"), offsets, sync=False)',
+        ("tests/storage/test_compaction_faults.py::test_the_result_is_on_the_disk", _CRASH),
+    ),
+    Mutant(
+        "log goes on after half of a swap",
+        SWAP,
+        "            self._log.failed = True\n            raise",
+        "            raise",
+        (_SWAP + "test_a_swap_that_stops_half_way_fails_the_log_until_a_start_completes_it",),
     ),
     Mutant(
         "swap before the names are synced",

@@ -1,6 +1,7 @@
 """Compacted segments take the places of their sources: whole or not at all, whatever crashes."""
 
 import errno
+from collections.abc import Callable
 
 import pytest
 
@@ -230,6 +231,26 @@ def test_a_disk_that_fails_at_any_call_leaves_a_log_that_opens() -> None:
         except (OSError, AppendFailed):
             disk.revive()
         check_after(disk)
+
+
+@pytest.mark.parametrize("ends", [Swap.finish, Swap.discard])
+def test_a_swap_that_stops_half_way_fails_the_log_until_a_start_completes_it(
+    ends: Callable[[Swap], None],
+) -> None:
+    disk = new_disk()
+    files = FakeFiles(disk)
+    log = filled(files)
+    one = Swap(log, clean(files, log))
+    assert one.prepare(TOKEN)
+    if ends is Swap.finish:
+        assert one.switch()
+    disk.failures[disk.calls + 1] = OSError(errno.EIO, "Input/output error")
+    with pytest.raises(OSError, match="Input/output"):
+        ends(one)
+    assert leftovers(disk)
+    assert log.failed
+    log.close()
+    check_after(disk)
 
 
 def test_raw_segments_are_in_the_archive_before_they_are_replaced() -> None:
