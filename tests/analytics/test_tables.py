@@ -1,6 +1,6 @@
 """What is derived from records, on a log with a known story."""
 
-import time
+import os
 from datetime import UTC, datetime
 
 import pytest
@@ -93,9 +93,9 @@ def test_transactions_of_one_producer_cost_linear_time(tmp_path):
         batches.append(batch(commits, base, TRANSACTIONAL, 7))
         batches.append(marker(base + each - 1, 7, commit=base % 1000 == 0))
     write_segment(tmp_path / "__consumer_offsets-0", 0, b"".join(batches))
-    started = time.monotonic()
+    started = sum(os.times()[:4])
     rows = tables(tmp_path)["offsets"]
-    assert time.monotonic() - started < 20
+    assert sum(os.times()[:4]) - started < 20
     newest = (count - 1) // 1000 * 1000
     assert {(row["topic_partition"], row["committed_offset"]) for row in rows} == {
         (number, newest + number) for number in range(each - 1)

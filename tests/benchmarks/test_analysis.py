@@ -95,7 +95,7 @@ def test_a_case_prints_what_it_measured(made: Log, case: str, figures: set[str])
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     ("case", "figures"),
     [

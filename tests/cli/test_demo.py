@@ -144,7 +144,7 @@ async def test_a_process_that_ends_by_itself_is_an_error_with_its_last_line() ->
 
 
 async def _check_until_it_fails(stage: Stage) -> None:
-    for _ in range(200):
+    for _ in range(600):
         stage.check()
         await asyncio.sleep(0.1)
 

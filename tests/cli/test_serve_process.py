@@ -18,11 +18,12 @@ def test_it_says_that_it_is_ready_serves_and_stops(number: signal.Signals) -> No
     with Process("--dev", "--http", "127.0.0.1:0") as process:
         _, http, node_id, data = process.ready()
         assert node_id == 0
-        assert b'"ready": true' in urlopen(f"http://{http}/readyz", timeout=5).read()
-        assert b"\ngroupkeeper_members 0.0\n" in urlopen(f"http://{http}/metrics", timeout=5).read()
+        assert b'"ready": true' in urlopen(f"http://{http}/readyz", timeout=60).read()
+        metrics = urlopen(f"http://{http}/metrics", timeout=60).read()
+        assert b"\ngroupkeeper_members 0.0\n" in metrics
         assert Path(data).is_dir()
         process.send_signal(number)
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
     assert process.output == ""
     assert not Path(data).exists()
 
@@ -43,7 +44,7 @@ def test_in_memory_it_serves_touches_no_disk_and_forgets(tmp_path: Path) -> None
             assert files_of(process) == []
             client.close()
             process.send_signal(signal.SIGTERM)
-            assert process.wait(10) == 0
+            assert process.wait(60) == 0
     assert offsets == [[], []]
     assert list(tmp_path.iterdir()) == []
 
@@ -59,7 +60,7 @@ def test_a_second_process_on_the_same_data_is_refused_in_one_line(tmp_path: Path
     with Process(*arguments) as first:
         first.ready()
         with Process(*arguments) as second:
-            assert second.wait(10) == 1
+            assert second.wait(60) == 1
     assert second.output == ""
     assert second.errors.startswith("groupkeeper: ")
     assert second.errors.count("\n") == 1
@@ -69,6 +70,6 @@ def test_a_port_in_use_is_one_line() -> None:
     with Process("--dev", "--http", "off") as first:
         _, port = first.ready().kafka
         with Process("--dev", "--http", f"127.0.0.1:{port}") as second:
-            assert second.wait(10) == 1
+            assert second.wait(60) == 1
     assert second.errors.splitlines()[-1].startswith("groupkeeper: ")
     assert str(port) in second.errors

@@ -24,7 +24,7 @@ for _ in range(500):
 full = resident()
 buffers.clear()
 give_back()
-deadline = time.monotonic() + 20
+deadline = time.monotonic() + 60
 while resident() > full / 2 and time.monotonic() < deadline:
     time.sleep(0.05)
 print(full, resident())
@@ -32,7 +32,8 @@ print(full, resident())
 
 
 def test_what_lies_between_blocks_in_use_is_given_back() -> None:
-    run = subprocess.run([sys.executable, "-c", FREES], capture_output=True, check=True, timeout=60)
+    command = [sys.executable, "-c", FREES]
+    run = subprocess.run(command, capture_output=True, check=True, timeout=300)
     full, after = map(int, run.stdout.split())
     assert full > 90
     assert after < full / 2

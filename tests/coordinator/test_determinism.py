@@ -15,7 +15,7 @@ def trace_of_a_walk(hash_seed: int) -> str:
         env=os.environ | {"PYTHONHASHSEED": str(hash_seed)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=True,
     )
     return done.stdout

@@ -66,7 +66,7 @@ def create_topic(address: Address) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1800)
 def test_what_was_acknowledged_survives_fifty_kills(tmp_path: Path) -> None:
     chance, ledger, server = random.Random(9), Ledger(), Server(tmp_path, SETTINGS)
     server.start()

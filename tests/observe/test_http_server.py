@@ -181,7 +181,7 @@ async def test_a_request_that_is_too_large_is_told_so(ask: Ask, method: str, bod
 
 @pytest.mark.parametrize("start", [b"", b"GET /hel"])
 async def test_a_slow_client_is_cut_off(ask: Ask, start: bytes) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         assert await ask(start, close=False) == b""
 
 
@@ -304,7 +304,7 @@ async def test_idle_and_half_sent_requests_make_room_for_a_health_check(
         for _ in range(CONNECTIONS):
             idle.append(await stack.enter_async_context(Talk(patient)))
             await idle[-1].send(start)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             check = await stack.enter_async_context(Talk(patient))
             assert await check.ask("/healthz") == b"HTTP/1.1 200 OK\r\n"
             assert await idle[0].closed()  # the one that has been idle longest
@@ -317,7 +317,7 @@ async def test_a_health_check_is_answered_while_nobody_reads(
         for _ in range(CONNECTIONS + 8):
             reader = await stack.enter_async_context(Talk(patient))
             await reader.send(get("/large") * 3)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             for path in ("/healthz", "/healthz"):
                 check = await stack.enter_async_context(Talk(patient))
                 assert await check.ask(path) == b"HTTP/1.1 200 OK\r\n"
@@ -334,7 +334,7 @@ async def test_a_flood_of_connections_does_not_hide_a_health_check(patient: Addr
         check = await stack.enter_async_context(Talk(patient))
         for _ in range(CONNECTIONS // 2):
             await stack.enter_async_context(Talk(patient))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             assert await check.ask("/healthz") == b"HTTP/1.1 200 OK\r\n"
 
 
@@ -345,7 +345,7 @@ async def test_others_get_their_turn_between_pipelined_requests(patient: Address
         made.clear()
         greedy.writer.write(get("/hello") * 400)
         other.writer.write(get("/healthz"))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await other.reader.readuntil(b"{}")
         assert len(made) < 20
 
@@ -353,7 +353,7 @@ async def test_others_get_their_turn_between_pipelined_requests(patient: Address
 async def test_an_answer_that_is_not_taken_in_time_ends_the_connection(
     address: Address, lines: Lines
 ) -> None:
-    async with Talk(address) as talk, asyncio.timeout(5):
+    async with Talk(address) as talk, asyncio.timeout(60):
         await talk.send(get("/large") * 2)
         while not lines():  # noqa: ASYNC110  # a line is no event
             await asyncio.sleep(0.01)
@@ -370,7 +370,7 @@ async def test_a_request_that_trickles_in_is_cut_off(address: Address) -> None:
                 await asyncio.sleep(0.02)
 
         with pytest.raises(ConnectionError):
-            await asyncio.wait_for(trickle(), 5)
+            await asyncio.wait_for(trickle(), 60)
 
 
 async def test_a_page_that_takes_long_is_made_once_for_all(patient: Address) -> None:

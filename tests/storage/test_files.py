@@ -275,13 +275,13 @@ except Locked as error:
 def test_a_second_process_is_refused_in_one_line(tmp_path: Path) -> None:
     store = Store(Files(), str(tmp_path), 0)
     command = [sys.executable, "-c", SECOND, str(tmp_path)]
-    refused = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+    refused = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     assert refused.stdout == (
         f"node 0 is already running on {tmp_path} (pid {os.getpid()}); "
         "stop it or choose another --node-id or --data-dir\n"
     )
     store.close()
-    allowed = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+    allowed = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     assert allowed.stdout == ""
 
 

@@ -212,7 +212,7 @@ def eager_collector() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("eager_collector")
-@pytest.mark.timeout(20, method="thread")  # a lock that waits for itself hears no signal
+@pytest.mark.timeout(120, method="thread")  # a lock that waits for itself hears no signal
 def test_a_file_may_be_closed_by_the_collector_in_the_middle_of_a_call() -> None:
     files = MemoryFiles()
     for number in range(2_000):

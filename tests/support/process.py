@@ -23,8 +23,8 @@ from tests.support.wire import Address
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = (sys.executable, "-m", "groupkeeper")
-READY_S = 30.0
-STOP_S = 20.0
+READY_S = 120.0
+STOP_S = 60.0
 _TAIL_BYTES = 8_000
 _READY = re.compile(
     r"groupkeeper ready kafka=(\S+):(\d+) http=(\S+)(?: control=(\S+))? node=(\d+) data=(.+)\n"

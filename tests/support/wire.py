@@ -20,7 +20,7 @@ from tests.support.codecs import request_encoder, response_decoder
 Address = tuple[str, int]
 
 CLIENT_ID = "tester"
-ANSWER_S = 30.0
+ANSWER_S = 60.0
 _READ_BYTES = 1 << 18
 
 

@@ -127,7 +127,7 @@ class Reply:
         return self._answered.is_set()
 
     async def wait(self) -> Any:
-        await asyncio.wait_for(self._answered.wait(), 5)
+        await asyncio.wait_for(self._answered.wait(), 60)
         return self.response
 
 

@@ -1,5 +1,9 @@
 """Topic configs: names, values in their usual form, and Kafka 4.1's words for what cannot be."""
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import pytest
 
 from groupkeeper.protocol.messages.describe_configs import ConfigKind
@@ -78,21 +82,26 @@ LISTS = [name for name, row in TABLE.items() if row.kind is ConfigKind.LIST]
 DIGITS = "1" * 30_000
 
 
-@pytest.mark.timeout(5)
+@contextmanager
+def soon() -> Iterator[None]:
+    began = time.thread_time()
+    yield
+    assert time.thread_time() - began < 1.0
+
+
 @pytest.mark.parametrize("name", NUMBERS)
 @pytest.mark.parametrize("form", ["{}x", "{}.{}x", ".{}x", "1.{}x", "{}e{}x", "1e{}x", "+{}x"])
 def test_a_long_text_that_is_no_number_is_soon_refused(name: str, form: str) -> None:
     # Read again from every digit it took seconds for each of these, and there are many.
     text = form.replace("{}", DIGITS[: 30_000 // form.count("{}")])
-    with pytest.raises(Refused, match="Not a number of type"):
+    with soon(), pytest.raises(Refused, match="Not a number of type"):
         validated({name: text})
 
 
-@pytest.mark.timeout(5)
 @pytest.mark.parametrize("name", LISTS)
 @pytest.mark.parametrize("text", [DIGITS, DIGITS + ":", f"{DIGITS[:15_000]}:{DIGITS[:15_000]}x"])
 def test_a_long_text_that_is_no_list_is_soon_refused(name: str, text: str) -> None:
-    with pytest.raises(Refused, match=f"for configuration {name}: "):
+    with soon(), pytest.raises(Refused, match=f"for configuration {name}: "):
         validated({name: text})
 
 

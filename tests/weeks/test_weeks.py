@@ -48,7 +48,7 @@ SMALL: Final = Size(groups=4, days=0.2, seed=2, partitions=4, incidents_a_day=8)
 FLOORS: Final = {"rounds": 0.99, "causes": 0.85}
 """Without events; 0.9 of all other questions. A cause that is not certain is called unknown."""
 
-pytestmark = [pytest.mark.xdist_group("weeks"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.xdist_group("weeks"), pytest.mark.timeout(1800)]
 
 
 @pytest.fixture(scope="module")
