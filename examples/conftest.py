@@ -22,7 +22,7 @@ SETTINGS = {
     "group.min.session.timeout.ms": 1_000,
     "log.retention.ms": -1,  # records outlive offsets, however far a test moves the time
 }
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 
 
 @pytest.fixture

@@ -96,7 +96,7 @@ async def test_members_that_are_alive_stay_however_far_time_is_moved() -> None:
 async def test_a_commit_that_meets_another_coordinator_is_sent_again() -> None:
     async with Broker(topics={"orders": 1}) as broker, member(broker) as consumer:
         await broker.produce("orders", "first")
-        await asyncio.wait_for(consumer.getone(), 10)
+        await asyncio.wait_for(consumer.getone(), 60)
         rule = await broker.fault(
             effects.error("NOT_COORDINATOR"), api="OffsetCommit", group="billing", times=2
         )
@@ -116,7 +116,7 @@ async def test_a_node_goes_away_and_its_group_does_not() -> None:
             async with group.no_rebalance():
                 broker.node(broker.coordinator("billing")).stop()
                 broker.produce("orders", "first")
-                await asyncio.wait_for(consumer.getone(), 20)
+                await asyncio.wait_for(consumer.getone(), 60)
                 await consumer.commit()
             assert broker.committed("billing") == {("orders", 0): 1}
 

@@ -26,7 +26,7 @@ def test_a_failover_costs_no_rebalance_and_no_order(
     with group.no_rebalance():
         broker.node(broker.coordinator("billing")).stop()
         hold.set()
-        group.wait_until(committed={("orders", 0): 2}, timeout=20)
+        group.wait_until(committed={("orders", 0): 2}, timeout=60)
     assert gateway.charged == ["a", "b"]
 
 
@@ -41,5 +41,5 @@ def test_a_failover_that_is_longer_than_the_session_costs_a_rebalance_and_no_ord
     broker.node(broker.coordinator("billing")).stop()
     broker.advance(seconds=60, all=True)
     hold.set()  # the coordinator refuses the commit, because it does not know the member any more
-    group.wait_until(committed={("orders", 0): 2}, timeout=20)
+    group.wait_until(committed={("orders", 0): 2}, timeout=60)
     assert gateway.charged == ["a", "b"]

@@ -40,5 +40,5 @@ async def test_with_aiokafka() -> None:
             "orders", bootstrap_servers=broker.bootstrap_servers, auto_offset_reset="earliest"
         )
         async with consumer:
-            record = await asyncio.wait_for(consumer.getone(), 10)
+            record = await asyncio.wait_for(consumer.getone(), 60)
         assert record.value == b"first"

@@ -79,7 +79,7 @@ class Billing:
     async def _commit(self, record: Any) -> None:
         place = TopicPartition(record.topic, record.partition)
         try:
-            await asyncio.wait_for(self._consumer.commit({place: record.offset + 1}), 1)
+            await asyncio.wait_for(self._consumer.commit({place: record.offset + 1}), 20)
         except (KafkaError, IllegalStateError, TimeoutError) as error:
             # The next commit covers it. If its partition is another member's now, it comes again
             # there, and the ledger knows it.

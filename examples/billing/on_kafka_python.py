@@ -88,7 +88,7 @@ class Billing:
         place = TopicPartition(record.topic, record.partition)
         try:
             offsets = {place: OffsetAndMetadata(record.offset + 1, "", -1)}
-            self._consumer.commit(offsets, timeout_ms=1_000)
+            self._consumer.commit(offsets, timeout_ms=20_000)
         except KafkaError as error:
             # The next commit covers it. If its partition is another member's now, it comes again
             # there, and the ledger knows it.

@@ -11,7 +11,7 @@ from groupkeeper.testing.faults.rules import Rule, When
 from groupkeeper.testing.views import GroupNow, MemberNow, Place, Round, Sights
 from groupkeeper.testing.waiting import Conditions, Wait, Waits, Wanted
 
-TIMEOUT_S: Final = 5.0
+TIMEOUT_S: Final = 20.0
 """How long to wait unless a test says otherwise, in seconds of the machine's clock."""
 
 

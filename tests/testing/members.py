@@ -12,7 +12,7 @@ from groupkeeper.testing import Broker
 from tests.support.requests import heartbeat, join_request, sync_request
 from tests.support.wire import Client, connect
 
-LONGEST_S: Final = 20.0
+LONGEST_S: Final = 60.0
 
 Noted = TypeVar("Noted", bound=Fact)
 
@@ -43,6 +43,12 @@ def members(broker: Broker, group: str = "g") -> list[str]:
     with connected(broker) as client:
         [described] = client.call(5, DescribeGroupsRequest(groups=[group])).groups
         return [each.member_id for each in described.members]
+
+
+def beats(broker: Broker, member_id: str) -> int:
+    """How many heartbeats of a member have come."""
+    pulse = broker._bench.presence._pulses.get(member_id)
+    return 0 if pulse is None else pulse.beats
 
 
 class Facts:

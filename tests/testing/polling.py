@@ -17,6 +17,7 @@ from groupkeeper.testing import Broker
 
 BEAT_MS: Final = 50
 POLL_S: Final = 0.02
+LONGEST_S: Final = 60.0
 Assigned = frozenset[int]
 
 
@@ -62,14 +63,14 @@ class Polling:
             self.assigned.append(frozenset(each.partition for each in partitions))
             self.changed.notify_all()
 
-    def gets(self, *partitions: int, seconds: float = 20.0) -> None:
+    def gets(self, *partitions: int, seconds: float = LONGEST_S) -> None:
         """Wait until it is given these partitions, or has them."""
         wanted = frozenset(partitions)
         with self.changed:
             self._wait(lambda: wanted in self.assigned, seconds)
             self.assigned = self.assigned[self.assigned.index(wanted) :]
 
-    def gets_some(self, count: int, seconds: float = 20.0) -> Assigned:
+    def gets_some(self, count: int, seconds: float = LONGEST_S) -> Assigned:
         """Wait until it is given so many partitions, or has them."""
         with self.changed:
             self._wait(lambda: count in map(len, self.assigned), seconds)

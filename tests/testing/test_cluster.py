@@ -45,7 +45,7 @@ def broker() -> Iterator[Broker]:
 
 def _to(broker: Broker, node: int) -> Client:
     host, port = broker.node(node).address.split(":")
-    return connect((host, int(port)), timeout=5)
+    return connect((host, int(port)), timeout=60)
 
 
 def _ask(broker: Broker, node: int, version: int, request: Any) -> Any:

@@ -97,7 +97,7 @@ class Controlled:
 
     def client(self, node: int = 0) -> Client:
         host, port = self.bench.bootstrap_servers.split(",")[node].split(":")
-        return connect((host, int(port)), timeout=5)
+        return connect((host, int(port)), timeout=60)
 
 
 def _check(method: str, path: str, status: int, body: Any) -> None:
@@ -342,13 +342,13 @@ def test_the_http_port_comes_back_after_a_fault_has_crashed_the_broker() -> None
     broker = ServedBroker(bench)
     try:
         host, port = bench.http_at.split(":")
-        asked = HTTPConnection(host, int(port), timeout=5)
+        asked = HTTPConnection(host, int(port), timeout=60)
         asked.request("GET", "/healthz")
         assert asked.getresponse().read()
         rule = broker.fault(effects.crash_before_durable(), api="ListGroups")
         kafka_host, kafka_port = broker.bootstrap_servers.split(":")
         address = kafka_host, int(kafka_port)
-        with connect(address, timeout=5) as client, pytest.raises((Gone, ConnectionError)):
+        with connect(address, timeout=60) as client, pytest.raises((Gone, ConnectionError)):
             client.call(4, ListGroupsRequest())
         rule.remove()
         broker.restart()

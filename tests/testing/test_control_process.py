@@ -31,11 +31,11 @@ def test_commands_control_the_process(capsys: Capture) -> None:
 
         assert control("status")[1] == f"broker {kafka} runs\n"
         with pytest.raises(HTTPError) as refused:
-            urlopen(f"http://{at}/", timeout=5)
+            urlopen(f"http://{at}/", timeout=60)
         assert "those of the control begin with /control/v1/" in json.load(refused.value)["error"]
         large = Request(f"http://{at}/control/v1/topics", bytes(18_000_000), method="POST")
         with pytest.raises(HTTPError) as refused:
-            urlopen(large, timeout=5)
+            urlopen(large, timeout=60)
         assert refused.value.code == 413
         assert "send less at a time" in json.load(refused.value)["error"]
         assert control("produce", "orders", "a", "--partition", "1")[1] == "orders-1@0: a\n"
@@ -49,11 +49,11 @@ def test_commands_control_the_process(capsys: Capture) -> None:
         assert "is down: groupkeeper control restart" in control("crash")[1]
         assert control("restart")[0] == 0
         assert control("records", "orders")[1] == "orders-1@0: a\n"
-        assert b'"ready": true' in urlopen(f"http://{ready.http}/readyz", timeout=5).read()
+        assert b'"ready": true' in urlopen(f"http://{ready.http}/readyz", timeout=60).read()
         assert control("advance", "45")[1] == f"broker {kafka} runs\n"
         assert json.loads(control("--json", "status")[1])["is_up"] is True
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
 
 
 def test_changes_over_http_do_not_open_it() -> None:
@@ -63,7 +63,7 @@ def test_changes_over_http_do_not_open_it() -> None:
         assert process.control is None
         request = Request(f"http://{ready.http}/control/v1/broker/crash", b"{}", method="POST")
         with pytest.raises(HTTPError) as refused:
-            urlopen(request, timeout=5)
+            urlopen(request, timeout=60)
         assert refused.value.code in (404, 405)
 
 

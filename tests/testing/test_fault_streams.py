@@ -360,7 +360,7 @@ def test_a_full_disk_refuses_commits_until_there_is_room(data: str | None, tmp_p
         with broker.fault(effects.disk_full()) as rule:
             codes = {commit(client, {PLACE: 2})[PLACE] for _ in range(3)}
             assert 0 not in codes
-            rule.wait(5)  # loading fails, too, with ever longer pauses
+            rule.wait(5, timeout=60)  # loading fails, too, with ever longer pauses
             assert rule.hits
         assert commit(client, {PLACE: 3}) == {PLACE: 0}
         assert committed(client) == {PLACE: 3}

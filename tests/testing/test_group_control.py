@@ -31,7 +31,7 @@ def test_an_ended_session_rebalances_and_the_client_joins_anew(
         rounds = len(group.rounds)
         group.expire(b.client_id)
         until(lambda: before - {each.member_id for each in group.members} != set())
-        group.wait_until(stable=True, members=2, timeout=20)
+        group.wait_until(stable=True, members=2, timeout=60)
         expired = group.rounds[rounds]
         assert (expired.cause, expired.who) == ("session_expired", b.client_id)
         assert expired.likely == "crash_or_network"
@@ -117,7 +117,7 @@ def test_a_forced_rebalance_says_so_and_clients_rejoin(
     with gathered(broker, library, library):
         generation = group.generation
         group.rebalance("a new version")
-        now = group.wait_until(stable=True, generation=generation + 1, timeout=20)
+        now = group.wait_until(stable=True, generation=generation + 1, timeout=60)
         assert len(now.members) == 2
         assert (now.rounds[-1].cause, now.rounds[-1].reason) == ("operator", "a new version")
         assert "An operator forced it: groupkeeper.testing" in now.rounds[-1].text

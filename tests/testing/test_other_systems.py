@@ -70,7 +70,7 @@ def run(*command: str | Path, before: str = "") -> tuple[int, str, str]:
         list(map(str, command)),
         cwd=ROOT,
         env={"PYTHONPATH": str(ROOT), "BEFORE": before},
-        timeout=90,
+        timeout=120,
         capture_output=True,
         text=True,
         check=False,

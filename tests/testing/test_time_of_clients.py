@@ -14,10 +14,15 @@ from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as ConfluentPlace
 from kafka import KafkaConsumer, TopicPartition
 
-from groupkeeper.coordinator.facts import MemberJoined, MemberRemoved, RebalanceStarted
+from groupkeeper.coordinator.facts import (
+    MemberJoined,
+    MemberRemoved,
+    RebalanceJoined,
+    RebalanceStarted,
+)
 from groupkeeper.testing import Broker
 from tests.support.requests import join_request, sync_request
-from tests.testing.members import Facts, connected, joined, members, until
+from tests.testing.members import Facts, beats, connected, joined, members, until
 from tests.testing.polling import (
     BEAT_MS,
     LIBRARIES,
@@ -29,7 +34,7 @@ from tests.testing.polling import (
 )
 
 WEEK_S = 7 * 24 * 3600
-BOUND_S = 10.0
+BOUND_S = 40.0
 SUBSCRIPTION = b"\0\0\0\0\0\1\0\6orders\xff\xff\xff\xff"
 """To `orders`, in version 0, which all clients read."""
 
@@ -64,7 +69,7 @@ def _kafka_python(servers: str) -> int | None:
 def _confluent(servers: str) -> int | None:
     consumer = Consumer({"bootstrap.servers": servers, "group.id": "g"})
     try:
-        [found] = consumer.committed([ConfluentPlace("orders", 0)], timeout=10)
+        [found] = consumer.committed([ConfluentPlace("orders", 0)], timeout=60)
         return None if found.offset < 0 else int(found.offset)
     finally:
         consumer.close()
@@ -87,7 +92,7 @@ def test_offsets_expire_after_a_week(
     broker.commit("g", {("orders", 0): 7})
     assert committed(broker.bootstrap_servers) == 7
     with timed("a week"):
-        broker.advance(WEEK_S + 600)
+        broker.advance(WEEK_S + 600, timeout=BOUND_S)
         assert committed(broker.bootstrap_servers) is None
 
 
@@ -95,7 +100,7 @@ async def test_offsets_expire_after_a_week_for_a_coroutine() -> None:
     async with Broker(topics={"orders": 6}) as broker:
         await broker.commit("g", {("orders", 0): 7})
         with timed("a week"):
-            await broker.advance(WEEK_S + 600)
+            await broker.advance(WEEK_S + 600, timeout=BOUND_S)
             assert await _aiokafka(broker.bootstrap_servers) is None
 
 
@@ -105,11 +110,11 @@ async def test_offsets_expire_after_a_week_for_a_coroutine() -> None:
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_silent_member_expires_alone(broker: Broker, library: type[Polling]) -> None:
     with gathered(broker, library, library) as (a, b):
-        time.sleep(3 * BEAT_MS / 1000)  # its rate has to be known
+        until(lambda: all(beats(broker, each) > 2 for each in members(broker)))
         facts = Facts(broker)
-        broker.advance(600)
+        broker.advance(600, timeout=BOUND_S)
         with timed("a session of 45 s"):
-            broker.advance(45, silent=[b.client_id])
+            broker.advance(45, silent=[b.client_id], timeout=BOUND_S)
             a.gets(*range(6))
         [removed] = facts.of(MemberRemoved)
         cause, first = removed.cause, facts.of(RebalanceStarted)[0].cause
@@ -119,7 +124,7 @@ def test_a_silent_member_expires_alone(broker: Broker, library: type[Polling]) -
         assert cause.evidence["silent_ms"] == 45_000
         assert cause.evidence["connection"] == "open"
         interval_ms = cause.evidence["heartbeat_interval_ms"]
-        assert BEAT_MS / 2 < interval_ms < 1_000
+        assert BEAT_MS / 2 < interval_ms < 10_000
         assert cause.evidence["heartbeats"] == pytest.approx(600_000 / interval_ms, rel=0.1)
         until(lambda: bool(facts.of(MemberJoined)))  # its requests are let through: it hears of it
 
@@ -133,7 +138,7 @@ def test_who_is_gone_expires_without_being_named(broker: Broker) -> None:
         stays.gets_some(3)
         gone.close()
         with timed("a session of 45 s"):
-            broker.advance(45)
+            broker.advance(45, timeout=BOUND_S)
             stays.gets(*range(6))
 
 
@@ -142,8 +147,8 @@ def test_live_members_stay_for_an_hour(broker: Broker) -> None:
         facts, before = Facts(broker), members(broker)
         with timed("an hour in steps"):
             for _ in range(120):
-                broker.advance(30)
-        broker.advance(3600)
+                broker.advance(30, timeout=BOUND_S)
+        broker.advance(3600, timeout=BOUND_S)
         time.sleep(4 * BEAT_MS / 1000)
         assert facts.of(RebalanceStarted) == facts.of(MemberRemoved) == []
         assert (members(broker), len(before)) == (before, 3)
@@ -157,8 +162,10 @@ def test_live_members_rejoin_before_the_time_goes_on(broker: Broker) -> None:
         broker.advance(3600, silent=[gone.client_id], timeout=60)  # of a busy machine
         removed = [(fact.who.client_id, fact.cause) for fact in facts.of(MemberRemoved)]
         assert [client_id for client_id, _ in removed] == [gone.client_id], removed
-        for each in (a, b):
-            each.gets_some(3)
+        # The silent one hears of it now, and may be back before the others have their partitions.
+        first = facts.of(RebalanceJoined)[0]
+        assert (len(first.joined), [who for who, *_ in first.missing]) == (2, [])
+        assert (a.error, b.error) == (None, None)
 
 
 # -- joins -----------------------------------------------------------------------------------------

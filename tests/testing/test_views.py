@@ -277,8 +277,8 @@ def test_waiting_for_lag_is_woken_by_retention(stage: Stage) -> None:
         lambda: time.sleep(0.05),  # it has looked
         lambda: stage.broker.advance(8 * 24 * 3600),
     )
-    stage.group.wait_until(lag=0, timeout=5)
-    assert time.monotonic() - began < 3
+    stage.group.wait_until(lag=0, timeout=60)
+    assert time.monotonic() - began < 30
     thread.join()
 
 
@@ -289,8 +289,8 @@ def test_waiting_for_lag_is_woken_by_records_whose_answer_is_lost(stage: Stage) 
     with connected(stage.broker) as producer:
         began = time.monotonic()
         thread = meanwhile(lambda: producer.send(9, produce_request("orders", 0, b"x")))
-        stage.group.wait_until(lag=1, timeout=5)
-        assert time.monotonic() - began < 3
+        stage.group.wait_until(lag=1, timeout=60)
+        assert time.monotonic() - began < 30
         thread.join()
 
 

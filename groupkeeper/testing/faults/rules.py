@@ -22,7 +22,7 @@ from groupkeeper.testing.time.clock import Time
 
 API_NAMES: Final[Mapping[str, int]] = {api.name: key for key, api in APIS.items()}
 
-WAIT_S: Final = 5.0
+WAIT_S: Final = 20.0
 """How long `Rule.wait` waits unless told otherwise."""
 
 
