@@ -295,13 +295,9 @@ class Partition:
         """Another one after every change of a group."""
         return self.gate.appended, self.gate.noted, len(self.groups)
 
-    def group_ids(self) -> list[str]:
-        """The ids of the current groups."""
-        return list(self.groups)
-
-    def used_group_ids(self) -> list[str]:
-        """Those that have had a member or a record."""
-        return self.groups.used_ids()
+    def group_ids(self, *, used: bool = False) -> list[str]:
+        """The ids of the groups; with `used`, of those that have had a member or a record."""
+        return self.groups.used_ids() if used else list(self.groups)
 
     # -- the short cut for steady heartbeats -----------------------------------------------------
 

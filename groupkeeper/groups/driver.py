@@ -95,13 +95,9 @@ class PartitionDriver:
         """See `Partition.silence`."""
         return self._partition.silence(group, self._services.clock.now())
 
-    def group_ids(self) -> list[str]:
-        """The ids of all groups; empty unless the partition is active."""
-        return self._partition.group_ids()
-
-    def used_group_ids(self) -> list[str]:
-        """Those that have had a member or a record."""
-        return self._partition.used_group_ids()
+    def group_ids(self, *, used: bool = False) -> list[str]:
+        """See `Partition.group_ids`; empty unless the partition is active."""
+        return self._partition.group_ids(used=used)
 
     @property
     def absence(self) -> ErrorCode:

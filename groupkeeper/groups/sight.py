@@ -46,7 +46,7 @@ class ScrapeLook:
         found = dict[str, None]()
         for driver in self.partitions:
             # Without those that clients have only asked for, which say nothing and may be long.
-            found |= dict.fromkeys(driver.used_group_ids())
+            found |= dict.fromkeys(driver.group_ids(used=True))
             yield
         ids = [each for each in first if each in found]
         yield
