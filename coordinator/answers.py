@@ -54,7 +54,8 @@ def withdraw_plan(group: Group, error: ErrorCode, step: Step) -> None:
     Source: `GroupMetadataManager.resetAndPropagateAssignmentWithError`.
     """
     members = list(group.members.values())
-    _begin(group, Answers(AnswerKind.WITHDRAWN, members[::-1], error), step)
+    answers = Answers(AnswerKind.WITHDRAWN, members[::-1], error, group.pending_sync)
+    _begin(group, answers, step)
 
 
 def _begin(group: Group, answers: Answers, step: Step) -> None:
@@ -65,8 +66,10 @@ def _begin(group: Group, answers: Answers, step: Step) -> None:
         step.deadlines.set(Timer(TimerKind.NEXT_PIECE, group.group_id), step.now)
 
 
-def go_on_answering(group: Group, step: Step) -> None:
-    """Answer the next members, and see to it that this is called again while some are left."""
+def go_on_answering(group: Group, step: Step) -> bool:
+    """Answer the next members, and see to it that this is called again while some are left. Returns
+    whether none are.
+    """
     answers, members = group.answers, group.members
     assert answers is not None
     answer = _ANSWER[answers.kind]
@@ -79,10 +82,13 @@ def go_on_answering(group: Group, step: Step) -> None:
     del left[-most:]
     if left:
         step.deadlines.set(Timer(TimerKind.NEXT_PIECE, group.group_id), step.now)
-        return
+        return False
     group.answers = None
     if answers.kind is AnswerKind.JOINED:
         group.subscription = answers.topics.all() if answers.topics else None
+    elif answers.kind is AnswerKind.WITHDRAWN and group.subscription is None:
+        group.resubscribe()  # the answers to JoinGroup that were under way have not read it all
+    return True
 
 
 def drop_answers(group: Group, step: Step) -> None:
@@ -94,13 +100,19 @@ def drop_answers(group: Group, step: Step) -> None:
 def _joined(group: Group, member: Member, answers: Answers, step: Step) -> None:
     waited = member.awaiting_join is not None
     if waited:
-        step.reply(group.unpark_join(member), join_reply(group, member, member.join_version))
-    if member.is_new:
-        member.is_new = False
-        step.deadlines.cancel(Timer(TimerKind.NEW_MEMBER, group.group_id, member.member_id))
+        reply = join_reply(group, member, member.join_version)
+        step.reply(group.unpark_join(member), reply)
+    _is_decided(group, member, step)
     restart_session(group, member, step, waited)
     if answers.topics is not None:
         answers.topics.add(member.metadata(group.protocol_name))
+
+
+def _is_decided(group: Group, member: Member, step: Step) -> None:
+    """The member is one of a generation: it is waited for no longer than others."""
+    if member.is_new:
+        member.is_new = False
+        step.deadlines.cancel(Timer(TimerKind.NEW_MEMBER, group.group_id, member.member_id))
 
 
 def _assigned(group: Group, member: Member, answers: Answers, step: Step) -> None:
@@ -112,6 +124,8 @@ def _assigned(group: Group, member: Member, answers: Answers, step: Step) -> Non
 
 def _withdrawn(group: Group, member: Member, answers: Answers, step: Step) -> None:
     group.withdraw(member)
+    if member.member_id in answers.decided:  # its JoinGroup may wait for an answer still
+        _is_decided(group, member, step)
     if member.awaiting_sync is not None:
         answer_sync(member, answers.error, step)
         restart_session(group, member, step, waited=True)

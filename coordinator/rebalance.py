@@ -30,7 +30,7 @@ from groupkeeper.coordinator.liveness import gone, late, rhythm
 from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.records import group_key, group_value
 from groupkeeper.coordinator.replies import answer_join, answer_sync
-from groupkeeper.coordinator.soft_state import Late, Rebalance
+from groupkeeper.coordinator.soft_state import Expelled, Late, Rebalance
 from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.errors import ErrorCode
 
@@ -39,7 +39,11 @@ PROLONG_AT_LEAST_MS = 1_000
 
 
 def prepare(
-    group: Group, cause: Cause, step: Step, error: ErrorCode = ErrorCode.REBALANCE_IN_PROGRESS
+    group: Group,
+    cause: Cause,
+    step: Step,
+    error: ErrorCode = ErrorCode.REBALANCE_IN_PROGRESS,
+    expelled: Expelled | None = None,
 ) -> None:
     """Start a join phase. If one is under way, add the cause, and end it if all have joined.
 
@@ -54,8 +58,10 @@ def prepare(
         withdraw_plan(group, error, step)
         step.note(RebalanceAbandoned(*group.fact_head, why="superseded"))
     step.deadlines.cancel(Timer(TimerKind.SYNC, group.group_id))
-    group.pending_sync.clear()
-    group.rebalance = Rebalance(cause, step.now)
+    group.pending_sync = {}
+    group.rebalance = Rebalance(cause, step.now, expelled=expelled)
+    if expelled is not None:
+        step.deadlines.set(Timer(TimerKind.NEXT_PIECE, group.group_id), step.now)
     group.round += 1
     group.become(GroupState.PREPARING_REBALANCE, step.wall)
     wait = _start_delay(group, step) if was is GroupState.EMPTY else _start_join_timer(group, step)
@@ -69,10 +75,11 @@ def prepare(
 def _note_started(group: Group, was: GroupState, wait: int, step: Step) -> None:
     rebalance, expected = group.rebalance, []
     assert rebalance is not None
+    removed = set(rebalance.expelled.left) if rebalance.expelled is not None else ()
     for member_id, member in group.members.items():
         if member.awaiting_join is not None:
             rebalance.arrivals[member_id] = 0
-        else:
+        elif member_id not in removed:
             expected.append(member_id)
     fact = RebalanceStarted(
         *group.fact_head,
@@ -100,8 +107,45 @@ def complete_early(group: Group, step: Step) -> None:
     """End the join phase if all have joined, after a member or a pending id was removed. That ends
     an initial delay as well, as in Kafka 4.
     """
-    if group.state is GroupState.PREPARING_REBALANCE and group.all_joined:
+    if group.state is not GroupState.PREPARING_REBALANCE or not group.all_joined:
+        return
+    if not group.members or not _in_pieces(group):  # or else after the last piece
         complete(group, step)
+
+
+def go_on_preparing(group: Group, step: Step) -> None:
+    """A piece of what keeps a join phase from ending is done: remove the next members that did not
+    sync, or end the phase if it waits for nothing else.
+    """
+    rebalance = group.rebalance
+    if rebalance is None:
+        return
+    expelled = rebalance.expelled
+    if expelled is not None:
+        for member_id in reversed(expelled.left[-REMOVED_AT_ONCE:]):
+            member = group.members.get(member_id)
+            if member is not None:
+                remove(group, member, late(group, member, expelled.phase, step), step)
+        del expelled.left[-REMOVED_AT_ONCE:]
+        if expelled.left:
+            step.deadlines.set(Timer(TimerKind.NEXT_PIECE, group.group_id), step.now)
+            return
+        rebalance.expelled = None
+    complete_if_all_joined(group, step)
+
+
+def after_answers(group: Group, step: Step) -> None:
+    """All are answered about the phase before: go on with what has waited for that."""
+    if group.rebalance is not None and group.rebalance.expelled is not None:
+        step.deadlines.set(Timer(TimerKind.NEXT_PIECE, group.group_id), step.now)
+    else:
+        complete_if_all_joined(group, step)
+
+
+def _in_pieces(group: Group) -> bool:
+    """Whether members are still answered about the phase before, or removed because of it."""
+    expelled = group.rebalance.expelled if group.rebalance is not None else None
+    return group.answers is not None or expelled is not None
 
 
 def _start_join_timer(group: Group, step: Step, at_least_ms: int = 0) -> int:
@@ -158,7 +202,10 @@ def complete(group: Group, step: Step) -> None:
     rebalance = group.rebalance
     assert rebalance is not None
     rebalance.initial_delay = False
-    if group.answers is not None or not _drop_late_members(group, rebalance, step):
+    if not group.members:  # nobody is left to be answered or removed
+        rebalance.expelled = None
+        drop_answers(group, step)
+    if _in_pieces(group) or not _drop_late_members(group, rebalance, step):
         step.deadlines.set(Timer(TimerKind.JOIN, group.group_id), step.now + 1)
         return
     phase, rebalance.late = rebalance.late, None

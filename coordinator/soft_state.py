@@ -1,5 +1,6 @@
 """What a group remembers while something is under way, and loses at a failover."""
 
+from collections.abc import Container
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
@@ -24,8 +25,15 @@ class Late:
     """The longest of all members when the time was up."""
     removed: list[str] = field(default_factory=list)
     """The ids of those that were removed."""
-    cause: Cause | None = None
-    """Why the first of them was."""
+
+
+@dataclass(slots=True)
+class Expelled:
+    """Members that did not sync in time in the phase before, and are not removed yet."""
+
+    phase: Late
+    left: list[str]
+    """Their ids, the next one last. A member may leave, or be replaced, before its turn."""
 
 
 class AnswerKind(Enum):
@@ -48,6 +56,8 @@ class Answers:
     """The next one last; some may be removed meanwhile."""
     error: ErrorCode = ErrorCode.NONE
     """Of the kind WITHDRAWN."""
+    decided: Container[str] = ()
+    """Of the kind WITHDRAWN: ids of members of the generation that have not synced."""
     topics: SubscribedTopics | None = None
     """Of the kind JOINED: the topics of those that were answered."""
     leader_last: bool = False
@@ -97,6 +107,8 @@ class Rebalance:
     """When the join phase ended."""
     late: Late | None = None
     """The time of the phase is up."""
+    expelled: "Expelled | None" = None
+    """Members to be removed before the join phase can end."""
     plan: Plan | None = None
     """While a leader's assignments take several steps."""
 

@@ -6,8 +6,6 @@ written here, and no assignment leaves before it is durable.
 Source: `GroupMetadataManager.classicGroupSyncToClassicGroup`, `expirePendingSync`.
 """
 
-from itertools import islice
-
 from groupkeeper.coordinator.answers import PIECE_MEMBERS, REMOVED_AT_ONCE, answer_assigned
 from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.coordinator.causes import Cause, CauseCode, Who
@@ -28,7 +26,7 @@ from groupkeeper.coordinator.replies import (
     refused,
     sync_reply,
 )
-from groupkeeper.coordinator.soft_state import Late, Plan
+from groupkeeper.coordinator.soft_state import Expelled, Late, Plan
 from groupkeeper.coordinator.step import Step, size_of
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
@@ -84,11 +82,8 @@ def _check(group: Group | None, request: SyncGroupRequest, caller: Caller, step:
 
 
 def _is_between(group: Group, member_id: str) -> bool:
-    """The sync phase is over, and very many members are being removed; or the member has guessed
-    the generation: it is not answered yet that the join phase is over.
-    """
-    over = group.rebalance is not None and group.rebalance.late is not None
-    return over or group.members[member_id].awaiting_join is not None
+    """The member has guessed the generation: it is not answered yet that the join phase is over."""
+    return group.members[member_id].awaiting_join is not None
 
 
 def _arrived(group: Group, member: Member, step: Step) -> None:
@@ -192,21 +187,17 @@ def _refuse_plan(group: Group, error: ErrorCode, most: int, step: Step) -> None:
 
 
 def sync_over(group: Group, step: Step) -> None:
-    """Remove the members that joined and did not sync in time, also static ones (KAFKA-12890).
-    Very many are removed in several steps, and then the rebalance begins.
+    """Remove the members that joined and did not sync in time, also static ones (KAFKA-12890), and
+    rebalance. Of very many, the first are removed at once, and the others while members join.
     """
     rebalance, members = group.rebalance, group.members
     assert rebalance is not None and group.pending_sync, "the timer ends with the last SyncGroup"
-    phase = rebalance.late
-    if phase is None:
-        rebalance.plan, longest_ms = None, group.rebalance_timeout_ms
-        phase = rebalance.late = Late(CauseCode.SYNC_TIMEOUT, rebalance.joined_ms, longest_ms)
-    absent = [members[each] for each in islice(group.pending_sync, REMOVED_AT_ONCE)]
-    causes = [late(group, member, phase, step) for member in absent]
-    phase.cause = phase.cause or causes[0]
-    for member, cause in zip(absent, causes, strict=True):
+    rebalance.plan = None
+    phase = Late(CauseCode.SYNC_TIMEOUT, rebalance.joined_ms, group.rebalance_timeout_ms)
+    absent = list(group.pending_sync)
+    first = [members[each] for each in absent[:REMOVED_AT_ONCE]]
+    causes = [late(group, member, phase, step) for member in first]
+    for member, cause in zip(first, causes, strict=True):
         remove(group, member, cause, step)
-    if group.pending_sync:
-        step.deadlines.set(Timer(TimerKind.SYNC, group.group_id), step.now + 1)
-    else:
-        prepare(group, phase.cause, step)
+    left = absent[REMOVED_AT_ONCE:][::-1]
+    prepare(group, causes[0], step, expelled=Expelled(phase, left) if left else None)

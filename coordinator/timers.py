@@ -17,9 +17,11 @@ from groupkeeper.coordinator.liveness import expired, forget_a_session
 from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.rebalance import (
     add_cause,
+    after_answers,
     complete,
     complete_early,
     delay_over,
+    go_on_preparing,
     prepare,
     remove,
 )
@@ -60,9 +62,12 @@ def expire(groups: Groups, timer: Timer, step: Step) -> None:
 def _go_on(group: Group, step: Step) -> None:
     """Do the next piece of what takes several steps; there may be none left."""
     if group.answers is not None:
-        go_on_answering(group, step)
+        if go_on_answering(group, step):
+            after_answers(group, step)
     elif group.rebalance is not None and group.rebalance.plan is not None:
         go_on_planning(group, step)
+    else:
+        go_on_preparing(group, step)
 
 
 def _session_over(group: Group, member: Member, step: Step) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from groupkeeper.coordinator.answers import PIECE_MEMBERS, REMOVED_AT_ONCE
 from groupkeeper.coordinator.caller import Caller, Peer
+from groupkeeper.coordinator.causes import CauseCode
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.deadlines import STALE_AT_ONCE
 from groupkeeper.coordinator.facts import MemberRemoved, RebalanceCompleted, RebalanceJoined
@@ -20,6 +21,7 @@ from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.errors import ErrorCode
 from tests.support import invariants
 from tests.support.requests import heartbeat, join_request, leave_request, sync_request
+from tests.support.scene import Scene
 from tests.support.work import Work, counted
 
 FEW, MANY = 4 * PIECE_MEMBERS, 12 * PIECE_MEMBERS
@@ -244,20 +246,98 @@ def test_one_that_rejoins_while_the_late_ones_are_removed_stays() -> None:
     assert {each.cause.evidence["rebalance_timeout_ms"] for each in removed} == {REBALANCE}
 
 
-def test_the_leader_cannot_assign_while_those_that_did_not_sync_are_removed() -> None:
+def nobody_syncs() -> Crowd:
+    """The sync phase is over, and the first of those that did not sync are removed."""
     crowd = Crowd(FEW)
     crowd.join()
-    others = list(crowd.group.members)
     crowd.live(REBALANCE - 20_000)
     crowd.advance(19_000)
     crowd.beat()
     while len(crowd.group.members) == FEW:
         crowd.ring()
-    assert crowd.group.state == "CompletingRebalance"
+    return crowd
+
+
+def test_the_leader_cannot_assign_while_those_that_did_not_sync_are_removed() -> None:
+    crowd = nobody_syncs()
+    others = list(crowd.group.members)
+    assert crowd.group.state == "PreparingRebalance"
     crowd.ask(sync_request(crowd.group.leader_id or "", 1, plan=dict.fromkeys(others, b"share")))
     assert crowd.answers[-1][1].error_code == ErrorCode.REBALANCE_IN_PROGRESS
     crowd.advance(1_000)
     assert crowd.group.state == "Empty"
+
+
+def test_one_that_joins_while_those_that_did_not_sync_are_removed_saves_none_of_them() -> None:
+    crowd = nobody_syncs()
+    last = list(crowd.group.members)[-1]
+    crowd.ask(join_request(session_timeout_ms=SESSION, rebalance_timeout_ms=REBALANCE))
+    crowd.rejoin(last)
+    crowd.advance(1_000)
+    removed = [each for each in crowd.facts if isinstance(each, MemberRemoved)]
+    assert {each.cause.code for each in removed} == {CauseCode.SYNC_TIMEOUT}
+    assert len(removed) == FEW
+    assert len(crowd.group.members) == 1
+    assert crowd.group.rebalance is not None
+    assert crowd.group.rebalance.cause.code == CauseCode.SYNC_TIMEOUT
+
+
+def superseded() -> Scene:
+    """A first generation of many, superseded when some are answered. Another member was removed."""
+    scene = Scene()
+    for name in NAMES:
+        scene.join(name, session=1_000_000, rebalance=300_000)
+    while scene.group.answers is None or len(scene.group.answers.left) == len(NAMES):
+        scene.now = scene.partition.next_deadline() or 0
+        scene.ring()
+    scene.force_rebalance()
+    return scene
+
+
+NAMES = [f"p{number}" for number in range(5 * PIECE_MEMBERS // 2)]
+
+
+def test_members_of_a_superseded_generation_are_new_no_longer() -> None:
+    scene = superseded()
+    scene.advance(295_000)
+    assert len(scene.group.members) == len(NAMES)
+    assert not scene.noted(MemberRemoved)
+
+
+def test_the_subscription_of_a_superseded_generation_is_known() -> None:
+    scene = superseded()
+    scene.advance(5)
+    assert scene.group.state == "PreparingRebalance"
+    assert scene.delete_offsets("other").outcome == "NONE"
+
+
+def test_a_group_that_all_leave_while_some_are_not_answered_is_empty() -> None:
+    scene = Scene()
+    scene.form(*NAMES)
+    scene.force_rebalance()
+    for name in NAMES:
+        scene.knock(name)
+    scene.advance(0)
+    scene.sync_all(*NAMES)
+    while scene.group.answers is None:
+        scene.ring()
+    assert scene.leave(*NAMES).outcome == "NONE"
+    assert scene.group.state == "Empty"
+    assert scene.delete().outcome == "NONE"
+
+
+def test_a_phase_that_all_have_joined_ends_with_the_last_answer_about_the_one_before() -> None:
+    scene = Scene()
+    scene.form(*NAMES)
+    scene.force_rebalance()
+    for name in NAMES:
+        scene.knock(name)
+    scene.force_rebalance()
+    assert scene.group.all_joined
+    assert scene.group.answers is not None
+    scene.advance(0)
+    assert scene.group.state == "CompletingRebalance"
+    assert scene.noted(RebalanceJoined)[-1].ended_by == "all_joined"
 
 
 def test_a_closed_partition_refuses_those_that_were_not_answered_yet() -> None:

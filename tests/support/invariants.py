@@ -71,12 +71,16 @@ def _check_group(group: Group) -> None:
         assert names[group.protocol_name or ""] == len(members)
     if state is GroupState.PREPARING_REBALANCE:
         delayed = group.rebalance is not None and group.rebalance.initial_delay
-        ends = delayed or group.answers is not None
+        ends = delayed or group.answers is not None or _expels(group)
         assert ends or not group.all_joined, "over when nobody is waited for"
     unanswered = set() if group.answers is None else {each.member_id for each in group.answers.left}
     for member_id, member in members.items():
         assert member.member_id == member_id
         _check_member(group, member, member_id in unanswered)
+
+
+def _expels(group: Group) -> bool:
+    return group.rebalance is not None and group.rebalance.expelled is not None
 
 
 def _check_member(group: Group, member: Member, unanswered: bool) -> None:
@@ -99,7 +103,7 @@ def _check_timers(group: Group, due: dict[Timer, int]) -> None:
     assert sum(map(runs, sorted(ALL_TO_ALL))) == preparing
     assert runs(TimerKind.SYNC) == bool(group.pending_sync)
     planned = group.rebalance is not None and group.rebalance.plan is not None
-    assert runs(TimerKind.NEXT_PIECE) or not (planned or group.answers)
+    assert runs(TimerKind.NEXT_PIECE) or not (planned or group.answers or _expels(group))
     for member_id, member in group.members.items():
         assert member.waits or runs(TimerKind.SESSION, member_id)
         assert runs(TimerKind.NEW_MEMBER, member_id) == member.is_new
