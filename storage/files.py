@@ -135,6 +135,8 @@ class Files:
             found = os.statvfs(folder)
         except OSError:
             return -1, -1
+        if not found.f_blocks:  # a file system in memory, or one behind a network, without a limit
+            return -1, -1
         return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
 
     def size(self, handle: int) -> int:

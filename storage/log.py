@@ -288,10 +288,11 @@ class Log:
 
     # -- syncing and closing -------------------------------------------------------------------
 
-    def sync(self, *, with_point: bool = False) -> None:
+    def sync(self, *, with_point: bool = False, with_parent: bool = True) -> None:
         """Wait until all appends and the names of the files are on the disk. Raises SyncFailed.
 
-        `with_point`: make a recovery point of the end, too.
+        `with_point`: make a recovery point of the end, too. Unless `with_parent`, the caller syncs
+        the folder's name.
         """
         if self.failed:
             raise AppendFailed(f"{self.folder} must be opened again before it can be synced")
@@ -304,13 +305,11 @@ class Log:
             if stand is not None and with_point and self.durable is not None:
                 make_point(stand, self._epochs)
                 self.durable = stand.segment.mark(stand)
-            self._sync_names()
-
-    def _sync_names(self) -> None:
-        if self._unsynced_names:
-            self._unsynced_names = False
-            self.files.sync_folder(self.folder)
-            self.files.sync_folder(parent_of(self.folder))
+            if self._unsynced_names:
+                self._unsynced_names = False
+                self.files.sync_folder(self.folder)
+                if with_parent:
+                    self.files.sync_folder(parent_of(self.folder))
 
     def sync_all(self) -> None:
         """`sync` with a recovery point, also of what an earlier process may not have synced."""
@@ -354,29 +353,18 @@ class Log:
     def close(self, *, with_parent: bool = True) -> None:
         """Sync, unless the log is `failed`, and let go of the files. It cannot be read any more.
 
-        In this order: the segment; the manifest, whose mark says that the segment is on the disk;
-        the names of both. Unless `with_parent`, the caller syncs the folder's name. Raises
-        SyncFailed.
+        In this order: the segment; its name; the manifest, whose mark says that the segment is on
+        the disk. Unless `with_parent`, the caller syncs the folder's name. Raises SyncFailed.
         """
         try:
             if not self.failed and not self.closed:
-                names, self._unsynced_names = self._unsynced_names, False
-                self.sync(with_point=True)
-                with self._failing(f"cannot sync {self.folder}"):
-                    if not self._leave_manifest() and names:
-                        self.files.sync_folder(self.folder)
-                    if names and with_parent:
-                        self.files.sync_folder(parent_of(self.folder))
+                self.sync(with_point=True, with_parent=with_parent)
+                if self._segments:
+                    self._segments[-1].write_index()
+                    with suppress(OSError):  # the old manifest knows less, and is still true
+                        self.write_manifest()
         finally:
             self._release()
-
-    def _leave_manifest(self) -> bool:
-        """Write the indexes and the manifest. Returns whether that has synced the folder."""
-        if self._segments:
-            self._segments[-1].write_index()
-            with suppress(OSError):  # the old manifest knows less, and is still true
-                return self.write_manifest()
-        return False
 
     def delete(self) -> None:
         """Remove the folder. Only for a log that rounds were never written to."""
@@ -389,12 +377,9 @@ class Log:
         self.closed = True
         self._segments = ()  # a reader in another thread keeps its segments, and so their files
 
-    def write_manifest(self, segments: Sequence[Segment] | None = None) -> bool:
-        """Bring the manifest up to date, for these segments if any are given. Raises OSError.
-
-        Returns whether that took a new file, with which all names in the folder are durable.
-        """
+    def write_manifest(self, segments: Sequence[Segment] | None = None) -> None:
+        """Bring the manifest up to date, for these segments if any are given. Raises OSError."""
         segments = self._segments if segments is None else segments
         finished = [one.to_manifest(other.base_offset) for one, other in pairwise(segments)]
         begun = segments[-1].base_offset if segments else None
-        return self._manifest.write(finished, begun, self.durable)
+        self._manifest.write(finished, begun, self.durable)

@@ -79,19 +79,16 @@ class ManifestFile:
 
     def write(
         self, finished: Sequence[FinishedSegment], begun: int | None, mark: Mark | None
-    ) -> bool:
-        """Make it durable, with all names in the folder, if anything has changed; returns whether
-        anything had. Raises OSError.
+    ) -> None:
+        """Make it durable, if anything has changed. Raises OSError.
 
         A note of lost rounds goes: they were found, or an operator has given them up.
         """
         given_up = max(self.given_up, self.on_disk.given_up)
         mark = mark or self.on_disk.mark
         manifest = Manifest(finished, begun, mark, given_up, first_dirty=self.first_dirty)
-        if manifest == self.on_disk:
-            return False
-        self._replace(manifest)
-        return True
+        if manifest != self.on_disk:
+            self._replace(manifest)
 
     def note_lost_rounds(self, end: int) -> None:
         """Make it durable that a journal is missing which held records up to `end`, or beyond it.

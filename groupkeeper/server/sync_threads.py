@@ -27,7 +27,8 @@ class SyncThreads:
         """On the calling thread, and on as many others as the system allows. They are daemons: a
         sync that never ends does not keep the process.
         """
-        errors: list[Exception | None] = [None] * len(jobs)
+        # What a job leaves if it ends its thread, as SystemExit would.
+        errors: list[Exception | None] = [RuntimeError("did not come to its end") for _ in jobs]
         waiting, ended = deque(enumerate(jobs)), list[None]()
 
         def work() -> None:

@@ -11,7 +11,9 @@ from groupkeeper.groups import driver, event_limits, event_purge
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.record_batch import Record, decode_records, iter_batches
-from tests.support.backups import DEST, backed_up, disk_with, tree
+from groupkeeper.storage.restore import restore
+from tests.support.backups import DEST, backed_up
+from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.support.partition_logs import RefusingDisk
 from tests.support.requests import heartbeat, join_request
 from tests.support.served import Client, Lines, Served, settle
@@ -507,13 +509,15 @@ def test_a_group_that_was_never_stored_is_purged_too(serve: Serve) -> None:
     assert of_group(served, "pending")[0] == ""
 
 
-def test_a_backup_that_is_started_is_purged(serve: Serve) -> None:
+def test_a_restored_backup_is_purged(serve: Serve) -> None:
     served = serve(*PURGE)
     member_id = run_through(served, "gone")
     delete(served, "gone")
     backed_up(served.disk)
     copy = serve(*PURGE, start=False)
-    copy.machine.disk = copy.disk = disk_with(tree(served.disk, DEST))
+    copy.machine.disk = copy.disk = FakeDisk()
+    restore(FakeFiles(served.disk), FakeFiles(copy.disk), DEST, "data")
+    copy.disk.write_back()
     copy.start()
     copy.settled()
     assert is_in_folder(copy, member_id)

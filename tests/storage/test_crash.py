@@ -167,8 +167,8 @@ def test_a_crash_while_logs_are_closed_in_another_order_loses_nothing(mode: str)
         client.run(rounds=1)
 
 
-def test_a_stop_syncs_each_log_three_times_whatever_is_new_in_it() -> None:
-    """The segment, its manifest, their names; and the names of all folders with one sync."""
+def test_a_stop_syncs_each_log_four_times_whatever_is_new_in_it() -> None:
+    """The segment, its name, the manifest, its name; and the names of all folders with one sync."""
     disk = FakeDisk()
     store = open_store(disk, limits=LIMITS)
     epoch = [store.claim(0), store.claim(1)][0]
@@ -177,7 +177,31 @@ def test_a_stop_syncs_each_log_three_times_whatever_is_new_in_it() -> None:
     before = len(disk.trace)
     store.close_logs()
     syncs = [call for call in disk.trace[before:] if call.startswith("sync")]
-    assert len(syncs) == 3 * len(NAMES) + 1
+    assert len(syncs) == 4 * len(NAMES) + 1
+
+
+def test_a_stop_whose_sync_of_names_fails_keeps_the_journal() -> None:
+    """A sync that failed is not repeated: the second one would succeed, and bring nothing."""
+    disk = FakeDisk()
+    store = open_store(disk, limits=LIMITS)
+    epoch = [store.claim(0), store.claim(1)][0]
+    logs = [store.open_log(name) for name in NAMES]
+    store.commit([Append(log, epoch, 1, [(b"key", b"value")]) for log in logs])
+    refused = [f"{store.data_dir}/{NAMES[0]}"]
+    sync_folder = disk.sync_folder
+
+    def refuse_once(folder: str) -> None:
+        if folder in refused:
+            refused.remove(folder)
+            raise OSError(errno.EIO, "Input/output error")
+        sync_folder(folder)
+
+    disk.sync_folder = refuse_once  # type: ignore[method-assign]
+    journals = disk.list_folder(f"{store.data_dir}/journals")
+    with pytest.raises(SyncFailed, match=NAMES[0]):
+        store.close()
+    assert not refused
+    assert disk.list_folder(f"{store.data_dir}/journals") == journals
 
 
 def syncs_of_a_run() -> list[int]:
