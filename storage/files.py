@@ -46,6 +46,9 @@ def parent_of(path: str) -> str:
 class Files:
     """The real file system, of Linux and macOS."""
 
+    may_block = True
+    """Whether a call may wait for a disk: then the event loop of a server makes none."""
+
     def __init__(self) -> None:
         """Raises StorageError where files cannot be locked."""
         if not HAS_LOCKS:

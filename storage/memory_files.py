@@ -52,6 +52,8 @@ _Node = _File | _Folder
 class MemoryFiles(Files):
     """A file system of this object's own. Errors are those of the system."""
 
+    may_block = False
+
     def __init__(self, wall_ms: Callable[[], int] = lambda: 0) -> None:
         """`wall_ms` gives files the times at which they were last written."""
         self._wall_ms = wall_ms

@@ -1,6 +1,7 @@
 """Fetch: reply at once, when enough bytes were appended, or after the client's maximum wait.
 
-Records are read in fetch_reader.py. A waiting Fetch uses no CPU: appends count their bytes to it,
+Records are read in fetch_reader.py, on threads: mostly the answer is there in the same call
+nevertheless. A waiting Fetch uses no CPU: appends count their bytes to it,
 and a timer of the event loop ends it. Those that have waited enough are answered in turns
 (`turns`), in the order in which they began to wait. Sessions (KIP-227) are declined with session
 id 0, so every Fetch names all its partitions.
@@ -23,7 +24,8 @@ from groupkeeper.protocol.messages.fetch import (
     LeaderIdAndEpoch,
     NodeEndpoint,
 )
-from groupkeeper.topics.fetch_reader import BY_ID_SINCE, ReadResult
+from groupkeeper.topics.fetch_reader import BY_ID_SINCE, NOTHING, Found, ReadResult, Reads
+from groupkeeper.topics.file_jobs import FileJob
 from groupkeeper.topics.limits import WATCHED_MOST, OverLimitError
 from groupkeeper.topics.partition import TopicPartition
 from groupkeeper.topics.slices import Pace, each
@@ -68,12 +70,17 @@ class FetchHandler:
             return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if caller.api_version >= BY_ID_SINCE:
             yield from self._fill_in_names(request)
-        unopened, cold = yield from self._reader.unready(request)
-        if not unopened and not cold:
-            return (yield from self._read_or_wait(request, caller, reply_to))
-        self._response_tasks.start(
-            self._read_later(request, caller, unopened, reply_to), reply_to, _failed_response
-        )
+        waiting = WaitingFetch(self, request, caller, reply_to)
+        try:
+            unopened, reads = yield from self._reader.plan(request, waiting.watch)
+            job = NOTHING if unopened else self._reader.start(reads)
+            if not unopened and job.done:
+                return (yield from self._answer_or_wait(waiting, reads, job.result()))
+        except BaseException:  # the client disconnected, or a bug: stop watching in any case
+            self.turns.start(waiting.unwatch(), lambda _: None)
+            raise
+        later = self._read_later(waiting, unopened, reads, job)
+        self._response_tasks.start(later, reply_to, _failed_response)
         return None
 
     def _fill_in_names(self, request: FetchRequest) -> Slices[None]:
@@ -87,13 +94,22 @@ class FetchHandler:
 
     async def _read_later(
         self,
-        request: FetchRequest,
-        caller: Caller,
+        waiting: "WaitingFetch",
         unopened: list[TopicPartition],
-        reply_to: ReplyTo,
+        reads: Reads,
+        job: FileJob[Found],
     ) -> Response | None:
-        await self._reader.prepare(request, unopened, self.turns)
-        return await self.turns.run(self._read_or_wait(request, caller, reply_to))
+        run = self.turns.run
+        try:
+            if unopened:
+                await run(waiting.unwatch())
+                await self._partitions.prepare(unopened)
+                _, reads = await run(self._reader.plan(waiting.request, waiting.watch))
+                job = self._reader.start(reads)
+            return await run(self._answer_or_wait(waiting, reads, await job.wait()))
+        except BaseException:
+            self.turns.start(waiting.unwatch(), lambda _: None)
+            raise
 
     async def close(self) -> None:
         """Answer all waiting requests with what is there; later ones do not wait."""
@@ -104,25 +120,17 @@ class FetchHandler:
             self._ended.clear()
             await self._ended.wait()
 
-    def _read_or_wait(
-        self, request: FetchRequest, caller: Caller, reply_to: ReplyTo
+    def _answer_or_wait(
+        self, waiting: "WaitingFetch", reads: Reads, found: Found
     ) -> Slices[FetchResponse | None]:
-        if request.max_wait_ms <= 0 or request.min_bytes <= 0 or not request.topics:
-            result = yield from self._reader.read(request, caller.api_version)
-            return (yield from self._answer(result, caller))
-        waiting = WaitingFetch(self, request, caller, reply_to)
-        try:
-            # Appends to a partition that was read already must be counted.
-            result = yield from self._reader.read(request, caller.api_version, waiting.watch)
-            missing = min(request.min_bytes, result.budget) - result.size
-            if missing > 0 and not result.failed and self._may_wait(result):
-                self.waiting[waiting] = None
-                waiting.wait(missing, result.partitions)
-                return None
-            yield from waiting.unwatch()
-        except BaseException:  # the client disconnected, or a bug: stop watching in any case
-            self.turns.start(waiting.unwatch(), lambda _: None)
-            raise
+        request, caller = waiting.request, waiting.caller
+        result = yield from self._reader.answer(request, caller.api_version, reads, found)
+        missing = min(request.min_bytes, result.budget) - result.size
+        if waiting.may_wait and missing > 0 and not result.failed and self._may_wait(result):
+            self.waiting[waiting] = None
+            waiting.wait(missing, result.partitions)
+            return None
+        yield from waiting.unwatch()
         return (yield from self._answer(result, caller))
 
     def _answer(self, result: ReadResult, caller: Caller) -> Slices[FetchResponse]:
@@ -155,15 +163,36 @@ class FetchHandler:
         self._watched += result.partitions
         return True
 
-    def finish(self, waiting: "WaitingFetch") -> Slices[FetchResponse]:
-        """Stop watching, and read once more."""
+    def finish(self, waiting: "WaitingFetch") -> Slices[FetchResponse | None]:
+        """Stop watching, and read once more. None: `waiting` is answered later."""
         yield from waiting.unwatch()
         try:
-            result = yield from self._reader.read(waiting.request, waiting.caller.api_version)
-            return (yield from self._answer(result, waiting.caller))
+            _, reads = yield from self._reader.plan(waiting.request)
+            job = self._reader.start(reads)
+            if job.done:
+                return (yield from self._finished(waiting, reads, job.result()))
         except Exception as error:  # noqa: BLE001  # a request ends here, and must be answered
             self._failed("request", error)
             return _failed_response()
+        job.when_done(partial(waiting.read, reads, job))
+        return None
+
+    def finish_read(
+        self, waiting: "WaitingFetch", reads: Reads, job: FileJob[Found]
+    ) -> Slices[FetchResponse]:
+        """The rest of `finish`, when the job is done."""
+        try:
+            return (yield from self._finished(waiting, reads, job.result()))
+        except Exception as error:  # noqa: BLE001  # as above
+            self._failed("request", error)
+            return _failed_response()
+
+    def _finished(
+        self, waiting: "WaitingFetch", reads: Reads, found: Found
+    ) -> Slices[FetchResponse]:
+        caller = waiting.caller
+        result = yield from self._reader.answer(waiting.request, caller.api_version, reads, found)
+        return (yield from self._answer(result, caller))
 
     def answered(self, waiting: "WaitingFetch") -> None:
         """Remove a request that was answered."""
@@ -209,8 +238,15 @@ class WaitingFetch:
         self._timer: asyncio.TimerHandle | None = None
         self._state = _State.READING
 
+    @property
+    def may_wait(self) -> bool:
+        request = self.request
+        return request.max_wait_ms > 0 and request.min_bytes > 0 and bool(request.topics)
+
     def watch(self, partition: TopicPartition) -> None:
-        """Count what is appended from now on."""
+        """Count what is appended from now on, if this may wait for it."""
+        if not self.may_wait:
+            return
         self._watched.append(partition)
         partition.watch(self)
 
@@ -253,11 +289,17 @@ class WaitingFetch:
             self._timer.cancel()
         self._continue(Work(self._handler.finish(self)))
 
-    def _continue(self, work: Work[FetchResponse]) -> None:
+    def read(self, reads: Reads, job: FileJob[Found]) -> None:
+        """The job that `FetchHandler.finish` has begun is done."""
+        work = Work(self._handler.finish_read(self, reads, job))
+        self._handler.turns.first(lambda: self._continue(work))
+
+    def _continue(self, work: Work[FetchResponse] | Work[FetchResponse | None]) -> None:
         loop = asyncio.get_running_loop()
         if work.run(loop.time, loop.time() + TURN_S):
-            self._handler.answered(self)
-            self._reply_to.answer(work.result)
+            if work.result is not None:
+                self._handler.answered(self)
+                self._reply_to.answer(work.result)
         else:
             self._handler.turns.again(partial(self._continue, work))
 

@@ -144,7 +144,7 @@ class ListOffsetsHandler:
                 # it, and a retry would not help.
                 result.error_code = ErrorCode.CORRUPT_MESSAGE
             except (StorageError, OSError) as error:
-                result.error_code = self._unreadable(one, error)
+                result.error_code = await self._unreadable(one, error)
             else:
                 if version == 0:
                     offsets = [] if found is None else [found[0]]
@@ -156,13 +156,13 @@ class ListOffsetsHandler:
                 deadline = loop.time() + TURN_S
         return response
 
-    def _unreadable(self, lookups: _Lookup, error: Exception) -> ErrorCode:
+    async def _unreadable(self, lookups: _Lookup, error: Exception) -> ErrorCode:
         partition = lookups.partition
         if partition.deleted:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION  # and so are the files
         self._failed(partition.folder, error)
         if partition.log is lookups.log:
-            partition.close()
+            await self._partitions.drop_log(partition)
         return ErrorCode.KAFKA_STORAGE_ERROR
 
     async def _found(self, lookups: _Lookup) -> tuple[int, int] | None:

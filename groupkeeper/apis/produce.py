@@ -1,8 +1,9 @@
 """Produce: append the batches of a request to the logs of their partitions.
 
 Batches are checked in batches.py, their records, where that is necessary, in record_check.py,
-sequences of producers in producers.py; timestamps.py says which time is stored. Acknowledged from
-the page cache, as in Kafka: with one replica, acks 1 and all are the same.
+sequences of producers in producers.py; timestamps.py says which time is stored. Files are written
+on threads (appender.py); a request is mostly answered in the same call nevertheless. Acknowledged
+from the page cache, as in Kafka: with one replica, acks 1 and all are the same.
 Source: Kafka's `KafkaApis.handleProduceRequest` and `ReplicaManager.appendRecords`.
 """
 
@@ -23,15 +24,13 @@ from groupkeeper.protocol.record_batch import BatchHeader
 from groupkeeper.protocol.restamp import restamped
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.log import Log
+from groupkeeper.topics.appender import AT_ONCE, Append, Appends
 from groupkeeper.topics.batches import NO_TRANSACTIONS, RefusedByLog, check_batch
 from groupkeeper.topics.names import RESERVED
 from groupkeeper.topics.partition import TopicPartition
-from groupkeeper.topics.producers import StoredBatch
 from groupkeeper.topics.record_check import RecordErrors, RecordRules, check_records
 from groupkeeper.topics.refusals import Refusal, Refused
 from groupkeeper.topics.slices import Pace, each, each_within, visit_within
-from groupkeeper.topics.timestamps import NO_TIMESTAMP
 from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices
 
@@ -45,15 +44,19 @@ BY_ID_SINCE: Final = 13
 _NO_OFFSET: Final = -1
 _STORAGE_ERROR: Final = Refusal(ErrorCode.KAFKA_STORAGE_ERROR)
 
-# Cost of an append in items of a `Pace`: of any append, of one that creates the log's files, and
-# bytes of a batch that cost one more.
+# Cost of an append in items of a `Pace`, and bytes of a batch that cost one more.
 _APPEND: Final = 10
-_FIRST: Final = 50
 _BYTES: Final = 8 * 1024
 
 
 Sent = tuple[TopicPartition, PartitionProduceData]
 """A partition and what was sent for it."""
+
+Outcome = PartitionProduceResponse | Append
+"""What became of a batch: an answer, or an append that may be under way."""
+
+Outcomes = list[tuple[TopicProduceData, list[Outcome]]]
+"""Of all batches of a request, by topic."""
 
 Answers = dict[int, PartitionProduceResponse]
 """Answers that are known, by the id of the request's object."""
@@ -65,17 +68,19 @@ class ProduceHandler:
     def __init__(self, topics: Topics) -> None:
         self._partitions = topics.partitions
         self._topics_by_id = topics.catalog.by_id
-        self._log_opener = topics.log_opener
         self._message_max_bytes = topics.settings.message_max_bytes
         self._failed = topics.failed
         self._batch_reader = topics.batch_reader
+        self._appender = topics.appender
         self._response_tasks = topics.response_tasks
         self._wall_ms = topics.wall_ms
 
     def handle(
         self, request: ProduceRequest, caller: Caller, reply_to: ReplyTo
     ) -> Slices[Response | None]:
-        """The response, NO_REPLY for acks 0, or None if logs have to be opened first."""
+        """The response, NO_REPLY for acks 0, or None if it comes later: logs have to be opened, or
+        the disk takes its time.
+        """
         version = caller.api_version
         refusal = _refusal(request, version)
         if refusal is not None:
@@ -97,11 +102,17 @@ class ProduceHandler:
             work = self._check_and_append(request, version, unready, to_check)
             self._response_tasks.start(work, reply_to, failed)
             return None
-        return (
-            yield from self._log_opener.answer(
-                unready, lambda: self._append_all(request, version, {}), reply_to, failed
-            )
-        )
+        if unready:
+            work = self._open_and_append(request, version, unready)
+            self._response_tasks.start(work, reply_to, failed)
+            return None
+        appends = Appends()
+        outcomes = yield from self._start_all(request, version, {}, appends)
+        if not appends.done:
+            work = self._append_rest(request, appends, outcomes)
+            self._response_tasks.start(work, reply_to, failed)
+            return None
+        return (yield from self._answers(request, outcomes))
 
     def _fill_in_names(self, request: ProduceRequest) -> Slices[None]:
         """The names of topics that are given by id; an unknown one has none."""
@@ -134,6 +145,12 @@ class ProduceHandler:
         yield from visit_within(request.topic_data, lambda topic: topic.partition_data, look)
         return list(unready), to_check
 
+    async def _open_and_append(
+        self, request: ProduceRequest, api_version: int, unready: list[TopicPartition]
+    ) -> Response:
+        await self._partitions.prepare(unready)
+        return await self._append_all(request, api_version, {})
+
     async def _check_and_append(
         self,
         request: ProduceRequest,
@@ -151,7 +168,7 @@ class ProduceHandler:
             errors = await self._check_records(partition, data, header)
             if errors is not None:
                 refused[id(data)] = _refused_by_log(partition, errors)
-        return await self._response_tasks.turns.run(self._append_all(request, api_version, refused))
+        return await self._append_all(request, api_version, refused)
 
     async def _check_records(
         self, partition: TopicPartition, data: PartitionProduceData, header: BatchHeader
@@ -181,44 +198,70 @@ class ProduceHandler:
         size = min(len(records or b""), self._message_max_bytes)
         return partition.may_append(size, timestamp, limits)
 
-    def _append_all(
+    async def _append_all(
         self, request: ProduceRequest, api_version: int, refused: Answers
-    ) -> Slices[Response]:
-        """Append all batches but those that are refused already."""
-        pace = Pace()
-        results = []
+    ) -> Response:
+        appends, run = Appends(), self._response_tasks.turns.run
+        outcomes = await run(self._start_all(request, api_version, refused, appends))
+        return await self._append_rest(request, appends, outcomes)
+
+    async def _append_rest(
+        self, request: ProduceRequest, appends: Appends, outcomes: Outcomes
+    ) -> Response:
+        """The response of a request whose appends have begun."""
+        await appends.wait()
+        return await self._response_tasks.turns.run(self._answers(request, outcomes))
+
+    def _start_all(
+        self, request: ProduceRequest, api_version: int, refused: Answers, appends: Appends
+    ) -> Slices[Outcomes]:
+        """Check all batches but those that are refused already, and begin to append them."""
+        pace, outcomes, ready = Pace(), Outcomes(), list[Append]()
         for topic in request.topic_data:
-            answers = []
+            of_topic: list[Outcome] = []
+            outcomes.append((topic, of_topic))
             for data in topic.partition_data:
-                answer = refused.get(id(data)) if refused else None
-                answers.append(answer or self._append(topic, data, api_version))
-                cost = _FIRST if answers[-1].base_offset == 0 else _APPEND
-                if pace.spent(cost + len(data.records or b"") // _BYTES):
+                outcome: Outcome | None = refused.get(id(data)) if refused else None
+                if outcome is None:
+                    outcome = self._checked(topic, data, api_version, appends)
+                if isinstance(outcome, Append):
+                    ready.append(outcome)
+                of_topic.append(outcome)
+                full = pace.spent(_APPEND + len(data.records or b"") // _BYTES)
+                if full or len(ready) == AT_ONCE:
+                    self._appender.start(ready)
+                    ready = []
+                if full:
                     yield
-            results.append(_result(topic, answers))
             if pace.spent():
                 yield
-        return _reply(request, results)
+        self._appender.start(ready)
+        return outcomes
 
-    def _append(
-        self, topic: TopicProduceData, data: PartitionProduceData, api_version: int
-    ) -> PartitionProduceResponse:
+    def _checked(
+        self,
+        topic: TopicProduceData,
+        data: PartitionProduceData,
+        api_version: int,
+        appends: Appends,
+    ) -> Outcome:
         try:
-            return self._append_checked(topic, data, api_version)
+            return self._append_of(topic, data, api_version, appends)
         except RefusedByLog as refused:
             partition = self._partitions.find(topic.name, data.index)
             assert partition is not None, "its log has refused the batch"
             return _refused_by_log(partition, RecordErrors(*refused.refusal, []))
         except Refused as refused:
             return _refused(data.index, refused.refusal)
-        except StorageError as error:
-            self._failed(f"{topic.name}-{data.index}", error)
-            self._partitions.write_failed(topic.name, data.index)
-            return _refused(data.index, _STORAGE_ERROR)
 
-    def _append_checked(
-        self, topic: TopicProduceData, data: PartitionProduceData, api_version: int
-    ) -> PartitionProduceResponse:
+    def _append_of(
+        self,
+        topic: TopicProduceData,
+        data: PartitionProduceData,
+        api_version: int,
+        appends: Appends,
+    ) -> Outcome:
+        """The append of a batch that can be stored. Raises Refused."""
         by_id = api_version >= BY_ID_SINCE
         if by_id and not topic.name:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_ID)
@@ -231,60 +274,53 @@ class ProduceHandler:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if by_id and partition.topic.topic_id != topic.topic_id:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_ID)  # made anew while its log was opened
-        log = partition.log
-        if log is None or self._partitions.refuses_writes(partition):
+        if partition.log is None or self._partitions.refuses_writes(partition):
             return _refused(data.index, _STORAGE_ERROR)
         header = check_batch(data.records, api_version, self._limit(partition))
         assert data.records is not None, "check_batch refuses null"
-        stored = _duplicate(partition, header)
-        if stored is not None:  # as in Kafka, which tells this time whatever its type
-            base_offset, append_time = stored.base_offset, stored.max_timestamp
-        else:
-            base_offset, append_time = self._store(partition, log, data.records, header)
-        return PartitionProduceResponse(
-            index=data.index,
-            base_offset=base_offset,
-            log_append_time_ms=append_time,
-            log_start_offset=log.start_offset,
-        )
-
-    def _store(
-        self, partition: TopicPartition, log: Log, batch: bytes | memoryview, header: BatchHeader
-    ) -> tuple[int, int]:
-        """Append a checked batch. Its base offset, and the time that its records got, if they did;
-        raises StorageError.
-        """
-        timestamps, append_time = partition.policy.timestamps, NO_TIMESTAMP
+        records, timestamps = data.records, partition.policy.timestamps
         if timestamps.must_stamp(header):
-            batch, header = timestamps.stamped(batch, header, self._wall_ms())
-            if timestamps.log_append_time:
-                append_time = header.max_timestamp
-        return partition.append(log, batch, header), append_time
+            records, header = timestamps.stamped(records, header, self._wall_ms())
+        return appends.add(partition, records, header)
+
+    def _answers(self, request: ProduceRequest, outcomes: Outcomes) -> Slices[Response]:
+        """The response, when all appends are done."""
+        pace, results = Pace(), list[TopicProduceResponse]()
+        for topic, of_topic in outcomes:
+            answers = list[PartitionProduceResponse]()
+            for one in of_topic:
+                answers.append(self._answer(one) if isinstance(one, Append) else one)
+                if pace.spent():
+                    yield
+            results.append(_result(topic, answers))
+            if pace.spent():
+                yield
+        return _reply(request, results)
+
+    def _answer(self, append: Append) -> PartitionProduceResponse:
+        index, error, stored = append.partition.index, append.error, append.appended
+        if stored is not None:
+            return PartitionProduceResponse(
+                index=index,
+                base_offset=stored.base_offset,
+                log_append_time_ms=stored.log_append_time,
+                log_start_offset=stored.log_start_offset,
+            )
+        if isinstance(error, RefusedByLog):
+            return _refused_by_log(append.partition, RecordErrors(*error.refusal, []))
+        if isinstance(error, Refused):
+            return _refused(index, error.refusal)
+        assert error is not None, "an append ends with a result or an error"
+        self._failed(append.partition.folder, error)
+        if not isinstance(error, StorageError | OSError):
+            return _refused(index, Refusal(ErrorCode.UNKNOWN_SERVER_ERROR))
+        self._partitions.write_failed(append.partition.topic.name, index)
+        return _refused(index, _STORAGE_ERROR)
 
     def _limit(self, partition: TopicPartition) -> int:
         """The largest batch that its topic takes, in bytes."""
         limit = partition.topic.max_message_bytes
         return self._message_max_bytes if limit is None else limit
-
-
-def _duplicate(partition: TopicPartition, header: BatchHeader) -> StoredBatch | None:
-    """The batch if it is stored already, or None; raises RefusedByLog if it does not fit."""
-    if header.producer_id < 0:
-        return None
-    stored = partition.producers.duplicate_of(
-        header.producer_id, header.producer_epoch, header.base_sequence, header.last_offset_delta
-    )
-    if stored is None:
-        error = partition.producers.check(
-            header.producer_id, header.producer_epoch, header.base_sequence
-        )
-        if error != ErrorCode.NONE:
-            raise RefusedByLog(
-                error,
-                f"Producer {header.producer_id} with epoch {header.producer_epoch} "
-                f"and sequence {header.base_sequence} does not continue the stored batches",
-            )
-    return stored
 
 
 def _refusal(request: ProduceRequest, api_version: int) -> Refusal | None:

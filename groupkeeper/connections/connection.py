@@ -280,7 +280,10 @@ class Connection(ClientStream):
 
     def _end_work(self, again: bool) -> None:
         self._now = self._services.clock.seconds()
+        under_way = self._in.under_way
         self._release_long()
+        if self._call is not None and self._call.header.api_key == PRODUCE:
+            self._in.under_way = under_way  # its bytes are held until the disk has them
         if self.state is CLOSED:
             return
         if self._call is not None:

@@ -21,6 +21,7 @@ class KillableFiles(Files):
         What would grow a full disk fails with ENOSPC.
         """
         self._files = files
+        self.may_block = files.may_block
         self._full = full
         self._open: dict[int, None] = {}
         self._dead = False

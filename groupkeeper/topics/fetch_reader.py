@@ -1,11 +1,12 @@
 """Reads the logs for one Fetch: what is there now, within the limits of the request.
 
-Waiting is in apis/fetch.py. Source: Kafka's `ReplicaManager.readFromLog` (KIP-74 for the limits).
+A Fetch is planned and answered on the event loop; in between, a thread reads the files. Waiting is
+in apis/fetch.py. Source: Kafka's `ReplicaManager.readFromLog` (KIP-74 for the limits).
 """
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from groupkeeper.protocol.errors import ErrorCode
@@ -17,16 +18,15 @@ from groupkeeper.protocol.messages.fetch import (
     PartitionData,
 )
 from groupkeeper.storage.errors import StorageError
-from groupkeeper.storage.log import Log
+from groupkeeper.topics.file_jobs import FileJob, FileJobs
 from groupkeeper.topics.leader_epochs import UNKNOWN_EPOCH, check_leader_epoch
 from groupkeeper.topics.partition import TopicPartition
-from groupkeeper.topics.partitions import Failed, Read, TopicPartitions
+from groupkeeper.topics.partitions import Failed, TopicPartitions
 from groupkeeper.topics.slices import Pace
 from groupkeeper.turns import Slices, Turns
 
 RESPONSE_BYTES: Final = 2 * 1024 * 1024
-"""Most record bytes of one response, so that reading them does not block the event loop for long;
-clients fetch again."""
+"""Most record bytes of one response, which are read in one job; clients fetch again."""
 
 LEAST_BYTES: Final = 64 * 1024
 """One response may have so many bytes even if responses that clients have not read yet leave less
@@ -49,6 +49,42 @@ _READ: Final = 10
 _BYTES: Final = 8 * 1024
 
 
+Found = dict[int, bytes | Exception]
+"""What was read for one response, or why it could not be, by the id of the request's object."""
+
+
+NOTHING: Final = FileJobs().start(Found)
+"""A job that is done, and has found nothing."""
+
+
+@dataclass(slots=True)
+class Reads:
+    """What a thread has to read for one response, in the order of the request."""
+
+    budget: int
+    """Most bytes; the first read with data returns a batch of any size."""
+    wanted: list[tuple[int, TopicPartition, int, int]] = field(default_factory=list)
+    """Id of the request's object, partition, offset, most bytes."""
+
+    def __call__(self) -> Found:
+        """Read, blocking. What cannot be read now is left out: see `TopicPartition.read`."""
+        found: Found = {}
+        size = 0
+        for key, partition, offset, most in self.wanted:
+            limit = max(min(most, self.budget - size), 0)
+            if size and not limit:
+                break
+            try:
+                records = partition.read(offset, limit, at_least_one=not size)
+            except (StorageError, OSError) as error:
+                found[key] = error
+            else:
+                if records is not None:
+                    found[key] = records
+                    size += len(records)
+        return found
+
+
 @dataclass(slots=True)
 class ReadResult:
     """A response, and whether to send it without waiting for more."""
@@ -62,61 +98,73 @@ class ReadResult:
 
 
 class FetchReader:
-    """Reads for Fetch, without waiting and without opening logs."""
+    """Reads for Fetch and for events."""
 
-    def __init__(self, partitions: TopicPartitions, max_bytes: int, failed: Failed) -> None:
+    def __init__(
+        self,
+        partitions: TopicPartitions,
+        max_bytes: int,
+        failed: Failed,
+        jobs: FileJobs,
+    ) -> None:
+        self._jobs = jobs
         self._partitions = partitions
         self._max_bytes = min(max_bytes, RESPONSE_BYTES)
         self._failed = failed
         self.room: Callable[[], int] = lambda: sys.maxsize
         """How many bytes of responses may still be held for clients; called for each response."""
 
-    def unready(self, request: FetchRequest) -> Slices[tuple[list[TopicPartition], list[Read]]]:
-        """What the worker has to do first: partitions to open, and reads of the others that may
-        have to wait for the disk.
+    def plan(
+        self, request: FetchRequest, watch: Callable[[TopicPartition], None] | None = None
+    ) -> Slices[tuple[list[TopicPartition], Reads]]:
+        """Partitions that the worker has to open first, and what is to be read of the others.
+
+        `watch` is called with each partition before it is looked at: what is appended from then on
+        may not be read.
         """
         pace = Pace()
         unopened: dict[TopicPartition, None] = {}
-        cold: list[Read] = []
-        budget = min(request.max_bytes, self._max_bytes)
+        share = max(LEAST_BYTES, self.room() // ROOM_SHARE)
+        reads = Reads(min(request.max_bytes, self._max_bytes, share))
         for topic in request.topics:
             for wanted in topic.partitions:
                 partition = self._partitions.find(topic.topic, wanted.partition)
-                if partition is None:
-                    continue
-                if not partition.readable:
-                    unopened[partition] = None
-                elif budget > 0 and partition.is_cold(wanted.fetch_offset):
-                    size = min(wanted.partition_max_bytes, budget)
-                    cold.append((partition, wanted.fetch_offset, size))
-                    budget -= size
+                if partition is not None:
+                    if watch is not None:
+                        watch(partition)
+                    log, offset = partition.log, wanted.fetch_offset
+                    if not partition.readable:
+                        unopened[partition] = None
+                    elif log is not None and log.start_offset <= offset < log.next_offset:
+                        most = wanted.partition_max_bytes
+                        reads.wanted.append((id(wanted), partition, offset, most))
                 if pace.spent():
                     yield
             if pace.spent():
                 yield
-        return list(unopened), cold
+        return list(unopened), reads
 
-    async def prepare(
-        self, request: FetchRequest, unopened: list[TopicPartition], turns: Turns
-    ) -> None:
-        """Let the worker do it. `read` reports what failed."""
-        await self._partitions.prepare(unopened)
-        _, cold = await turns.run(self.unready(request))
-        await self._partitions.warm(cold)
+    def start(self, reads: Reads) -> FileJob[Found]:
+        """Let a thread read: usually done on return."""
+        return self._jobs.start(reads) if reads.wanted else NOTHING
 
-    def read(
-        self,
-        request: FetchRequest,
-        version: int,
-        watch: Callable[[TopicPartition], None] | None = None,
+    async def read(self, request: FetchRequest, version: int, turns: Turns) -> ReadResult:
+        """Open logs, read and answer, without waiting for records."""
+        unopened, reads = await turns.run(self.plan(request))
+        if unopened:
+            await self._partitions.prepare(unopened)
+            _, reads = await turns.run(self.plan(request))
+        found = await self.start(reads).wait()
+        return await turns.run(self.answer(request, version, reads, found))
+
+    def answer(
+        self, request: FetchRequest, version: int, reads: Reads, found: Found
     ) -> Slices[ReadResult]:
-        """Read partitions in the order of the request; the first with data returns a batch of any
-        size. `watch` is called with each partition before it is read. If the version gives topics
-        by id, their names are filled in, and empty for unknown ones.
+        """The response with what was found, partitions in the order of the request. If the version
+        gives topics by id, their names are filled in, and empty for unknown ones.
         """
         pace = Pace()
-        share = max(LEAST_BYTES, self.room() // ROOM_SHARE)
-        result = ReadResult(FetchResponse(), min(request.max_bytes, self._max_bytes, share))
+        result = ReadResult(FetchResponse(), reads.budget)
         for topic in request.topics:
             answer = FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id)
             by_id = version >= BY_ID_SINCE
@@ -125,16 +173,13 @@ class FetchReader:
                 yield
             for wanted in topic.partitions:
                 partition = self._partitions.find(topic.topic, wanted.partition)
-                if watch is not None and partition is not None:
-                    watch(partition)
                 if partition is None:
                     unknown = by_id and not topic.topic
                     data = _error(wanted, UNKNOWN_ID if unknown else UNKNOWN_NAME)
                 elif by_id and partition.topic.topic_id != topic.topic_id:
                     data = _error(wanted, ErrorCode.INCONSISTENT_TOPIC_ID)
                 else:
-                    left = result.budget - result.size
-                    data = self._read(partition, wanted, left, result.size == 0)
+                    data = self._answer(partition, wanted, found.get(id(wanted)))
                 if not data.error_code and request.isolation_level != _READ_COMMITTED:
                     data.aborted_transactions = None
                 answer.partitions.append(data)
@@ -146,9 +191,12 @@ class FetchReader:
                     yield
         return result
 
-    def _read(
-        self, partition: TopicPartition, wanted: FetchPartition, budget: int, first: bool
+    def _answer(
+        self, partition: TopicPartition, wanted: FetchPartition, found: bytes | Exception | None
     ) -> PartitionData:
+        if isinstance(found, Exception):
+            self._failed(partition.folder, found)
+            return _error(wanted, ErrorCode.KAFKA_STORAGE_ERROR)
         log = partition.log
         if log is None:
             return _without_log(partition, wanted)
@@ -160,27 +208,13 @@ class FetchReader:
         end = log.next_offset
         if not log.start_offset <= wanted.fetch_offset <= end:
             return _error(wanted, ErrorCode.OFFSET_OUT_OF_RANGE)
-        try:
-            records = _bounded(log, wanted, budget, first)
-        except (StorageError, OSError) as failure:
-            self._failed(partition.folder, failure)
-            partition.close()
-            return _error(wanted, ErrorCode.KAFKA_STORAGE_ERROR)
         return PartitionData(
             partition_index=wanted.partition,
             high_watermark=end,
             last_stable_offset=end,
             log_start_offset=log.start_offset,
-            records=records,
+            records=found or b"",
         )
-
-
-def _bounded(log: Log, wanted: FetchPartition, budget: int, first: bool) -> bytes:
-    """Batches that fit; the first one of a response need not (KIP-74)."""
-    limit = min(wanted.partition_max_bytes, budget)
-    if limit <= 0 and not first:
-        return b""
-    return log.read(wanted.fetch_offset, max(limit, 0), at_least_one=first)
 
 
 def _without_log(partition: TopicPartition, wanted: FetchPartition) -> PartitionData:

@@ -1,23 +1,27 @@
 """A topic partition: a log of `storage`, opened when it is first needed.
 
 The folders are in partitions.py. As in Kafka, appends are acknowledged from the page cache; a torn
-end after a crash is found when the log is opened.
+end after a crash is found when the log is opened. Methods that are said to block make file calls,
+and are for threads: the event loop asks only what is in memory.
 """
 
 from collections.abc import Iterator
 from contextlib import suppress
 from threading import Lock
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
+from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.record_batch import BatchHeader, iter_batches, patch
-from groupkeeper.storage.errors import StorageError
+from groupkeeper.storage.errors import OffsetOutOfRange, StorageError
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.recovery_point import compare
 from groupkeeper.storage.segment import Segment
+from groupkeeper.topics.batches import RefusedByLog
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.log_policy import LogPolicy
-from groupkeeper.topics.producers import ProducerMemory, ProducerStates
+from groupkeeper.topics.producers import ProducerMemory, ProducerStates, StoredBatch
+from groupkeeper.topics.refusals import Refused
 from groupkeeper.topics.slices import ITEMS, Pace
 from groupkeeper.topics.timestamps import NO_TIMESTAMP
 from groupkeeper.topics.topic_folders import TopicFolders
@@ -28,11 +32,6 @@ LEADER_EPOCH: Final = 0
 
 WRITE_BACK_BYTES: Final = 32 * 1024 * 1024
 """How much may be in the page cache only before it is synced, off the event loop."""
-
-WARM_BYTES: Final = 16 * 1024 * 1024
-"""How much of the end of a log is assumed to be in the page cache: it was appended recently, or
-read when the log was opened. What is before it is read by the worker first, as the event loop must
-not wait for the disk."""
 
 LEARN_BYTES: Final = 16 * 1024 * 1024
 """About how much of the end of a log is searched for producers when it is opened: a producer
@@ -47,6 +46,19 @@ class Watcher(Protocol):
 
     def changed(self) -> None:
         """The topic was deleted: read again at once."""
+
+
+class Appended(NamedTuple):
+    """What became of a batch."""
+
+    base_offset: int
+    log_append_time: int
+    """When it was appended, in Unix milliseconds, if that is what its records are stamped with; of
+    a repeated batch its largest timestamp, as in Kafka, which tells it whatever its type. Otherwise
+    NO_TIMESTAMP."""
+    log_start_offset: int
+    is_new: bool
+    """False if the log had it already: a producer has repeated it."""
 
 
 class TopicPartition:
@@ -87,7 +99,8 @@ class TopicPartition:
         self._expected = 0, NO_TIMESTAMP
         """Size and largest timestamp of the batch that the log is opened for."""
         self._rolling = Lock()
-        """Held during an append, and while a new segment begins or the manifest is written."""
+        """Held during an append, while a new segment begins or the manifest is written, while the
+        start of the log moves, and while its files are removed."""
         self.producers = ProducerStates(producers)
         self.watchers: dict[Watcher, int] = {}
         """Waiting requests in order, each with how much of `_untold` it has counted."""
@@ -143,29 +156,86 @@ class TopicPartition:
         """Whether the worker has nothing to do first."""
         return self.log is not None and not self._full and self.unsynced_bytes < WRITE_BACK_BYTES
 
-    def is_cold(self, offset: int) -> bool:
-        """Whether records at an offset may have to be read from the disk."""
-        return self.log is not None and self.log.bytes_from(offset) > WARM_BYTES
+    def append(self, batch: bytes | memoryview, header: BatchHeader) -> Appended:
+        """Append a checked batch, blocking, unless the log has it already. One call at a time; the
+        caller notifies waiting requests with `grew`.
 
-    def append(self, log: Log, batch: bytes | memoryview, header: BatchHeader) -> int:
-        """Append a checked batch and notify waiting requests; returns its base offset.
-
-        Raises StorageError, and closes the log; it is opened again from what the disk holds.
+        Raises Refused if the topic is deleted, RefusedByLog if the batch does not continue its
+        producer's, and StorageError: the log is closed then, and opened again from what the disk
+        holds.
         """
-        base_offset = log.next_offset
-        try:
-            # Only contended if another request has just found the segment full.
-            with self._rolling:
+        with self._rolling:
+            log = self.log
+            if self.deleted:
+                raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            if log is None:
+                raise Refused(ErrorCode.KAFKA_STORAGE_ERROR)
+            stored = self._duplicate(header)
+            if stored is not None:
+                return Appended(
+                    stored.base_offset, stored.max_timestamp, log.start_offset, is_new=False
+                )
+            base_offset = log.next_offset
+            try:
                 log.append(patch(batch, base_offset, max(self.leader_epoch, log.last_epoch)))
-        except StorageError:
-            self.close()
-            raise
+            except StorageError:
+                self.close()
+                raise
         if not base_offset:
             self._folders.note_made(self.folder)
         self.unsynced_bytes += header.size
         self._note(header, base_offset)
-        self.grew(header.size)
-        return base_offset
+        append_time = header.max_timestamp if header.is_log_append_time else NO_TIMESTAMP
+        return Appended(base_offset, append_time, log.start_offset, is_new=True)
+
+    def _duplicate(self, header: BatchHeader) -> StoredBatch | None:
+        """The batch if it is stored already, or None; raises RefusedByLog if it does not fit."""
+        if header.producer_id < 0:
+            return None
+        producer = header.producer_id, header.producer_epoch, header.base_sequence
+        stored = self.producers.duplicate_of(*producer, header.last_offset_delta)
+        if stored is None:
+            error = self.producers.check(*producer)
+            if error != ErrorCode.NONE:
+                raise RefusedByLog(
+                    error,
+                    f"Producer {header.producer_id} with epoch {header.producer_epoch} "
+                    f"and sequence {header.base_sequence} does not continue the stored batches",
+                )
+        return stored
+
+    def read(self, offset: int, max_bytes: int, *, at_least_one: bool) -> bytes | None:
+        """Records from an offset on, blocking, as `Log.read`; None if there are none now, or the
+        log was closed, or begins later now.
+
+        Raises StorageError and OSError, and closes the log.
+        """
+        log = self.log
+        if log is None:
+            return None
+        try:
+            return log.read(offset, max_bytes, at_least_one=at_least_one) or None
+        except OffsetOutOfRange:
+            return None
+        except (StorageError, OSError):
+            if log.closed or log.start_offset > offset:
+                return None  # its files were removed meanwhile
+            if self.log is log:
+                self.close()
+            raise
+
+    def begin_at(self, log: Log, offset: int) -> Iterator[list[Segment] | None]:
+        """`Log.begin_at`, blocking, in pieces, with appends in between; the last piece brings the
+        segments whose files can be removed.
+        """
+        pieces, gone = log.begin_at(offset), None
+        while gone is None:
+            with self._rolling:
+                try:
+                    next(pieces)
+                except StopIteration as end:
+                    gone = list(end.value)
+            yield gone
 
     def grew(self, size: int) -> None:
         """Notify waiting requests of `size` appended bytes."""
@@ -233,13 +303,6 @@ class TopicPartition:
         self.unsynced_bytes = 0
         self._full = False
 
-    def warm(self, offset: int, size: int) -> None:
-        """Read records, blocking, so that the event loop finds them in the page cache."""
-        log = self.log
-        if log is not None:
-            with suppress(StorageError, OSError):  # a later read reports it
-                log.read(offset, size)
-
     def compare(self, log: Log, segment: Segment) -> Iterator[None]:
         """Read what opening has left unread of a segment, blocking, in pieces. Raises StorageError
         and OSError, and closes the log.
@@ -253,7 +316,7 @@ class TopicPartition:
             raise
 
     def close(self) -> None:
-        """Close the files; the next use opens them again. Blocks if much was appended."""
+        """Close the files, blocking; the next use opens them again."""
         log, self.log = self.log, None
         if log is not None and not self.topic.internal:
             with suppress(StorageError, OSError):
@@ -262,9 +325,10 @@ class TopicPartition:
     def delete(self) -> None:
         """Close and remove the files, blocking. Raises OSError."""
         self.producers.clear()
-        log, self.log = self.log, None
-        if log is not None:
-            log.delete()
+        with self._rolling:  # an append under way may create the folder, a later one is refused
+            log, self.log = self.log, None
+            if log is not None:
+                log.delete()
 
     def _note(self, header: BatchHeader, base_offset: int) -> None:
         if header.producer_id >= 0 and not header.is_control:

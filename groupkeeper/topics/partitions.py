@@ -32,9 +32,6 @@ RETRY_MOST_S: Final = 5.0
 """A log that could not be opened or written is retried at once, then after pauses that double up to
 the longest: opening reads much of it, and clients retry at once."""
 
-Read = tuple[TopicPartition, int, int]
-"""Partition, offset and number of bytes to read."""
-
 Failed = Callable[[str, BaseException], None]
 """Called with what failed and why; topics write no log lines themselves."""
 
@@ -146,10 +143,9 @@ class TopicPartitions:
                 self.unopened.failed(partition, seconds())
             self.unread.add(some)
 
-    async def warm(self, reads: Iterable[Read]) -> None:
-        """Read records, so that the event loop finds them in the page cache."""
-        for partition, offset, size in reads:
-            await self._worker(partial(partition.warm, offset, size))
+    async def drop_log(self, partition: TopicPartition) -> None:
+        """Close a log that cannot be read; its next use opens it again."""
+        await self._worker(partition.close)
 
     def write_failed(self, topic_name: str, index: int) -> None:
         """An append failed: refuse others for a while."""

@@ -5,7 +5,7 @@ log at a time, so that no older start overwrites a newer one.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -33,7 +33,10 @@ class Expired(NamedTuple):
 
     start_offset: int
     """Where it begins now."""
-    segments: Sequence[Segment]
+    segments: int
+    """How many."""
+    size_bytes: int
+    """Their size."""
 
 
 class RecordDeletion:
@@ -64,7 +67,8 @@ class RecordDeletion:
         gone = await self._cut(partition, offset)
         if gone is None:
             return False
-        return await self._remove(partition.topic, partition.folder, gone)
+        await self._remove(partition.topic, partition.folder, gone)
+        return not partition.deleted
 
     async def delete_expired(self, topic: Topic, index: int, limits_of: LimitsOf) -> Expired | None:
         """Delete what `limits_of` does not keep. A log that is not open is opened for this, and
@@ -73,26 +77,34 @@ class RecordDeletion:
         folder = f"{topic.name}-{index}"
         async with self.lock:
             try:
-                expired = await self._expired(topic, index, limits_of)
+                found = await self._expired(topic, index, limits_of)
             except (StorageError, OSError) as error:
                 self._failed(folder, error)
                 return None
-        if expired is None or not await self._remove(topic, folder, expired.segments):
+        if found is None:
             return None
-        return expired
+        start, gone = found
+        expired = Expired(start, len(gone), sum(segment.size for segment in gone))
+        await self._remove(topic, folder, gone)
+        return None if topic.deleted else expired
 
     def expiring(self, places: Sequence[Place], limits_of: LimitsOf) -> Awaitable[Sequence[Place]]:
-        """Those of some logs that are not open, and may have something to delete."""
+        """Those of some logs that may have something to delete."""
         return self._worker(
             lambda: [place for place in places if self._may_expire(*place, limits_of)]
         )
 
     def _may_expire(self, topic: Topic, index: int, limits_of: LimitsOf) -> bool:
         limits = limits_of(topic)
-        if limits is None or topic.deleted or topic.internal:
-            return False  # a log of an internal topic is opened with its journal only
+        if limits is None or topic.deleted:
+            return False
+        if topic.internal and self._partitions.log_of(topic, index) is None:
+            return False  # opened with its journal only
         folders, folder = self._folders, f"{topic.name}-{index}"
+        log = self._partitions.log_of(topic, index)
         try:
+            if log is not None:
+                return expired_before(log, limits) is not None
             return may_delete(folders.files, f"{folders.data_dir}/{folder}", limits)
         except FileNotFoundError:
             return False  # the topic was deleted meanwhile
@@ -100,18 +112,22 @@ class RecordDeletion:
             self._failed(folder, error)
             return False
 
-    async def _expired(self, topic: Topic, index: int, limits_of: LimitsOf) -> Expired | None:
+    async def _expired(
+        self, topic: Topic, index: int, limits_of: LimitsOf
+    ) -> tuple[int, list[Segment]] | None:
         log = self._partitions.log_of(topic, index)
         if log is None:
             return await self._worker(lambda: self._expired_of_closed(topic, index, limits_of))
-        start = _start_of(log, limits_of(topic))
+        start = await self._worker(partial(_start_of, log, limits_of(topic)))
         partition = self._partitions.find(topic.name, index)
         if start is None or partition is None or partition.topic is not topic:
             return None
         gone = await self._cut(partition, start)
-        return None if gone is None else Expired(start, gone)
+        return None if gone is None else (start, gone)
 
-    def _expired_of_closed(self, topic: Topic, index: int, limits_of: LimitsOf) -> Expired | None:
+    def _expired_of_closed(
+        self, topic: Topic, index: int, limits_of: LimitsOf
+    ) -> tuple[int, list[Segment]] | None:
         """On the worker, which opens all logs: nobody opens this one meanwhile."""
         if topic.deleted or self._partitions.log_of(topic, index) is not None:
             return None  # opened before this job: the next pass looks at it
@@ -122,11 +138,11 @@ class RecordDeletion:
             if start is None:
                 return None
             self._folders.note_start(folder, start)
-            return Expired(start, run_to_end(log.begin_at(start)))
+            return start, list(run_to_end(log.begin_at(start)))
         finally:
             log.close()
 
-    async def _cut(self, partition: TopicPartition, offset: int) -> Sequence[Segment] | None:
+    async def _cut(self, partition: TopicPartition, offset: int) -> list[Segment] | None:
         """Let an open log begin at an offset, durably; returns the segments before. None after a
         failure.
         """
@@ -139,37 +155,45 @@ class RecordDeletion:
                 return None  # so are the files
             self._failed(partition.folder, error)
             if isinstance(error, StorageError):
-                partition.close()
+                await self._partitions.drop_log(partition)
             return None
 
-    async def _begin_at(self, partition: TopicPartition, offset: int) -> Sequence[Segment]:
-        """On the thread that appends."""
+    async def _begin_at(self, partition: TopicPartition, offset: int) -> list[Segment]:
+        """Between appends, a piece at a time; on the thread that appends to internal topics."""
         log, internal = partition.log, self._partitions.internal.get(partition.topic.name)
         if log is None:
-            return ()
-        if internal is None:
-            return await self._turns.run(log.begin_at(offset))
-        return await internal.call(lambda: run_to_end(log.begin_at(offset)))
+            return []
+        if internal is not None:
+            return list(await internal.call(lambda: run_to_end(log.begin_at(offset))))
+        pieces = partition.begin_at(log, offset)
+        while (gone := await self._worker(lambda: next(pieces))) is None:
+            await self._turns.wait()
+        return gone
 
     def _note_start(self, partition: TopicPartition, offset: int) -> bool:
         if not partition.deleted:
             self._folders.note_start(partition.folder, offset)
         return not partition.deleted
 
-    async def _remove(self, topic: Topic, folder: str, segments: Sequence[Segment]) -> bool:
-        """False if the topic is deleted: a new topic may have files of the same names."""
+    async def _remove(self, topic: Topic, folder: str, segments: list[Segment]) -> None:
+        """Remove the files, unless the topic is deleted: a new topic may have files of the same
+        names. The list is empty afterwards, as the last use of a segment closes its file: on the
+        worker, since that waits for the disk where the file has no name any more.
+        """
 
-        def remove(some: Iterable[Segment]) -> None:
-            for segment in some if not topic.deleted else ():
-                segment.remove()
+        def remove() -> None:
+            for _ in range(min(AT_ONCE, len(segments))):
+                segment = segments.pop(0)
+                if not topic.deleted:
+                    segment.remove()
 
         try:
-            for first in range(0, len(segments), AT_ONCE):
-                await self._worker(partial(remove, segments[first : first + AT_ONCE]))
+            while segments:
+                await self._worker(remove)
         except OSError as error:
             # They are not used any more, and the next opening removes them.
             self._failed(folder, error)
-        return not topic.deleted
+            await self._worker(segments.clear)
 
 
 def _start_of(log: Log, limits: RetentionLimits | None) -> int | None:

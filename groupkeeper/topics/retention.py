@@ -1,11 +1,11 @@
 """Deletes old segments of topics, every `log.retention.check.interval.ms`.
 
 Theory of operation. A pass goes through the partitions of all topics with cleanup.policy `delete`.
-For a log that is open it asks the segments in memory, on the event loop. For others the worker
-looks at the folder, some at a time, and opens a log only if that look promises something to delete:
-one log at a time, closed again afterwards, so that a server of many partitions has no more of them
-open than its clients use. A topic's limits are read anew before each deletion: what an operator has
-changed during a pass counts.
+The worker looks at some at a time: at the segments of a log that is open, at the folder of another
+one, which is opened only if that look promises something to delete: one log at a time, closed again
+afterwards, so that a server of many partitions has no more of them open than its clients use. A
+topic's limits are read anew before each deletion: what an operator has changed during a pass
+counts.
 
 The logs of events have a limit together, too, for which the oldest segments among them go.
 
@@ -22,8 +22,7 @@ from functools import partial
 from typing import Final
 
 from groupkeeper.clock import Clock
-from groupkeeper.storage.log import Log
-from groupkeeper.storage.retention import RetentionLimits, expired_before, kept_together
+from groupkeeper.storage.retention import RetentionLimits, kept_together
 from groupkeeper.topics.catalog import Catalog, Topic
 from groupkeeper.topics.names import EVENT_TOPIC
 from groupkeeper.topics.partitions import AT_ONCE, TopicPartitions
@@ -34,9 +33,6 @@ from groupkeeper.turns import Turns
 
 NAMED: Final = 5
 """How many partitions of a pass are named that have timestamps in the future."""
-
-_SEGMENTS: Final = 50
-"""Segments of an open log that cost one more item of a `Pace`."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -177,11 +173,13 @@ class Retention:
     async def _delete(self, topic: Topic, index: int, limits_of: LimitsOf) -> None:
         expired = await self._deletion.delete_expired(topic, index, limits_of)
         if expired is not None:
-            self.segments_deleted += len(expired.segments)
-            size = sum(segment.size for segment in expired.segments)
+            self.segments_deleted += expired.segments
             self._listener.deleted(
                 SegmentsDeleted(
-                    f"{topic.name}-{index}", len(expired.segments), size, expired.start_offset
+                    f"{topic.name}-{index}",
+                    expired.segments,
+                    expired.size_bytes,
+                    expired.start_offset,
                 )
             )
 
@@ -206,36 +204,25 @@ class Retention:
 
     async def _expiring(self) -> AsyncIterator[Place]:
         """The partitions that may have something to delete."""
-        closed: list[Place] = []
-        pace = Pace()
+        some: list[Place] = []
         async for place in self._places():
-            log = self._partitions.log_of(*place)
-            if log is not None:
-                if self._may_expire(place, log):
-                    yield place
-                if pace.spent(1 + len(log.segments) // _SEGMENTS):
-                    await self._turns.wait()
-                continue
-            closed.append(place)
-            if len(closed) == AT_ONCE:
-                for found in await self._deletion.expiring(closed, self._limits_of):
+            self._note_future(*place)
+            some.append(place)
+            if len(some) == AT_ONCE:
+                for found in await self._deletion.expiring(some, self._limits_of):
                     yield found
-                closed = []
-        for found in await self._deletion.expiring(closed, self._limits_of):
+                some = []
+        for found in await self._deletion.expiring(some, self._limits_of):
             yield found
 
-    def _may_expire(self, place: Place, log: Log) -> bool:
-        topic, index = place
-        limits = self._limits_of(topic)
-        if limits is None:
-            return False
+    def _note_future(self, topic: Topic, index: int) -> None:
+        """Note a log whose oldest segment has a timestamp in the future, if it is open."""
+        log, limits = self._partitions.log_of(topic, index), self._limits_of(topic)
+        if log is None or limits is None:
+            return
         oldest = log.segments[0].index.max_timestamp if log.segments else NO_TIMESTAMP
         if limits.retention_ms >= 0 and oldest > limits.now_ms:
             self._future.append(f"{topic.name}-{index}")
-        try:
-            return expired_before(log, limits) is not None
-        except OSError:
-            return True  # reported when it is deleted
 
     async def _places(self) -> AsyncIterator[Place]:
         """The partitions that retention applies to, with other work in between."""

@@ -1,10 +1,12 @@
 """Finds records by time, whatever producers have put into their batches.
 
 Batches are stored unchanged: a header may state a maximum timestamp that no record has. So records
-are read (batch_reader.py), and too many false headers end a lookup.
+are read (batch_reader.py), and too many false headers end a lookup. Threads read the files: a
+millisecond of work at a time, as they run Python code.
 """
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator
+from contextlib import aclosing
 from typing import Final, TypeVar
 
 from groupkeeper.protocol.record_batch import read_header, record_times
@@ -12,11 +14,15 @@ from groupkeeper.storage.log import Log
 from groupkeeper.storage.scan import Batch
 from groupkeeper.storage.segment import Segment
 from groupkeeper.topics.batch_reader import BatchReader
+from groupkeeper.topics.file_jobs import FileJobs
 from groupkeeper.topics.limits import OverLimitError
-from groupkeeper.turns import Slices, Turns
+from groupkeeper.turns import Slices
 
 Found = tuple[int, int]
 """Offset of a record and its epoch milliseconds."""
+
+Promise = tuple[Batch, bytes]
+"""A batch whose header promises a record, and its bytes."""
 
 R = TypeVar("R")
 
@@ -31,6 +37,8 @@ RECORDS_MOST: Final = 1_000_000
 """Records that one lookup reads at most: as many as a batch of one mebibyte can decompress to, if
 they are not empty."""
 
+_END: Final = "the end"
+
 _RECORDS: Final = 2_000
 """Records in one slice."""
 
@@ -38,9 +46,9 @@ _RECORDS: Final = 2_000
 class TimeLookup:
     """Searches logs. Raises OSError, StorageError, CorruptBatch and OverLimitError."""
 
-    def __init__(self, reader: BatchReader, turns: Turns) -> None:
+    def __init__(self, reader: BatchReader, jobs: FileJobs) -> None:
         self._reader = reader
-        self._turns = turns
+        self._jobs = jobs
 
     async def first(self, log: Log, timestamp_ms: int) -> Found | None:
         """The first record that is not older, or None."""
@@ -54,31 +62,42 @@ class TimeLookup:
 
     async def _first(self, log: Log, start: int, timestamp_ms: int) -> Found | None:
         budget = _Budget()
-        promises = log.promising(timestamp_ms)
-        while (promise := await self._turns.run(_next(promises))) is not None:
-            found = await self._search(
-                promise, budget, lambda records: _first(records, timestamp_ms, start)
-            )
-            if found is not None:
-                return found
-            budget.missed(promise[1], start)
+        async with aclosing(self._promises(log, timestamp_ms)) as promises:
+            async for promise in promises:
+                found = await self._search(
+                    promise, budget, lambda records: _first(records, timestamp_ms, start)
+                )
+                if found is not None:
+                    return found
+                budget.missed(promise[0], start)
         return None
 
     async def _newest(self, log: Log, start: int) -> Found | None:
         budget = _Budget()
-        promises = log.promising(log.max_timestamp)
         newest: Found | None = None
-        while (promise := await self._turns.run(_next(promises))) is not None:
-            found = await self._search(promise, budget, lambda records: _newest(records, start))
-            if found is not None and (newest is None or found[1] > newest[1]):
-                newest = found
-            if promise[1].base_offset >= start:
-                break  # an earlier batch may have lost the record by DeleteRecords
+        async with aclosing(self._promises(log, log.max_timestamp)) as promises:
+            async for promise in promises:
+                found = await self._search(promise, budget, lambda records: _newest(records, start))
+                if found is not None and (newest is None or found[1] > newest[1]):
+                    newest = found
+                if promise[0].base_offset >= start:
+                    break  # an earlier batch may have lost the record by DeleteRecords
         return newest
 
-    async def _search(self, promise: tuple[Segment, Batch], budget: "_Budget", scan: Scan[R]) -> R:
-        segment, batch = promise
-        data = segment.read(batch.position, batch.size)
+    async def _promises(self, log: Log, timestamp_ms: int) -> AsyncGenerator[Promise, None]:
+        """The batches that promise a record of that time or later. Only threads use segments: the
+        last one that does closes the file.
+        """
+        pieces = _read(log.promising(timestamp_ms))
+        try:
+            while (promise := await self._jobs.run(lambda: next(pieces, _END))) != _END:
+                if isinstance(promise, tuple):
+                    yield promise
+        finally:
+            await self._jobs.run(pieces.close)
+
+    async def _search(self, promise: Promise, budget: "_Budget", scan: Scan[R]) -> R:
+        _, data = promise
         header = read_header(data)
         budget.spend(header.record_count)
         return await self._reader.read(
@@ -121,12 +140,16 @@ async def _from_start(log: Log, scan: Callable[[int], Awaitable[Found | None]]) 
                 raise
 
 
-def _next(promises: Iterator[tuple[Segment, Batch] | None]) -> Slices[tuple[Segment, Batch] | None]:
+def _read(
+    promises: Iterator[tuple[Segment, Batch] | None],
+) -> Generator[Promise | None, None, None]:
+    """The bytes of promising batches, on a thread; None after a millisecond of work."""
     for promise in promises:
-        if promise is not None:
-            return promise
-        yield
-    return None
+        if promise is None:
+            yield None
+        else:
+            segment, batch = promise
+            yield batch, segment.read(batch.position, batch.size)
 
 
 def _first(records: Iterator[Found], timestamp_ms: int, start: int) -> Slices[Found | None]:

@@ -1,7 +1,8 @@
 """The folders of topic partitions in the data directory, and how their logs are opened."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from threading import Lock
 from typing import Final
 
 from groupkeeper.storage.files import Files
@@ -29,6 +30,8 @@ class TopicFolders:
     policy_of: Callable[[Topic], LogPolicy]
     known: FolderList | None = None
     """The folders that must exist."""
+    _noting: Lock = field(default_factory=Lock)
+    """Held while something is noted in `known`, which several threads do."""
 
     def open_log(self, name: str, limits: Limits) -> Log:
         """A log without a folder is empty. Raises StorageError and OSError."""
@@ -43,12 +46,14 @@ class TopicFolders:
         """Make it durable that a log begins at an offset, blocking. Raises as `write_start`."""
         write_start(self.files, f"{self.data_dir}/{name}", offset)
         if self.known is not None:
-            self.known.note(name, offset)
+            with self._noting:
+                self.known.note(name, offset)
 
     def note_made(self, name: str) -> None:
-        """A log has its first records: from now on its folder must exist."""
+        """A log has its first records: from now on its folder must exist. Blocks."""
         if self.known is not None:
-            self.known.note(name)
+            with self._noting:
+                self.known.note(name)
 
     def remove(self, name: str) -> None:
         """Remove a folder and its files, if it exists. Raises OSError."""
@@ -57,7 +62,8 @@ class TopicFolders:
             self.files.remove(f"{folder}/{file}")
         self.files.remove_folder(folder)
         if self.known is not None:
-            self.known.note_removed(name)
+            with self._noting:
+                self.known.note_removed(name)
 
     def names(self) -> list[str]:
         """All folders of partitions, known or not, blocking. Raises OSError."""
@@ -66,5 +72,6 @@ class TopicFolders:
     def sync(self) -> None:
         """Make it durable which folders exist, blocking. Raises OSError."""
         if self.known is not None:
-            self.known.save()
+            with self._noting:
+                self.known.save()
         self.files.sync_folder(self.data_dir)

@@ -18,11 +18,13 @@ from groupkeeper.storage.folders import FolderList
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.retention import RetentionLimits
 from groupkeeper.storage.store import Store
+from groupkeeper.topics.appender import Appender
 from groupkeeper.topics.batch_reader import BatchReader
 from groupkeeper.topics.catalog import Catalog, Topic
 from groupkeeper.topics.catalog_log import SEGMENT_BYTES, CatalogFolders
 from groupkeeper.topics.effective_configs import EffectiveConfigs
 from groupkeeper.topics.fetch_reader import FetchReader
+from groupkeeper.topics.file_jobs import FileJobs, FileThreads
 from groupkeeper.topics.limits import OPEN_FILES_MOST
 from groupkeeper.topics.log_opener import LogOpener
 from groupkeeper.topics.log_positions import LogPositions
@@ -68,6 +70,9 @@ class TopicsWorld:
 
     files: Files = field(default_factory=Files)
     worker: WorkerThread = field(default_factory=WorkerThread)
+    file_jobs: Callable[[], FileJobs] | None = None
+    """Makes what runs the file calls of appends, and of reads. None: threads do, unless the files
+    are in memory."""
     wall_ms: Callable[[], int] = wall_ms
     random_bytes: Callable[[int], bytes] = os.urandom
     cluster_id: str = ""
@@ -82,6 +87,11 @@ class TopicsWorld:
     """Which partition folders must exist."""
     open_files_most: int = OPEN_FILES_MOST
     """Descriptors for topic logs; beyond, the least recently used are closed."""
+
+    def new_file_jobs(self) -> FileJobs:
+        """What runs file calls beside the event loop."""
+        default = FileThreads if self.files.may_block else FileJobs
+        return (self.file_jobs or default)()
 
     def new_cluster_id(self) -> str:
         """That of new data."""
@@ -108,6 +118,8 @@ class Topics:
         self.failed = world.failed
         self.effective = EffectiveConfigs(settings)
         self.worker = world.worker
+        self._writes, self._reads = world.new_file_jobs(), world.new_file_jobs()
+        self.appender = Appender(self._writes)
         self._files = OpenFiles(world.files, world.open_files_most)
         self.catalog = self._catalog_of(store, world, turns)
         folders = TopicFolders(
@@ -117,14 +129,8 @@ class Topics:
         self.record_deletion = RecordDeletion(
             self.partitions, folders, world.worker, turns, world.failed
         )
-        self.retention = Retention(
-            self.catalog,
-            self.partitions,
-            self.record_deletion,
-            turns,
-            self._retention_limits,
-            world.retention,
-        )
+        parts = self.catalog, self.partitions, self.record_deletion, turns
+        self.retention = Retention(*parts, self._retention_limits, world.retention)
         self.response_tasks = ResponseTasks(world.failed, turns)
         """Responses that come after their handler has returned."""
         self.admin = TopicAdmin(
@@ -135,11 +141,13 @@ class Topics:
         is answered; called again after a crash, as it is not known whether that was completed."""
         self.pending_offset_deletions = PendingOffsetDeletions(self.catalog, turns, world.wall_ms)
         """Offsets to delete in partitions of the group topic that could not be loaded."""
-        self.reader = FetchReader(self.partitions, settings.fetch_max_bytes, world.failed)
+        self.reader = FetchReader(
+            self.partitions, settings.fetch_max_bytes, world.failed, self._reads
+        )
         self.log_opener = LogOpener(self.partitions, self.response_tasks)
         self.positions = self._positions_of(folders, world, turns)
         self.batch_reader = BatchReader(world.worker, turns)
-        self.lookup = TimeLookup(self.batch_reader, turns)
+        self.lookup = TimeLookup(self.batch_reader, self._reads)
         self.waiting_fetches: dict[Any, None] = {}
         self.before_close: list[Callable[[], Awaitable[None]]] = []
         """Awaited before the files are closed."""
@@ -240,6 +248,8 @@ class Topics:
 
     async def close_logs(self, at_once: AtOnce = one_after_another) -> None:
         """After `drain`: sync and close all logs, at the same time as far as `at_once` can."""
+        self._writes.close()
+        self._reads.close()
         both = lambda: self.partitions.close(at_once), self.catalog.close
         for bug in filter(None, await self.worker(lambda: at_once(both))):
             raise bug

@@ -213,11 +213,7 @@ class EventReader:
             max_bytes=FETCH_BYTES,
             topics=[FetchTopic(topic=EVENT_TOPIC, partitions=[wanted])],
         )
-        reader = self._topics.reader
-        unopened, cold = await self._turns.run(reader.unready(request))
-        if unopened or cold:
-            await reader.prepare(request, unopened, self._turns)
-        result = await self._turns.run(reader.read(request, _VERSION))
+        result = await self._topics.reader.read(request, _VERSION, self._turns)
         data: PartitionData = result.response.responses[0].partitions[0]
         if data.error_code not in (ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE):
             line = f"the events cannot be read now ({ErrorCode(data.error_code).name}): ask again"

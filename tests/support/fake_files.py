@@ -303,6 +303,8 @@ class FakeFiles(Files):
 
     _pids = count(1000)
 
+    may_block = False
+
     def __init__(self, disk: FakeDisk) -> None:
         self.disk = disk
         self._handles: dict[int, tuple[str, Inode]] = {}

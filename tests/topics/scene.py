@@ -36,6 +36,7 @@ from groupkeeper.protocol.messages.produce import (
     TopicProduceData,
 )
 from groupkeeper.settings.table import Settings as ServerSettings
+from groupkeeper.topics.file_jobs import FileJobs
 from groupkeeper.topics.names import GROUP_TOPIC
 from groupkeeper.topics.partitions import InternalLogs
 from groupkeeper.topics.retention import RetentionListener
@@ -142,6 +143,7 @@ class Scene:
     disk: FakeDisk = field(default_factory=FakeDisk)
     settings: ServerSettings = field(default_factory=Settings)
     worker: Any = field(default_factory=InlineWorker)
+    file_jobs: Callable[[], FileJobs] | None = None
     data_dir: str = "data"
     was_used: bool = False
     now: int = NOW
@@ -164,6 +166,7 @@ class Scene:
             TopicsWorld(
                 files=self.files,
                 worker=self.worker,
+                file_jobs=self.file_jobs,
                 wall_ms=lambda: self.now,
                 random_bytes=self._random_bytes,
                 failed=lambda where, error: self.failures.append(f"{where}: {error}"),
@@ -197,7 +200,14 @@ class Scene:
         return self._again(self.settings)
 
     def _again(self, settings: ServerSettings) -> "Scene":
-        return Scene(self.disk, settings, self.worker, now=self.now, retention=self.retention)
+        return Scene(
+            self.disk,
+            settings,
+            self.worker,
+            self.file_jobs,
+            now=self.now,
+            retention=self.retention,
+        )
 
     # -- requests
 

@@ -6,7 +6,9 @@ from typing import Any, TypeVar
 import pytest
 
 from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.list_offsets import MAX_TIMESTAMP
 from groupkeeper.protocol.record_batch import decode_records, iter_batches
+from groupkeeper.topics.file_jobs import FileJob, FileJobs
 from tests.support.fake_files import FakeFiles
 from tests.topics.scene import NOW, HeldWorker, InlineWorker, Scene, Settings, batch
 
@@ -29,13 +31,27 @@ class Watched(InlineWorker):
             self.busy = False
 
 
+class WatchedJobs(FileJobs):
+    """Says so, too."""
+
+    def __init__(self, worker: Watched) -> None:
+        self._worker = worker
+
+    def start(self, call: Callable[[], T], *, wait: bool = True) -> FileJob[T]:
+        self._worker.busy = True
+        try:
+            return super().start(call, wait=wait)
+        finally:
+            self._worker.busy = False
+
+
 class Calls:
     """The calls of the system that wait for the disk, by where they were made."""
 
     def __init__(self, worker: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
         self.on_loop: list[str] = []
         self.off_loop: list[str] = []
-        sync, read = FakeFiles.sync, FakeFiles.read
+        sync, read, write = FakeFiles.sync, FakeFiles.read, FakeFiles.write
 
         def note(what: str) -> None:
             (self.off_loop if worker.busy else self.on_loop).append(what)
@@ -48,6 +64,11 @@ class Calls:
             note(f"read at {position}")
             return read(files, handle, size, position)
 
+        def noted_write(files: Any, handle: int, data: bytes, position: int) -> None:
+            note("write")
+            write(files, handle, data, position)
+
+        monkeypatch.setattr(FakeFiles, "write", noted_write)
         monkeypatch.setattr(FakeFiles, "sync", noted_sync)
         monkeypatch.setattr(FakeFiles, "read", noted_read)
 
@@ -62,7 +83,10 @@ def values(records: bytes) -> list[bytes | None]:
 
 
 async def watched(monkeypatch: pytest.MonkeyPatch, **settings: int) -> tuple[Scene, Calls]:
-    scene = Scene(settings=Settings(**settings), worker=Watched())
+    worker = Watched()
+    scene = Scene(
+        settings=Settings(**settings), worker=worker, file_jobs=lambda: WatchedJobs(worker)
+    )
     await scene.create("t", partitions=2)
     return scene, Calls(scene.worker, monkeypatch)
 
@@ -134,32 +158,31 @@ async def test_batches_that_come_while_a_segment_is_finished_are_stored_once(
     assert sorted(answer.base_offset for answer in answers) == [1, 2, 3, 4, 5]
 
 
-async def test_what_is_far_from_the_end_is_read_off_the_loop_first(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    scene, calls = await watched(monkeypatch)
-    monkeypatch.setattr("groupkeeper.topics.partition.WARM_BYTES", 10_000)
+async def test_records_are_written_and_read_off_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene, calls = await watched(monkeypatch, log_segment_bytes=10_000)
     for number in range(40):
-        await scene.produce("t", 0, batch(f"{number}" * 500))
-    calls.off_loop.clear()
-    assert values((await scene.fetch(("t", 0, 39))).records) == [b"39" * 500]
-    assert calls.off_loop == []
-    cold = await scene.fetch(("t", 0, 0), partition_max_bytes=2_000)
-    assert values(cold.records)[0] == b"0" * 500
+        await scene.produce("t", number % 2, batch(f"{number:03d}" * 300, timestamp=NOW + number))
+    await scene.offsets("t", 0, NOW + 20)
+    await scene.offsets("t", 0, MAX_TIMESTAMP)
+    waiting = scene.send_fetch(("t", 0, 20), max_wait_ms=10_000)
+    await scene.produce("t", 0, batch("woken"))
+    assert values((await waiting.wait()).responses[0].partitions[0].records) == [b"woken"]
+    for offset in (0, 10, 19):
+        found = await scene.fetch(("t", 0, offset), partition_max_bytes=2_000)
+        assert values(found.records)[0] == f"{2 * offset:03d}".encode() * 300
+    assert calls.on_loop == []
     assert calls.off_loop
 
 
-async def test_no_more_is_read_off_the_loop_than_may_be_answered(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_no_more_is_read_than_may_be_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     scene, calls = await watched(monkeypatch)
-    monkeypatch.setattr("groupkeeper.topics.partition.WARM_BYTES", 1)
     for index in (0, 1):
         for _ in range(3):
             await scene.produce("t", index, batch("v" * 1_000))
     calls.off_loop.clear()
     await scene.fetch(("t", 0, 0), ("t", 1, 0), partition_max_bytes=1_500, max_bytes=1_500)
-    assert len(calls.off_loop) <= 3  # where the batch begins, and it: of the first one only
+    reads = [call for call in calls.off_loop if call.startswith("read")]
+    assert len(reads) <= 5  # where the batches begin and end; bytes of the first partition only
 
 
 async def test_a_log_that_cannot_be_opened_is_not_read_for_every_request(

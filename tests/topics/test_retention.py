@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
+from unittest.mock import Mock
 
 import pytest
 
@@ -28,10 +29,10 @@ from groupkeeper.storage.files import Files
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.opening import open_log
+from groupkeeper.storage.retention import expired_before
 from groupkeeper.topics.partitions import AT_ONCE
 from groupkeeper.topics.retention import RetentionListener, SegmentsDeleted
 from groupkeeper.topics.topics import Topics, TopicsWorld
-from groupkeeper.turns import Turns
 from tests.support.fake_files import Crash
 from tests.topics.scene import NOW, InlineWorker, Scene, Settings, batch
 
@@ -69,8 +70,13 @@ class GatedWorker(InlineWorker):
         self.gate = asyncio.Event()
         self.gate.set()
         self.waiting = 0
+        self.passing = 0
+        """How many jobs are done although the gate is closed."""
 
     async def __call__(self, job: Callable[[], T]) -> T:
+        if self.passing:
+            self.passing -= 1
+            return job()
         self.waiting += 1
         await self.gate.wait()
         self.waiting -= 1
@@ -360,6 +366,7 @@ async def test_what_is_produced_during_a_deletion_is_kept() -> None:
     scene = await scene_with(5, worker=GatedWorker(), retention_ms=STEP)
     scene.now += 10 * STEP
     scene.worker.gate.clear()
+    scene.worker.passing = 2  # the worker looks at the log twice
     passing = asyncio.create_task(scene.topics.retention.check())
     await scene.worker.has(1)  # the new start is written
     # Into the last segment: it is not young enough for a new one.
@@ -494,26 +501,19 @@ async def test_many_segments_go_in_pieces(count: int, is_open: bool) -> None:
     assert await span(scene) == (count - 101, count)
 
 
-async def test_logs_of_many_segments_are_checked_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    waits = 0
-    wait = Turns.wait
-
-    async def counted(turns: Turns) -> None:
-        nonlocal waits
-        waits += 1
-        await wait(turns)
-
-    monkeypatch.setattr(Turns, "wait", counted)
-    monkeypatch.setattr("groupkeeper.topics.retention._SEGMENTS", 1)
-    scene = await scene_with(100, retention_bytes=10**9)
-    before = waits
-    for _ in range(4):
-        await check(scene)
-    assert waits - before == 0, "a pace is a pass's"
-    scene.now += 100 * STEP
-    await fill(scene, 100)
-    await check(scene)
-    assert waits - before == 1
+async def test_the_worker_looks_at_open_logs(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = await scene_with(5, worker=GatedWorker(), retention_ms=STEP)
+    scene.now += 10 * STEP
+    scene.worker.gate.clear()
+    look = Mock(wraps=expired_before)
+    monkeypatch.setattr("groupkeeper.topics.record_deletion.expired_before", look)
+    passing = asyncio.create_task(scene.topics.retention.check())
+    await scene.worker.has(1)
+    assert not look.called
+    scene.worker.gate.set()
+    await passing
+    assert look.called
+    assert await span(scene) == (5, 5)
 
 
 COUNT = 10_000

@@ -21,6 +21,7 @@ from groupkeeper.storage.log import Log
 from groupkeeper.storage.opening import open_log
 from groupkeeper.topics import batch_reader, time_lookup
 from groupkeeper.topics.batch_reader import BatchReader
+from groupkeeper.topics.file_jobs import FileJobs
 from groupkeeper.topics.open_files import OpenFiles
 from groupkeeper.topics.time_lookup import TimeLookup
 from groupkeeper.turns import Turns
@@ -39,7 +40,7 @@ def lying(raw: bytes, max_timestamp: int) -> bytes:
 
 
 def lookup_on(worker, turns) -> TimeLookup:
-    return TimeLookup(BatchReader(worker, turns), turns)
+    return TimeLookup(BatchReader(worker, turns), FileJobs())
 
 
 async def find(scene: Scene, timestamp: int) -> tuple[int, int, int]:

@@ -1,0 +1,134 @@
+"""Appends of Produce, on threads: those of one partition one after the other, others beside them.
+
+A partition whose append is under way takes the next ones together, when that one has ended. So a
+disk that stands holds up its own partitions, and each append is checked against what the one before
+it has left: sequences of producers continue, or do not, in the order of the requests.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from groupkeeper.protocol.record_batch import BatchHeader
+from groupkeeper.topics.file_jobs import FileJob, FileJobs
+from groupkeeper.topics.partition import Appended, TopicPartition
+
+AT_ONCE: Final = 64
+"""Most appends of one job, so that telling what became of them is short."""
+
+WAITED_BYTES: Final = 256 * 1024
+"""The event loop does not wait for a job that appends more bytes: it would take too long."""
+
+
+class Append:
+    """One batch on its way into the log of its partition."""
+
+    __slots__ = ("_batch", "_group", "appended", "error", "header", "partition")
+
+    def __init__(
+        self,
+        group: "Appends",
+        partition: TopicPartition,
+        batch: bytes | memoryview,
+        header: BatchHeader,
+    ) -> None:
+        self._group = group
+        self._batch = batch
+        self.partition = partition
+        self.header = header
+        self.appended: Appended | None = None
+        self.error: Exception | None = None
+        """Why it was not appended."""
+
+    def run(self) -> None:
+        """On a thread."""
+        try:
+            self.appended = self.partition.append(self._batch, self.header)
+        except Exception as error:  # noqa: BLE001  # answered by the handler
+            self.error = error
+
+    def finish(self) -> None:
+        """It was appended, or not: notify waiting requests, on the event loop."""
+        if self.appended is not None and self.appended.is_new:
+            self.partition.grew(self.header.size)
+        self._group.one_done()
+
+
+class Appends:
+    """The appends of one request."""
+
+    def __init__(self) -> None:
+        self._left = 0
+        self._end: asyncio.Future[None] | None = None
+
+    def add(
+        self, partition: TopicPartition, batch: bytes | memoryview, header: BatchHeader
+    ) -> Append:
+        """One more, for `Appender.start`."""
+        self._left += 1
+        return Append(self, partition, batch, header)
+
+    def one_done(self) -> None:
+        self._left -= 1
+        if not self._left and self._end is not None and not self._end.done():
+            self._end.set_result(None)
+
+    @property
+    def done(self) -> bool:
+        return not self._left
+
+    async def wait(self) -> None:
+        """Wait until all of them are done."""
+        if self._left:
+            self._end = asyncio.get_running_loop().create_future()
+            await self._end
+
+
+class Appender:
+    """Hands appends to threads."""
+
+    def __init__(self, jobs: FileJobs) -> None:
+        self._jobs = jobs
+        self._waiting: dict[TopicPartition, list[Append]] = {}
+        """The partitions of jobs under way, each with its next appends. Every append belongs to a
+        request under way."""
+
+    def start(self, appends: Sequence[Append]) -> None:
+        """Append batches, at most `AT_ONCE`; those of one partition in the order of the calls.
+
+        Short ones are usually done on return.
+        """
+        waiting, free = self._waiting, []
+        for append in appends:
+            queue = waiting.get(append.partition)
+            if queue is None:
+                free.append(append)
+            else:
+                queue.append(append)
+        if free:
+            self._run(free)
+
+    def _run(self, appends: list[Append]) -> None:
+        size = 0
+        for append in appends:
+            self._waiting.setdefault(append.partition, [])
+            size += append.header.size
+        job = self._jobs.start(partial(_append_all, appends), wait=size <= WAITED_BYTES)
+        job.when_done(partial(self._ended, appends, job))
+
+    def _ended(self, appends: list[Append], job: FileJob[None]) -> None:
+        for append in appends:
+            if job.error is not None:
+                append.error = job.error
+            append.finish()
+        for append in appends:
+            queue = self._waiting.pop(append.partition, None)
+            if queue:
+                self._waiting[append.partition] = queue[AT_ONCE:]
+                self._run(queue[:AT_ONCE])
+
+
+def _append_all(appends: list[Append]) -> None:
+    for append in appends:
+        append.run()

@@ -1,0 +1,257 @@
+"""Runs the file calls of Produce, Fetch and lookups beside the event loop, which makes none itself.
+
+Theory of operation. A call that ends in the page cache takes microseconds, and a way through the
+event loop to a thread and back takes longer than the call. So the loop gives a job to an idle
+thread and waits for it, for a millisecond at most. A job that takes longer is left to its thread,
+and the loop is told through its selector when the job has ended. After such a job the loop does not
+wait for any for a while: a slow disk costs the loop one millisecond in a hundred.
+
+Each thread has two pipes, one to be woken by and one to tell the end of a job. A write to a pipe
+releases the interpreter's lock, so that the woken thread finds it free: that costs a third of what
+locks of `threading` cost (measured: docs/decisions/019-files-and-the-event-loop.md).
+"""
+
+import asyncio
+import os
+import select
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import copy_context
+from time import monotonic
+from typing import Any, Final, Generic, TypeVar, cast
+
+T = TypeVar("T")
+
+THREADS: Final = 3
+"""Most threads of one `FileThreads`: so many calls may wait for the disk at the same time."""
+
+WAIT_S: Final = 0.001
+"""How long the event loop waits for a job that it has just given to a thread, in seconds."""
+
+PAUSE_S: Final = 0.1
+"""After a job that took longer than `WAIT_S` the event loop waits for no job for so long."""
+
+_ONE: Final = b"x"
+
+
+class FileJob(Generic[T]):
+    """A call on another thread, and what became of it. Everything but `run` is for the loop."""
+
+    __slots__ = ("_call", "_context", "_result", "_then", "done", "error")
+
+    def __init__(self, call: Callable[[], T]) -> None:
+        self._call: Callable[[], T] | None = call
+        self._context = copy_context()  # its log lines go where the caller's go
+        self._result: T | None = None
+        self.error: Exception | None = None
+        """What the call raised, when the job is done."""
+        self._then: list[Callable[[], None]] = []
+        self.done = False
+        """Whether `result` may be called."""
+
+    def run(self) -> None:
+        """Make the call, on any thread."""
+        call, self._call = self._call, None
+        assert call is not None, "a job runs once"
+        try:
+            self._result = self._context.run(call)
+        except Exception as error:  # noqa: BLE001  # raised again by `result`
+            self.error = error
+
+    def finish(self) -> None:
+        """The call has returned: tell those that wait for it."""
+        self.done = True
+        then, self._then = self._then, []
+        for each in then:
+            each()
+
+    def when_done(self, then: Callable[[], None]) -> None:
+        """Call `then` on the event loop when the job is done: now, if it is."""
+        if self.done:
+            then()
+        else:
+            self._then.append(then)
+
+    def result(self) -> T:
+        """What the call returned. Raises what it raised."""
+        assert self.done, "the call is under way"
+        if self.error is not None:
+            raise self.error
+        return cast("T", self._result)  # None is a T if the call returned it
+
+    async def wait(self) -> T:
+        """The result, when the job is done."""
+        if not self.done:
+            end = asyncio.Event()
+            self.when_done(end.set)
+            await end.wait()
+        return self.result()
+
+
+class FileJobs:
+    """Runs each job at once, on the caller's thread: for files in memory."""
+
+    def start(self, call: Callable[[], T], *, wait: bool = True) -> FileJob[T]:
+        """Begin a job. `wait`: it is expected to be short, so it may be done on return."""
+        job = FileJob(call)
+        job.run()
+        job.finish()
+        return job
+
+    async def run(self, call: Callable[[], T]) -> T:
+        """Run a job of a coroutine, with other callbacks of the event loop in between."""
+        job = self.start(call, wait=False)
+        if job.done:
+            await asyncio.sleep(0)
+        return await job.wait()
+
+    def close(self) -> None:
+        """End the threads, when their jobs have ended."""
+
+
+class _Thread:
+    """One thread, and the pipes between it and the event loop."""
+
+    def __init__(self) -> None:
+        """Raises OSError if no file descriptor is left."""
+        self.job: FileJob[Any] | None = None
+        self._own: tuple[int, ...] = ()
+        take, self._give = os.pipe()
+        self._own = (take, self._give)
+        try:
+            self.told, tell = os.pipe()
+            self._own += (self.told, tell)
+            self._poll = _Poll(self.told)
+        except OSError:
+            for each in self._own:
+                os.close(each)
+            raise
+        self._own = (self._give, self.told)
+        parts = self, take, tell
+        threading.Thread(target=_serve, args=parts, name="groupkeeper-files", daemon=True).start()
+
+    def give(self, job: FileJob[Any]) -> None:
+        self.job = job
+        os.write(self._give, _ONE)
+
+    def ends_soon(self) -> bool:
+        """Wait for `WAIT_S`; whether the job has ended."""
+        return self._poll.wait()
+
+    def take(self) -> FileJob[Any]:
+        """The job that has ended."""
+        os.read(self.told, 1)
+        job, self.job = self.job, None
+        assert job is not None, "the thread has told of a job"
+        return job
+
+    def close(self) -> None:
+        own, self._own = self._own, ()
+        for each in own:
+            os.close(each)
+        self._poll.close()
+
+
+class _Poll:
+    """Waits until a descriptor can be read."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._epoll = select.epoll() if hasattr(select, "epoll") else None
+        if self._epoll is not None:
+            self._epoll.register(descriptor, select.EPOLLIN)
+        else:
+            self._poll = select.poll()
+            self._poll.register(descriptor, select.POLLIN)
+
+    def wait(self) -> bool:
+        if self._epoll is not None:
+            return bool(self._epoll.poll(WAIT_S))
+        return bool(self._poll.poll(WAIT_S * 1000))
+
+    def close(self) -> None:
+        if self._epoll is not None:
+            self._epoll.close()
+
+
+def _serve(thread: _Thread, take: int, tell: int) -> None:
+    """The thread: ends when the other end of its pipe is closed."""
+    try:
+        while os.read(take, 1):
+            job = thread.job
+            assert job is not None, "given before the thread was woken"
+            job.run()
+            del job  # the event loop has the last reference
+            os.write(tell, _ONE)
+    except BrokenPipeError:
+        pass  # closed during the job
+    finally:
+        os.close(take)
+        os.close(tell)
+
+
+class FileThreads(FileJobs):
+    """Runs jobs on up to `THREADS` threads, which the first jobs start. For one event loop.
+
+    Jobs that find no idle thread wait in a queue. Each belongs to a request under way, so the
+    budgets of requests (`connections/budget.py`) bound it.
+    """
+
+    def __init__(self) -> None:
+        self._threads: list[_Thread] = []
+        self._idle: list[_Thread] = []
+        self._queue: deque[FileJob[Any]] = deque()
+        self._wait_from = 0.0
+        """Monotonic seconds from which on the event loop may wait for a job."""
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def start(self, call: Callable[[], T], *, wait: bool = True) -> FileJob[T]:
+        job = FileJob(call)
+        thread = self._idle.pop() if self._idle else self._new_thread(job)
+        if thread is None:
+            return job
+        thread.give(job)
+        if wait and monotonic() >= self._wait_from:
+            if thread.ends_soon():
+                self._ended(thread)
+            else:
+                self._wait_from = monotonic() + PAUSE_S
+        return job
+
+    def _new_thread(self, job: FileJob[Any]) -> _Thread | None:
+        """None if the job has to wait in the queue, or has failed."""
+        if len(self._threads) < THREADS:
+            try:
+                thread = _Thread()
+            except OSError as error:
+                if not self._threads:
+                    job.error = error
+                    job.finish()
+                    return None
+            else:
+                self._loop = asyncio.get_running_loop()
+                self._loop.add_reader(thread.told, self._ended, thread)
+                self._threads.append(thread)
+                return thread
+        self._queue.append(job)
+        return None
+
+    def _ended(self, thread: _Thread) -> None:
+        job = thread.take()
+        if self._queue:
+            thread.give(self._queue.popleft())
+        else:
+            self._idle.append(thread)
+        job.finish()
+
+    def close(self) -> None:
+        threads, self._threads, self._idle = self._threads, [], []
+        for thread in threads:
+            if self._loop is not None and not self._loop.is_closed():
+                self._loop.remove_reader(thread.told)
+            thread.close()
+
+    def __del__(self) -> None:
+        with suppress(Exception):  # of an event loop that was abandoned
+            self.close()
