@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
+from tests.chaos.disk import slow_disk
 from tests.support.process import PROGRAM, ROOT, NotReady, Process, assigned
 from tests.support.wire import Address
 
@@ -47,6 +48,8 @@ class Needs:
     descriptors: int = 0
     log_unread: bool = False
     node_id: int = 0
+    slow_disk: bool = False
+    """Its file calls can be made slow: see `slow_disk.py`."""
     checkout: Path = ROOT
     """Whose code runs."""
 
@@ -68,6 +71,7 @@ class Server:
         """Start and wait for the ready line. Raises ServerError."""
         needs = self._needs
         self.log.unlink(missing_ok=True)
+        slow = slow_disk.environment(self.data_dir.parent) if needs.slow_disk else {}
         # A relative data directory, so that what lines say of its files is not cut short.
         self._process = Process(
             *("--http", "127.0.0.1:0", "--data-dir", self.data_dir.name),
@@ -75,7 +79,7 @@ class Server:
             program=_limited(needs.descriptors),
             log=None if needs.log_unread else self.log,
             cwd=self.data_dir.parent,
-            environment={**os.environ, "PYTHONPATH": str(needs.checkout)},
+            environment={**os.environ, "PYTHONPATH": str(needs.checkout), **slow},
         )
         try:
             ready = self._process.ready()

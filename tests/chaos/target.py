@@ -70,6 +70,8 @@ class Attack:
     """Standard error is a pipe that nobody reads."""
     disk_mib: int = 0
     """Size of the disk that the data directory is on, which is mounted for it; 0 for any."""
+    slow_disk: bool = False
+    """File calls pass `disk/slow_disk.c`, which the attack makes slow. Needs Linux and `cc`."""
 
 
 def check(ok: bool, words: str) -> None:

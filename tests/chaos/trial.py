@@ -92,7 +92,13 @@ def trial(
     ServerError if no server starts.
     """
     folder.mkdir(parents=True)
-    needs = Needs(attack.settings, attack.descriptors, attack.log_unread, checkout=checkout)
+    needs = Needs(
+        attack.settings,
+        attack.descriptors,
+        attack.log_unread,
+        checkout=checkout,
+        slow_disk=attack.slow_disk,
+    )
     server = Server(folder, needs)
     if attack.disk_mib and not mounted(server.data_dir, attack.disk_mib):
         return Figures(words="not played: no disk can be mounted here, which takes root")

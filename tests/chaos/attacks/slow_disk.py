@@ -1,0 +1,83 @@
+"""A disk that stands: writes and reads of what is not the groups' take seconds."""
+
+import threading
+import time
+from urllib.request import urlopen
+
+from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from tests.chaos.attacks.support import outcome, produce, store, topics
+from tests.chaos.disk.slow_disk import Rule, loop_calls, slow_down
+from tests.chaos.target import Attack, Limits, Steps, Target, check
+from tests.chaos.wire import Client, Stream, dial, pump
+from tests.support.wire import frame
+from tests.topics.scene import batch
+
+FAMILY = "disk"
+SLOW: list[Rule] = [
+    ("write", "/slow-", 1_500),
+    ("read", "/slow-", 1_000),
+    ("read", "__consumer_offsets", 1_000),
+    ("read", "__group_events", 1_000),
+]
+SECONDS = 8.0
+
+
+def _fetch(topic: str, partition: int = 0) -> FetchRequest:
+    place = FetchPartition(partition=partition, fetch_offset=0, partition_max_bytes=1_000_000)
+    return FetchRequest(
+        max_wait_ms=0,
+        min_bytes=0,
+        max_bytes=1_000_000,
+        topics=[FetchTopic(topic=topic, partitions=[place])],
+    )
+
+
+def slow_topic_disk(target: Target) -> Steps:
+    """Producers and consumers of a topic whose files are slow, and readers of internal topics."""
+    topics(target, ["slow"])
+    store(target, "slow", [batch("v" * 1_000)] * 3)
+    folder = target.data_dir.parent
+    yield
+    slow_down(folder, SLOW)
+    until = time.monotonic() + SECONDS
+    streams = [
+        Stream(dial(target.kafka), frame(7, produce("slow", batch("v"))) * 2, 2),
+        Stream(dial(target.kafka), frame(7, produce("slow", batch("w"))) * 2, 2),
+        Stream(dial(target.kafka), frame(11, _fetch("slow")) * 3, 3),
+        *(
+            Stream(dial(target.kafka), frame(11, _fetch("__consumer_offsets", n)), 1)
+            for n in (0, 1)
+        ),
+    ]
+    asking = threading.Thread(target=_ask_why, args=(target, until))
+    asking.start()
+    all_answered = pump(streams, 4 * SECONDS)
+    asking.join()
+    check(all_answered, "a producer or a consumer of the slow topic was not answered")
+    seen = loop_calls(folder)
+    check(not seen, f"the event loop made file calls: {', '.join(seen[:3])}")
+    client = Client(target.kafka)
+    slow_down(folder, [])
+    answer = client.call(7, produce("slow", batch("last")))
+    [stored] = answer.responses[0].partition_responses
+    check(stored.base_offset == 7, f"a record of the slow topic is missing: {stored}")
+    return outcome(streams[0])
+
+
+def _ask_why(target: Target, until: float) -> None:
+    host, port = target.http
+    while time.monotonic() < until:
+        with urlopen(f"http://{host}:{port}/api/v1/groups/canary/events", timeout=30) as answer:
+            answer.read()
+
+
+ATTACKS = [
+    Attack(
+        "slow-topic-disk",
+        FAMILY,
+        "writes to a topic's files take 1.5 s, reads of the ends of logs 1 s",
+        slow_topic_disk,
+        limits=Limits(stall_ms=100.0),
+        slow_disk=True,
+    )
+]

@@ -1,0 +1,131 @@
+"""The event loop of a real server makes no file call that may wait for a disk.
+
+An audit hook of the interpreter does not see `pwrite` and `pread`, so the functions themselves are
+replaced in a child process (tests/support/loop_calls.py). `make chaos ARGS=slow-topic-disk` looks
+from below, with a library in front of the C library.
+"""
+
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from groupkeeper.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
+from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from groupkeeper.protocol.messages.list_offsets import (
+    MAX_TIMESTAMP,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from groupkeeper.protocol.messages.metadata import MetadataRequest
+from tests.support.process import Process, assigned
+from tests.support.requests import (
+    commit_request,
+    delete_records_request,
+    delete_topic_request,
+    join_request,
+    produce_request,
+    sync_request,
+)
+from tests.support.wire import Address, Client, connect
+
+SETTINGS = {
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "2",
+    "log.segment.bytes": "20000",
+    "log.retention.bytes": "60000",
+    "log.retention.check.interval.ms": "300",
+}
+_DELETED = b"groupkeeper_topic_segments_deleted_total"
+PAGES = ("groups", "groups/g", "groups/g/why", "groups/g/rounds", "groups/g/events", "topics")
+
+ALLOWED = {
+    "/proc/": "files in memory: the metrics of the process",
+    "?": "a descriptor that is no file",
+}
+"""Beginnings of paths that the event loop may use, and why."""
+
+
+def _fetch(topic: str, partition: int) -> FetchRequest:
+    place = FetchPartition(partition=partition, fetch_offset=0, partition_max_bytes=100_000)
+    topics = [FetchTopic(topic=topic, partitions=[place])]
+    return FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=100_000, topics=topics)
+
+
+def _offsets(topic: str, timestamp: int) -> ListOffsetsRequest:
+    wanted = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+    return ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic, partitions=[wanted])])
+
+
+def _use(client: Client) -> None:
+    """Topics, records, a group and its offsets: made, read and deleted."""
+    topics = [
+        CreatableTopic(name=name, num_partitions=2, replication_factor=1) for name in ("t", "u")
+    ]
+    client.call(7, CreateTopicsRequest(topics=topics, timeout_ms=10_000))
+    for number in range(100):
+        answer = client.call(7, produce_request("t", number % 2, b"v" * 2_000))
+        assert answer.responses[0].partition_responses[0].base_offset == number // 2
+    joined = client.call(3, join_request("g"))
+    member, generation = joined.member_id, joined.generation_id
+    client.call(3, sync_request(member, generation, "g", {member: b"share"}))
+    for offset in range(10):
+        client.call(7, commit_request({("t", 0): offset}, "g", member, generation))
+    for topic in ("t", "__consumer_offsets", "__group_events"):
+        for partition in (0, 1):
+            client.call(11, _fetch(topic, partition))
+    for timestamp in (0, MAX_TIMESTAMP):
+        client.call(7, _offsets("t", timestamp))
+    client.call(1, delete_records_request("t", 0, 45))
+    client.call(2, DescribeLogDirsRequest(topics=None))
+    client.call(7, MetadataRequest(topics=None))
+    client.call(6, delete_topic_request("u"))
+
+
+def _ask(http: str) -> None:
+    for page in (*(f"/api/v1/{name}" for name in PAGES), "/", "/status", "/metrics", "/readyz"):
+        with suppress(HTTPError):
+            _page(http, page)
+
+
+def _page(http: str, path: str) -> bytes:
+    with urlopen(f"http://{http}{path}", timeout=20) as answer:
+        body: bytes = answer.read()
+    return body
+
+
+def _calls(folder: Path, *mutant: str) -> Sequence[str]:
+    """File calls of the event loop that are not allowed."""
+    calls = folder / "calls"
+    program = sys.executable, "-m", "tests.support.loop_calls", str(calls), *mutant
+    arguments = ("--http", "127.0.0.1:0", "--data-dir", str(folder / "data"), *assigned(SETTINGS))
+    with Process(*arguments, program=program, log=folder / "log") as process:
+        ready = process.ready()
+        _serve_clients(ready.kafka, ready.http)
+        process.stop()
+    seen = dict.fromkeys(calls.read_text().splitlines())
+    return [each for each in seen if not each.partition(" ")[2].startswith(tuple(ALLOWED))]
+
+
+def _serve_clients(kafka: Address, http: str) -> None:
+    with connect(kafka, timeout=30) as client:
+        _use(client)
+    _ask(http)
+    until = time.monotonic() + 20.0
+    while _DELETED not in _page(http, "/metrics"):
+        assert time.monotonic() < until, "retention has deleted nothing"
+
+
+def test_the_event_loop_makes_no_file_call(tmp_path: Path) -> None:
+    assert _calls(tmp_path) == []
+
+
+def test_a_write_on_the_event_loop_is_noticed(tmp_path: Path) -> None:
+    found = _calls(tmp_path, "mutant")
+    assert any(each.startswith("pwrite ") and "/data/t-0/" in each for each in found)
+    assert any(each.startswith("pread ") and "/data/" in each for each in found)
