@@ -107,8 +107,11 @@ class FileJobs:
             await asyncio.sleep(0)
         return await job.wait()
 
-    def close(self) -> None:
-        """End the threads, when their jobs have ended."""
+    async def close(self) -> None:
+        """Wait for the jobs under way, and end the threads. No job may be started afterwards.
+
+        Some belong to no request any more: the client has gone, or the server stops.
+        """
 
 
 class _Thread:
@@ -245,7 +248,15 @@ class FileThreads(FileJobs):
             self._idle.append(thread)
         job.finish()
 
-    def close(self) -> None:
+    async def close(self) -> None:
+        # A job that ends may start others, and those that wait in the queue follow.
+        while jobs := [thread.job for thread in self._threads if thread.job is not None]:
+            for job in jobs:
+                with suppress(Exception):  # told to those that wait for the job
+                    await job.wait()
+        self._end()
+
+    def _end(self) -> None:
         threads, self._threads, self._idle = self._threads, [], []
         for thread in threads:
             if self._loop is not None and not self._loop.is_closed():
@@ -254,4 +265,4 @@ class FileThreads(FileJobs):
 
     def __del__(self) -> None:
         with suppress(Exception):  # of an event loop that was abandoned
-            self.close()
+            self._end()

@@ -248,8 +248,8 @@ class Topics:
 
     async def close_logs(self, at_once: AtOnce = one_after_another) -> None:
         """After `drain`: sync and close all logs, at the same time as far as `at_once` can."""
-        self._writes.close()
-        self._reads.close()
+        await self._writes.close()
+        await self._reads.close()
         both = lambda: self.partitions.close(at_once), self.catalog.close
         for bug in filter(None, await self.worker(lambda: at_once(both))):
             raise bug

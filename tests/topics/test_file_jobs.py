@@ -1,0 +1,60 @@
+"""File jobs on threads: order, ends and errors."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from groupkeeper.topics.file_jobs import THREADS, FileJob, FileThreads
+
+SECONDS = 20.0
+
+
+def held(gate: threading.Event, number: int = 0) -> Callable[[], int]:
+    """A call that stands like a disk, until the gate is open."""
+
+    def call() -> int:
+        assert gate.wait(SECONDS)
+        return number
+
+    return call
+
+
+async def test_a_job_runs_on_another_thread() -> None:
+    jobs = FileThreads()
+    assert await jobs.run(threading.get_ident) != threading.get_ident()
+    await jobs.close()
+
+
+async def test_an_error_is_raised_by_its_result() -> None:
+    def fail() -> None:
+        raise OSError("no disk")
+
+    jobs = FileThreads()
+    with pytest.raises(OSError, match="no disk"):
+        await jobs.run(fail)
+    await jobs.close()
+
+
+async def test_jobs_that_find_no_idle_thread_wait_for_one() -> None:
+    jobs, gate = FileThreads(), threading.Event()
+    started = [jobs.start(held(gate, number), wait=False) for number in range(3 * THREADS)]
+    gate.set()
+    async with asyncio.timeout(SECONDS):
+        assert [await job.wait() for job in started] == list(range(3 * THREADS))
+    await jobs.close()
+
+
+async def test_close_waits_for_the_jobs_under_way_and_those_that_follow() -> None:
+    jobs, gate, last = FileThreads(), threading.Event(), list[FileJob[int]]()
+    started = [jobs.start(held(gate), wait=False) for _ in range(2 * THREADS)]
+    started[-1].when_done(lambda: last.append(jobs.start(held(gate, 7), wait=False)))
+    closing = asyncio.ensure_future(jobs.close())
+    await asyncio.sleep(0)
+    assert not closing.done()
+    gate.set()
+    async with asyncio.timeout(SECONDS):
+        await closing
+    assert all(job.done for job in started)
+    assert [job.result() for job in last] == [7]
