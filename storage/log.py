@@ -305,11 +305,14 @@ class Log:
             if stand is not None and with_point and self.durable is not None:
                 make_point(stand, self._epochs)
                 self.durable = stand.segment.mark(stand)
-            if self._unsynced_names:
-                self._unsynced_names = False
-                self.files.sync_folder(self.folder)
-                if with_parent:
-                    self.files.sync_folder(parent_of(self.folder))
+            self._sync_names(with_parent=with_parent)
+
+    def _sync_names(self, *, with_parent: bool = True) -> None:
+        if self._unsynced_names:
+            self._unsynced_names = False
+            self.files.sync_folder(self.folder)
+            if with_parent:
+                self.files.sync_folder(parent_of(self.folder))
 
     def sync_all(self) -> None:
         """`sync` with a recovery point, also of what an earlier process may not have synced."""

@@ -180,28 +180,32 @@ def test_a_stop_syncs_each_log_four_times_whatever_is_new_in_it() -> None:
     assert len(syncs) == 4 * len(NAMES) + 1
 
 
+class OneSyncFails(FakeFiles):
+    """The first sync of the folder `refused` fails; a second one would not."""
+
+    refused = ""
+
+    def sync_folder(self, folder: str) -> None:
+        if self.refused and folder.endswith(self.refused):
+            self.refused = ""
+            raise OSError(errno.EIO, "Input/output error")
+        super().sync_folder(folder)
+
+
 def test_a_stop_whose_sync_of_names_fails_keeps_the_journal() -> None:
     """A sync that failed is not repeated: the second one would succeed, and bring nothing."""
     disk = FakeDisk()
-    store = open_store(disk, limits=LIMITS)
+    files = OneSyncFails(disk)
+    store = Store(files, "data", 0, LIMITS)
     epoch = [store.claim(0), store.claim(1)][0]
     logs = [store.open_log(name) for name in NAMES]
     store.commit([Append(log, epoch, 1, [(b"key", b"value")]) for log in logs])
-    refused = [f"{store.data_dir}/{NAMES[0]}"]
-    sync_folder = disk.sync_folder
-
-    def refuse_once(folder: str) -> None:
-        if folder in refused:
-            refused.remove(folder)
-            raise OSError(errno.EIO, "Input/output error")
-        sync_folder(folder)
-
-    disk.sync_folder = refuse_once  # type: ignore[method-assign]
-    journals = disk.list_folder(f"{store.data_dir}/journals")
+    files.refused = NAMES[0]
+    journals = files.list_folder("data/journals")
     with pytest.raises(SyncFailed, match=NAMES[0]):
         store.close()
-    assert not refused
-    assert disk.list_folder(f"{store.data_dir}/journals") == journals
+    assert not files.refused
+    assert files.list_folder("data/journals") == journals
 
 
 def syncs_of_a_run() -> list[int]:
