@@ -17,8 +17,8 @@ EVENT_MUTANTS = (
     Mutant(
         "late joiner told as silent",
         "coordinator/rebalance.py",
-        "late(group, member, CauseCode.JOIN_TIMEOUT, began, step)",
-        "late(group, member, CauseCode.SESSION_EXPIRED, began, step)",
+        "code, longest_ms = CauseCode.JOIN_TIMEOUT, group.rebalance_timeout_ms",
+        "code, longest_ms = CauseCode.SESSION_EXPIRED, group.rebalance_timeout_ms",
         (_transcript("causes: A slow member heartbeats and does not join"),),
     ),
     Mutant(
