@@ -1,9 +1,18 @@
-"""A cluster with groups of every kind, for what looks at groups. Works on any broker."""
+"""A cluster with groups of every kind, for what looks at groups. Works on any broker.
+
+    python -m tests.support.populated BOOTSTRAP [--modern]
+
+joins the members of the groups, prints a line when all groups are stable, and leaves when its
+standard input ends.
+"""
 
 import asyncio
 import contextlib
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from threading import Timer
 from typing import Any
 
 from confluent_kafka import Consumer
@@ -24,6 +33,7 @@ from groupkeeper.protocol.messages.produce import (
     TopicProduceData,
 )
 from groupkeeper.protocol.record_batch import encode_batch
+from tests.support.process import ROOT
 from tests.support.requests import commit_request, sync_request
 
 PARCELS, RECEIPTS = "parcels", "receipts"
@@ -41,6 +51,11 @@ OFFSETS = {
 }
 """What groups have committed; `receipts` below the start of its log."""
 _WAIT_S = 30.0
+"""For one group to be stable."""
+_READY_S = 150.0
+"""For all groups."""
+_CLOSE_S = 10.0
+"""For all members to leave."""
 _WORKER_SESSION_MS = 300_000
 """Connect's worker sends no heartbeats here."""
 
@@ -55,24 +70,57 @@ def populated(bootstrap: str, now_ms: int, *, modern: bool = False) -> Iterator[
     of the new protocol (KIP-848) with one member.
     """
     asyncio.run(_prepare(bootstrap, now_ms))
+    command = [sys.executable, "-m", "tests.support.populated", bootstrap]
+    with _child([*command, "--modern"] if modern else command):
+        yield
+
+
+@contextlib.contextmanager
+def _child(command: list[str]) -> Iterator[None]:
+    """The members in a process of their own, which can be killed: librdkafka may never return from
+    the close of a consumer that has an assignment it was not polled for.
+    """
+    child = subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdin is not None
+    assert child.stdout is not None
+    too_long = Timer(_READY_S, child.kill)
+    too_long.start()
+    try:
+        line = child.stdout.readline()
+        too_long.cancel()
+        assert line, f"{command} ended, or was killed after {_READY_S} s"
+        yield
+    finally:
+        too_long.cancel()
+        child.stdin.close()
+        try:
+            child.wait(_CLOSE_S)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+        child.stdout.close()
+
+
+def _hold_members(bootstrap: str, *, modern: bool) -> None:
+    """Join the members of all groups, and leave when standard input ends."""
+    groups = [
+        (PAIR, PARCELS, ("one", "two")),
+        (STATIC, RECEIPTS, ("static-a", "static-b")),
+        (IDLE, RECEIPTS, ("three",)),
+    ]
     with contextlib.ExitStack() as stack:
-        groups = [
-            (PAIR, PARCELS, ("one", "two")),
-            (STATIC, RECEIPTS, ("static-a", "static-b")),
-            (IDLE, RECEIPTS, ("three",)),
-        ]
         for group, topic, names in [*groups, (MODERN, PARCELS, ("four",))][: 4 if modern else 3]:
             members = [_member(bootstrap, group, topic, name) for name in names]
             for each in members:
                 stack.callback(each.close)
             _settle(bootstrap, group, members)
-        yield
+        print("stable", flush=True)
+        sys.stdin.read()
 
 
 def _member(bootstrap: str, group: str, topic: str, name: str) -> Consumer:
-    """A consumer without callbacks: in one that it calls while it is closed, librdkafka may wait
-    for its own thread and never end.
-    """
     settings: dict[str, Any] = {
         "bootstrap.servers": bootstrap,
         "group.id": group,
@@ -97,6 +145,8 @@ def _settle(bootstrap: str, group: str, members: list[Consumer]) -> None:
             each.poll(0.05)
         found = asyncio.run(_describe(bootstrap, group))
         if found.state == STABLE and len(found.members) == len(members):
+            for each in members:
+                each.poll(0.2)  # lets it take its assignment over
             return
         assert time.monotonic() < until, f"{group} is {found.state} with {found.members}"
 
@@ -173,3 +223,7 @@ async def _start_worker(client: Client) -> None:
         "sessioned",
     )
     await client.call(sync, coordinator_of=WORKERS)
+
+
+if __name__ == "__main__":
+    _hold_members(sys.argv[1], modern="--modern" in sys.argv[2:])
