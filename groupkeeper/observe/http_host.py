@@ -15,31 +15,45 @@ HEADER_MOST: Final = 100
 
 def own_names(hosts: Iterable[str]) -> frozenset[str]:
     """Names of this server in lower case, each also by its first label alone, as neighbours in a
-    cluster or a network of containers call it. No site of the web has a name without a dot.
+    cluster or a network of containers call it: no site of the web has a name without a dot. A
+    service of Kubernetes has its name up to `.svc`, too. Between those, `app.dev` of
+    `app.dev.svc.cluster.local`, is what a site of the web may be called.
     """
-    names = {host.strip().lower() for host in hosts} - {""}
-    return frozenset(names | {name.partition(".")[0] for name in names if not _is_address(name)})
+    names = {host.strip().lower().rstrip(".") for host in hosts} - {""}
+    services = {f"{before}.svc" for before, dot, _ in (n.partition(".svc.") for n in names) if dot}
+    return frozenset(names | services | {n.partition(".")[0] for n in names if not _is_address(n)})
 
 
 def is_own(host: str, names: Collection[str]) -> bool:
     """Whether a Host header is an address, `localhost` or one of the names, with any port."""
-    name, _, port = host.rpartition(":")
-    name = (name if port.isdigit() else host).lower()
-    return _is_address(name) or name == "localhost" or name in names
+    name, colon, port = host.rpartition(":")
+    name = name if colon and (port.isdigit() or not port) else host
+    name = name.lower().removesuffix(".")
+    # RFC 6761: browsers take all names below localhost to this machine.
+    return _is_address(name) or f".{name}".endswith(".localhost") or name in names
 
 
 def strange(headers: Mapping[str, str], names: Collection[str]) -> str | None:
     """Why a request that reads is not answered, in a line; None if it is."""
-    host, origin = headers.get("Host", "").strip(), headers.get("Origin")
-    if not is_own(host, names):
+    host, origin = headers.get("Host"), headers.get("Origin")
+    if host is not None and not is_own(host.strip(), names):  # every browser sends the header
         return (
-            f"the Host header is '{host[:HEADER_MOST]}': ask by an IP address, localhost or a name "
-            "of --http, --listen or --advertise, or add this one to the setting http.hosts"
+            f"the Host header is '{host.strip()[:HEADER_MOST]}': ask by an IP address, localhost "
+            "or a name of --http, --listen or --advertise, or add this one to the setting "
+            "http.hosts"
         )
-    if origin is not None and origin.partition("://")[2].lower() != host.lower():
+    # A page cannot set Sec-Fetch-Site. Behind a proxy, Origin has the proxy's name and Host ours.
+    if origin is None or headers.get("Sec-Fetch-Site") == "same-origin":
+        return None
+    if _origin_of(origin) != (host or "").strip().lower().removesuffix(":80"):
         shown = origin[:HEADER_MOST]
         return f"the Origin header is '{shown}': only pages of this port may read it in a browser"
     return None
+
+
+def _origin_of(origin: str) -> str:
+    """Its host and port as in a Host header, without the port that `http` has by default."""
+    return origin.partition("://")[2].lower().removesuffix(":80")
 
 
 def _is_address(name: str) -> bool:

@@ -16,7 +16,16 @@ from groupkeeper.settings.options import Address, Listen, ServeOptions
 from groupkeeper.settings.table import Settings
 
 Lines = Callable[[], list[dict[str, Any]]]
-NAMES = own_names(["10.0.0.7", "Kafka.Example.org", "groupkeeper.prod.svc", " board.example ", ""])
+NAMES = own_names(
+    [
+        "10.0.0.7",
+        "Kafka.Example.org",
+        "groupkeeper.prod.svc",
+        " board.example ",
+        "a.b.svc.cluster.local",
+        "",
+    ]
+)
 EVIL = "Host: evil.com\r\n"
 
 
@@ -25,6 +34,7 @@ EVIL = "Host: evil.com\r\n"
     [
         *("localhost", "LOCALHOST:9644", "127.0.0.1:9644", "[::1]:9644", "192.168.0.1", "KAFKA"),
         *("kafka.example.org:9644", "groupkeeper", "groupkeeper.prod.svc", "board.example"),
+        *("localhost.:9644", "localhost:", "gk.localhost", "kafka.example.org.", "a.b.svc:9644"),
     ],
 )
 def test_addresses_localhost_and_the_servers_names_are_its_own(host: str) -> None:
@@ -42,7 +52,15 @@ def test_addresses_localhost_and_the_servers_names_are_its_own(host: str) -> Non
             "kafka.example.org.evil.com",
             "10",
         ),
-        *(":1", "kafka.example", "groupkeeper.prod", "127.0.0.1.evil.com", "evil.com:localhost"),
+        *(
+            ":1",
+            "kafka.example",
+            "groupkeeper.prod",
+            "a.b",
+            "notlocalhost",
+            "127.0.0.1.evil.com",
+            "evil.com:localhost",
+        ),
     ],
 )
 def test_other_names_may_be_rebound(host: str) -> None:
@@ -57,6 +75,24 @@ def test_a_page_of_another_origin_may_not_read() -> None:
     for origin in ("http://evil.com", "null", "", "http://localhost:8080"):
         line = strange({"Host": "localhost:9644", "Origin": origin}, NAMES)
         assert line is not None and line.startswith(f"the Origin header is '{origin}'")
+
+
+def test_a_port_that_http_has_by_default_may_be_left_out() -> None:
+    for host, origin in (("localhost:80", "http://localhost"), ("gk", "http://gk:80")):
+        assert strange({"Host": host, "Origin": origin}, own_names(["gk"])) is None
+
+
+def test_a_page_of_this_port_may_read_through_a_proxy() -> None:
+    """The browser vouches for the page; a site that was rebound is refused by its name."""
+    page = {"Origin": "https://board.example.org", "Sec-Fetch-Site": "same-origin"}
+    assert strange(page | {"Host": "127.0.0.1:9644"}, NAMES) is None
+    assert strange(page | {"Host": "evil.com"}, NAMES) is not None
+    assert strange(page | {"Host": "127.0.0.1", "Sec-Fetch-Site": "cross-site"}, NAMES) is not None
+
+
+def test_a_program_that_names_no_host_may_read() -> None:
+    assert strange({}, NAMES) is None
+    assert strange({"Origin": "http://evil.com"}, NAMES) is not None
 
 
 def test_names_are_those_of_the_options_and_of_the_setting() -> None:
