@@ -49,6 +49,10 @@ class Corrupt(StorageError):
     """
 
 
+class NotCached(Exception):
+    """Bytes that are wanted from memory may be on the disk only: read them on a thread."""
+
+
 class OffsetOutOfRange(StorageError):
     """A read below the first offset of a log, or beyond its next one."""
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from importlib.util import find_spec
 from typing import Final, NamedTuple
 
-from groupkeeper.storage.errors import StorageError
+from groupkeeper.storage.errors import NotCached, StorageError
 
 FOLDER_MODE = 0o750
 FILE_MODE = 0o640
@@ -21,6 +21,12 @@ FILE_MODE = 0o640
 COPY_BYTES: Final = 1024 * 1024
 """How many bytes are copied at a time."""
 
+
+_NOWAIT: Final[int] = getattr(os, "RWF_NOWAIT", 0)
+"""The flag of reads that do not wait for a disk; 0: the system has none."""
+
+_NO_NOWAIT: Final = frozenset((errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.EPERM))
+"""How a file system, a kernel or a sandbox refuses that flag."""
 
 HAS_LOCKS: Final = find_spec("fcntl") is not None
 """Whether the system can lock files; Windows cannot, and files in memory need nothing of it."""
@@ -47,7 +53,11 @@ class Files:
     """The real file system, of Linux and macOS."""
 
     may_block = True
-    """Whether a call may wait for a disk: then the event loop of a server makes none."""
+    """Whether a call may wait for a disk: then the event loop of a server makes none but
+    `fill_cached`."""
+
+    fills_cached = bool(_NOWAIT)
+    """Whether `fill_cached` can work: False after a file system has refused it."""
 
     def __init__(self) -> None:
         """Raises StorageError where files cannot be locked."""
@@ -161,6 +171,24 @@ class Files:
                 break
             data += more
         return data
+
+    def fill_cached(self, handle: int, buffer: memoryview, position: int) -> bool:
+        """Fill the buffer with bytes of a file that the system has in memory, without waiting for
+        a disk. False if that could not be done, for whatever reason: `read` tells more.
+        """
+        try:
+            # Linux 5.9 and 5.10 return 0 where bytes are missing: preadv(2).
+            return os.preadv(handle, (buffer,), position, _NOWAIT) == len(buffer)
+        except OSError as error:
+            if error.errno in _NO_NOWAIT:
+                self.fills_cached = False
+            return False
+
+    def read_cached(self, handle: int, size: int, position: int) -> bytes:
+        """As `read`, from memory only, without waiting for a disk or a lock. Raises NotCached:
+        always, but in files that can (topics/open_files.py).
+        """
+        raise NotCached
 
     def write(self, handle: int, data: bytes, position: int) -> None:
         """Write all of `data`; after an OSError, any part of it may be written."""

@@ -189,18 +189,22 @@ class Log:
 
     # -- reading -------------------------------------------------------------------------------
 
-    def read(self, offset: int, max_bytes: int, *, at_least_one: bool = True) -> bytes:
+    def read(
+        self, offset: int, max_bytes: int, *, at_least_one: bool = True, cached: bool = False
+    ) -> bytes:
         """Whole batches from the one that holds `offset` on; b"" at the end of the log.
 
-        They are at most `max_bytes`, or one larger batch if `at_least_one`. Raises
-        OffsetOutOfRange below `start_offset` and beyond `next_offset`, and Corrupt.
+        They are at most `max_bytes`, or one larger batch if `at_least_one`. `cached`: from memory
+        only. Raises OffsetOutOfRange below `start_offset` and beyond `next_offset`, Corrupt, and
+        NotCached.
         """
         end = self.next_offset
         if offset == end:
             return b""
         if not self.start_offset <= offset < end:
             raise OffsetOutOfRange(f"{self.name} holds {self.start_offset} to {end}, not {offset}")
-        return read_batches(self._segments, offset, max_bytes, at_least_one=at_least_one)
+        segments = self._segments
+        return read_batches(segments, offset, max_bytes, at_least_one=at_least_one, cached=cached)
 
     def timestamp_at(self, offset: int) -> int | None:
         """When the record at an offset, or the next one, was written, to the batch: its largest

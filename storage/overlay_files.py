@@ -274,6 +274,9 @@ class OverlayFiles(Files):
     def read(self, handle: int, size: int, position: int) -> bytes:
         return self._handles[handle].read(size, position)
 
+    def fill_cached(self, handle: int, buffer: memoryview, position: int) -> bool:
+        return False
+
     def write(self, handle: int, data: bytes, position: int) -> None:
         file = self._handles[handle]
         if file.read(len(data), position) != data:

@@ -19,21 +19,26 @@ _WALK: Final = 8 * 1024
 
 
 def read_batches(
-    segments: Sequence[Segment], offset: int, max_bytes: int, *, at_least_one: bool
+    segments: Sequence[Segment],
+    offset: int,
+    max_bytes: int,
+    *,
+    at_least_one: bool,
+    cached: bool = False,
 ) -> bytes:
     """Whole batches of one segment from the one that holds an offset on, or from the next one.
 
-    Raises Corrupt.
+    `cached`: from memory only. Raises Corrupt, and NotCached.
     """
     for segment in segments_from(segments, offset):
-        window = segment.window(_WALK)
+        window = segment.window(_WALK, cached=cached)
         position, size = _seek(window, segment, offset)
         if size > max_bytes and not at_least_one:
             break
         if size:
             limit = position + max(max_bytes, size)
             known = max(position + size, segment.index.floor_by_position(limit))
-            data = segment.read(position, _end_of_batches(window, known, limit) - position)
+            data = window.read(position, _end_of_batches(window, known, limit) - position)
             _check_order(segment, data, position, offset)
             return data
         _check_order(segment, b"", position, offset)

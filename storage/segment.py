@@ -193,9 +193,9 @@ class Segment:
         *_, found = 0, *self.checksums(size)
         return found == crc
 
-    def window(self, piece: int = PIECE) -> Window:
+    def window(self, piece: int = PIECE, *, cached: bool = False) -> Window:
         """A window on the whole file. Keep a reference to the segment while it is in use."""
-        return Window(self._files, self._handle, self.size, piece)
+        return Window(self._files, self._handle, self.size, piece, cached=cached)
 
     def sync(self) -> None:
         self._files.sync(self._handle)

@@ -14,9 +14,13 @@ PIECE: Final = 1024 * 1024
 class Window:
     """The bytes of an open file up to `size`; `buffer` is the current piece, `view` its view."""
 
-    __slots__ = ("_start", "buffer", "files", "handle", "piece", "size", "view")
+    __slots__ = ("_read", "_start", "buffer", "files", "handle", "piece", "size", "view")
 
-    def __init__(self, files: Files, handle: int, size: int, piece: int = PIECE) -> None:
+    def __init__(
+        self, files: Files, handle: int, size: int, piece: int = PIECE, *, cached: bool = False
+    ) -> None:
+        """`cached`: read from memory only; methods raise NotCached then."""
+        self._read = files.read_cached if cached else files.read
         self.files = files
         self.handle = handle
         self.size = size
@@ -35,11 +39,16 @@ class Window:
         at = position - self._start
         if at < 0 or at + length > len(self.buffer):
             wanted = min(max(self.piece, length), self.size - position)
-            self.buffer = self.files.read(self.handle, wanted, position)
+            self.buffer = self._read(self.handle, wanted, position)
             self.view = memoryview(self.buffer)
             self._start = position
             at = 0
         return at if at + length <= len(self.buffer) else -1
+
+    def read(self, position: int, length: int) -> bytes:
+        """Bytes before the end; fewer if the file ends early."""
+        at = self.find(position, length)
+        return self.buffer[at : at + length] if at >= 0 else self.buffer[:length]
 
     def again(self) -> "Window":
         """A second window on the same file, so that this one keeps its piece."""

@@ -1,7 +1,7 @@
 """Fetch: reply at once, when enough bytes were appended, or after the client's maximum wait.
 
-Records are read in fetch_reader.py, on threads: mostly the answer is there in the same call
-nevertheless. A waiting Fetch uses no CPU: appends count their bytes to it,
+Records are read in fetch_reader.py, on threads if they are not in the page cache; mostly the answer
+is there in the same call. A waiting Fetch uses no CPU: appends count their bytes to it,
 and a timer of the event loop ends it. Those that have waited enough are answered in turns
 (`turns`), in the order in which they began to wait. Sessions (KIP-227) are declined with session
 id 0, so every Fetch names all its partitions.
@@ -73,7 +73,7 @@ class FetchHandler:
         waiting = WaitingFetch(self, request, caller, reply_to)
         try:
             unopened, reads = yield from self._reader.plan(request, waiting.watch)
-            job = NOTHING if unopened else self._reader.start(reads)
+            job = NOTHING if unopened else (yield from self._reader.start(reads))
             if not unopened and job.done:
                 return (yield from self._answer_or_wait(waiting, reads, job.result()))
         except BaseException:  # the client disconnected, or a bug: stop watching in any case
@@ -105,7 +105,7 @@ class FetchHandler:
                 await run(waiting.unwatch())
                 await self._partitions.prepare(unopened)
                 _, reads = await run(self._reader.plan(waiting.request, waiting.watch))
-                job = self._reader.start(reads)
+                job = await run(self._reader.start(reads))
             return await run(self._answer_or_wait(waiting, reads, await job.wait()))
         except BaseException:
             self.turns.start(waiting.unwatch(), lambda _: None)
@@ -168,7 +168,7 @@ class FetchHandler:
         yield from waiting.unwatch()
         try:
             _, reads = yield from self._reader.plan(waiting.request)
-            job = self._reader.start(reads)
+            job = yield from self._reader.start(reads)
             if job.done:
                 return (yield from self._finished(waiting, reads, job.result()))
         except Exception as error:  # noqa: BLE001  # a request ends here, and must be answered

@@ -1,11 +1,12 @@
 """Reads the logs for one Fetch: what is there now, within the limits of the request.
 
-A Fetch is planned and answered on the event loop; in between, a thread reads the files. Waiting is
-in apis/fetch.py. Source: Kafka's `ReplicaManager.readFromLog` (KIP-74 for the limits).
+A Fetch is planned and answered on the event loop. In between, the loop reads what is in the page
+cache, and a thread the rest. Waiting is in apis/fetch.py. Source: Kafka's
+`ReplicaManager.readFromLog` (KIP-74 for the limits).
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -17,7 +18,8 @@ from groupkeeper.protocol.messages.fetch import (
     FetchResponse,
     PartitionData,
 )
-from groupkeeper.storage.errors import StorageError
+from groupkeeper.storage.errors import NotCached, StorageError
+from groupkeeper.storage.segment import Segment
 from groupkeeper.topics.file_jobs import FileJob, FileJobs
 from groupkeeper.topics.leader_epochs import UNKNOWN_EPOCH, check_leader_epoch
 from groupkeeper.topics.partition import TopicPartition
@@ -53,36 +55,74 @@ Found = dict[int, bytes | Exception]
 """What was read for one response, or why it could not be, by the id of the request's object."""
 
 
-NOTHING: Final = FileJobs().start(Found)
+_IN_PLACE: Final = FileJobs()
+NOTHING: Final = _IN_PLACE.start(Found)
 """A job that is done, and has found nothing."""
 
 
 @dataclass(slots=True)
 class Reads:
-    """What a thread has to read for one response, in the order of the request."""
+    """What is to be read for one response, in the order of the request, and what was found."""
 
     budget: int
     """Most bytes; the first read with data returns a batch of any size."""
     wanted: list[tuple[int, TopicPartition, int, int]] = field(default_factory=list)
     """Id of the request's object, partition, offset, most bytes."""
+    found: Found = field(default_factory=dict)
+    _size: int = 0
+    """Bytes found."""
+    _next: int = 0
+    """How many of `wanted` are done."""
+    _left: Sequence[Segment] = ()
+    """Segments that their log has let go of: a thread does so, too, as it may close their files."""
+
+    def cached(self) -> Slices[bool]:
+        """Read what is in memory, without blocking; False if a thread has to read the rest."""
+        pace = Pace()
+        for key, partition, offset, most in self.wanted:
+            limit = self._limit(most)
+            if limit is None:
+                break
+            log = partition.log
+            segments = log.segments if log is not None else ()
+            try:
+                records = partition.read_cached(offset, limit, at_least_one=not self._size)
+            except NotCached:
+                return False
+            finally:
+                if log is not None and log.segments is not segments:
+                    self._left = segments
+            self._add(key, records)
+            if self._left:
+                return False
+            if pace.spent(_READ + len(records or b"") // _BYTES):
+                yield
+        return True
 
     def __call__(self) -> Found:
-        """Read, blocking. What cannot be read now is left out: see `TopicPartition.read`."""
-        found: Found = {}
-        size = 0
-        for key, partition, offset, most in self.wanted:
-            limit = max(min(most, self.budget - size), 0)
-            if size and not limit:
+        """Read the rest, blocking. What cannot be read is left out: see `TopicPartition.read`."""
+        self._left = ()
+        for key, partition, offset, most in self.wanted[self._next :]:
+            limit = self._limit(most)
+            if limit is None:
                 break
             try:
-                records = partition.read(offset, limit, at_least_one=not size)
+                self._add(key, partition.read(offset, limit, at_least_one=not self._size))
             except (StorageError, OSError) as error:
-                found[key] = error
-            else:
-                if records is not None:
-                    found[key] = records
-                    size += len(records)
-        return found
+                self._add(key, error)
+        return self.found
+
+    def _limit(self, most: int) -> int | None:
+        """How many bytes the next read may bring; None: the response is full."""
+        limit = max(min(most, self.budget - self._size), 0)
+        return limit if limit or not self._size else None
+
+    def _add(self, key: int, found: bytes | Exception | None) -> None:
+        self._next += 1
+        if found is not None:
+            self.found[key] = found
+            if isinstance(found, bytes):
+                self._size += len(found)
 
 
 @dataclass(slots=True)
@@ -144,9 +184,13 @@ class FetchReader:
                 yield
         return list(unopened), reads
 
-    def start(self, reads: Reads) -> FileJob[Found]:
-        """Let a thread read: usually done on return."""
-        return self._jobs.start(reads) if reads.wanted else NOTHING
+    def start(self, reads: Reads) -> Slices[FileJob[Found]]:
+        """Read what is in memory, and let a thread read the rest: usually done on return."""
+        if not reads.wanted:
+            return NOTHING
+        if (yield from reads.cached()):
+            return _IN_PLACE.start(lambda: reads.found)
+        return self._jobs.start(reads)
 
     async def read(self, request: FetchRequest, version: int, turns: Turns) -> ReadResult:
         """Open logs, read and answer, without waiting for records."""
@@ -154,7 +198,7 @@ class FetchReader:
         if unopened:
             await self._partitions.prepare(unopened)
             _, reads = await turns.run(self.plan(request))
-        found = await self.start(reads).wait()
+        found = await (await turns.run(self.start(reads))).wait()
         return await turns.run(self.answer(request, version, reads, found))
 
     def answer(

@@ -10,9 +10,13 @@ from collections import OrderedDict
 from threading import RLock
 from typing import Final
 
+from groupkeeper.storage.errors import NotCached
 from groupkeeper.storage.files import Files, FileStat
 
 _SHORTAGES: Final = frozenset((errno.EMFILE, errno.ENFILE))
+CACHED_MOST: Final = 1024 * 1024
+"""Most bytes of one `read_cached`: about 0.1 ms, and the default of a consumer's Fetch."""
+
 _SHED: Final = 4
 """If the system has no descriptor left, one in this many open files is closed."""
 
@@ -46,6 +50,8 @@ class OpenFiles(Files):
         self._by_path: dict[str, set[_File]] = {}
         self._open: OrderedDict[_File, None] = OrderedDict()
         """Those that may be closed, least recently used first."""
+        self._buffer = memoryview(b"")
+        """What `read_cached` reads into: making one for each call costs more than the read."""
         self.shortages = 0
         """How often the system had no descriptor left."""
 
@@ -97,6 +103,27 @@ class OpenFiles(Files):
             return self._files.read(descriptor, size, position)
         finally:
             self._give_back(file)
+
+    def read_cached(self, handle: int, size: int, position: int) -> bytes:
+        files = self._files
+        if not (files.may_block and files.fills_cached) or size > CACHED_MOST:
+            raise NotCached
+        if not self._lock.acquire(blocking=False):  # it is held while files are closed and renamed
+            raise NotCached
+        try:
+            file = self._held.get(handle)
+            if file is None or file.descriptor is None:
+                raise NotCached
+            if file in self._open:
+                self._open.move_to_end(file)
+            if size > len(self._buffer):
+                self._buffer = memoryview(bytearray(size))
+            part = self._buffer[:size]
+            if not files.fill_cached(file.descriptor, part, position):
+                raise NotCached
+            return bytes(part)
+        finally:
+            self._lock.release()
 
     def write(self, handle: int, data: bytes, position: int) -> None:
         file, descriptor = self._borrow(handle)

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, Protocol
 
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.record_batch import BatchHeader, iter_batches, patch
-from groupkeeper.storage.errors import OffsetOutOfRange, StorageError
+from groupkeeper.storage.errors import NotCached, OffsetOutOfRange, StorageError
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.recovery_point import compare
@@ -203,6 +203,20 @@ class TopicPartition:
                     f"and sequence {header.base_sequence} does not continue the stored batches",
                 )
         return stored
+
+    def read_cached(self, offset: int, max_bytes: int, *, at_least_one: bool) -> bytes | None:
+        """As `read`, from memory only, without blocking. Raises NotCached, where `read` fails, too:
+        closing the log takes a disk.
+        """
+        log = self.log
+        if log is None:
+            return None
+        try:
+            return log.read(offset, max_bytes, at_least_one=at_least_one, cached=True) or None
+        except OffsetOutOfRange:
+            return None
+        except (StorageError, OSError) as error:
+            raise NotCached from error
 
     def read(self, offset: int, max_bytes: int, *, at_least_one: bool) -> bytes | None:
         """Records from an offset on, blocking, as `Log.read`; None if there are none now, or the

@@ -153,8 +153,17 @@ ON_FD(ssize_t, pread, "pread", (int fd, void *to, size_t n, off_t at), (fd, to, 
 ON_FD(ssize_t, pread64, "pread", (int fd, void *to, size_t n, off64_t at), (fd, to, n, at))
 ON_FD(ssize_t, preadv, "pread", (int fd, const struct iovec *to, int n, off_t at), (fd, to, n, at))
 ON_FD(ssize_t, preadv64, "pread", (int fd, const struct iovec *to, int n, off64_t at), (fd, to, n, at))
-ON_FD(ssize_t, preadv2, "pread", (int fd, const struct iovec *to, int n, off_t at, int how), (fd, to, n, at, how))
-ON_FD(ssize_t, preadv64v2, "pread", (int fd, const struct iovec *to, int n, off64_t at, int how), (fd, to, n, at, how))
+
+/* A read from the page cache only (RWF_NOWAIT) waits for no disk. */
+#define CACHED(function, offset)                                                          \
+    ssize_t function(int fd, const struct iovec *to, int n, offset at, int how) {         \
+        static ssize_t (*real)(int, const struct iovec *, int, offset, int);              \
+        if (!real) real = dlsym(RTLD_NEXT, #function);                                    \
+        if (!(how & RWF_NOWAIT)) at_fd("pread", fd);                                      \
+        return real(fd, to, n, at, how);                                                  \
+    }
+CACHED(preadv2, off_t)
+CACHED(preadv64v2, off64_t)
 ON_FD(ssize_t, write, "write", (int fd, const void *from, size_t n), (fd, from, n))
 ON_FD(ssize_t, writev, "write", (int fd, const struct iovec *from, int n), (fd, from, n))
 ON_FD(ssize_t, pwrite, "pwrite", (int fd, const void *from, size_t n, off_t at), (fd, from, n, at))

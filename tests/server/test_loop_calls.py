@@ -129,3 +129,8 @@ def test_a_write_on_the_event_loop_is_noticed(tmp_path: Path) -> None:
     found = _calls(tmp_path, "mutant")
     assert any(each.startswith("pwrite ") and "/data/t-0/" in each for each in found)
     assert any(each.startswith("pread ") and "/data/" in each for each in found)
+
+
+def test_a_read_on_the_event_loop_that_may_wait_is_noticed(tmp_path: Path) -> None:
+    found = _calls(tmp_path, "waiting")
+    assert any(each.startswith("preadv ") and "/data/t-0/" in each for each in found)

@@ -1,10 +1,11 @@
 """`groupkeeper serve`, with a list of the file calls that its event loop's thread makes.
 
-    python -m tests.support.loop_calls LIST [mutant] serve ...
+    python -m tests.support.loop_calls LIST [mutant|waiting] serve ...
 
 LIST is a file that gets a line `CALL PATH` for each call between the ready line and the stop.
 Functions of `os` that touch files are replaced, and `open`. What the interpreter does itself, such
-as importing a module, goes past them. With `mutant`, file jobs run on the event loop.
+as importing a module, goes past them. So do reads from memory, which do not wait (`RWF_NOWAIT`).
+With `mutant`, file jobs run on the event loop; with `waiting`, reads from memory may wait.
 """
 
 import builtins
@@ -17,6 +18,7 @@ from typing import Any
 from groupkeeper.cli import main as command
 from groupkeeper.server import main
 from groupkeeper.server.server import Server
+from groupkeeper.storage.files import Files
 from groupkeeper.topics import topics
 from groupkeeper.topics.file_jobs import FileJobs
 
@@ -27,6 +29,7 @@ CALLS = (
     *("rename", "replace", "remove", "unlink", "link", "symlink", "mkdir", "rmdir", "chmod"),
 )
 OPEN = builtins.open
+NOWAIT = getattr(os, "RWF_NOWAIT", 0)
 
 
 class _List:
@@ -46,7 +49,8 @@ class _List:
 
     def _noted(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **more: Any) -> Any:
-            if self.is_armed and threading.get_ident() == self._loop:
+            waits = name != "preadv" or not args[3:] or not args[3] & NOWAIT
+            if waits and self.is_armed and threading.get_ident() == self._loop:
                 path = self._path(args[0] if args else more.get("path", ""))
                 if not path.startswith(("pipe:", "socket:", "anon_inode:")):
                     self._write(self._file, f"{name} {path}\n".encode())
@@ -63,12 +67,20 @@ class _List:
             return "?"
 
 
+def _wait_and_fill(files: Files, handle: int, buffer: memoryview, position: int) -> bool:
+    return os.preadv(handle, (buffer,), position) == len(buffer)
+
+
 def run(calls: str, *arguments: str) -> None:
     """Serve as the command line does."""
     noted = _List(calls)
     if arguments[0] == "mutant":
         arguments = arguments[1:]
         topics.FileThreads = FileJobs  # type: ignore[misc, assignment]
+        Files.fills_cached = False
+    if arguments[0] == "waiting":
+        arguments = arguments[1:]
+        Files.fill_cached = _wait_and_fill  # type: ignore[method-assign]
     for name in CALLS:
         noted.watch(os, name)
     noted.watch(builtins, "open")

@@ -227,3 +227,77 @@ async def test_a_disk_with_room_again_is_written_to_after_the_pause(
         assert (await scene.produce("t", 0, batch("v" * 1_000))).error_code == FULL
     scene.disk.capacity = None
     assert (await scene.produce("t", 0, batch("v"))).error_code == 0
+
+
+class PageCache:
+    """Which reads of `FakeFiles` find their bytes in memory: so many, then no more."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.left = 0
+        self.then: Callable[[], object] = lambda: None
+        monkeypatch.setattr(FakeFiles, "may_block", True)
+        monkeypatch.setattr(FakeFiles, "fills_cached", True)
+        read = FakeFiles.read
+
+        def fill(files: Any, handle: int, buffer: memoryview, position: int) -> bool:
+            data = read(files, handle, len(buffer), position)
+            buffer[: len(data)] = data
+            self.left -= 1
+            self.then()
+            return self.left >= 0
+
+        monkeypatch.setattr(FakeFiles, "fill_cached", fill)
+
+
+async def test_a_fetch_of_what_is_cached_needs_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = PageCache(monkeypatch)
+    scene, calls = await watched(monkeypatch)
+    for partition in (0, 1):
+        await scene.produce("t", partition, batch(f"v{partition}"))
+    both = ("t", 0, 0), ("t", 1, 0)
+    for left, on_threads in ((9, 0), (1, 1), (0, 2)):
+        calls.off_loop.clear()
+        cache.left = left
+        found = await scene.fetch(*both)
+        assert [values(data.records) for data in found] == [[b"v0"], [b"v1"]]
+        assert [len(calls.off_loop), calls.on_loop] == [on_threads, []]
+
+
+async def test_a_cached_read_that_fails_is_repeated_on_a_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cache = PageCache(monkeypatch)
+    scene, calls = await watched(monkeypatch)
+    await scene.produce("t", 0, batch("v"))
+    calls.off_loop.clear()
+    cache.left = 9
+
+    def fail() -> None:
+        raise OSError("no memory")
+
+    cache.then = fail
+    assert values((await scene.fetch(("t", 0, 0))).records) == [b"v"]
+    assert calls.off_loop
+    assert scene.failures == []
+
+
+async def test_segments_that_go_during_a_cached_read_are_let_go_on_a_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cache = PageCache(monkeypatch)
+    scene, _ = await watched(monkeypatch, log_segment_bytes=1_000)
+    for _ in range(5):
+        await scene.produce("t", 0, batch("v" * 600))
+    log = scene.topics.partitions.find("t", 0).log
+    close, closed = FakeFiles.close, []
+
+    def noted_close(files: Any, handle: int) -> None:
+        closed.append(scene.worker.busy)
+        close(files, handle)
+
+    monkeypatch.setattr(FakeFiles, "close", noted_close)
+    cache.left = 9
+    cache.then = lambda: list(log.begin_at(3))  # nothing else keeps the segments
+    assert (await scene.fetch(("t", 0, 0))).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert closed
+    assert all(closed)

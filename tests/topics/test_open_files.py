@@ -2,12 +2,14 @@
 
 import errno
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from groupkeeper.storage.errors import NotCached
 from groupkeeper.storage.files import Files
-from groupkeeper.topics.open_files import OpenFiles
+from groupkeeper.topics.open_files import CACHED_MOST, OpenFiles
 from tests.support.fake_files import FakeDisk, FakeFiles
 
 
@@ -151,3 +153,83 @@ def test_a_handle_leads_to_its_file_under_the_new_name(real: LimitedFiles) -> No
     written(files, 2)  # closes descriptors, and takes the old names
     assert files.read(handles[0], 9, 0) == b"0"
     assert files.read(handles[1], 9, 0) == b"1"
+
+
+class CachedFiles(LimitedFiles):
+    """Has files in the page cache, if it is told so."""
+
+    may_block = True
+    fills_cached = True
+    cached = True
+
+    def fill_cached(self, handle: int, buffer: memoryview, position: int) -> bool:
+        data = self.read(handle, len(buffer), position)
+        buffer[: len(data)] = data
+        return self.cached and len(data) == len(buffer)
+
+
+def refuses(read: Callable[[], bytes]) -> bool:
+    try:
+        read()
+    except NotCached:
+        return True
+    return False
+
+
+def test_what_is_cached_is_read_without_waiting():
+    disk = CachedFiles(FakeDisk())
+    files = OpenFiles(disk, 3)
+    handle = files.open("f", create=True)
+    files.write(handle, b"0123456789", 0)
+    assert [files.read_cached(handle, size, 2) for size in (5, 1, 8)] == [
+        b"23456",
+        b"2",
+        b"23456789",
+    ]
+    assert refuses(lambda: files.read_cached(handle, 9, 2))
+    assert refuses(lambda: files.read_cached(handle, CACHED_MOST + 1, 0))
+    disk.cached = False
+    assert refuses(lambda: files.read_cached(handle, 5, 2))
+
+
+def test_a_cached_read_opens_no_file_and_waits_for_no_lock():
+    disk = CachedFiles(FakeDisk())
+    files = OpenFiles(disk, 1)
+    first, second = written(files, 2)
+    opened = disk.opened
+    assert refuses(lambda: files.read_cached(first, 1, 0))
+    assert disk.opened == opened
+    assert files.read_cached(second, 1, 0) == b"1"
+
+    def other() -> None:
+        with files._lock:
+            held.set()
+            assert end.wait(20)
+
+    held, end = threading.Event(), threading.Event()
+    thread = threading.Thread(target=other)
+    thread.start()
+    assert held.wait(20)
+    assert refuses(lambda: files.read_cached(second, 1, 0))
+    end.set()
+    thread.join()
+    assert files.read_cached(second, 1, 0) == b"1"
+
+
+def test_a_file_system_that_refuses_cached_reads_is_asked_once(tmp_path, monkeypatch):
+    asked = []
+
+    def refused(*call: object) -> int:
+        asked.append(call)
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    monkeypatch.setattr("os.preadv", refused, raising=False)
+    monkeypatch.setattr(Files, "fills_cached", True)
+    disk = Files()
+    files = OpenFiles(disk, 3)
+    handle = files.open(str(tmp_path / "f"), create=True)
+    files.write(handle, b"0123", 0)
+    assert all(refuses(lambda: files.read_cached(handle, 4, 0)) for _ in range(3))
+    assert len(asked) == 1
+    assert files.read(handle, 4, 0) == b"0123"
+    files.close(handle)

@@ -3,9 +3,11 @@
    SLOW_DISK names a file with lines "CALL SUBSTRING MILLISECONDS": a call (write, read, sync, name)
    on a path that has the substring takes so much longer. It is read at every call, and may be missing.
    LOOP_CALLS names a file that gets a line "CALL PATH" for every call of the main thread, which runs
-   the server's event loop, while SLOW_DISK exists. */
+   the server's event loop, while SLOW_DISK exists. Reads from the page cache (RWF_NOWAIT) find
+   nothing meanwhile. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,6 +16,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -62,6 +65,13 @@ static void told_of(const char *call, int file)
     { REAL(name); told_of("write", file); return real(file, data, size, at); }
 #define READS(name) ssize_t name(int file, void *data, size_t size, off_t at) \
     { REAL(name); told_of("read", file); return real(file, data, size, at); }
+#define READS_PARTS(name) ssize_t name(int file, const struct iovec *to, int count, off_t at) \
+    { REAL(name); told_of("read", file); return real(file, to, count, at); }
+#define READS_CACHED(name) ssize_t name(int file, const struct iovec *to, int count, off_t at, int how) \
+    { REAL(name); \
+      if (!(how & RWF_NOWAIT)) told_of("read", file); \
+      else if (getenv("SLOW_DISK") && !access(getenv("SLOW_DISK"), F_OK)) { errno = EAGAIN; return -1; } \
+      return real(file, to, count, at, how); }
 #define SYNCS(name) int name(int file) { REAL(name); told_of("sync", file); return real(file); }
 #define CUTS(name) int name(int file, off_t size) \
     { REAL(name); told_of("write", file); return real(file, size); }
@@ -71,7 +81,8 @@ static void told_of(const char *call, int file)
 #define NAMES(name) int name(const char *path) { REAL(name); told("name", path); return real(path); }
 #define MOVES(name) int name(const char *path, const char *to) \
     { REAL(name); told("name", to); return real(path, to); }
-WRITES(pwrite) WRITES(pwrite64) READS(pread) READS(pread64) SYNCS(fsync) SYNCS(fdatasync)
+WRITES(pwrite) WRITES(pwrite64) READS(pread) READS(pread64) READS_PARTS(preadv) READS_PARTS(preadv64)
+READS_CACHED(preadv2) READS_CACHED(preadv64v2) SYNCS(fsync) SYNCS(fdatasync)
 CUTS(ftruncate) CUTS(ftruncate64) OPENS(open) OPENS(open64)
 NAMES(unlink) NAMES(rmdir) MOVES(rename) MOVES(link)
 int mkdir(const char *path, mode_t mode) { REAL(mkdir); told("name", path); return real(path, mode); }
