@@ -14,8 +14,8 @@ from groupkeeper.storage.errors import NotCached
 from groupkeeper.storage.files import Files, FileStat
 
 _SHORTAGES: Final = frozenset((errno.EMFILE, errno.ENFILE))
-CACHED_MOST: Final = 1024 * 1024
-"""Most bytes of one `read_cached`: about 0.1 ms, and the default of a consumer's Fetch."""
+CACHED_MOST: Final = 256 * 1024
+"""Most bytes of one `read_cached`: the copy out of its buffer costs more than a thread beyond."""
 
 _SHED: Final = 4
 """If the system has no descriptor left, one in this many open files is closed."""
