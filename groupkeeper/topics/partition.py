@@ -330,11 +330,15 @@ class TopicPartition:
             raise
 
     def close(self) -> None:
-        """Close the files, blocking; the next use opens them again."""
+        """Close the files, blocking, after an error; the next use opens them again."""
+        with suppress(StorageError, OSError):
+            self.sync_and_close()
+
+    def sync_and_close(self) -> None:
+        """Close the files, blocking, and keep all records. Raises StorageError and OSError."""
         log, self.log = self.log, None
         if log is not None and not self.topic.internal:
-            with suppress(StorageError, OSError):
-                log.close()
+            log.close()
 
     def delete(self) -> None:
         """Close and remove the files, blocking. Raises OSError."""

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from groupkeeper.backoff import RetryTimes
 from groupkeeper.storage.at_once import AtOnce, one_after_another
-from groupkeeper.storage.errors import StorageError
+from groupkeeper.storage.errors import StorageError, SyncFailed
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.segment import Segment
 from groupkeeper.topics.catalog import Catalog, Topic
@@ -31,6 +31,8 @@ RETRY_FIRST_S: Final = 0.1
 RETRY_MOST_S: Final = 5.0
 """A log that could not be opened or written is retried at once, then after pauses that double up to
 the longest: opening reads much of it, and clients retry at once."""
+NAMED: Final = 5
+"""How many logs the error of a stop names."""
 
 Failed = Callable[[str, BaseException], None]
 """Called with what failed and why; topics write no log lines themselves."""
@@ -211,9 +213,22 @@ class TopicPartitions:
             self._folders.remove(f"{topic.name}-{index}")
 
     def close(self, at_once: AtOnce = one_after_another) -> None:
-        """Close every log."""
-        for bug in filter(None, at_once([each.close for each in self._known.values()])):
-            raise bug
+        """Sync and close every log. Raises StorageError, when all are closed, for those whose last
+        records may be in the page cache only.
+        """
+        known = [*self._known.values()]
+        failed: dict[str, Exception] = {}
+        for each, error in zip(known, at_once([k.sync_and_close for k in known]), strict=True):
+            if isinstance(error, StorageError | OSError):
+                failed[each.folder] = error
+            elif error is not None:
+                raise error
+        if failed:
+            names = ", ".join([*failed][:NAMED]) + (", ..." if len(failed) > NAMED else "")
+            raise SyncFailed(
+                f"the last records of topic logs ({len(failed)}: {names}) may not be on the disk, "
+                f"and are lost if the machine loses power now: {next(iter(failed.values()))}"
+            )
 
 
 def unknown_folders(names: Iterable[str], topics: Iterable[Topic]) -> list[str]:

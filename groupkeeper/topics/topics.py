@@ -251,9 +251,11 @@ class Topics:
         await self._writes.close()
         await self._reads.close()
         both = lambda: self.partitions.close(at_once), self.catalog.close
-        for bug in filter(None, await self.worker(lambda: at_once(both))):
-            raise bug
-        self.worker.close()
+        try:
+            for error in filter(None, await self.worker(lambda: at_once(both))):
+                raise error
+        finally:
+            self.worker.close()
 
 
 def new_cluster_id(random_bytes: Callable[[int], bytes]) -> str:

@@ -17,11 +17,12 @@ from groupkeeper.protocol.records.consumer_offsets import (
     decode_offset_value,
 )
 from groupkeeper.server import segments_at_stop
-from groupkeeper.storage.errors import AppendFailed, StorageError
+from groupkeeper.storage.errors import AppendFailed, StorageError, SyncFailed
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.journal import JournalReader
 from tests.simulation.cluster import CleanerThread
 from tests.support.fake_files import FakeDisk, FakeFiles
+from tests.support.requests import produce_request
 from tests.support.served import Served, groups_apart
 
 Serve = Callable[..., Served]
@@ -145,6 +146,29 @@ def no_room_in(files: Files, name: str) -> Callable[[int, bytes, int], None]:
         write(handle, data, position)
 
     return refuse
+
+
+def test_a_topics_log_that_cannot_be_synced_is_named_and_the_others_are_closed(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stop of a program that was told to keep records does not end with exit code 0."""
+    served = serve()
+    for topic in ("orders", "payments"):
+        answer = served.client().call(9, produce_request(topic, 0, b"value"))
+        assert answer.responses[0].partition_responses[0].error_code == 0
+    files = served.machine.files
+    assert isinstance(files, FakeFiles)
+    sync = files.sync
+
+    def refuse(handle: int) -> None:
+        if "/orders-0/" in files.path_of(handle):
+            raise OSError(errno.EIO, "Input/output error")
+        sync(handle)
+
+    monkeypatch.setattr(files, "sync", refuse)
+    with pytest.raises(SyncFailed, match=r"topic logs \(1: orders-0\).*Input/output error"):
+        served.stop()
+    assert not any("payments" in path for path in files.open_paths)
 
 
 def test_a_stop_opens_no_more_logs_after_some_seconds(
