@@ -88,14 +88,18 @@ def _committed(request: OffsetCommitRequest) -> Slices[OffsetCommitResponse]:
     ends, indexes = array("q"), array("i")
     topics = request.topics
     topics.reverse()
+    taken = 0
     while topics:
         for topic in topics[-ROWS_IN_A_SLICE:][::-1]:
             rows = topic.partitions
             rows.reverse()
             while rows:
-                indexes.extend(each.partition_index for each in rows[: -ROWS_IN_A_SLICE - 1 : -1])
+                some = rows[: -ROWS_IN_A_SLICE - 1 : -1]
+                indexes.extend(each.partition_index for each in some)
                 del rows[-ROWS_IN_A_SLICE:]
-                if len(rows) >= ROWS_IN_A_SLICE:
+                taken += len(some)
+                if taken >= ROWS_IN_A_SLICE:
+                    taken = 0
                     yield
             names.append(topic.name)
             ends.append(len(indexes))

@@ -134,3 +134,19 @@ def test_rows_of_a_commit_are_freed_in_slices_and_answered_in_order() -> None:
     assert [
         (each.name, [row.partition_index for row in each.partitions]) for each in answer.topics
     ] == [("a", [0]), ("b", [*range(10 * ROWS_IN_A_SLICE + 1)]), ("c", []), ("d", [0, 1])]
+
+
+def test_a_slice_takes_rows_of_many_topics_but_no_more_of_them() -> None:
+    """A thousand topics of a few hundred rows were one callback of the event loop."""
+    topics = [
+        OffsetCommitRequestTopic(
+            name=f"topic-{topic}",
+            partitions=[OffsetCommitRequestPartition(partition_index=at) for at in range(400)],
+        )
+        for topic in range(100)
+    ]
+    work = TooLong(1).handle(OffsetCommitRequest(group_id="g", topics=topics), Mock(), Mock())
+    assert isinstance(work, Generator)
+    answer, slices = counted(work)
+    assert slices > 100 * 400 / ROWS_IN_A_SLICE / 1.5
+    assert [len(each.partitions) for each in answer.topics] == [400] * 100
