@@ -139,4 +139,5 @@ def _told(is_json: bool, status: HTTPStatus, line: str) -> tuple[str, bytes]:
     """Content type and body of an error."""
     if is_json:
         return JSON, json.dumps({"error": line}).encode() + b"\n"
-    return _TEXT, f"{status.value} {status.phrase}\n".encode()
+    shown = f": {line}" if status is HTTPStatus.FORBIDDEN else ""
+    return _TEXT, f"{status.value} {status.phrase}{shown}\n".encode()

@@ -140,6 +140,11 @@ async def test_an_api_says_what_to_do(address: Address) -> None:
     assert json.loads(body)["error"].startswith("the Host header is 'evil.com': ask by")
 
 
+async def test_a_page_says_what_to_do(address: Address) -> None:
+    _, body = await ask(address, "/status", EVIL)
+    assert body.startswith(b"403 Forbidden: the Host header is 'evil.com': ask by")
+
+
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/readyz?enough=1", "/metrics"])
 async def test_probes_and_scrapers_may_use_any_name(address: Address, path: str) -> None:
     assert (await ask(address, path, EVIL))[0] == 200
