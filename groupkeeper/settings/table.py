@@ -9,11 +9,12 @@ docs/configuration.md is generated from this table. The import has to be cheap: 
 for it.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from groupkeeper.settings.injected import injected
 from groupkeeper.settings.log_settings import LogSettings
@@ -203,6 +204,10 @@ TABLE: Mapping[str, Setting] = _table()
 """Every setting by its key, in alphabetical order of the keys."""
 
 
+HOST_NAME: Final = re.compile(r"[\w-]+(\.[\w-]+)*\.?|\[?[0-9A-Fa-f]*:[0-9A-Fa-f:.]+\]?", re.ASCII)
+"""A name of a machine, or an IP address."""
+
+
 def load(
     config: Path | None = None,
     environment: Mapping[str, str] | None = None,
@@ -310,3 +315,9 @@ def _check_combinations(settings: Settings) -> None:
         keys = [f"log.retention.{unit}" for unit in ("ms", "minutes", "hours")]
         key = next(key for key in keys if getattr(settings, TABLE[key].attribute) is not None)
         raise SettingsError(f"{key} = 0: give -1 to keep records without limit, or 1 or more")
+    for name in (settings.http_hosts or "").split(","):
+        if name.strip() and not HOST_NAME.fullmatch(name.strip()):
+            raise SettingsError(
+                f"http.hosts: {name.strip()!r} is no host name: give names such as board.example, "
+                "without scheme, port and wildcard"
+            )

@@ -139,6 +139,10 @@ def test_values_may_have_space_and_sign() -> None:
         ("qqq=1", "qqq (--set): no such setting; see docs/configuration.md for the settings"),
         ("num.partitions", "--set 'num.partitions': give it as KEY=VALUE"),
         ("=1", "--set '=1': give it as KEY=VALUE"),
+        *(
+            (f"http.hosts=a.example,{name}", f"http.hosts: '{name}' is no host name: give names")
+            for name in ("http://b.example", "b.example:9644", "*.b.example", "b example", "b..c")
+        ),
         ("num.partitions=two", "num.partitions = 'two' (--set): not a whole number (1 or more)"),
         ("num.partitions=", "num.partitions = '' (--set): not a whole number (1 or more)"),
         ("num.partitions=1.5", "num.partitions = '1.5' (--set): not a whole number (1 or more)"),
