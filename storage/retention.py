@@ -5,8 +5,8 @@ Source: Kafka's `UnifiedLog.deleteOldSegments` and `LogSegment.largestTimestamp`
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import accumulate
+from collections.abc import Iterable, Mapping
+from heapq import heapify, heappop, heapreplace
 from typing import NamedTuple
 
 from groupkeeper.storage.files import Files
@@ -64,26 +64,26 @@ def expired_before(log: Log, limits: RetentionLimits) -> int | None:
 def kept_together(logs: Mapping[int, Log], most: int) -> Mapping[int, int]:
     """How many bytes to keep of each of some logs whose oldest segments have to go, as together
     they have more than `most`. Of logs that are not named, everything is kept.
+
+    The next segment to go is the oldest one of the log that has most. So a log with less than an
+    equal share of `most` loses nothing, whatever the others have.
     """
-    ages = sorted(
-        (newest, index, number, segment.size)
-        for index, log in logs.items()
-        # No segment goes before an earlier one of its log, whatever the clock said.
-        for number, (segment, newest) in enumerate(zip(log.segments, _newest(log), strict=True))
-    )
-    excess, gone = sum(size for *_, size in ages) - most, Counter[int]()
-    for _, index, _, size in ages:
-        if excess <= 0:
-            break
-        gone[index] += size
-        excess -= size
     sizes = {index: sum(segment.size for segment in log.segments) for index, log in logs.items()}
-    return {index: sizes[index] - size for index, size in gone.items() if size}
-
-
-def _newest(log: Log) -> Iterator[int]:
-    """The largest timestamp up to each segment."""
-    return accumulate((segment.index.max_timestamp for segment in log.segments), max)
+    excess = sum(sizes.values()) - most
+    left = [(-size, index) for index, size in sizes.items() if size]
+    heapify(left)
+    gone = Counter[int]()
+    while excess > 0 and left:
+        negative, index = left[0]
+        size = logs[index].segments[gone[index]].size
+        gone[index] += 1
+        excess -= size
+        if negative + size < 0:
+            heapreplace(left, (negative + size, index))
+        else:
+            heappop(left)
+        sizes[index] -= size
+    return {index: sizes[index] for index in gone}
 
 
 def may_delete(files: Files, folder: str, limits: RetentionLimits) -> bool:

@@ -93,8 +93,8 @@ class Settings(LogSettings):
     )
     group_events_retention_total_bytes: int = unlimited(
         1_073_741_824,
-        "Size of all partitions of `__group_events` together at which the oldest segments among "
-        "them are deleted; -1 for no limit.",
+        "Size of all partitions of `__group_events` together at which the oldest segments of the "
+        "largest are deleted; -1 for no limit.",
     )
     group_initial_rebalance_delay_ms: int = whole(
         3_000, "How long the first rebalance of an empty group waits for more members.", dev=0

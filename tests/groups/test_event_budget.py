@@ -16,7 +16,7 @@ from groupkeeper.topics import effective_configs
 from groupkeeper.why.rounds import COMPLETED, EMPTIED, SUPERSEDED, Folding, Round
 from tests.support.fake_files import FakeFiles
 from tests.support.requests import join_request
-from tests.support.served import Client, Lines, Served, settle
+from tests.support.served import Client, Lines, Served, groups_apart, settle
 from tests.support.stored_events import stored, types
 
 Serve = Callable[..., Served]
@@ -272,3 +272,31 @@ def test_the_oldest_segments_go_when_logs_are_too_large(
     groups = {event.group for number in range(9) for event in stored(served, f"g{number}")}
     assert "g59" in groups
     assert not groups & {"g0", "g1", "g2"}
+
+
+def test_a_noisy_partition_takes_no_events_of_a_quiet_one(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(effective_configs, "EVENT_SEGMENT_LEAST", 2_000)
+    monkeypatch.setattr(event_budget, "TOTAL", Rate(MIB, MIB))
+    monkeypatch.setattr(event_budget, "TOTAL_SHARE", 0.001)
+    limit = "group.events.retention.total.bytes=30000"
+    served = serve("offsets.topic.num.partitions=3", limit)
+    names = [f"g{number}" for number in range(200)]
+    places = {name: served.driver(name).index for name in names}
+    for name in (name for name in names if places[name] != places["g0"]):
+        settle(served.client(), name)
+        served.advance(1)
+        if kept(served) > 8_000:
+            break
+    quiet = {name: stored(served, name) for name in groups_apart(3, 3) if name != "g0"}
+    assert all(quiet.values())
+    for name in [name for name in names if places[name] == places["g0"]][:50]:
+        settle(served.client(), name)
+        served.advance(1)
+    assert kept(served) > 45_000
+    served.advance(301)
+    assert kept(served) <= 30_000
+    for name, events in quiet.items():
+        assert stored(served, name)[: len(events)] == events
+    assert "g0" not in {event.group for event in stored(served, "g0")}
