@@ -237,6 +237,9 @@ class MemoryFiles(Files):
         with file.lock:  # or the view below keeps another thread from appending
             return bytes(memoryview(file.data)[position : position + size])
 
+    def fill_cached(self, handle: int, buffer: memoryview, position: int) -> bool:
+        return False
+
     def write(self, handle: int, data: bytes, position: int) -> None:
         file = self._file(handle)
         with file.lock:

@@ -17,6 +17,7 @@ from groupkeeper.protocol.messages.fetch import (
     LeaderIdAndEpoch,
 )
 from groupkeeper.protocol.record_batch import iter_batches
+from groupkeeper.storage.errors import NotCached
 from groupkeeper.topics.names import GROUP_TOPIC
 from tests.support.slices import counted
 from tests.support.virtual_loop import VirtualLoop
@@ -498,6 +499,7 @@ class GroupLog:
 
     start_offset = 0
     last_epoch = 3
+    segments = ()
 
     def __init__(self, records: bytes, next_offset: int) -> None:
         self.records = records
@@ -506,7 +508,11 @@ class GroupLog:
     def bytes_from(self, offset: int) -> int:
         return len(self.records)
 
-    def read(self, offset: int, max_bytes: int, *, at_least_one: bool) -> bytes:
+    def read(
+        self, offset: int, max_bytes: int, *, at_least_one: bool, cached: bool = False
+    ) -> bytes:
+        if cached:
+            raise NotCached
         return self.records
 
 

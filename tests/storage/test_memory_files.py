@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.storage.errors import Locked
+from groupkeeper.storage.errors import Locked, NotCached
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.memory_files import MemoryFiles
@@ -21,11 +21,22 @@ OF_THE_PROCESS = {"process_id", "random_bytes"}
 """What is no business of a file system."""
 MADE_OF_OTHERS = {"copy", "stat"}
 """Calls that call others."""
+REFUSED = {"read_cached"}
+"""Calls that always raise, unless a class overrides them."""
 
 
 def test_no_call_reaches_the_disk() -> None:
     calls = {name for name, value in vars(Files).items() if callable(value) and name[0] != "_"}
-    assert calls - OF_THE_PROCESS - MADE_OF_OTHERS <= vars(MemoryFiles).keys()
+    assert calls - OF_THE_PROCESS - MADE_OF_OTHERS - REFUSED <= vars(MemoryFiles).keys()
+
+
+def test_reads_are_never_answered_from_a_page_cache() -> None:
+    files = MemoryFiles()
+    handle = files.open("a", create=True)
+    files.write(handle, b"ab", 0)
+    assert not files.fill_cached(handle, memoryview(bytearray(2)), 0)
+    with pytest.raises(NotCached):
+        files.read_cached(handle, 2, 0)
 
 
 def test_files_have_the_time_of_their_last_write() -> None:
