@@ -13,7 +13,11 @@ from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
-from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from groupkeeper.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
 from groupkeeper.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.messages.list_offsets import (
@@ -67,7 +71,13 @@ def _use(client: Client) -> None:
     topics = [
         CreatableTopic(name=name, num_partitions=2, replication_factor=1) for name in ("t", "u")
     ]
+    kept = CreatableTopicConfig(name="retention.bytes", value="-1")
+    topics.append(
+        CreatableTopic(name="kept", num_partitions=1, replication_factor=1, configs=[kept])
+    )
     client.call(7, CreateTopicsRequest(topics=topics, timeout_ms=10_000))
+    client.call(7, produce_request("kept", 0, b"v" * 2_000))
+    client.call(11, _fetch("kept", 0))  # offset 0 of "t" may have been deleted before its Fetch
     for number in range(100):
         answer = client.call(7, produce_request("t", number % 2, b"v" * 2_000))
         assert answer.responses[0].partition_responses[0].base_offset == number // 2
@@ -133,4 +143,4 @@ def test_a_write_on_the_event_loop_is_noticed(tmp_path: Path) -> None:
 
 def test_a_read_on_the_event_loop_that_may_wait_is_noticed(tmp_path: Path) -> None:
     found = _calls(tmp_path, "waiting")
-    assert any(each.startswith("preadv ") and "/data/t-0/" in each for each in found)
+    assert any(each.startswith("preadv ") and "/data/kept-0/" in each for each in found)
