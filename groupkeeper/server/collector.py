@@ -1,9 +1,11 @@
-"""Limits each run of Python's cyclic garbage collector to a few milliseconds.
+"""Limits each run of Python's cyclic garbage collector to a few milliseconds, and callbacks of the
+event loop to the short ones.
 
 A full collection traverses every container of the process, on the thread that allocated last: half
 a second with 100,000 groups, while no request is served. So young objects are collected in small
-lots two or three times, and the survivors of a large lot are excluded from then on: `gc.freeze`
-moves lists without traversing them. Frozen objects are still freed with their last reference.
+lots twice, and once more between two iterations of the loop. The survivors of a large lot are
+excluded from then on: `gc.freeze` moves lists without traversing them. Frozen objects are still
+freed with their last reference.
 
 The cost: a cycle that is frozen while it is in use is never freed. So no long-lived object may end
 as part of a cycle; a test checks the server for that.
@@ -12,34 +14,56 @@ as part of a cycle; a test checks the server for that.
 import gc
 from asyncio import selector_events
 from collections.abc import Mapping
+from time import thread_time
 from typing import Any
 
-YOUNG = 3_000
-"""Objects allocated, less those freed, that start a collection. The largest traverses four times as
-many, at up to 0.4 us each."""
-KEPT = 3_000
+YOUNG = 1_500
+"""Objects allocated, less those freed, that start a collection, of two generations each second
+time. It traverses twice as many, at up to 0.4 us each, in whatever callback allocates."""
+NEVER = 1_000_000
+"""Collections of the young generations before one of the oldest starts by itself."""
+KEPT = 1_500
 """Most survivors of a full collection that are not frozen."""
-LOOKED_AT = 9_000
+LONG_S = 0.0015
+"""What is left of a collection that took longer is frozen, too: it has traversed lists of very many
+items, and would do so each time. In seconds of processor time."""
+LOOKED_AT = 4_500
 """Most objects that a collection traverses. More are frozen instead: while as many old objects are
 freed as young ones are made, as in the rebalance of a large group, no collection starts; the next
 one would traverse all that were made meanwhile, 30,000 at a time."""
 
+_began = 0.0
+
 
 def keep_collections_short() -> None:
-    """Set up the collector for the rest of the process; to be called once."""
-    # Each second collection is of the middle generation, too, and each third is a full one.
-    gc.set_threshold(YOUNG, 0, 0)
+    """Set up the collector for the rest of the process; to be called once. Something has to call
+    `collect_old` often.
+    """
+    gc.set_threshold(YOUNG, 0, NEVER)
     gc.callbacks.append(_set_aside)
     _free_transports_when_lost()
 
 
+def collect_old() -> None:
+    """Collect all generations, if anything has come into the oldest: between two iterations of the
+    event loop, as a callback would take so much longer.
+    """
+    if gc.get_count()[2]:
+        gc.collect()
+
+
 def _set_aside(phase: str, info: Mapping[str, int]) -> None:
-    collected = range(info["generation"] + 1)
+    global _began
+    generation = info["generation"]
     if phase == "start":
-        if sum(len(gc.get_objects(generation=each)) for each in collected) > LOOKED_AT:
+        looked_at = sum(len(gc.get_objects(generation=each)) for each in range(generation + 1))
+        if looked_at > LOOKED_AT:
             gc.freeze()
-    elif len(collected) == 3 and len(gc.get_objects(generation=2)) > KEPT:
-        gc.freeze()
+        _began = thread_time()
+    else:
+        is_large = generation == 2 and len(gc.get_objects(generation=2)) > KEPT
+        if is_large or thread_time() - _began > LONG_S:
+            gc.freeze()
 
 
 def _free_transports_when_lost() -> None:

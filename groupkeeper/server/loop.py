@@ -7,6 +7,7 @@ it for a limited time (`turns.py`); its length is how late a heartbeat may be re
 import asyncio
 import selectors
 import time
+from collections.abc import Callable
 from typing import Any, Final
 
 from groupkeeper.observe.logs import Logger
@@ -32,12 +33,16 @@ class WatchedSelector(selectors.DefaultSelector):
         super().__init__()
         self.turns = Turns()
         self.iterations = Histogram()
+        self.last: Callable[[], None] | None = None
+        """Called at the end of each iteration, before the selector may wait."""
         self._began = time.monotonic()
         self._start = 0
 
     # Any: only the loop uses the keys and events.
     def select(self, timeout: float | None = None) -> Any:
         """As in the base class, with fewer events under load; starts the time of the iteration."""
+        if self.last is not None:
+            self.last()
         self.iterations.observe(time.monotonic() - self._began)
         events = super().select(timeout)
         self._began = began = time.monotonic()
@@ -72,7 +77,7 @@ class WatchedSelector(selectors.DefaultSelector):
 
 
 def watched_loop() -> tuple[asyncio.AbstractEventLoop, WatchedSelector]:
-    """A new event loop, and its selector: set `turns` and `iterations` there."""
+    """A new event loop, and its selector: set `turns`, `iterations` and `last` there."""
     selector = WatchedSelector()
     return asyncio.SelectorEventLoop(selector), selector
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 
 from groupkeeper.observe import logs
-from groupkeeper.server.collector import keep_collections_short
+from groupkeeper.server.collector import collect_old, keep_collections_short
 from groupkeeper.server.descriptors import raise_limit
 from groupkeeper.server.http_port import HttpPort
 from groupkeeper.server.loop import count_failed_accepts, watched_loop
@@ -36,6 +36,7 @@ def run(options: ServeOptions) -> int:
         server = Server(options, _world(options))
         loop, watch = watched_loop()
         watch.turns, watch.iterations = server.turns, server.metrics.iterations
+        watch.last = collect_old
         count_failed_accepts(loop, server.metrics.connections)
         with asyncio.Runner(loop_factory=lambda: loop) as runner:
             return runner.run(_serve(server, options))

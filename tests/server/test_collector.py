@@ -31,7 +31,7 @@ from tests.support.wire import connect
 # Prints the most objects that one collection looks at while ever more is made and kept.
 GROWING = """
 import gc
-from groupkeeper.server.collector import keep_collections_short
+from groupkeeper.server.collector import collect_old, keep_collections_short
 
 most = 0
 
@@ -43,19 +43,44 @@ def watch(phase, info):
 gc.freeze()
 keep_collections_short()
 gc.callbacks.append(watch)
-kept = [[each] for each in range(200_000)]
+kept = []
+for each in range(200_000):
+    kept.append([each])
+    if each % 5_000 == 0:
+        collect_old()
 print(most, gc.get_freeze_count())
 """
 
 # The same while as many old objects are freed as young ones are made.
 REPLACING = GROWING.replace(
-    "kept = [[each] for each in range(200_000)]",
+    "kept = []",
     """old = [[each] for each in range(100_000)]
-kept = []
+replaced = []
 while old:
-    kept.append([old.pop()[0]])
-kept += [[each] for each in range(10_000)]""",
+    replaced.append([old.pop()[0]])
+    if len(old) % 5_000 == 0:
+        collect_old()
+kept = []""",
 )
+
+# Prints how often each generation is collected, within a callback and between two iterations.
+IN_CALLBACKS = """
+import gc
+from groupkeeper.server.collector import collect_old, keep_collections_short
+
+seen = [0, 0, 0]
+
+def watch(phase, info):
+    seen[info["generation"]] += phase == "start"
+
+keep_collections_short()
+gc.callbacks.append(watch)
+kept = [[each] for each in range(50_000)]
+print(*seen)
+collect_old()
+collect_old()
+print(*seen)
+"""
 
 # The server without collections. With SIGUSR1 it prints what only a collection could free.
 UNCOLLECTED = """
@@ -91,6 +116,20 @@ def test_a_collection_looks_at_few_objects_however_many_there_are(script: str, k
     most, set_aside = map(int, ran.stdout.split())
     assert most <= LOOKED_AT
     assert set_aside > kept
+
+
+def test_the_oldest_objects_are_collected_between_two_iterations_only() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", IN_CALLBACKS],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    before, after = ([int(each) for each in line.split()] for line in ran.stdout.splitlines())
+    assert min(before[:2]) > 10
+    assert before[2] == 0
+    assert after[2] == 1, "nothing was left for the second call"
 
 
 class Uncollected(Process):
