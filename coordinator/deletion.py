@@ -1,6 +1,6 @@
 """Deletes groups and offsets: on request, with their topic, or because they expired.
 
-A step writes tombstones for a *piece*, a few thousand offsets at most: a group may hold a hundred
+A step writes tombstones for a *piece*, a few hundred offsets at most: a group may hold a hundred
 thousand. While DeleteGroups deletes a group in several pieces, every request for it is answered
 COORDINATOR_LOAD_IN_PROGRESS, so that no client sees half of it. A crash in between leaves the group
 with the other half, and the request unanswered. Kafka writes all tombstones in one batch.
@@ -29,8 +29,8 @@ from groupkeeper.protocol.messages.delete_groups import (
     DeleteGroupsResponse,
 )
 
-PIECE_OFFSETS = 2_000
-"""How many offsets one step looks at; bounds how long it blocks the event loop (a few ms)."""
+PIECE_OFFSETS = 400
+"""How many offsets and groups one step looks at or removes, in about a millisecond."""
 
 STEP_SHARE = 16
 """The tombstones of one step take this fraction of the largest message, plus one record."""
@@ -38,7 +38,7 @@ STEP_SHARE = 16
 Removed: TypeAlias = dict[str, list[int]]
 """Topic to partitions whose offsets were removed."""
 
-PIECE_PAUSE_MS = 10
+PIECE_PAUSE_MS = 5
 """The pause before the next piece, in which records are written and other requests are served."""
 
 

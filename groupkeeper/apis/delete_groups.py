@@ -5,6 +5,7 @@ Source: Kafka's `GroupCoordinatorService.deleteGroups`; KIP-229.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from groupkeeper.apis.group_handler import GroupHandler
 from groupkeeper.apis.groups_request import BatchedByGroupId, GroupsRequest
@@ -18,6 +19,9 @@ from groupkeeper.protocol.messages.delete_groups import (
     DeleteGroupsResponse,
 )
 from groupkeeper.turns import Slices
+
+DELETION_ITEMS: Final = 25
+"""To delete a group takes as long as to look up so many members."""
 
 
 class DeleteGroupsHandler(GroupHandler):
@@ -34,12 +38,12 @@ class DeleteGroupsHandler(GroupHandler):
 class DeleteGroups(BatchedByGroupId):
     """How DeleteGroups is split into batches."""
 
-    items: Sequence[str]
+    items: list[str]
     repeats: bool = False
     name: str = "DeleteGroups"
 
     def weight(self, item: str, driver: PartitionDriver) -> int:
-        return 1
+        return DELETION_ITEMS
 
     def request(self, items: list[str]) -> DeleteGroupsRequest:
         return DeleteGroupsRequest(groups_names=items)
