@@ -4,6 +4,7 @@ Source: `GroupMetadataManager.groups` and `getOrMaybeCreateClassicGroup`.
 """
 
 from dataclasses import dataclass, field
+from itertools import filterfalse
 from typing import Final
 
 from groupkeeper.coordinator.caller import ReplyTo
@@ -95,7 +96,7 @@ class Groups(dict[str, Group]):
     def used_ids(self) -> list[str]:
         """The ids of the groups that have had a member or a record."""
         unused = self._unused
-        return [each for each in self if each not in unused] if unused else list(self)
+        return list(filterfalse(unused.__contains__, self)) if unused else list(self)
 
     def _drop(self, group: Group, who: Who, step: Step) -> None:
         """Drop an unused group to make room for that of `who`."""

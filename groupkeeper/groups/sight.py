@@ -6,7 +6,7 @@ is asked for. Nothing is kept between scrapes but the times of records (`lag.py`
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from typing import Final
 
 from groupkeeper.clock import Clock
 from groupkeeper.coordinator.group import Group
@@ -18,6 +18,9 @@ from groupkeeper.topics.names import RESERVED
 from groupkeeper.topics.slices import Pace
 from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices, Turns
+
+IDS_IN_A_SLICE: Final = 5_000
+"""How many ids of groups are looked at in a slice."""
 
 
 @dataclass(slots=True)
@@ -43,14 +46,15 @@ class ScrapeLook:
         return LiveSight(self.node_id, topics, groups, self, extents, times)
 
     def _ids(self, first: Collection[str]) -> Slices[Sequence[str]]:
-        found = dict[str, None]()
+        shown, others = list[str](), list[str]()
         for driver in self.partitions:
             # Without those that clients have only asked for, which say nothing and may be long.
-            found |= dict.fromkeys(driver.group_ids(used=True))
-            yield
-        ids = [each for each in first if each in found]
-        yield
-        return list(dict.fromkeys(chain(ids, found)))
+            ids = driver.group_ids(used=True)
+            for at in range(0, len(ids), IDS_IN_A_SLICE):
+                for each in ids[at : at + IDS_IN_A_SLICE]:
+                    (shown if each in first else others).append(each)
+                yield
+        return shown + others
 
     def _behind(self, groups: Sequence[str], extents: Extents) -> Slices[Sequence[Position]]:
         wanted, pace = dict[Position, None](), Pace()
