@@ -124,7 +124,7 @@ class Turns:
             asyncio.get_running_loop().call_soon(self._serve_again)
         turn()
 
-    def start(self, slices: Slices[T], done: Callable[[T], None]) -> None:
+    def start(self, slices: Slices[T], done: Callable[[T], None] | None = None) -> None:
         """Run work that does not raise, and call `done` with its result: for callers that are no
         coroutines.
         """
@@ -132,10 +132,10 @@ class Turns:
 
         def turn() -> None:
             loop = asyncio.get_running_loop()
-            if work.run(loop.time, loop.time() + TURN_S):
-                done(work.result)
-            else:
+            if not work.run(loop.time, loop.time() + TURN_S):
                 self.again(turn)
+            elif done is not None:
+                done(work.result)
 
         self.first(turn)
 

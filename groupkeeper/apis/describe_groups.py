@@ -34,7 +34,7 @@ class DescribeGroupsHandler(GroupHandler):
 class DescribeGroups(BatchedByGroupId):
     """How DescribeGroups is split into batches."""
 
-    items: Sequence[str]
+    items: list[str]
     operations: bool
     repeats: bool = True
     name: str = "DescribeGroups"

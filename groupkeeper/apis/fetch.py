@@ -77,7 +77,7 @@ class FetchHandler:
             if not unopened and job.done:
                 return (yield from self._answer_or_wait(waiting, reads, job.result()))
         except BaseException:  # the client disconnected, or a bug: stop watching in any case
-            self.turns.start(waiting.unwatch(), lambda _: None)
+            self.turns.start(waiting.unwatch())
             raise
         later = self._read_later(waiting, unopened, reads, job)
         self._response_tasks.start(later, reply_to, _failed_response)
@@ -108,7 +108,7 @@ class FetchHandler:
                 job = await run(self._reader.start(reads))
             return await run(self._answer_or_wait(waiting, reads, await job.wait()))
         except BaseException:
-            self.turns.start(waiting.unwatch(), lambda _: None)
+            self.turns.start(waiting.unwatch())
             raise
 
     async def close(self) -> None:

@@ -5,7 +5,8 @@ hundred kilobytes of response. So no group is looked up twice, a batch is about 
 work, and named limits bound the rest.
 """
 
-from collections.abc import Hashable, Sequence
+from array import array
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Protocol
@@ -18,7 +19,7 @@ from groupkeeper.groups.group_partitions import GroupPartitions
 from groupkeeper.observe.limit_lines import limit_reached
 from groupkeeper.observe.logs import Logger
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.mapped import mapped
+from groupkeeper.protocol.mapped import bulk, mapped
 from groupkeeper.turns import Slices
 
 MAX_GROUPS_ASKED: Final = 100_000
@@ -31,8 +32,10 @@ BATCH_GROUPS: Final = 100
 """How many groups one step looks up at most."""
 BATCH_ITEMS: Final = 1_000
 """About how many members or topics one step looks up."""
-SLICE_CHARACTERS: Final = 10_000
-"""How many characters of group ids are hashed in one slice."""
+SLICE_CHARACTERS: Final = 4_000
+"""How many characters of group ids are hashed in one slice, with `ITEM_CHARACTERS` each more."""
+ITEM_CHARACTERS: Final = 20
+"""What an item takes without its id, as characters."""
 SHARDS: Final = 64
 """How many dictionaries share the keys of a request."""
 PER_GROUP: Final = 50
@@ -45,8 +48,8 @@ class BatchedApi(Protocol):
     """What differs between APIs that name several groups."""
 
     name: str
-    items: Sequence[Any]
-    """Groups, as they are in the request."""
+    items: list[Any]
+    """Groups, as they are in the request. `GroupsRequest` empties the list."""
     repeats: bool
     """Whether a group that is repeated has a result for each time."""
 
@@ -89,7 +92,7 @@ class BatchedApi(Protocol):
 class BatchedByGroupId(BatchedApi):
     """An API whose items are group ids."""
 
-    items: Sequence[str]
+    items: list[str]
 
     def key(self, at: int) -> str:
         return self.items[at]
@@ -108,13 +111,15 @@ class Batch:
     driver: PartitionDriver
     items: list[Any] = field(default_factory=list)
     """Items, or parts of them."""
-    indexes: list[tuple[int, int]] = field(default_factory=list)
+    indexes: "array[int]" = field(default_factory=lambda: array("l"))
+    parts: "array[int]" = field(default_factory=lambda: array("l"))
     """Where their results go: the index of the item, and which of its parts it is."""
     weight: int = 0
 
     def add(self, item: Any, index: int, part: int, weight: int) -> None:
         self.items.append(item)
-        self.indexes.append((index, part))
+        self.indexes.append(index)
+        self.parts.append(part)
         self.weight += weight
 
     @property
@@ -122,19 +127,44 @@ class Batch:
         return len(self.items) >= BATCH_GROUPS or self.weight >= BATCH_ITEMS
 
 
+class _Numbers:
+    """Numbers of keys, in the order in which they are seen first."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        # A single dictionary would have to grow in one slice.
+        self._shards = [dict[Hashable, int]() for _ in range(SHARDS)]
+
+    def of(self, key: Hashable) -> int:
+        number = self._shards[hash(key) % SHARDS].setdefault(key, self._count)
+        self._count += number == self._count
+        return number
+
+    def free(self) -> Slices[None]:
+        """At once it takes long, too."""
+        shards = self._shards
+        while shards:
+            if len(shards.pop()) * SHARDS > BATCH_ITEMS:
+                yield
+
+
 class GroupsRequest:
-    """A request for several groups under way."""
+    """A request for several groups under way.
+
+    Numbers are in arrays, which a garbage collection does not look at. Every item is held in one
+    place only, and freed with its batch: to free a hundred thousand at once takes 10 ms.
+    """
 
     def __init__(self, api: BatchedApi, group_partitions: GroupPartitions, caller: Caller) -> None:
         self._api = api
         self._group_partitions = group_partitions
         self._caller = caller
-        self._distinct: list[Any] = []
-        self._times: list[int] = []
-        """How often the request names each of the distinct items."""
-        self._order: list[int] = []
-        """Index of the distinct item, for every item."""
+        self._times = array("l")
+        """How often the response has the result of each distinct item."""
+        self._order = array("l")
+        """Index of the distinct item, for every result of the response."""
         self._results: list[Any] = []
+        """Of the distinct items."""
         self._in_parts: dict[int, list[Any]] = {}
         """The results so far of items in parts, by index."""
         self._bytes = 0
@@ -145,92 +175,95 @@ class GroupsRequest:
         api = self._api
         if len(api.items) > MAX_GROUPS_ASKED:
             self._report("MAX_GROUPS_ASKED", MAX_GROUPS_ASKED)
-            yield from self._deduplicate()
+            asked = self._results
+            yield from self._number(asked.append)
             refused = partial(api.refused, ErrorCode.INVALID_REQUEST)
-            return api.whole(mapped(refused, self._distinct))
-        yield from self._deduplicate()
-        batches = yield from self._split()
+            return api.whole(mapped(refused, bulk(asked)))
+        batches: list[Batch] = []
+        yield from self._number(partial(self._place, batches, {}))
         if not batches:
             return self._whole()
         gather = Gather(reply_to, len(batches), self._whole)
-        for batch in batches:
+        batches.reverse()
+        while batches:
+            batch = batches.pop()
             token = gather.part(partial(self._take, batch))
             batch.driver.call(api.request(batch.items), self._caller, token)
             yield
         return None
 
-    def _deduplicate(self) -> Slices[None]:
-        api = self._api
-        # A single dictionary would have to grow in one slice.
-        shards = [dict[Hashable, int]() for _ in range(SHARDS)]
-        for at, item in enumerate(api.items):
-            key = api.key(at)
-            indexes = shards[hash(key) % SHARDS]
-            index = indexes.setdefault(key, len(self._distinct))
-            if index == len(self._distinct):
-                self._distinct.append(item)
-                self._times.append(0)
-            self._times[index] += 1
-            if api.repeats or self._times[index] == 1:
-                self._order.append(index)
-            if at % BATCH_ITEMS == BATCH_ITEMS - 1:
+    def _number(self, add: Callable[[Any], int | None]) -> Slices[None]:
+        """Take the items out of the request, and give each distinct one a number. `add` gets it,
+        adds its place to `_results`, and returns how much work that was, in characters.
+        """
+        api, numbers, left = self._api, _Numbers(), SLICE_CHARACTERS
+        items, times, order = api.items, self._times, self._order
+        for at, item in enumerate(items):
+            index = numbers.of(api.key(at))
+            items[at] = None
+            is_new = index == len(times)
+            if is_new:
+                times.append(0)
+                left -= add(item) or 0
+            if api.repeats or is_new:
+                times[index] += 1
+                order.append(index)
+            left -= ITEM_CHARACTERS
+            if left <= 0:
+                left = SLICE_CHARACTERS
                 yield
-        while shards:  # freeing them takes time, too
-            if len(shards.pop()) * SHARDS > BATCH_ITEMS:
-                yield
+        items.clear()
+        yield from numbers.free()
 
-    def _split(self) -> Slices[list[Batch]]:
-        api, batches, left = self._api, list[Batch](), SLICE_CHARACTERS
-        unfinished: dict[PartitionDriver, Batch] = {}
-        self._results = [None] * len(self._distinct)
-        for index, item in enumerate(self._distinct):
-            excess = api.excess(item)
-            if excess is not None:
-                self._report(*excess)
-                self._results[index] = api.refused(ErrorCode.INVALID_REQUEST, item)
-                continue
-            group_id = api.group_id(item)
-            driver = self._group_partitions.of(group_id)
-            parts = api.parts(item)
-            if len(parts) > 1:
-                self._in_parts[index] = [None] * len(parts)
-            for at, part in enumerate(parts):
-                batch = unfinished.get(driver)
-                if batch is None:
-                    batch = unfinished[driver] = Batch(driver)
-                    batches.append(batch)
-                batch.add(part, index, at, api.weight(part, driver))
-                if batch.is_full:
-                    del unfinished[driver]
-                left -= 20 + len(group_id)
-                if left <= 0 or len(parts) > 1:
-                    left = SLICE_CHARACTERS
-                    yield
-        return batches
+    def _place(
+        self, batches: list[Batch], unfinished: dict[PartitionDriver, Batch], item: Any
+    ) -> int:
+        """Add an item to a batch of its partition; the work in characters."""
+        api, index = self._api, len(self._results)
+        self._results.append(None)
+        excess = api.excess(item)
+        if excess is not None:
+            self._report(*excess)
+            self._results[index] = api.refused(ErrorCode.INVALID_REQUEST, item)
+            return 0
+        group_id = api.group_id(item)
+        driver = self._group_partitions.of(group_id)
+        parts = api.parts(item)
+        if len(parts) > 1:
+            self._in_parts[index] = [None] * len(parts)
+        for at, part in enumerate(parts):
+            batch = unfinished.get(driver)
+            if batch is None:
+                batch = unfinished[driver] = Batch(driver)
+                batches.append(batch)
+            batch.add(part, index, at, api.weight(part, driver))
+            if batch.is_full:
+                del unfinished[driver]
+        return len(group_id) if len(parts) == 1 else SLICE_CHARACTERS
 
     def _take(self, batch: Batch, reply: Response) -> None:
         results = self._api.results(reply)
-        for (index, part), result in zip(batch.indexes, results, strict=True):
-            fitting = self._fitting(index, result)
+        rows = zip(batch.indexes, batch.parts, batch.items, results, strict=True)
+        for index, part, item, result in rows:
+            fitting = self._fitting(index, item, result)
             if index in self._in_parts:
                 self._in_parts[index][part] = fitting
             else:
                 self._results[index] = fitting
 
-    def _fitting(self, index: int, result: Any) -> Any:
+    def _fitting(self, index: int, item: Any, result: Any) -> Any:
         """The result, or an error if the response is full."""
         size = self._api.size(result) * self._times[index]
         if self._bytes + size > MAX_ANSWER_BYTES and len(self._order) > 1:
             self._report("MAX_ANSWER_BYTES", MAX_ANSWER_BYTES)
-            error, item = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, self._distinct[index]
-            return self._api.refused(error, item)
+            return self._api.refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, item)
         self._bytes += size
         return result
 
     def _whole(self) -> Response:
         for index, results in self._in_parts.items():
             self._results[index] = self._api.joined(results)
-        return self._api.whole(mapped(self._results.__getitem__, self._order))
+        return self._api.whole(bulk(self._results, self._order))
 
     def _report(self, limit: str, most: int) -> None:
         if not self._reported:

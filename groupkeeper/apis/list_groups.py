@@ -15,6 +15,7 @@ from groupkeeper.coordinator.group import GroupState
 from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.groups.driver import PartitionDriver
 from groupkeeper.observe.logs import Logger
+from groupkeeper.protocol.mapped import bulk
 from groupkeeper.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from groupkeeper.turns import Slices
 
@@ -69,7 +70,7 @@ class ListGroupsHandler(GroupHandler):
 
 def _whole(replies: list[ListGroupsResponse]) -> ListGroupsResponse:
     groups = chain.from_iterable(reply.groups for reply in replies)
-    return ListGroupsResponse(groups=list(groups))
+    return ListGroupsResponse(groups=bulk(list(groups)))
 
 
 def _filter(names: list[str], known: frozenset[str]) -> Slices[list[str]]:

@@ -63,7 +63,7 @@ class OffsetFetchHandler(GroupHandler):
 class OffsetFetch(BatchedApi):
     """How OffsetFetch is split into batches."""
 
-    items: Sequence[OffsetFetchRequestGroup]
+    items: list[OffsetFetchRequestGroup]
     require_stable: bool
     repeats: bool = True
     name: str = "OffsetFetch"

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from groupkeeper.observe.metrics import AnswerErrors
 from groupkeeper.protocol.api_keys import ApiKey
-from groupkeeper.protocol.mapped import Mapped
+from groupkeeper.protocol.mapped import Bulk, Mapped
 from groupkeeper.protocol.message import layout_of
 from groupkeeper.protocol.messages.offset_commit import OffsetCommitResponse
 from groupkeeper.protocol.types import ArrayOf, StructOf
@@ -21,6 +21,9 @@ from groupkeeper.protocol.types import ArrayOf, StructOf
 ROWS_MOST: Final = 1_000
 """How many rows of a kind are looked at in an answer. Where they are made while they are encoded,
 one: a refusal has the same error in each."""
+
+BULK_ROWS_MOST: Final = 100
+"""The same where the rows are results for groups, each with rows of its own."""
 
 OFFSET_COMMIT: Final = ApiKey.OFFSET_COMMIT.value
 
@@ -83,6 +86,8 @@ def _rows(value: Any) -> Iterable[Any]:
     """The messages in a field: an array, a single one, or none."""
     if isinstance(value, Mapped):
         return (value[0],) if len(value) else ()
+    if isinstance(value, Bulk):
+        return islice(value, BULK_ROWS_MOST)
     if isinstance(value, list | tuple):
         return value
     return () if value is None else (value,)

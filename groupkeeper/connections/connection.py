@@ -53,6 +53,7 @@ from groupkeeper.exchange import NO_REPLY, Handler, Response
 from groupkeeper.observe.logs import Logger
 from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.framing import RequestHeader, read_request_header
+from groupkeeper.protocol.mapped import free
 from groupkeeper.turns import TURN_S, Work
 
 LARGE_ANSWER_BYTES = 4 * 1024
@@ -86,6 +87,8 @@ class Connection(ClientStream):
         """Header and caller of the last request that was no repeated heartbeat, for log lines. Not
         its call, which refers to the connection: they would be a cycle."""
         self._work: Work[Any] | None = None
+        self._response: Response | None = None
+        """The answer that is encoded in slices."""
         self._weight = 0
         """Bytes that the long request, under way or waiting for room, counts in its budget."""
         self._has_room = False
@@ -275,6 +278,7 @@ class Connection(ClientStream):
         if type(result) is list:
             self._out.send(result)
             self._call = None
+            self._free(self._response)
         else:
             self.answered(call, result)
 
@@ -304,16 +308,20 @@ class Connection(ClientStream):
     def answered(self, call: Call, response: Response) -> None:
         """Send the answer of the request under way; with NO_REPLY only go on to the next one."""
         if self.state is CLOSED:
+            self._free(response)
             return
         assert self._call is call, "a request is answered exactly once"
         services, header = self._services, call.header
         self._now = now = self._seconds()
-        if self._transport is not None:
+        if self._transport is None:
+            self._free(response)
+        else:
             services.requests[header.api_key].observe(now - call.began)
             if response is not NO_REPLY:
                 key = header.api_key
                 is_long = call.in_slices or key in services.long_answers
                 if is_long or (key == JOIN_GROUP and has_many_members(response)):
+                    self._response = response
                     self._work = Work(encode_in_slices(call, response, services))
                     if self.state is WAITING:
                         self._become(WORKING)
@@ -336,6 +344,15 @@ class Connection(ClientStream):
                 self._next()
             else:
                 self.state = READING
+
+    def _free(self, response: Response | None) -> None:
+        """Free an answer that was encoded, or that nobody reads: in turns, if it is very long."""
+        self._response = None
+        if response is not None and response is not NO_REPLY:
+            slices = free(response)
+            for _ in slices:  # there is more than one
+                self._services.turns.start(slices)
+                break
 
     def answered_in_bytes(self, call: Call, frame: bytes) -> None:
         """Send bytes, whatever they are, as the answer of the request under way: for a test bench,
@@ -376,3 +393,4 @@ class Connection(ClientStream):
     def _dropped(self) -> None:
         self._release_long()
         self._call = self._work = None
+        self._free(self._response)

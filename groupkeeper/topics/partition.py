@@ -261,7 +261,7 @@ class TopicPartition:
         else:
             self._telling = True
             self._untold = size
-            self._turns.start(self._tell(), lambda _: None)
+            self._turns.start(self._tell())
 
     def watch(self, watcher: Watcher) -> None:
         """Notify it of appends from now on, until it is removed from `watchers`."""

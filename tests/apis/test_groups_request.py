@@ -1,16 +1,20 @@
 """Requests for very many: no step does much, others come in between, and the answer is the same."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
 
 from groupkeeper.apis import groups_request, offset_fetch
+from groupkeeper.apis.describe_groups import DescribeGroupsHandler
 from groupkeeper.apis.gather import PART_PARTITIONS
 from groupkeeper.apis.leave_group import PART_MEMBERS
 from groupkeeper.apis.list_groups import PART_GROUPS
+from groupkeeper.coordinator.caller import Caller, Peer
 from groupkeeper.coordinator.partition import Partition
 from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.mapped import FREED_IN_A_SLICE, free
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest
@@ -27,6 +31,7 @@ from tests.support.requests import (
     sync_request,
 )
 from tests.support.served import Client, Lines, Served, settle
+from tests.support.work import Work
 
 INVALID, LOADING = ErrorCode.INVALID_REQUEST, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -65,6 +70,16 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     return found
 
 
+class Answers:
+    """The place of answers."""
+
+    def __init__(self) -> None:
+        self.given: list[Any] = []
+
+    def answer(self, response: Any) -> None:
+        self.given.append(response)
+
+
 def limits(lines: Lines) -> list[str]:
     return [line["limit"] for line in lines() if line["event"] == "limit reached"]
 
@@ -90,6 +105,33 @@ def test_many_groups_are_described_a_hundred_at_a_time(
     asked = [count for name, count in steps if name == "DescribeGroupsRequest"]
     assert sum(asked) == MANY
     assert max(asked) == groups_request.BATCH_GROUPS
+
+
+def test_no_slice_takes_long_and_no_item_stays_behind(served: Served) -> None:
+    """Of the request's ids nothing is left when they are looked up, and of the results nothing but
+    what the response frees in slices.
+    """
+    ids, answers = [f"g{n}" for n in range(MANY)], Answers()
+    request, caller = DescribeGroupsRequest(groups=ids), Caller(5, Peer())
+
+    async def ask() -> list[int]:
+        handler = DescribeGroupsHandler(served.server.group_partitions)
+        asking, lines = handler.handle(request, caller, answers), []
+        end = object()
+        while True:
+            work = Work()
+            if work.count("a slice", partial(next, asking, end))() is end:
+                return lines
+            lines.append(work.longest)
+
+    lines = served.run(ask())
+    assert len(lines) > MANY / groups_request.BATCH_GROUPS
+    assert max(lines) < 150 * groups_request.BATCH_GROUPS
+    assert ids == []
+    [response] = answers.given
+    assert len(response.groups) == MANY
+    assert len([*free(response)]) == MANY // FREED_IN_A_SLICE - 1
+    assert len(response.groups) == 0
 
 
 def test_others_are_decided_between_the_pieces(

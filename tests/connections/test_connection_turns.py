@@ -5,6 +5,7 @@ The clock stands still unless a handler takes time, so what fits into a turn is 
 
 import asyncio
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.coordinator.member import Member
 from groupkeeper.exchange import Response
 from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.mapped import FREED_IN_A_SLICE, bulk
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from groupkeeper.protocol.messages.describe_groups import (
     DescribedGroup,
@@ -372,6 +374,30 @@ async def test_only_so_much_is_worked_on_at_a_time(bench: Bench) -> None:
 def groups(count: int, size: int = 10) -> DescribeGroupsResponse:
     group = DescribedGroup(group_id="g" * size, group_state="Stable")
     return DescribeGroupsResponse(groups=[group] * count)
+
+
+@pytest.mark.parametrize("when", ["encoded", "gone", "closed"])
+async def test_what_takes_long_to_free_is_freed_in_turns(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """The rows of an answer that was written; that nobody reads; that is too long."""
+    rows = [DescribedGroup(group_id=f"g{number}") for number in range(3 * FREED_IN_A_SLICE)]
+    bench.routes[DESCRIBE] = lambda *_: bench.parked.append(_[2])
+    bench.receive(describe(bench, "g"))
+    if when == "gone":
+        bench.socket.hang_up()
+        await iterations(1)
+    if when == "closed":
+        monkeypatch.setattr(call_module, "ANSWER_BYTES", 100)
+    bench.parked[0].answer(DescribeGroupsResponse(groups=bulk(rows)))
+    monkeypatch.setattr("groupkeeper.turns.TURN_S", 0.0)
+    left = [len(rows)]
+    for _ in range(100):
+        await iterations(1)
+        left.append(len(rows))
+    assert not rows
+    assert max(before - after for before, after in pairwise(left)) == FREED_IN_A_SLICE
+    assert bench.answered() == ([1] if when == "encoded" else [])
 
 
 def test_the_apis_with_long_answers_have_names() -> None:
