@@ -24,15 +24,14 @@ NEVER = 1_000_000
 """Collections of the young generations before one of the oldest starts by itself."""
 KEPT = 1_500
 """Most survivors of a full collection that are not frozen."""
-LONG_S = 0.0015
-"""What is left of a collection that took longer is frozen, too: it has traversed lists of very many
-items, and would do so each time. In seconds of processor time."""
+LONG_S = 0.0007
+LONG_EACH_S = 0.0000008
+"""What is left of a collection that took longer, and longer for each object, is frozen, too: it has
+traversed lists of very many items, and would do so each time. Seconds of processor time."""
 LOOKED_AT = 4_500
 """Most objects that a collection traverses. More are frozen instead: while as many old objects are
 freed as young ones are made, as in the rebalance of a large group, no collection starts; the next
 one would traverse all that were made meanwhile, 30,000 at a time."""
-
-_began = 0.0
 
 
 def keep_collections_short() -> None:
@@ -40,7 +39,7 @@ def keep_collections_short() -> None:
     `collect_old` often.
     """
     gc.set_threshold(YOUNG, 0, NEVER)
-    gc.callbacks.append(_set_aside)
+    gc.callbacks.append(_SetAside())
     _free_transports_when_lost()
 
 
@@ -52,18 +51,25 @@ def collect_old() -> None:
         gc.collect()
 
 
-def _set_aside(phase: str, info: Mapping[str, int]) -> None:
-    global _began
-    generation = info["generation"]
-    if phase == "start":
-        looked_at = sum(len(gc.get_objects(generation=each)) for each in range(generation + 1))
-        if looked_at > LOOKED_AT:
-            gc.freeze()
-        _began = thread_time()
-    else:
-        is_large = generation == 2 and len(gc.get_objects(generation=2)) > KEPT
-        if is_large or thread_time() - _began > LONG_S:
-            gc.freeze()
+class _SetAside:
+    """What is called before and after each collection."""
+
+    def __init__(self) -> None:
+        self._began = 0.0
+        self._long_s = 0.0
+
+    def __call__(self, phase: str, info: Mapping[str, int]) -> None:
+        generation = info["generation"]
+        if phase == "start":
+            looked_at = sum(len(gc.get_objects(generation=each)) for each in range(generation + 1))
+            if looked_at > LOOKED_AT:
+                gc.freeze()
+            self._long_s = max(LONG_S, LONG_EACH_S * looked_at)
+            self._began = thread_time()
+        else:
+            is_large = generation == 2 and len(gc.get_objects(generation=2)) > KEPT
+            if is_large or thread_time() - self._began > self._long_s:
+                gc.freeze()
 
 
 def _free_transports_when_lost() -> None:

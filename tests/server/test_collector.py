@@ -132,6 +132,30 @@ def test_the_oldest_objects_are_collected_between_two_iterations_only() -> None:
     assert after[2] == 1, "nothing was left for the second call"
 
 
+# Prints how many objects a collection has set aside that found a list of so many numbers.
+LONG_LIST = """
+import gc, sys
+from groupkeeper.server.collector import keep_collections_short
+
+keep_collections_short()
+before, long = gc.get_freeze_count(), [*range(1_000, 1_000 + int(sys.argv[1]))]
+gc.collect(0)
+print(gc.get_freeze_count() - before)
+"""
+
+
+@pytest.mark.parametrize("length", [10, 1_000_000])
+def test_a_list_that_takes_long_to_look_at_is_looked_at_once(length: int) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", LONG_LIST, str(length)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    assert (int(ran.stdout) > 0) == (length > 10)
+
+
 class Uncollected(Process):
     """The server, its addresses, and what it says of its garbage."""
 
