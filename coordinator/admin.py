@@ -8,13 +8,15 @@ Source: `GroupMetadataManager.describeGroups` and `listGroups`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
 
 from groupkeeper.coordinator.caller import Caller, ReplyTo
-from groupkeeper.coordinator.group import GroupState
+from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.groups import Groups
-from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.mapped import Mapped, mapped
 from groupkeeper.protocol.messages.describe_groups import (
     DescribedGroup,
     DescribedGroupMember,
@@ -73,20 +75,48 @@ def _describe(groups: Groups, group_id: str, version: int) -> DescribedGroup:
         group_state=group.state,
         protocol_type=group.protocol_type,
         protocol_data=protocol or "",
-        members=[_describe_member(member, protocol) for member in group.members.values()],
+        members=_describe_members(group, protocol),
     )
 
 
-def _describe_member(member: Member, protocol: str | None) -> DescribedGroupMember:
+def _describe_members(group: Group, protocol: str | None) -> list[DescribedGroupMember]:
+    """All members as they are now; they become rows while the answer is encoded."""
+    members = group.members.values()
+    metadata = [member.metadata(protocol) for member in members]
+    # Outside Stable the assignments are the previous ones, as in Kafka's newer coordinator.
+    return mapped(_row, *(list(map(each, members)) for each in _FIELDS), metadata)
+
+
+_FIELDS = [
+    attrgetter(name)
+    for name in ("member_id", "instance_id", "client_id", "client_host", "assignment")
+]
+
+
+def _row(
+    member_id: str,
+    instance_id: str | None,
+    client_id: str,
+    client_host: str,
+    assignment: bytes,
+    metadata: bytes,
+) -> DescribedGroupMember:
     return DescribedGroupMember(
-        member_id=member.member_id,
-        group_instance_id=member.instance_id,
-        client_id=member.client_id,
-        client_host=member.client_host,
-        member_metadata=member.metadata(protocol),
-        # Outside Stable these are the previous assignments, as in Kafka's newer coordinator.
-        member_assignment=member.assignment,
+        member_id=member_id,
+        group_instance_id=instance_id,
+        client_id=client_id,
+        client_host=client_host,
+        member_metadata=metadata,
+        member_assignment=assignment,
     )
+
+
+def described_bytes(described: DescribedGroup) -> int:
+    """About how many bytes the members of a group take, without what each of them takes."""
+    members: Sequence[Any] = described.members
+    if not isinstance(members, Mapped):
+        return 0
+    return sum(sum(map(len, filter(None, column))) for column in members.columns)
 
 
 @dataclass(slots=True)

@@ -44,8 +44,8 @@ def answer_joined(group: Group, step: Step) -> None:
 
 def answer_assigned(group: Group, step: Step) -> None:
     """The assignments are stored: answer the SyncGroups that wait."""
-    waiting = [member for member in group.members.values() if member.awaiting_sync is not None]
-    _begin(group, Answers(AnswerKind.ASSIGNED, waiting[::-1]), step)
+    members = list(group.members.values())
+    _begin(group, Answers(AnswerKind.ASSIGNED, members[::-1]), step)
 
 
 def withdraw_plan(group: Group, error: ErrorCode, step: Step) -> None:

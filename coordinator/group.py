@@ -130,6 +130,8 @@ class Group:
     """How many members have a parked JoinGroup."""
     support: dict[str, int] = field(default_factory=dict)
     """How many members support a protocol."""
+    _timeouts: dict[int, int] = field(default_factory=dict)
+    """How many members ask for a rebalance timeout, in ms; a negative one counts as 0."""
 
     # -- state ---------------------------------------------------------------------------------
 
@@ -177,7 +179,7 @@ class Group:
     @property
     def rebalance_timeout_ms(self) -> int:
         """The longest that any member asks for, never negative."""
-        return max([0, *[m.rebalance_timeout_ms for m in self.members.values()]])
+        return max(self._timeouts, default=0)
 
     def begin_generation(self) -> None:
         """Go on to the next generation, counting as Java does: the one after 2^31-1 is -2^31.
@@ -198,6 +200,7 @@ class Group:
         if self._leader is None:
             self._leader = next(iter(self.members))
         self._count(member.protocols, +1)
+        self._count_timeout(member.rebalance_timeout_ms, +1)
         self.member_bytes.add(member.size)
         self.changes += 1
 
@@ -213,6 +216,7 @@ class Group:
         if self._leader == member.member_id:
             self._leader = None
         self._count(member.protocols, -1)
+        self._count_timeout(member.rebalance_timeout_ms, -1)
         self.member_bytes.add(-member.size)
         self.changes += 1
 
@@ -243,7 +247,9 @@ class Group:
         self._count(protocols, +1)
         self.member_bytes.add(bytes_of(protocols) - bytes_of(member.protocols))
         member.protocols = protocols
+        self._count_timeout(member.rebalance_timeout_ms, -1)
         member.session_timeout_ms, member.rebalance_timeout_ms = timeouts
+        self._count_timeout(member.rebalance_timeout_ms, +1)
         self.changes += 1
 
     def assign_all(self, assignments: Iterable[tuple[str, str | None, bytes]], growth: int) -> None:
@@ -317,6 +323,12 @@ class Group:
             assert count >= 0, "supporters of a protocol are counted wrong"
             if not count:
                 del self.support[protocol.name]
+
+    def _count_timeout(self, timeout_ms: int, by: int) -> None:
+        timeout_ms = max(timeout_ms, 0)
+        self._timeouts[timeout_ms] = count = self._timeouts.get(timeout_ms, 0) + by
+        if not count:
+            del self._timeouts[timeout_ms]
 
     def accepts(self, protocol_type: str, protocols: Protocols) -> bool:
         """Whether a member with these protocols may join. The old list of a member that asks counts

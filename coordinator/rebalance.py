@@ -33,6 +33,7 @@ from groupkeeper.coordinator.replies import answer_join, answer_sync
 from groupkeeper.coordinator.soft_state import Expelled, Late, Rebalance
 from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.mapped import mapped
 
 PROLONG_AT_LEAST_MS = 1_000
 """A join phase without a JoinGroup is extended by at least this: a timeout of 0 must not spin."""
@@ -73,14 +74,15 @@ def prepare(
 
 
 def _note_started(group: Group, was: GroupState, wait: int, step: Step) -> None:
-    rebalance, expected = group.rebalance, []
+    rebalance, expected = group.rebalance, list(group.members)
     assert rebalance is not None
-    removed = set(rebalance.expelled.left) if rebalance.expelled is not None else ()
-    for member_id, member in group.members.items():
-        if member.awaiting_join is not None:
-            rebalance.arrivals[member_id] = 0
-        elif member_id not in removed:
-            expected.append(member_id)
+    if group.joined_count:
+        waits = {each for each, m in group.members.items() if m.awaiting_join is not None}
+        rebalance.arrivals = {each: 0 for each in expected if each in waits}
+        expected = [each for each in expected if each not in waits]
+    if rebalance.expelled is not None:
+        removed = set(rebalance.expelled.left)
+        expected = [each for each in expected if each not in removed]
     fact = RebalanceStarted(
         *group.fact_head,
         cause=rebalance.cause,
@@ -266,11 +268,10 @@ def _next_generation(group: Group, phase: Late | None, step: Step) -> None:
         ready = (m.member_id for m in group.members.values() if m.awaiting_join is not None)
         group.leader_id = next(ready)
     removed, ended_by = (phase.removed, "timeout") if phase is not None else ((), "all_joined")
-    missing = [(member_id, None, True) for member_id in removed] + [
-        (m.member_id, m.instance_id, False)
-        for m in group.members.values()
-        if m.awaiting_join is None
-    ]
+    missing: list[tuple[str, str | None, bool]] = [(each, None, True) for each in removed]
+    if group.joined_count < len(group.members):
+        away = (m for m in group.members.values() if m.awaiting_join is None)
+        missing += [(m.member_id, m.instance_id, False) for m in away]
     group.begin_generation()
     group.protocol_name = group.elect()
     group.become(GroupState.COMPLETING_REBALANCE, step.wall)
@@ -287,15 +288,15 @@ def _note_joined(
     rebalance = group.rebalance
     assert rebalance is not None
     rebalance.joined_ms = step.now
-    instance_of = {member_id: instance for instance, member_id in group.instances.items()}.get
-    arrivals = rebalance.arrivals.items()
+    instances = {member_id: instance for instance, member_id in group.instances.items()}
+    arrivals = list(rebalance.arrivals), list(rebalance.arrivals.values())
     fact = RebalanceJoined(
         *group.fact_head,
         leader=group.leader_id or "",
         protocol=group.protocol_name or "",
         members=len(group.members),
         duration_ms=step.now - rebalance.started_ms,
-        joined=[(each, instance_of(each), after_ms) for each, after_ms in arrivals],
+        joined=mapped(lambda each, after_ms: (each, instances.get(each), after_ms), *arrivals),
         missing=missing,
         ended_by=ended_by,
     )

@@ -33,6 +33,9 @@ class Mapped(Sequence[T]):
     def __getitem__(self, index: Any) -> Any:
         return self._make(*(column[index] for column in self.columns))
 
+    def __repr__(self) -> str:
+        return repr(list(self))
+
 
 class Bulk(Sequence[T]):
     """The result of `bulk`."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from groupkeeper.apis.group_handler import GroupHandler
 from groupkeeper.apis.groups_request import PER_GROUP, BatchedByGroupId, GroupsRequest
+from groupkeeper.coordinator.admin import described_bytes
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.groups.driver import PartitionDriver
@@ -50,18 +51,8 @@ class DescribeGroups(BatchedByGroupId):
         return reply.groups
 
     def size(self, result: DescribedGroup) -> int:
-        return (
-            PER_GROUP
-            + len(result.group_id)
-            + sum(
-                PER_GROUP
-                + len(m.member_id)
-                + len(m.client_id)
-                + len(m.member_metadata)
-                + len(m.member_assignment)
-                for m in result.members
-            )
-        )
+        rows = PER_GROUP * (1 + len(result.members))
+        return rows + len(result.group_id) + described_bytes(result)
 
     def refused(self, error: ErrorCode, item: str) -> DescribedGroup:
         return DescribedGroup(group_id=item, error_code=error)

@@ -18,7 +18,7 @@ from groupkeeper.turns import Slices
 
 MAX_LEAVING: Final = 100_000
 """How many members one LeaveGroup may name; more are INVALID_REQUEST."""
-PART_MEMBERS: Final = 50
+PART_MEMBERS: Final = 25
 """How many members leave in one step."""
 
 _log = Logger("groups")

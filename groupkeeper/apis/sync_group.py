@@ -11,7 +11,7 @@ from groupkeeper.exchange import ReplyTo
 from groupkeeper.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from groupkeeper.turns import Slices
 
-PART_ASSIGNMENTS: Final = 2_000
+PART_ASSIGNMENTS: Final = 500
 """How many assignments are looked through in one slice."""
 
 

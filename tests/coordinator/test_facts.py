@@ -58,7 +58,7 @@ def test_arrivals_are_noted_in_their_order_and_with_their_time() -> None:
     scene.advance(100)
     scene.join("fred")
     joined = scene.noted(RebalanceJoined)[-1]
-    assert joined.joined == [("lea-1", None, 0), ("SAM-1", "SAM", 400), ("fred-1", None, 500)]
+    assert [*joined.joined] == [("lea-1", None, 0), ("SAM-1", "SAM", 400), ("fred-1", None, 500)]
     assert (joined.duration_ms, joined.ended_by, joined.missing) == (500, "all_joined", [])
 
 
@@ -84,7 +84,7 @@ def test_a_restart_in_the_join_phase_arrives_under_the_new_id() -> None:
     scene.join("lea")
     scene.join("fred")
     joined = scene.noted(RebalanceJoined)[-1].joined
-    assert joined == [("SAM-2", "SAM", 50), ("lea-1", None, 50), ("fred-1", None, 50)]
+    assert [*joined] == [("SAM-2", "SAM", 50), ("lea-1", None, 50), ("fred-1", None, 50)]
 
 
 def test_a_join_phase_that_ends_by_time_says_so_and_who_was_missing() -> None:
