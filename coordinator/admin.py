@@ -8,15 +8,16 @@ Source: `GroupMetadataManager.describeGroups` and `listGroups`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter
-from typing import Any
 
 from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.groups import Groups
+from groupkeeper.coordinator.member import Protocols, metadata_for
 from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.mapped import Mapped, mapped
+from groupkeeper.protocol.mapped import mapped
 from groupkeeper.protocol.messages.describe_groups import (
     DescribedGroup,
     DescribedGroupMember,
@@ -81,42 +82,28 @@ def _describe(groups: Groups, group_id: str, version: int) -> DescribedGroup:
 
 def _describe_members(group: Group, protocol: str | None) -> list[DescribedGroupMember]:
     """All members as they are now; they become rows while the answer is encoded."""
-    members = group.members.values()
-    metadata = [member.metadata(protocol) for member in members]
-    # Outside Stable the assignments are the previous ones, as in Kafka's newer coordinator.
-    return mapped(_row, *(list(map(each, members)) for each in _FIELDS), metadata)
+    fields = list(map(_FIELDS, group.members.values()))
+    return mapped(partial(_row, protocol), list(group.members), fields)
 
 
-_FIELDS = [
-    attrgetter(name)
-    for name in ("member_id", "instance_id", "client_id", "client_host", "assignment")
-]
+# Outside Stable the assignments are the previous ones, as in Kafka's newer coordinator.
+_FIELDS = attrgetter("instance_id", "client_id", "client_host", "assignment", "protocols")
 
 
 def _row(
+    protocol: str | None,
     member_id: str,
-    instance_id: str | None,
-    client_id: str,
-    client_host: str,
-    assignment: bytes,
-    metadata: bytes,
+    fields: tuple[str | None, str, str, bytes, Protocols],
 ) -> DescribedGroupMember:
+    instance_id, client_id, client_host, assignment, protocols = fields
     return DescribedGroupMember(
         member_id=member_id,
         group_instance_id=instance_id,
         client_id=client_id,
         client_host=client_host,
-        member_metadata=metadata,
+        member_metadata=metadata_for(protocol, protocols),
         member_assignment=assignment,
     )
-
-
-def described_bytes(described: DescribedGroup) -> int:
-    """About how many bytes the members of a group take, without what each of them takes."""
-    members: Sequence[Any] = described.members
-    if not isinstance(members, Mapped):
-        return 0
-    return sum(sum(map(len, filter(None, column))) for column in members.columns)
 
 
 @dataclass(slots=True)

@@ -93,7 +93,12 @@ class Member:
 
     def metadata(self, protocol_name: str | None) -> bytes:
         """The member's metadata for a protocol; empty when it does not support it."""
-        for protocol in self.protocols:
-            if protocol.name == protocol_name:
-                return protocol.metadata
-        return b""
+        return metadata_for(protocol_name, self.protocols)
+
+
+def metadata_for(protocol_name: str | None, protocols: Protocols) -> bytes:
+    """The metadata for one of a member's protocols; empty when it is none of them."""
+    for protocol in protocols:
+        if protocol.name == protocol_name:
+            return protocol.metadata
+    return b""

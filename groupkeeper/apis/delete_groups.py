@@ -51,7 +51,7 @@ class DeleteGroups(BatchedByGroupId):
     def results(self, reply: DeleteGroupsResponse) -> Sequence[DeletableGroupResult]:
         return reply.results
 
-    def size(self, result: DeletableGroupResult) -> int:
+    def size(self, result: DeletableGroupResult, driver: PartitionDriver) -> int:
         return 0
 
     def refused(self, error: ErrorCode, item: str) -> DeletableGroupResult:

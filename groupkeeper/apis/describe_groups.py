@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from groupkeeper.apis.group_handler import GroupHandler
 from groupkeeper.apis.groups_request import PER_GROUP, BatchedByGroupId, GroupsRequest
-from groupkeeper.coordinator.admin import described_bytes
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.groups.driver import PartitionDriver
@@ -50,9 +49,10 @@ class DescribeGroups(BatchedByGroupId):
     def results(self, reply: DescribeGroupsResponse) -> Sequence[DescribedGroup]:
         return reply.groups
 
-    def size(self, result: DescribedGroup) -> int:
-        rows = PER_GROUP * (1 + len(result.members))
-        return rows + len(result.group_id) + described_bytes(result)
+    def size(self, result: DescribedGroup, driver: PartitionDriver) -> int:
+        group = driver.peek(result.group_id)
+        size = PER_GROUP * (1 + len(result.members)) + len(result.group_id)
+        return size if group is None else size + group.size
 
     def refused(self, error: ErrorCode, item: str) -> DescribedGroup:
         return DescribedGroup(group_id=item, error_code=error)

@@ -79,8 +79,8 @@ class BatchedApi(Protocol):
     def results(self, reply: Any) -> Sequence[Any]:
         """The results in its reply, one per item."""
 
-    def size(self, result: Any) -> int:
-        """Approximate bytes of the result."""
+    def size(self, result: Any, driver: PartitionDriver) -> int:
+        """Approximate bytes of the result, for a group of this driver."""
 
     def refused(self, error: ErrorCode, item: Any) -> Any:
         """A result with an error."""
@@ -245,15 +245,15 @@ class GroupsRequest:
         results = self._api.results(reply)
         rows = zip(batch.indexes, batch.parts, batch.items, results, strict=True)
         for index, part, item, result in rows:
-            fitting = self._fitting(index, item, result)
+            size = self._api.size(result, batch.driver) * self._times[index]
+            fitting = self._fitting(size, item, result)
             if index in self._in_parts:
                 self._in_parts[index][part] = fitting
             else:
                 self._results[index] = fitting
 
-    def _fitting(self, index: int, item: Any, result: Any) -> Any:
+    def _fitting(self, size: int, item: Any, result: Any) -> Any:
         """The result, or an error if the response is full."""
-        size = self._api.size(result) * self._times[index]
         if self._bytes + size > MAX_ANSWER_BYTES and len(self._order) > 1:
             self._report("MAX_ANSWER_BYTES", MAX_ANSWER_BYTES)
             return self._api.refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, item)

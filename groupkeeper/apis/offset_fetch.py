@@ -113,7 +113,7 @@ class OffsetFetch(BatchedApi):
     def results(self, reply: OffsetFetchResponse) -> Sequence[OffsetFetchResponseGroup]:
         return reply.groups
 
-    def size(self, result: OffsetFetchResponseGroup) -> int:
+    def size(self, result: OffsetFetchResponseGroup, driver: PartitionDriver) -> int:
         return PER_GROUP + len(result.group_id) + offset_bytes(result)
 
     def refused(self, error: ErrorCode, item: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:

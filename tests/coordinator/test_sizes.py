@@ -19,13 +19,14 @@ from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.partition import Partition
 from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
 from tests.support import invariants
 from tests.support.requests import heartbeat, join_request, leave_request, sync_request
 from tests.support.scene import Scene
 from tests.support.work import Work, counted
 
 FEW, MANY = 4 * PIECE_MEMBERS, 12 * PIECE_MEMBERS
-LINES = 12
+LINES = 3
 """How many lines more a step may take for each member: it is looked at a few times, in loops of one
 line. To remove or answer it takes fifty and more."""
 SESSION, REBALANCE = 30_000, 60_000
@@ -166,8 +167,16 @@ def sessions_end(crowd: Crowd) -> None:
     assert crowd.group.state == "Empty"
 
 
+def described(crowd: Crowd) -> None:
+    join_and_sync(crowd)
+    crowd.ask(DescribeGroupsRequest(groups=["g"]), 5)
+    [group] = crowd.answers[-1][1].groups
+    assert len(group.members) == crowd.members
+
+
 SITUATIONS = (
     join_and_sync,
+    described,
     join_times_out,
     all_rejoin,
     sync_times_out,
