@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from groupkeeper.apis.group_handler import GroupHandler
 from groupkeeper.apis.groups_request import PER_GROUP, BatchedByGroupId, GroupsRequest
 from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.member_bytes import MEMBER_BYTES
 from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.groups.driver import PartitionDriver
 from groupkeeper.protocol.errors import ErrorCode
@@ -50,9 +51,10 @@ class DescribeGroups(BatchedByGroupId):
         return reply.groups
 
     def size(self, result: DescribedGroup, driver: PartitionDriver) -> int:
-        group = driver.peek(result.group_id)
-        size = PER_GROUP * (1 + len(result.members)) + len(result.group_id)
-        return size if group is None else size + group.size
+        size, group = PER_GROUP + len(result.group_id), driver.peek(result.group_id)
+        if group is not None:
+            size += group.size + (PER_GROUP - MEMBER_BYTES) * len(group.members)
+        return size
 
     def refused(self, error: ErrorCode, item: str) -> DescribedGroup:
         return DescribedGroup(group_id=item, error_code=error)
