@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
+from typing import Any
 
 from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.groups import Groups
-from groupkeeper.coordinator.member import Protocols, metadata_for
+from groupkeeper.coordinator.member import metadata_for
 from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.mapped import mapped
@@ -82,19 +83,19 @@ def _describe(groups: Groups, group_id: str, version: int) -> DescribedGroup:
 
 def _describe_members(group: Group, protocol: str | None) -> list[DescribedGroupMember]:
     """All members as they are now; they become rows while the answer is encoded."""
-    fields = list(map(_FIELDS, group.members.values()))
-    return mapped(partial(_row, protocol), list(group.members), fields)
+    members = group.members.values()
+    columns = [list(map(each, members)) for each in _FIELDS]
+    return mapped(partial(_row, protocol), list(group.members), *columns)
 
 
-# Outside Stable the assignments are the previous ones, as in Kafka's newer coordinator.
-_FIELDS = attrgetter("instance_id", "client_id", "client_host", "assignment", "protocols")
+_FIELDS = [
+    attrgetter(name)
+    # Outside Stable the assignments are the previous ones, as in Kafka's newer coordinator.
+    for name in ("instance_id", "client_id", "client_host", "assignment", "protocols")
+]
 
 
-def _row(
-    protocol: str | None,
-    member_id: str,
-    fields: tuple[str | None, str, str, bytes, Protocols],
-) -> DescribedGroupMember:
+def _row(protocol: str | None, member_id: str, *fields: Any) -> DescribedGroupMember:
     instance_id, client_id, client_host, assignment, protocols = fields
     return DescribedGroupMember(
         member_id=member_id,

@@ -102,8 +102,8 @@ class Group:
     """A record of the group or an offset was written."""
     metadata_bytes: int = 0
     """Of all members, for all their protocols."""
-    size: int = 0
-    """The memory that its members and their old assignments take, in bytes, estimated."""
+    named_bytes: int = 0
+    """Of the names and assignments of all members: see `Member.named_bytes`."""
     member_bytes: MemberBytes = field(default_factory=MemberBytes)
     """Of the whole partition."""
     pending_sync: dict[str, None] = field(default_factory=dict)
@@ -203,7 +203,8 @@ class Group:
             self._leader = next(iter(self.members))
         self._count(member.protocols, +1)
         self._count_timeout(member.rebalance_timeout_ms, +1)
-        self._count_bytes(member.size)
+        self.member_bytes.add(member.size)
+        self.named_bytes += member.named_bytes
         self.changes += 1
 
     def remove(self, member: Member) -> None:
@@ -219,7 +220,8 @@ class Group:
             self._leader = None
         self._count(member.protocols, -1)
         self._count_timeout(member.rebalance_timeout_ms, -1)
-        self._count_bytes(-member.size)
+        self.member_bytes.add(-member.size)
+        self.named_bytes -= member.named_bytes
         self.changes += 1
 
     def rename(self, member: Member, new_id: str) -> None:
@@ -228,7 +230,8 @@ class Group:
         old_id = member.member_id
         led = self.leader_id == old_id
         del self.members[old_id]
-        self._count_bytes(len(new_id) - len(old_id))
+        self.member_bytes.add(len(new_id) - len(old_id))
+        self.named_bytes += len(new_id) - len(old_id)
         member.member_id = new_id
         self.members[new_id] = member
         self.instances[member.instance_id] = new_id
@@ -247,7 +250,7 @@ class Group:
         """Take over what a rejoin says. `timeouts` are session and rebalance, in ms."""
         self._count(member.protocols, -1)
         self._count(protocols, +1)
-        self._count_bytes(bytes_of(protocols) - bytes_of(member.protocols))
+        self.member_bytes.add(bytes_of(protocols) - bytes_of(member.protocols))
         member.protocols = protocols
         self._count_timeout(member.rebalance_timeout_ms, -1)
         member.session_timeout_ms, member.rebalance_timeout_ms = timeouts
@@ -260,13 +263,15 @@ class Group:
         """
         for member_id, _, assignment in assignments:
             self.members[member_id].assignment = assignment
-        self._count_bytes(growth)
+        self.member_bytes.add(growth)
+        self.named_bytes += growth // COPIES
 
     def withdraw(self, member: Member) -> None:
         """Clear the member's assignment, and keep it as that of the last plan."""
         if member.assignment:
             self._keep_old(member)
-            self._count_bytes(-COPIES * len(member.assignment))
+            self.member_bytes.add(-COPIES * len(member.assignment))
+            self.named_bytes -= len(member.assignment)
             member.assignment = b""
 
     def _keep_old(self, member: Member) -> None:
@@ -275,12 +280,12 @@ class Group:
         plan = self.old_plan = self.old_plan or {}
         if member.member_id not in plan:
             plan[member.member_id] = member.assignment
-            self._count_bytes(len(member.assignment))
+            self.member_bytes.add(len(member.assignment))
 
     def forget_old_plan(self) -> None:
         """There is a newer plan, or no member is left."""
         if self.old_plan is not None:
-            self._count_bytes(-sum(map(len, self.old_plan.values())))
+            self.member_bytes.add(-sum(map(len, self.old_plan.values())))
             self.old_plan = None
 
     def history(self) -> Recent:
@@ -325,10 +330,6 @@ class Group:
             assert count >= 0, "supporters of a protocol are counted wrong"
             if not count:
                 del self.support[protocol.name]
-
-    def _count_bytes(self, by: int) -> None:
-        self.size += by
-        self.member_bytes.add(by)
 
     def _count_timeout(self, timeout_ms: int, by: int) -> None:
         timeout_ms = max(timeout_ms, 0)

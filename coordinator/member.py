@@ -71,9 +71,14 @@ class Member:
     @property
     def size(self) -> int:
         """The memory that it takes, in bytes, estimated."""
+        copies = (COPIES - 1) * len(self.assignment)
+        return MEMBER_BYTES + self.named_bytes + bytes_of(self.protocols) + copies
+
+    @property
+    def named_bytes(self) -> int:
+        """The part of its names and its assignment: what DescribeGroups tells but metadata."""
         names = len(self.member_id) + len(self.instance_id or "") + len(self.client_id)
-        data = bytes_of(self.protocols) + COPIES * len(self.assignment)
-        return MEMBER_BYTES + names + data
+        return names + len(self.assignment)
 
     @property
     def who(self) -> Who:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from groupkeeper.apis.group_handler import GroupHandler
 from groupkeeper.apis.groups_request import PER_GROUP, BatchedByGroupId, GroupsRequest
 from groupkeeper.coordinator.caller import Caller
-from groupkeeper.coordinator.member_bytes import MEMBER_BYTES
 from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.groups.driver import PartitionDriver
 from groupkeeper.protocol.errors import ErrorCode
@@ -53,7 +52,7 @@ class DescribeGroups(BatchedByGroupId):
     def size(self, result: DescribedGroup, driver: PartitionDriver) -> int:
         size, group = PER_GROUP + len(result.group_id), driver.peek(result.group_id)
         if group is not None:
-            size += group.size + (PER_GROUP - MEMBER_BYTES) * len(group.members)
+            size += PER_GROUP * len(group.members) + group.named_bytes + group.metadata_bytes
         return size
 
     def refused(self, error: ErrorCode, item: str) -> DescribedGroup:

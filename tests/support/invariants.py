@@ -58,8 +58,7 @@ def _check_group(group: Group) -> None:
     static = {m.instance_id: i for i, m in members.items() if m.instance_id is not None}
     assert group.instances == static
     assert group.joined_count == sum(m.awaiting_join is not None for m in members.values())
-    old = sum(map(len, (group.old_plan or {}).values()))
-    assert group.size == old + sum(m.size for m in members.values())
+    assert group.named_bytes == sum(m.named_bytes for m in members.values())
     timeouts = [m.rebalance_timeout_ms for m in members.values()]
     assert group.rebalance_timeout_ms == max([0, *timeouts])
     names = Counter(p.name for m in members.values() for p in m.protocols)
