@@ -117,10 +117,10 @@ class Limits:
     unsent: Budget
     """Bytes of answers that are being encoded, or that clients have not read."""
     produce_bytes: int
-    """The longest Produce request."""
+    """The longest Produce request, and the longest one that is read at all."""
     request_bytes: int
-    """The longest request of any other API. A group is written as one batch, so four times
-    `message.max.bytes` is more than any request needs."""
+    """The longest request of any other API that is handled: longer ones are refused. A group is
+    written as one batch, so four times `message.max.bytes` is more than any request needs."""
     encoding: dict[object, None] = field(default_factory=dict)
     """Calls whose answers are being encoded in slices, oldest first."""
 

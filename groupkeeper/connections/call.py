@@ -12,7 +12,7 @@ from groupkeeper.connections.answer_errors import count_errors
 from groupkeeper.connections.budget import ANSWER_BYTES, Limits, OverLimitError
 from groupkeeper.connections.connection_table import ConnectionTable
 from groupkeeper.connections.greetings import other_protocol
-from groupkeeper.connections.too_long import REFUSED_APIS, REFUSED_BYTES
+from groupkeeper.connections.too_long import most_bytes
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.exchange import Handler, Response
@@ -192,8 +192,7 @@ def check_size(size: int, data: bytes, pos: int, limits: Limits) -> int:
     if len(data) - pos < SIZE_AND_KEY_BYTES:
         return SIZE_AND_KEY_BYTES
     (key,) = _key_at(data, pos + 4)
-    is_refused = key in REFUSED_APIS and size <= REFUSED_BYTES  # but in its API's own form
-    if key == PRODUCE or size <= limits.request_bytes or is_refused:
-        return size + 4
-    most = f"{limits.request_bytes} bytes, or 4 x message.max.bytes, except for Produce"
-    raise OverLimitError(f"{api_name(key)} of {size} bytes", most)
+    most, limit = most_bytes(key, limits.request_bytes, limits.produce_bytes)
+    if size > most:
+        raise OverLimitError(f"{api_name(key)} of {size} bytes", limit)
+    return size + 4

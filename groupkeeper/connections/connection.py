@@ -166,13 +166,15 @@ class Connection(ClientStream):
             header.api_version, handler, is_long = 0, self._services.unknown_version, False
         elif not is_long:
             request = decode(header, data, body, stop)
-        elif not self._may_work(key, stop - pos):
-            return False
+        else:
+            if stop - pos > self._most and key != PRODUCE:
+                refusal = TooLong(key, header.api_version, self._services.limits.request_bytes)
+                handler, is_long = refusal.handle, refusal.reads
+            if is_long and not self._may_work(key, stop - pos):
+                return False
         call = self._begin(header)
         if is_long:
             call.in_slices = True
-            if stop - pos > self._most and key != PRODUCE:
-                handler = TooLong(self._services.limits.request_bytes).handle
             self._work = Work(handle_in_slices(handler, call, data, body, stop))
         else:
             self._ask(handler, request, call)

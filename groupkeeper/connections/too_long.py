@@ -1,125 +1,78 @@
-"""Requests about groups that are longer than their API allows: read, and refused in its own form.
+"""Requests that are longer than their API allows: read, and refused in its own form.
 
-A connection that is closed tells its client nothing: it sends the same commit again, for ever. So
-such a request is decoded in slices like any long one, and its handler is not asked.
+A connection that is closed tells its client nothing: it sends the same request again, for ever. So
+such a request is read, and its handler is not asked. Where the response has an error at its top,
+the request is not even decoded; where each row has one, it is decoded in slices like any long one.
 Source: Kafka, which takes up to `socket.request.max.bytes` and then fails to append a record that
 is over `max.message.bytes` (UNKNOWN_SERVER_ERROR).
 """
 
-from array import array
+from collections.abc import Callable
 from typing import Any, Final
 
-from groupkeeper.coordinator.apis import refuse
+from groupkeeper.connections.refused_rows import ROWS, Rows, refused_rows, rows_of
 from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.replies import join_refused
 from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.observe.limit_lines import limit_reached
 from groupkeeper.observe.logs import Logger
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.mapped import mapped
-from groupkeeper.protocol.message import layout_of
-from groupkeeper.protocol.messages.delete_groups import (
-    DeletableGroupResult,
-    DeleteGroupsRequest,
-    DeleteGroupsResponse,
+from groupkeeper.protocol.messages.describe_log_dirs import (
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
 )
-from groupkeeper.protocol.messages.describe_groups import (
-    DescribedGroup,
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
-)
-from groupkeeper.protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitResponse,
-    OffsetCommitResponsePartition,
-    OffsetCommitResponseTopic,
-)
+from groupkeeper.protocol.messages.join_group import JoinGroupRequest
+from groupkeeper.protocol.registry import APIS
 from groupkeeper.turns import Slices
 
-REFUSED_BYTES: Final = 16 * 1024 * 1024
-"""The longest request that is read to be refused. One of these sizes is decoded at a time, with at
-most half a million items; what is longer closes its connection."""
-REFUSED_APIS: Final = frozenset(
-    key.value
-    for key in (
-        ApiKey.JOIN_GROUP,
-        ApiKey.SYNC_GROUP,
-        ApiKey.LEAVE_GROUP,
-        ApiKey.OFFSET_COMMIT,
-        ApiKey.OFFSET_DELETE,
-        ApiKey.DESCRIBE_GROUPS,
-        ApiKey.DELETE_GROUPS,
-    )
-)
-"""Their refusal costs no more than the request: its rows are made while they are encoded."""
-
-ROWS_IN_A_SLICE: Final = 1_000
+ROWS_BYTES: Final = 16 * 1024 * 1024
+"""The longest request that is read to be refused row by row. One of these sizes is decoded at a
+time, with at most half a million items; what is longer closes its connection."""
 
 _ERROR: Final = ErrorCode.UNKNOWN_SERVER_ERROR
 _log = Logger("connection")
 
 
+def most_bytes(key: int, handled: int, longest: int) -> tuple[int, str]:
+    """The longest request of an API that is answered, in bytes, and the limit's name. `handled`:
+    the longest one that its handler is asked, `longest`: the setting `socket.request.max.bytes`.
+    """
+    if key in ROWS and handled < ROWS_BYTES:
+        return ROWS_BYTES, f"ROWS_BYTES ({ROWS_BYTES} bytes)"
+    if key in APIS and key not in ROWS:
+        return longest, "socket.request.max.bytes"
+    return handled, f"{handled} bytes, or 4 x message.max.bytes, except for Produce"
+
+
 class TooLong:
     """A handler that refuses."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, key: int, version: int, most: int) -> None:
         """`most`: bytes that a request may have."""
+        self._key = key
+        self._version = version
         self._most = most
+        self._rows: Rows | None = rows_of(key, version)
 
-    # Any: a request of `REFUSED_APIS`.
+    @property
+    def reads(self) -> bool:
+        """Whether the request has to be decoded."""
+        return self._rows is not None
+
+    # Any: a request of this API, or None if it need not be decoded.
     def handle(
         self, request: Any, caller: Caller, reply_to: ReplyTo
     ) -> Response | Slices[Response]:
         """UNKNOWN_SERVER_ERROR, as Kafka answers a record that is too large."""
-        api = layout_of(type(request)).name.removesuffix("Request")
-        limit_reached(_log, "REQUEST_BYTES", self._most, api, caller)
-        if isinstance(request, OffsetCommitRequest):
-            return _committed(request)
-        if isinstance(request, DescribeGroupsRequest):
-            return DescribeGroupsResponse(groups=mapped(_described, request.groups))
-        if isinstance(request, DeleteGroupsRequest):
-            return DeleteGroupsResponse(results=mapped(_deleted, request.groups_names))
-        return refuse(request, caller, _ERROR)
-
-
-def _committed(request: OffsetCommitRequest) -> Slices[OffsetCommitResponse]:
-    """The error for each row. The request's rows are freed in slices: all at once take long."""
-    names: list[str] = []
-    ends, indexes = array("q"), array("i")
-    topics = request.topics
-    topics.reverse()
-    taken = 0
-    while topics:
-        for topic in topics[-ROWS_IN_A_SLICE:][::-1]:
-            rows = topic.partitions
-            rows.reverse()
-            while rows:
-                some = rows[: -ROWS_IN_A_SLICE - 1 : -1]
-                indexes.extend(each.partition_index for each in some)
-                del rows[-ROWS_IN_A_SLICE:]
-                taken += len(some)
-                if taken >= ROWS_IN_A_SLICE:
-                    taken = 0
-                    yield
-            names.append(topic.name)
-            ends.append(len(indexes))
-        del topics[-ROWS_IN_A_SLICE:]
-        yield
-
-    def topic_at(at: int) -> OffsetCommitResponseTopic:
-        some = indexes[ends[at - 1] if at else 0 : ends[at]]
-        return OffsetCommitResponseTopic(name=names[at], partitions=mapped(_row, some))
-
-    return OffsetCommitResponse(topics=mapped(topic_at, range(len(names))))
-
-
-def _row(index: int) -> OffsetCommitResponsePartition:
-    return OffsetCommitResponsePartition(partition_index=index, error_code=_ERROR)
-
-
-def _described(group_id: str) -> DescribedGroup:
-    return DescribedGroup(group_id=group_id, error_code=_ERROR)
-
-
-def _deleted(group_id: str) -> DeletableGroupResult:
-    return DeletableGroupResult(group_id=group_id, error_code=_ERROR)
+        api = APIS[self._key]
+        limit_reached(_log, "REQUEST_BYTES", self._most, api.name, caller)
+        if self._rows is not None:
+            return refused_rows(self._key, self._version, self._rows, request, _ERROR)
+        if api.request_type is JoinGroupRequest:
+            return join_refused(_ERROR, self._version)
+        if api.request_type is DescribeLogDirsRequest:  # at the top from version 3 on only
+            results = [DescribeLogDirsResult(error_code=_ERROR)]
+            return DescribeLogDirsResponse(error_code=_ERROR, results=results)
+        make: Callable[..., Response] = api.response_type
+        return make(error_code=_ERROR)

@@ -170,8 +170,8 @@ class Settings(LogSettings):
     )
     socket_request_max_bytes: int = whole(
         104_857_600,
-        "Largest Produce request; a connection that announces more is closed. Others may have 4 "
-        "MiB, or four times `message.max.bytes` if that is more.",
+        "Largest request; a connection that announces more is closed. Other than Produce those of "
+        "more than 4 MiB, or four times `message.max.bytes` if that is more, are refused.",
         low=1,
     )
     given: frozenset[str] = field(default=frozenset(), compare=False)

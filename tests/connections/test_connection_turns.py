@@ -21,6 +21,7 @@ from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.coordinator.member import Member
 from groupkeeper.exchange import Response
 from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.mapped import FREED_IN_A_SLICE, bulk
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from groupkeeper.protocol.messages.describe_groups import (
@@ -516,14 +517,29 @@ async def test_a_client_that_goes_takes_its_long_answer_along(bench: Bench) -> N
 
 
 @pytest.mark.parametrize("split", [4, 5, 6, 100])
-async def test_only_produce_may_be_long(bench: Bench, lines: Lines, split: int) -> None:
+async def test_a_long_request_is_refused_in_its_own_form(
+    bench: Bench, lines: Lines, split: int
+) -> None:
     bench.limits.request_bytes = 10_000
     bench.connection._most = 10_004
     frame = bench.frame(4, HeartbeatRequest(group_id="g" * 20_000))
-    bench.receive(frame[:split], frame[split:200])
+    bench.receive(frame[:split], frame[split:200], frame[200:])
+    error = ErrorCode.UNKNOWN_SERVER_ERROR
+    assert bench.answers() == [(1, HeartbeatResponse(error_code=error))]
+    assert not bench.requests
+    [line] = lines()
+    assert (line["event"], line["api"], line["most"]) == ("limit reached", "Heartbeat", 10_000)
+
+
+@pytest.mark.parametrize("split", [4, 5, 6, 100])
+async def test_what_is_not_known_may_not_be_long(bench: Bench, lines: Lines, split: int) -> None:
+    bench.limits.request_bytes = 10_000
+    bench.connection._most = 10_004
+    frame = (20_000).to_bytes(4, "big") + (99).to_bytes(2, "big") + bytes(200)
+    bench.receive(frame[:split], frame[split:])
     assert bench.socket.closed
     [line] = lines()
-    assert line["received"].startswith("Heartbeat of 20")
+    assert line["received"].startswith("API 99 of 20000")
     assert line["limit"].startswith("10000 bytes")
 
 

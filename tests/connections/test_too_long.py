@@ -1,4 +1,4 @@
-"""Requests about groups that are over their limit are refused in their API's form."""
+"""Requests that are over their limit are refused in their API's form."""
 
 from collections.abc import Generator
 from typing import Any
@@ -7,7 +7,8 @@ from unittest.mock import Mock
 import pytest
 
 from groupkeeper.connections.budget import LEAST_REQUEST_BYTES
-from groupkeeper.connections.too_long import REFUSED_BYTES, ROWS_IN_A_SLICE, TooLong
+from groupkeeper.connections.refused_rows import ROWS_IN_A_SLICE
+from groupkeeper.connections.too_long import ROWS_BYTES, TooLong
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.message import Message
@@ -24,6 +25,11 @@ from groupkeeper.protocol.messages.offset_commit import (
 from groupkeeper.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestTopic,
+)
+from groupkeeper.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
 )
 from groupkeeper.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.support.served import Lines, Served
@@ -103,19 +109,38 @@ def test_each_group_of_many_has_the_error(served: Served, lines: Lines) -> None:
 
 def test_beyond_what_is_read_the_connection_is_closed(served: Served, lines: Lines) -> None:
     client = served.client()
-    client.send(8, commit(REFUSED_BYTES + 100_000))
+    client.send(8, commit(ROWS_BYTES + 100_000))
     served.until(lambda: client.closed)
     [line] = lines()
     assert line["event"] == "connection refused"
     assert line["received"].startswith("OffsetCommit of 16")
+    assert line["limit"] == f"ROWS_BYTES ({ROWS_BYTES} bytes)"
 
 
-def test_other_apis_are_not_read(served: Served, lines: Lines) -> None:
-    client = served.client()
-    topics = [MetadataRequestTopic(name="x" * 30_000) for _ in range(TOO_MUCH // 30_000)]
-    client.send(9, MetadataRequest(topics=topics))
-    served.until(lambda: client.closed)
-    assert lines()[0]["received"].startswith("Metadata of 4")
+def test_other_apis_are_answered_too(served: Served, lines: Lines) -> None:
+    """An admin client is told at once, and asks no second time."""
+    names = [f"{at:03}" + "x" * 30_000 for at in range(TOO_MUCH // 30_000)]
+    topics = [MetadataRequestTopic(name=each) for each in names]
+    answer = told(served, 9, MetadataRequest(topics=topics), lines)
+    assert [each.name for each in answer.topics] == names
+    assert {each.error_code for each in answer.topics} == {FAILED}
+    asked = [OffsetFetchRequestTopics(name=each, partition_indexes=[0]) for each in names]
+    groups = [OffsetFetchRequestGroup(group_id=each, topics=asked) for each in ("g", "h")]
+    answer = served.client().call(8, OffsetFetchRequest(groups=groups))
+    assert [(each.group_id, each.error_code) for each in answer.groups] == [
+        ("g", FAILED),
+        ("h", FAILED),
+    ]
+
+
+def test_an_error_at_the_top_answers_whatever_is_not_over_kafkas_limit(
+    served: Served, lines: Lines
+) -> None:
+    protocol = JoinGroupRequestProtocol(name="range", metadata=bytes(ROWS_BYTES + 100_000))
+    request = JoinGroupRequest(
+        group_id="g", session_timeout_ms=10_000, protocol_type="consumer", protocols=[protocol]
+    )
+    assert told(served, 9, request, lines).error_code == FAILED
 
 
 def test_rows_of_a_commit_are_freed_in_slices_and_answered_in_order() -> None:
@@ -127,7 +152,7 @@ def test_rows_of_a_commit_are_freed_in_slices_and_answered_in_order() -> None:
         for name, rows in (("a", 1), ("b", 10 * ROWS_IN_A_SLICE + 1), ("c", 0), ("d", 2))
     ]
     request = OffsetCommitRequest(group_id="g", topics=topics)
-    work = TooLong(1).handle(request, Caller(8), Mock())
+    work = TooLong(8, 8, 1).handle(request, Caller(8), Mock())
     assert isinstance(work, Generator)
     answer, slices = counted(work)
     assert slices > 10 and request.topics == []
@@ -145,7 +170,7 @@ def test_a_slice_takes_rows_of_many_topics_but_no_more_of_them() -> None:
         )
         for topic in range(100)
     ]
-    work = TooLong(1).handle(OffsetCommitRequest(group_id="g", topics=topics), Mock(), Mock())
+    work = TooLong(8, 8, 1).handle(OffsetCommitRequest(group_id="g", topics=topics), Mock(), Mock())
     assert isinstance(work, Generator)
     answer, slices = counted(work)
     assert slices > 100 * 400 / ROWS_IN_A_SLICE / 1.5

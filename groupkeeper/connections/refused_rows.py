@@ -1,0 +1,220 @@
+"""Answers with the same error in each row, for the APIs whose response has no error at its top.
+
+A row of the request becomes a row of the response, which names what the request named. The
+request's rows are taken apart, and freed, in slices: all at once take long.
+Source: the `getErrorResponse` of Kafka's request classes.
+"""
+
+from array import array
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.mapped import bulk, mapped
+from groupkeeper.protocol.message import FOREVER, Layout, layout_of
+from groupkeeper.protocol.registry import APIS
+from groupkeeper.protocol.types import ArrayOf, StructOf
+from groupkeeper.turns import Slices
+
+ROWS_IN_A_SLICE: Final = 1_000
+NUMBERS_IN_A_SLICE: Final = 16_384
+
+
+class Inner(NamedTuple):
+    """The rows in a row: partitions, identified by a number."""
+
+    asked: str
+    """The array of the request's row."""
+    number_asked: str | None
+    """The field of its items; None: the items are the numbers."""
+    answered: str
+    """The array of the response's row."""
+    number: str
+    """The field of its items."""
+
+
+class Rows(NamedTuple):
+    """Which array of a request becomes which one of its response."""
+
+    asked: str
+    answered: str
+    names: tuple[str, ...]
+    """The fields that identify a row, called alike in both. Where the items of the request are
+    texts, they are the only one."""
+    inner: Inner | None = None
+    since: int = 0
+    until: int = FOREVER
+
+
+_NAME: Final = ("name",)
+_RESOURCE: Final = ("resource_type", "resource_name")
+_PARTITIONS: Final = Inner("partitions", "partition_index", "partitions", "partition_index")
+
+ROWS: Final[Mapping[int, tuple[Rows, ...]]] = {
+    ApiKey.OFFSET_COMMIT: (Rows("topics", "topics", _NAME, _PARTITIONS),),
+    ApiKey.OFFSET_FETCH: (
+        Rows(
+            *("topics", "topics", _NAME),
+            Inner("partition_indexes", None, "partitions", "partition_index"),
+            until=1,
+        ),
+        Rows("groups", "groups", ("group_id",), since=8),
+    ),
+    ApiKey.DESCRIBE_GROUPS: (Rows("groups", "groups", ("group_id",)),),
+    ApiKey.DELETE_GROUPS: (Rows("groups_names", "results", ("group_id",)),),
+    ApiKey.FIND_COORDINATOR: (Rows("coordinator_keys", "coordinators", ("key",), since=4),),
+    ApiKey.DESCRIBE_TRANSACTIONS: (
+        Rows("transactional_ids", "transaction_states", ("transactional_id",)),
+    ),
+    ApiKey.METADATA: (Rows("topics", "topics", ("name", "topic_id")),),
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: (Rows("topics", "topics", _NAME),),
+    ApiKey.FETCH: (
+        Rows(
+            *("topics", "responses", ("topic",)),
+            Inner("partitions", "partition", "partitions", "partition_index"),
+            until=6,
+        ),
+    ),
+    ApiKey.LIST_OFFSETS: (Rows("topics", "topics", _NAME, _PARTITIONS),),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: (
+        Rows(
+            *("topics", "topics", ("topic",)),
+            Inner("partitions", "partition", "partitions", "partition"),
+        ),
+    ),
+    ApiKey.CREATE_TOPICS: (Rows("topics", "topics", _NAME),),
+    ApiKey.CREATE_PARTITIONS: (Rows("topics", "results", _NAME),),
+    ApiKey.DELETE_TOPICS: (
+        Rows("topic_names", "responses", _NAME, until=5),
+        Rows("topics", "responses", ("name", "topic_id"), since=6),
+    ),
+    ApiKey.DELETE_RECORDS: (Rows("topics", "topics", _NAME, _PARTITIONS),),
+    ApiKey.DESCRIBE_CONFIGS: (Rows("resources", "results", _RESOURCE),),
+    ApiKey.ALTER_CONFIGS: (Rows("resources", "responses", _RESOURCE),),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: (Rows("resources", "responses", _RESOURCE),),
+}
+"""By API key. Versions that are not among them have an error at the top of the response."""
+
+
+def rows_of(key: int, version: int) -> Rows | None:
+    """Where the error is in an answer of this version; None: at the top."""
+    return next((each for each in ROWS.get(key, ()) if each.since <= version <= each.until), None)
+
+
+# Any, here and below: messages of any class.
+def refused_rows(key: int, version: int, rows: Rows, request: Any, error: ErrorCode) -> Slices[Any]:
+    """The response with the error in each row, and at its top if it has one there, too. The request
+    is empty afterwards.
+    """
+    response = APIS[key].response_type
+    row = _item_of(response, rows.answered)
+    fields = {each.name: each for each in layout_of(row).fields}
+    nullable = [fields[each].nullable_in(version) for each in rows.names]
+    asked = getattr(request, rows.asked) or []
+    taken = _Taken(rows)
+    yield from taken.take(asked)
+    inner, numbers, ends = rows.inner, taken.numbers, taken.ends
+    cell = None if inner is None else _item_of(row, inner.answered)
+
+    def cell_of(number: int) -> Any:
+        assert cell is not None and inner is not None
+        return cell(**{inner.number: number, "error_code": error})
+
+    def row_of(at: int, ids: tuple[Any, ...]) -> Any:
+        named = {
+            name: "" if value is None and not may_be_null else value
+            for name, value, may_be_null in zip(rows.names, ids, nullable, strict=True)
+        }
+        if inner is None:
+            return row(**named, error_code=error)
+        some = numbers[ends[at - 1] if at else 0 : ends[at]]
+        return row(**named, **{inner.answered: mapped(cell_of, some)})
+
+    found = mapped(row_of, range(len(taken.ids)), bulk(taken.ids))
+    tops = [each for each in layout_of(response).fields if each.name == "error_code"]
+    top = {each.name: error for each in tops if each.in_version(version)}
+    return response(**top, **{rows.answered: found})
+
+
+def _item_of(cls: type, array_name: str) -> type:
+    """The class of the messages in an array of a message."""
+    [found] = [each.type for each in layout_of(cls).fields if each.name == array_name]
+    assert isinstance(found, ArrayOf) and isinstance(found.item, StructOf)
+    return found.item.cls
+
+
+@cache
+def _arrays_of(cls: type) -> tuple[str, ...]:
+    """The fields of a message that are arrays; none if it is no message, but a text or a number."""
+    layout: Layout | None = cls.__dict__.get("__layout__")
+    fields = () if layout is None else layout.fields
+    return tuple(each.name for each in fields if isinstance(each.type, ArrayOf))
+
+
+class _Taken:
+    """What identifies the rows of a request."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        self._left = ROWS_IN_A_SLICE
+        self.ids: list[tuple[Any, ...]] = []
+        self.numbers = array("i")
+        """Those of the inner rows of all rows, one behind the other."""
+        self.ends = array("q")
+        """Where they end, for each row."""
+
+    def take(self, asked: list[Any]) -> Slices[None]:
+        """Take the rows out of the request's array."""
+        names, inner = self._rows.names, self._rows.inner
+        asked.reverse()
+        while asked:
+            some = asked[: -ROWS_IN_A_SLICE - 1 : -1]
+            del asked[-ROWS_IN_A_SLICE:]
+            for row in some:
+                is_text = isinstance(row, str)
+                self.ids.append((row,) if is_text else tuple(getattr(row, each) for each in names))
+                if inner is not None:
+                    yield from self._take_numbers(getattr(row, inner.asked), inner.number_asked)
+                    self.ends.append(len(self.numbers))
+                yield from self._free_arrays(row)
+                if self._is_slice(1):
+                    yield
+
+    def _take_numbers(self, items: list[Any], name: str | None) -> Slices[None]:
+        items.reverse()
+        while items:
+            some = items[: -ROWS_IN_A_SLICE - 1 : -1]
+            self.numbers.extend(some if name is None else (getattr(each, name) for each in some))
+            del items[-ROWS_IN_A_SLICE:]
+            if self._is_slice(len(some)):
+                yield
+
+    def _free_arrays(self, row: Any) -> Slices[None]:
+        """Free what is in the arrays of a row."""
+        cls: type = type(row)
+        for name in _arrays_of(cls):
+            items = getattr(row, name)
+            if items:
+                yield from self._free(items)
+
+    def _free(self, items: list[Any]) -> Slices[None]:
+        cls: type = type(items[0])
+        nested = _arrays_of(cls)
+        most = NUMBERS_IN_A_SLICE if isinstance(items[0], int) else ROWS_IN_A_SLICE
+        while items:
+            for each in items[-most:] if nested else ():
+                yield from self._free_arrays(each)
+            count = min(most, len(items))
+            del items[-most:]
+            if self._is_slice(count * ROWS_IN_A_SLICE // most):
+                yield
+
+    def _is_slice(self, rows: int) -> bool:
+        """Count rows; whether a slice is full."""
+        self._left -= rows
+        if self._left > 0:
+            return False
+        self._left = ROWS_IN_A_SLICE
+        return True
