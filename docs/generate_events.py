@@ -41,6 +41,33 @@ CAUSE_HEAD = """
 A field of type *cause* is an object with these fields.
 """
 
+LEFT_OUT = """
+## What is left out
+
+Events are left out beyond limits of bytes, of which
+[operations.md](operations.md#what-one-client-may-do) has the numbers: of a host, a group, a
+partition and all; beyond 100 in a second of one host and client id in one group; while less than
+`group.events.min.free.bytes` is free on the disk; and while their log cannot be written. A host is
+an address: all clients behind one NAT, proxy or node share one limit, whatever their client ids
+and groups. What `events_dropped` counts is then of all of them. Limits begin anew with the process.
+
+How many were left out is counted in memory. The next `events_dropped` tells it: at most a second
+later; when the disk has room again, or the log can be written; and at the latest before
+`coordinator_closed`. A process that ends without this event (`kill -9`, power, a disk that fails),
+or stops while events cannot be stored, takes with it
+
+| what | since |
+|---|---|
+| how many events were left out | the last `events_dropped` |
+| events of steps that wrote no record of a group | up to 0.1 s before |
+| commits that are summed up | up to a minute before |
+| stale requests that are summed up | up to 10 s before |
+
+Readers know it by a `coordinator_loaded` without a `coordinator_closed` since the one before: what
+is missing between is not known. A copy of the count that does not end with the
+process is `groupkeeper_events_dropped_total`, in whatever collects [metrics](metrics.md).
+"""
+
 CODES_HEAD = """
 ## Causes
 
@@ -83,6 +110,7 @@ def _lines() -> Iterator[str]:
     for name, each in TYPES.items():
         yield f"\n### {name}\n\n{each.meaning}"
         yield from _table(each.fields)
+    yield LEFT_OUT.rstrip("\n")
     yield CODES_HEAD
     yield from _words(CODES)
     yield LIKELY_HEAD

@@ -26,7 +26,7 @@ from groupkeeper.protocol.timed_batch import OVERHEAD, TimedRecord, size_of_reco
 FACT_BYTES: Final = 300
 """What an event takes, for the size of a round: a guess."""
 DROPPED_MS: Final = 1_000
-"""At most one `events_dropped` in so long a time."""
+"""At most one `events_dropped` in so long a time, while the partition is served."""
 
 Told = NotedFact | CommitSum | RefusalSum | Event
 """What becomes an event. An Event is given its place (seq, epoch, node) here."""
@@ -45,6 +45,11 @@ def type_of_item(item: Told) -> str:
     if isinstance(item, Event):
         return item.type
     return "commits" if isinstance(item, CommitSum) else "requests_refused"
+
+
+def is_end(item: Item) -> bool:
+    """Whether it tells that the partition was closed."""
+    return isinstance(item, Event) and item.type == "coordinator_closed"
 
 
 def _event_of(item: Told) -> Event | None:
@@ -137,6 +142,8 @@ class EventMaker:
         self._seq = 0
         self._dropped = Dropped()
         self._told_ms = -DROPPED_MS
+        self.is_stopping = False
+        """The process ends: what is not told now is never told."""
         self._left_out: Counter[str] = Counter()
         self.bug: Exception | None = None
         """The last one that an event could not be made for; to be told, and forgotten."""
@@ -198,6 +205,8 @@ class EventMaker:
                 self._dropped.forget_senders()
                 yield TimedRecord(item.at_ms, _key(item.group), None)
                 continue
+            if has_room and is_end(item):
+                yield from self._told(at)  # so that nothing is untold before a clean end
             try:
                 record = self._of_item(item, at[1], has_room)
             except Exception as bug:  # noqa: BLE001  # costs this event, and not those beside it
@@ -207,11 +216,17 @@ class EventMaker:
                 continue
             if record is not None:
                 yield record
-        if has_room and self._dropped.types and at[1] - self._told_ms >= DROPPED_MS:
-            dropped, self._dropped, self._told_ms = self._dropped, Dropped(), at[1]
-            record = self._record(dropped.event(*at))
-            if record is not None:
-                yield record
+        if has_room and (self.is_stopping or at[1] - self._told_ms >= DROPPED_MS):
+            yield from self._told(at)
+
+    def _told(self, at: tuple[int, int]) -> Iterable[TimedRecord]:
+        """The `events_dropped` of what was left out since the last one."""
+        if not self._dropped.types:
+            return
+        dropped, self._dropped, self._told_ms = self._dropped, Dropped(), at[1]
+        record = self._record(dropped.event(*at))
+        if record is not None:
+            yield record
 
     def _of_item(self, item: Told, now_ms: int, has_room: bool) -> TimedRecord | None:
         """None: it has no event, or that was left out and counted."""

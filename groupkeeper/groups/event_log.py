@@ -27,7 +27,7 @@ from groupkeeper.coordinator.facts import (
     RequestRefused,
 )
 from groupkeeper.coordinator.gate import FACTS_MOST, Unwritten
-from groupkeeper.groups.event_batch import EventBatch, EventMaker, Item, type_of_item
+from groupkeeper.groups.event_batch import EventBatch, EventMaker, Item, is_end, type_of_item
 from groupkeeper.groups.event_purge import Purge, Purges
 from groupkeeper.groups.event_services import EventServices
 from groupkeeper.groups.event_sums import COMMITS_S, REFUSALS_S, CommitSums, RefusalSums, cut
@@ -50,7 +50,6 @@ REOPEN_MOST_S: Final = 60.0
 nobody waits for it."""
 
 _log = Logger("events")
-
 
 P = ParamSpec("P")
 
@@ -145,8 +144,13 @@ class EventLog:
         if self._failing:
             self._failing = False
             _log.info("events are stored again", partition=self._index)
-        if self._waiting or self._dropped or self._maker.has_dropped:
+        if self._is_due:
             self.wait()
+
+    @property
+    def _is_due(self) -> bool:
+        """Whether events wait, or some were left out and that is not told."""
+        return bool(self._waiting or self._dropped or self._maker.has_dropped)
 
     def _close(self) -> None:
         self._is_open = False
@@ -189,7 +193,7 @@ class EventLog:
         """The process ends: everything is written with the next round, or not at all. `facts`:
         those that waited for no records.
         """
-        self._stopping = True
+        self._stopping = self._maker.is_stopping = True
         for later in (self._timer, self._commits_due, self._refusals_due, self._opening):
             if later is not None:
                 later.cancel()
@@ -222,7 +226,7 @@ class EventLog:
                 self._tell("coordinator_loaded", fields)
 
     def _closed(self, why: str) -> None:
-        if self._maker.has_begun or self._waiting or self._under_way is not None:
+        if self._maker.has_begun or self._is_due or self._under_way is not None:
             self._tell("coordinator_closed", {"why": why})
 
     def _tell(self, kind: str, fields: Mapping[str, object]) -> None:
@@ -248,7 +252,7 @@ class EventLog:
         """The events to write now. `left_out`: facts that were not handed out, by class; cleared.
         `group`: the batch of the records that are written with them.
         """
-        if not (facts or left_out or self._waiting or self._dropped or self._maker.has_dropped):
+        if not (facts or left_out or self._is_due):
             return None  # nearly always
         try:
             self._note(facts, left_out)
@@ -282,10 +286,10 @@ class EventLog:
             self._drop(self._waiting[kept:])
             del self._waiting[kept:]
             return None
-        if not (self._waiting or self._purges.owed or self._dropped or self._maker.has_dropped):
+        if not (self._purges.owed or self._is_due):
             return None
         if self._stopping:  # facts of the round that was under way have come after it
-            self._waiting.sort(key=_is_last)
+            self._waiting.sort(key=is_end)
         items, self._waiting = [*self._purges.owed, *self._waiting], []
         dropped, self._dropped = self._dropped, Counter()
         clock = self._services.clock
@@ -389,7 +393,3 @@ class EventLog:
         self._waiting += self._refusal_sums.take(now)
         if len(self._waiting) > before:
             self.wait()
-
-
-def _is_last(item: Item) -> bool:
-    return isinstance(item, Event) and item.type == "coordinator_closed"

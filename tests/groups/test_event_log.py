@@ -311,6 +311,31 @@ def test_what_was_dropped_is_told_even_if_nothing_else_happens(
     assert types(served)[-1] == "events_dropped"
 
 
+def test_what_was_dropped_is_told_before_a_clean_end(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However short the time since the last `events_dropped`."""
+    served = serve("offsets.topic.num.partitions=1")
+    client = served.client()
+    settle(client)
+    served.advance(3)
+    with monkeypatch.context() as patch:
+        patch.setattr(event_batch, "event_of", lambda noted: 1 // 0)
+        settle(client, "g2")
+        served.advance(0.2)
+        settle(client, "g3")
+        served.advance(0.2)
+    counts = served.server.metrics.counts
+    counted = sum(n for (name, *_), n in counts.items() if name == "events_dropped")
+    served.stop()
+    served.start()
+    served.settled()
+    told = [event.fields["count"] for event in stored(served) if event.type == "events_dropped"]
+    assert len(told) == 2 and sum(told) == counted
+    kinds = types(served)
+    assert kinds[-3:] == ["events_dropped", "coordinator_closed", "coordinator_loaded"]
+
+
 @pytest.mark.parametrize("late", [False, True])
 def test_counts_of_what_was_dropped_outlive_a_round_that_fails(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, *, late: bool
