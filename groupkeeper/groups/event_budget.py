@@ -40,7 +40,11 @@ REFUSED: Final = Rate(256 * 1024, 2 * 1024)
 """Of stale requests of one host, which may name groups that do not exist."""
 KEYS_MOST: Final = 10_000
 """Groups, and hosts, that are told apart; beyond, those that were written of longest ago are
-forgotten: the limits around them hold all the same."""
+forgotten: the limits around them hold all the same. Rebalances that have ended, too."""
+RUNNING_MOST: Final = 200_000
+"""Rebalances that have begun and not ended, over all partitions; beyond, the oldest is forgotten,
+and its events are admitted one by one. The members of as many groups would take 400 MB, and may
+take 256 MiB (`MAX_MEMBER_BYTES`), so it is one that will not end: its partition has failed."""
 
 STALE: Final = "requests_refused"
 SUMS: Final = frozenset({STALE, "commits"})
@@ -49,6 +53,7 @@ BODY: Final = frozenset(
     {"rebalance_joined", "rebalance_completed", "rebalance_abandoned", "group_emptied"}
 )
 """Events of a rebalance that is told, which are never left out: it has one of each."""
+ENDS: Final = BODY - {"rebalance_joined"}
 
 
 class ByteLimit:
@@ -102,35 +107,59 @@ class EventBudget:
         self._senders = ByteLimit(SENDER)
         self._groups = ByteLimit(GROUP)
         self._refused = ByteLimit(REFUSED)
-        self._rounds: dict[int, _Round] = {}
-        """The last rebalance of each group that began; groups by hash, as ids may be long."""
+        self._running: dict[int, _Round] = {}
+        """The rebalance of each group that has begun and not ended; groups by hash, as ids may be
+        long."""
+        self._ended: dict[int, _Round] = {}
+        """The last one of groups without one that runs: what follows its end belongs to it."""
 
     def admits(self, event: Charged, now_ms: int, *, has_room: bool) -> bool:
         """Whether the event is stored. To be asked once for each, in their order, even while none
         is: `has_room` is whether the disk has room.
         """
-        group = hash(event.group)
-        known = self._rounds.get(group)
+        known = self._round_of(event)
         if event.type == BEGIN:
             is_told = has_room and self._has_room(event, now_ms)
-            self._rounds.pop(group, None)
-            self._rounds[group] = _Round(event.round, is_told, event.host)
-            if len(self._rounds) > KEYS_MOST:
-                del self._rounds[next(iter(self._rounds))]
+            self._began(event, is_told)
             return is_told
+        if known is not None and event.type in ENDS:
+            self._end(event, known)
         if not has_room:
             return False
-        if event.round and known is not None and known.number == event.round:
+        if known is not None:
             return known.is_told and (event.type in BODY or self._has_room(event, now_ms))
         return self._has_room(event, now_ms)
+
+    def _round_of(self, event: Charged) -> _Round | None:
+        """The rebalance that the event belongs to, as far as that is known."""
+        group = hash(event.group)
+        known = self._running.get(group) or self._ended.get(group)
+        is_it = known is not None and event.round and known.number == event.round
+        return known if is_it else None
+
+    def _began(self, event: Charged, is_told: bool) -> None:
+        group = hash(event.group)
+        self._running.pop(group, None)
+        self._ended.pop(group, None)
+        self._running[group] = _Round(event.round, is_told, event.host)
+        if len(self._running) > RUNNING_MOST:
+            del self._running[next(iter(self._running))]
+
+    def _end(self, event: Charged, known: _Round) -> None:
+        group = hash(event.group)
+        self._running.pop(group, None)
+        self._ended.pop(group, None)
+        self._ended[group] = known
+        if len(self._ended) > KEYS_MOST:
+            del self._ended[next(iter(self._ended))]
 
     def _has_room(self, event: Charged, now_ms: int) -> bool:
         return all(limit.has_room(key, now_ms) for limit, key in self._limits_of(event))
 
     def charge(self, event: Charged, size: int, now_ms: int) -> None:
         """The event takes so many bytes."""
-        known = self._rounds.get(hash(event.group))
-        if event.host is None and known is not None and known.number == event.round:
+        known = self._round_of(event)
+        if event.host is None and known is not None:
             event = event._replace(host=known.host)
         for limit, key in self._limits_of(event):
             limit.charge(key, size, now_ms)

@@ -97,6 +97,41 @@ def test_what_is_charged_by_whom() -> None:
     assert charged(small, joined) == MIB, "an eighth of what may be kept"
 
 
+def test_a_rebalance_that_runs_is_not_forgotten_for_others() -> None:
+    """More groups than are told apart rebalance at once: each is told whole, or not at all."""
+
+    def event(kind: str, group: int, number: int = 1) -> Charged:
+        return Charged(kind, 0, f"g{group}", None, number)
+
+    budget, groups = EventBudget(-1), event_budget.KEYS_MOST + 100
+    for group in range(groups):
+        assert budget.admits(event("rebalance_started", group), 0, has_room=True)
+    budget.charge(event("rebalance_started", 0), 40 * MIB, 0)
+    left_out = range(groups, 2 * groups)
+    for group in left_out:
+        assert not budget.admits(event("rebalance_started", group), 0, has_room=True)
+    for group in range(groups):
+        assert budget.admits(event("rebalance_completed", group), 0, has_room=True)
+    later = 10_000_000
+    for group in left_out:
+        assert not budget.admits(event("rebalance_joined", group), later, has_room=True)
+        assert not budget.admits(event("rebalance_completed", group), later, has_room=True)
+        assert not budget.admits(event("member_removed", group), later, has_room=True)
+    assert budget.admits(event("member_removed", left_out[0]), later, has_room=True), "forgotten"
+    assert budget.admits(event("rebalance_started", left_out[-1], 2), later, has_room=True)
+    assert budget.admits(event("rebalance_completed", left_out[-1], 2), later, has_room=True)
+
+
+def test_of_rebalances_that_run_the_oldest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_budget, "RUNNING_MOST", 2)
+    budget = EventBudget(-1)
+    for group in "abc":
+        began = Charged("rebalance_started", 0, group, None, 1)
+        assert not budget.admits(began, 0, has_room=False)
+    ends = [Charged("rebalance_completed", 0, group, None, 1) for group in "abc"]
+    assert [budget.admits(end, 0, has_room=True) for end in ends] == [True, False, False]
+
+
 def test_stale_requests_of_a_host_have_a_small_limit_of_their_own() -> None:
     stale = Charged("requests_refused", 0, "g", "/10.0.0.1", 0)
     budget = EventBudget(-1)
@@ -227,6 +262,26 @@ def test_a_rebalance_that_began_without_room_is_not_told_by_its_end(serve: Serve
     served.advance(2)
     client.sync(joined.member_id, 1, **{joined.member_id: b"plan"})
     assert "rebalance_completed" not in types(served)
+
+
+def test_counts_are_told_at_a_clean_end_unless_the_disk_is_nearly_full(serve: Serve) -> None:
+    served = serve(ONE, "group.events.min.free.bytes=1000", start=False)
+    served.machine.make_files = DiskOfSize
+    served.start()
+    client, disk = served.client(), served.machine.files
+    assert isinstance(disk, DiskOfSize)
+    settle(client, "before")
+    disk.free = 0
+    served.advance(2)
+    settle(client, "meanwhile")
+    served.advance(2)
+    served.stop()
+    disk.free = 10_000
+    served.start()
+    served.settled()
+    kinds = types(served)
+    assert "events_dropped" not in kinds
+    assert kinds[-1] == "coordinator_loaded" and kinds[-2] != "coordinator_closed", "a reader knows"
 
 
 def test_the_file_system_is_looked_at_once_a_second() -> None:
