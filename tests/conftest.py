@@ -12,12 +12,17 @@ import pytest
 from hypothesis import settings
 
 from groupkeeper.observe import logs
+from tests.support.process import inherit_no_ignored_signals
 from tests.support.served import Lines, Served
 
 # A loaded machine is no reason to fail; how long an example takes is not what these tests ask. What
 # fails prints how to run it again (docs/testing.md).
 settings.register_profile("groupkeeper", deadline=None, print_blob=True)
 settings.load_profile("groupkeeper")
+
+
+def pytest_configure() -> None:
+    inherit_no_ignored_signals()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

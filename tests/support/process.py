@@ -44,6 +44,17 @@ class NotReady(AssertionError):
     """The process ended, or printed something else, or nothing in time; with the end of its log."""
 
 
+def inherit_no_ignored_signals() -> None:
+    """Let child processes begin with the usual SIGINT, SIGQUIT and SIGHUP, where this one ignores
+    them: a shell that runs it in the background ignores the first two for it, nohup the third. They
+    do nothing here, as before; but what does nothing, unlike what is ignored, is not inherited.
+    """
+    for name in ("SIGINT", "SIGQUIT", "SIGHUP"):
+        number = getattr(signal, name, None)  # not on every system
+        if number is not None and signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
+
+
 def assigned(settings: Mapping[str, str]) -> list[str]:
     """The settings as arguments."""
     return [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
