@@ -14,7 +14,7 @@ buffer.
 from struct import calcsize, unpack_from
 from struct import error as struct_error
 
-from groupkeeper.protocol.errors import DecodeError
+from groupkeeper.protocol.errors import DecodeError, TooManyItems
 from groupkeeper.protocol.message import Field, default_code, fields_in, layout_of, structs_in
 from groupkeeper.protocol.source import Source
 from groupkeeper.protocol.types import ArrayOf, Fixed, Sized, StructOf, WireType
@@ -41,6 +41,7 @@ SLICES = 1_000
 _HELPERS = (
     *(bad_length, not_at_end, read_tag, read_varint, skip_tags, too_long, too_many_tags),
     DecodeError,
+    TooManyItems,
 )
 
 
@@ -286,7 +287,7 @@ class _DecoderWriter:
                     source.line("yield")
                     source.line(f"left, slices = {SLICE_ITEMS}, slices - 1")
                     with source.block("if not slices:"):
-                        source.line(f'raise DecodeError("more than {SLICES * SLICE_ITEMS} items")')
+                        source.line(f"raise TooManyItems({SLICES * SLICE_ITEMS})")
 
     def numbers(self, item: Fixed, target: str) -> None:
         """Read `n` values of fixed width."""

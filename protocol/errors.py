@@ -12,6 +12,14 @@ class DecodeError(Exception):
     """
 
 
+class TooManyItems(DecodeError):
+    """The arrays of a message have more items together than are decoded, which is `most`."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"more than {most} items")
+        self.most = most
+
+
 class LeftOver(DecodeError):
     """Bytes are left over after a whole message, which is in `message`."""
 

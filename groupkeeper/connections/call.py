@@ -18,7 +18,7 @@ from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.exchange import Handler, Response
 from groupkeeper.observe.metrics import AnswerErrors, RequestTimes
 from groupkeeper.protocol.api_keys import ApiKey
-from groupkeeper.protocol.errors import DecodeError, LeftOver
+from groupkeeper.protocol.errors import DecodeError, LeftOver, TooManyItems
 from groupkeeper.protocol.framing import RequestHeader
 from groupkeeper.protocol.messages.join_group import JoinGroupResponse
 from groupkeeper.protocol.registry import (
@@ -136,7 +136,7 @@ def handle_in_slices(
 ) -> Slices[Response]:
     """Decode a request and call its handler; returns what the handler returns.
 
-    Raises DecodeError.
+    Raises DecodeError, and OverLimitError if the request has too many items.
     """
     header = call.header
     try:
@@ -144,6 +144,8 @@ def handle_in_slices(
         request = yield from decoding(data, pos, end)
     except LeftOver as odd:
         request = odd.message
+    except TooManyItems as error:
+        raise OverLimitError(f"{call.api} with {error}", f"{error.most} items") from None
     yield
     response = handler(request, call.caller, call)
     if isinstance(response, GeneratorType):

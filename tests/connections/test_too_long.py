@@ -143,6 +143,15 @@ def test_an_error_at_the_top_answers_whatever_is_not_over_kafkas_limit(
     assert told(served, 9, request, lines).error_code == FAILED
 
 
+def test_of_too_many_items_the_line_names_api_and_limit(served: Served, lines: Lines) -> None:
+    client = served.client()
+    client.send(5, DescribeGroupsRequest(groups=["g"] * 500_001))
+    served.until(lambda: client.closed)
+    [line] = lines()
+    assert line["received"] == "DescribeGroups with more than 500000 items"
+    assert line["limit"] == "500000 items"
+
+
 def test_rows_of_a_commit_are_freed_in_slices_and_answered_in_order() -> None:
     topics = [
         OffsetCommitRequestTopic(
