@@ -1,10 +1,10 @@
 """`python -m benchmarks.callbacks`: the longest callback of the event loop at the largest sizes.
 
 Starts a server that measures each of its callbacks (timed_loop.py): 10,000 members of one group
-that join, are assigned, rejoin, time out, lose their sessions and leave; 100,000 groups that are
-committed to, listed, described, expired and deleted, and their topic with them; a member with 5,000
-partitions; ids of 30 kB. Prints the longest callback of each situation, in processor time, and ends
-with exit code 1 if one took longer than `--most-ms`.
+that join, are assigned, rejoin, time out, lose their sessions, leave, and are loaded after a
+kill -9; 100,000 groups that are committed to, listed, described, expired and deleted, and their
+topic with them; a member with 5,000 partitions; ids of 30 kB. Prints the longest callback of each
+situation, in processor time, and ends with exit code 1 if one took longer than `--most-ms`.
 """
 
 import argparse
@@ -65,16 +65,25 @@ class TimedServer:
     """A server, and what it has measured."""
 
     def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._told, self._lines = folder / "callbacks", 0
-        environment = {**os.environ, "LONGEST_CALLBACKS": str(self._told)}
+        self.start()
+
+    def start(self) -> None:
+        """Start it, over what the last process has left in the data directory."""
         self.process = Process(
-            *("--http", "127.0.0.1:0", "--data-dir", str(folder / "data"), *assigned(SETTINGS)),
+            *("--http", "127.0.0.1:0", "--data-dir", str(self._folder / "data")),
+            *assigned(SETTINGS),
             program=PROGRAM,
-            log=folder / "log",
-            environment=environment,
+            log=self._folder / "log",
+            environment={**os.environ, "LONGEST_CALLBACKS": str(self._told)},
         )
         self.ready = self.process.ready()
         self.kafka = self.ready.kafka
+
+    def kill(self) -> None:
+        """End the process with SIGKILL; `start` begins the next one."""
+        self.process.kill()
 
     def longest(self) -> Callback:
         """Since it was asked for last."""
@@ -96,10 +105,14 @@ class Members:
         self, server: TimedServer, count: int, group: str, session_ms: int = SESSION_MS
     ) -> None:
         self.group, self.session_ms = group, session_ms
-        self.sockets = [dial(server.kafka) for _ in range(count)]
+        self.dial(server, count)
         self.ids = [""] * count
         self.generation = 0
         self.leader = 0
+
+    def dial(self, server: TimedServer, count: int) -> None:
+        """A connection for each."""
+        self.sockets = [dial(server.kafka) for _ in range(count)]
 
     def ask(self, requests: Sequence[Message], version: int, seconds: float = 120.0) -> list[Any]:
         """Send one on each of the first connections, and return the answers; None: none came."""
@@ -194,6 +207,35 @@ def sessions(server: TimedServer, count: int) -> Steps:
     yield "all hang up, and their sessions end"
 
 
+def loaded(server: TimedServer, count: int) -> Steps:
+    """The process crashes twice, and the next one loads them: they come back, and do not."""
+    crowd = Members(server, count, "stored", SHORT_SESSION_MS)
+    crowd.join()
+    crowd.sync()
+    crowd.close()
+    server.kill()
+    server.start()
+    await_group(server, "stored")
+    yield "kill -9, and the next start loads them"
+    crowd.dial(server, count)
+    crowd.beat()
+    yield "heartbeats of those that were loaded"
+    crowd.close()
+    server.kill()
+    server.start()
+    await_group(server, "stored")
+    server.longest()
+    time.sleep(SHORT_SESSION_MS / 1000 + 3.0)
+    yield "kill -9, and none of them comes back"
+
+
+def await_group(server: TimedServer, group: str) -> None:
+    """Wait until its partition is loaded, which an answer about the group's offsets tells."""
+    client = Client(server.kafka)
+    while client.call(8, fetch_request(group)).groups[0].error_code:
+        time.sleep(0.1)
+
+
 def groups(server: TimedServer, count: int) -> Steps:
     """Very many groups that have an offset."""
     client = Client(server.kafka)
@@ -256,6 +298,7 @@ def situations(server: TimedServer, options: argparse.Namespace) -> Iterator[str
     for name, steps in (
         (f"{options.members} members", members(server, options.members)),
         (f"{options.members} members", sessions(server, options.members)),
+        (f"{options.members} members", loaded(server, options.members)),
         (f"{options.groups} groups", groups(server, options.groups)),
         (f"{options.partitions} partitions", partitions(server, options.partitions)),
         ("long ids", long_ids(server, 500)),
@@ -281,7 +324,7 @@ def main() -> int:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="callbacks-")))
         server = TimedServer(folder)
-        stack.callback(server.process.kill)
+        stack.callback(server.kill)
         start = server.longest()
         print(f"start: longest {start.ms:.1f} ms, {start.name}", flush=True)
         for what in situations(server, options):
