@@ -27,7 +27,6 @@ from enum import StrEnum
 
 from groupkeeper.coordinator.apis import GROUP_APIS, GroupRequest, refuse, spoil
 from groupkeeper.coordinator.caller import Caller, ReplyTo
-from groupkeeper.coordinator.causes import Cause, CauseCode
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.deadlines import Deadlines, Timer, TimerKind
 from groupkeeper.coordinator.deletion import STEP_SHARE, Allowance, forget_topics
@@ -38,11 +37,10 @@ from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.groups import Groups
 from groupkeeper.coordinator.heartbeat import Beat, steady_beat
 from groupkeeper.coordinator.live import View, live_view, longest_silence
-from groupkeeper.coordinator.liveness import await_return, restart_session
 from groupkeeper.coordinator.member_bytes import MemberBytes, Total
-from groupkeeper.coordinator.rebalance import prepare
 from groupkeeper.coordinator.replay import Replay
 from groupkeeper.coordinator.replies import answer_join, answer_sync
+from groupkeeper.coordinator.session_start import SessionStart
 from groupkeeper.coordinator.step import Step
 from groupkeeper.coordinator.timers import expire
 from groupkeeper.protocol.errors import ErrorCode
@@ -54,9 +52,6 @@ expiry must not stall the process."""
 
 BATCH_BYTES = 256 * 1024
 """The most bytes that `take` returns, unless one step alone wrote more."""
-
-SESSIONS_IN_A_SLICE = 500
-"""Groups, members and topics of one `start_sessions`, about half a millisecond."""
 
 _ALONE = (TimerKind.OFFSET_EXPIRY, TimerKind.GROUP_DELETION)
 """Timers that take an `advance` of their own."""
@@ -99,8 +94,7 @@ class Partition:
         self._replay: Replay | None = Replay()
         self._start: Step | None = None
         """The step of `start_sessions`, which `activate` ends."""
-        self._members = self._offsets = 0
-        """Of the groups whose sessions have started."""
+        self._sessions = SessionStart()
         self._pending: dict[Timer, None] = {}
         self._deleted: set[str] = set()
         """Topics that were deleted while loading; their offsets are forgotten before `activate`."""
@@ -149,26 +143,14 @@ class Partition:
         return deleted
 
     def start_sessions(self, left: list[str], now: int, wall: int) -> None:
-        """After `restore`: start the sessions of a slice of the groups, with their full timeout.
+        """After `restore`: start the sessions of a slice of the members, with their full timeout.
 
         `left` are the ids of the groups that are left, the next one last; call again while it has
-        some.
+        some. A group of very many members takes several slices, and is removed with the last one.
         """
         step = self._start = self._start or self._begin(now, wall)
         step.now, step.wall = now, wall
-        work = 0
-        while left and work < SESSIONS_IN_A_SLICE:
-            group = self.groups[left.pop()]
-            await_return(group)
-            for member in group.members.values():
-                restart_session(group, member, step)
-                member.heard_ms = step.now  # as far as is known
-            if len(group.members) > self._config.max_size:
-                limit = {"limit": self._config.max_size}
-                prepare(group, Cause(CauseCode.GROUP_SHRUNK, evidence=limit), step)
-            self._members += len(group.members)
-            self._offsets += sum(map(len, group.offsets.values()))
-            work += 1 + len(group.members) + len(group.offsets)
+        self._sessions.go_on(self.groups, left, step)
 
     def activate(self, now: int, wall: int) -> Step:
         """Begin to decide requests, after all sessions have started."""
@@ -178,7 +160,7 @@ class Partition:
         check = now + self._config.offsets_retention_check_interval_ms
         self.deadlines.set(Timer(TimerKind.OFFSET_EXPIRY), check)
         head, records, groups = ("", 0, "", 0), self._replay.record_count, len(self.groups)
-        members, offsets = self._members, self._offsets
+        members, offsets = self._sessions.members, self._sessions.offsets
         step.note(
             GroupsLoaded(*head, records=records, groups=groups, members=members, offsets=offsets)
         )
@@ -376,6 +358,7 @@ class Partition:
         self.held_back.clear()
         self._pending.clear()
         self._replay = self._start = self._under_way = None
+        self._sessions = SessionStart()
         return [(to, spoil(reply, error)) for to, reply in unsent] + step.replies
 
 

@@ -5,9 +5,12 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.coordinator import partition as module
+from groupkeeper.coordinator import session_start
 from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.causes import CauseCode
+from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.facts import GroupsLoaded
+from groupkeeper.coordinator.facts import RebalanceStarted as Started
 from groupkeeper.coordinator.partition import TIMERS_PER_TURN, Partition, PartitionState
 from groupkeeper.coordinator.records import group_key
 from groupkeeper.protocol.errors import ErrorCode
@@ -243,29 +246,74 @@ def test_what_was_loaded_is_noted() -> None:
     assert fact.records == len(scene.log)
 
 
+def restored(stored: dict[str, int], max_size: int = CONFIG.max_size) -> Partition:
+    """A partition before its sessions start: of each group, how many members its record has."""
+    partition = Partition(replace(CONFIG, max_size=max_size), str)
+    records = []
+    for group_id, count in stored.items():
+        members = [
+            MemberMetadata(member_id=f"m{number}", session_timeout=10_000, rebalance_timeout=7)
+            for number in range(count)
+        ]
+        value = GroupMetadataValue(protocol_type="consumer", protocol="range", members=members)
+        records.append((group_key(group_id), encode_value(value, 3)))
+    partition.replay(encode_batch(0, 0, WALL, records))
+    whole(partition.restore())
+    return partition
+
+
+def started(partition: Partition) -> dict[str, list[int]]:
+    """When the sessions end of the members that each group had, which start in slices a second
+    apart.
+    """
+    members = {group_id: list(partition.groups[group_id].members) for group_id in "ab"}
+    left, now = partition.group_ids(), 1_000
+    while left:
+        partition.start_sessions(left, now, WALL)
+        assert partition.state is PartitionState.LOADING
+        now += 1_000
+    due = partition.deadlines.due
+    return {
+        group_id: [due[Timer(TimerKind.SESSION, group_id, each)] for each in ids]
+        for group_id, ids in members.items()
+    }
+
+
 def test_sessions_start_in_slices_each_in_full_at_its_own_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "SESSIONS_IN_A_SLICE", 1)
-    partition = loading().partition
-    stored = GroupMetadataValue(
-        protocol_type="consumer",
-        protocol="range",
-        members=[MemberMetadata(member_id="m", session_timeout=10_000, rebalance_timeout=7)],
-    )
-    records = [(group_key(group_id), encode_value(stored, 3)) for group_id in "ab"]
-    partition.replay(encode_batch(0, 0, WALL, records))
-    whole(partition.restore())
-    left = partition.group_ids()
-    for now in (1_000, 2_000):
-        partition.start_sessions(left, now, WALL)
-        assert partition.state is PartitionState.LOADING
-    assert left == []
+    monkeypatch.setattr(session_start, "SESSIONS_IN_A_SLICE", 1)
+    partition = restored({"a": 1, "b": 1})
+    assert started(partition) == {"a": [12_000], "b": [11_000]}
     step = partition.activate(3_000, WALL)
-    sessions = {timer.group_id: at for timer, at in partition.deadlines.due.items()}
-    assert {group_id: sessions[group_id] for group_id in "ab"} == {"a": 12_000, "b": 11_000}
     [fact] = [each for each in step.facts if isinstance(each, GroupsLoaded)]
     assert (fact.records, fact.groups, fact.members) == (2, 2, 2)
+
+
+def test_the_members_of_one_group_start_in_slices_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_start, "SESSIONS_IN_A_SLICE", 2)
+    partition = restored({"a": 1, "b": 5})
+    assert started(partition) == {"a": [14_000], "b": [11_000, 11_000, 12_000, 12_000, 13_000]}
+    unheard = partition.groups["b"].returning
+    assert unheard is not None and len(unheard.unheard) == 5
+    step = partition.activate(4_000, WALL)
+    [fact] = [each for each in step.facts if isinstance(each, GroupsLoaded)]
+    assert fact.members == 6
+
+
+def test_a_group_that_is_too_large_now_rebalances_when_all_its_sessions_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(session_start, "SESSIONS_IN_A_SLICE", 2)
+    partition = restored({"a": 1, "b": 5}, max_size=4)
+    left = partition.group_ids()
+    states = []
+    while left:
+        partition.start_sessions(left, 1_000, WALL)
+        states.append(partition.groups["b"].state)
+    assert states == ["Stable", "Stable", "PreparingRebalance", "PreparingRebalance"]
+    [fact] = [each for each in partition.activate(1_000, WALL).facts if isinstance(each, Started)]
+    assert (fact.members, fact.cause.code) == (5, CauseCode.GROUP_SHRUNK)
 
 
 # -- time ------------------------------------------------------------------------------------------

@@ -13,13 +13,14 @@ from groupkeeper.coordinator.answers import PIECE_MEMBERS, REMOVED_AT_ONCE
 from groupkeeper.coordinator.caller import Caller, Peer
 from groupkeeper.coordinator.causes import CauseCode
 from groupkeeper.coordinator.config import GroupConfig
-from groupkeeper.coordinator.deadlines import STALE_AT_ONCE
+from groupkeeper.coordinator.deadlines import STALE_AT_ONCE, TimerKind
 from groupkeeper.coordinator.facts import MemberRemoved, RebalanceCompleted, RebalanceJoined
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.partition import Partition
 from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
+from groupkeeper.protocol.record_batch import encode_batch
 from tests.support import invariants
 from tests.support.requests import heartbeat, join_request, leave_request, sync_request
 from tests.support.scene import Scene
@@ -54,6 +55,8 @@ class Crowd:
         self.partition.activate(self.now, self.now)
         self.answers: list = []
         self.facts: list = []
+        self.log: list = []
+        """The records that were written."""
         self.peer = Peer("crowd", "/127.0.0.1")
 
     @property
@@ -68,6 +71,7 @@ class Crowd:
         self.answers += step.replies
         self.facts += [noted.fact for noted in step.told]
         while (unwritten := self.partition.take()) is not None:
+            self.log += unwritten.records
             replies, facts = self.partition.written(unwritten)
             self.answers += replies
             self.facts += [noted.fact for noted in facts]
@@ -198,6 +202,27 @@ def longest(situation: Callable[[Crowd], None], members: int) -> Work:
 @pytest.mark.parametrize("situation", SITUATIONS, ids=lambda each: each.__name__)
 def test_no_step_takes_many_lines_for_each_member(situation: Callable[[Crowd], None]) -> None:
     few, many = longest(situation, FEW), longest(situation, MANY)
+    assert many.longest - few.longest <= LINES * (MANY - FEW), many.name
+
+
+def longest_of_load(members: int) -> Work:
+    crowd = Crowd(members)
+    join_and_sync(crowd)
+    partition = Partition(GroupConfig(), str)
+    partition.replay(encode_batch(0, 0, 0, crowd.log))
+    for _ in partition.restore():
+        pass
+    left = partition.group_ids()
+    with counted(partition) as work:
+        while left:
+            partition.start_sessions(left, 0, 0)
+    sessions = [each for each in partition.deadlines.due if each.kind is TimerKind.SESSION]
+    assert len(sessions) == members
+    return work
+
+
+def test_no_slice_of_a_load_takes_many_lines_for_each_member() -> None:
+    few, many = longest_of_load(FEW), longest_of_load(MANY)
     assert many.longest - few.longest <= LINES * (MANY - FEW), many.name
 
 

@@ -1,0 +1,55 @@
+"""After a load: the sessions of all members start, in slices, before the partition is active."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from groupkeeper.coordinator.causes import Cause, CauseCode
+from groupkeeper.coordinator.group import Group
+from groupkeeper.coordinator.groups import Groups
+from groupkeeper.coordinator.liveness import await_return, restart_session
+from groupkeeper.coordinator.member import Member
+from groupkeeper.coordinator.rebalance import prepare
+from groupkeeper.coordinator.step import Step
+
+SESSIONS_IN_A_SLICE: Final = 500
+"""Groups, members and topics of one slice, about half a millisecond."""
+
+
+@dataclass(slots=True)
+class SessionStart:
+    """How far it is."""
+
+    members: int = 0
+    offsets: int = 0
+    """Of the groups whose sessions run."""
+    _left: list[Member] = field(default_factory=list)
+    """Of the group that was begun with: members without a session, the next one last."""
+
+    def go_on(self, groups: Groups, left: list[str], step: Step) -> None:
+        """Start the sessions of a slice of the members; for `left` see `Partition.start_sessions`.
+
+        Each session starts in full when its slice does.
+        """
+        room, members = SESSIONS_IN_A_SLICE, self._left
+        while left and room > 0:
+            group = groups[left[-1]]
+            if not members:
+                await_return(group)
+                members += reversed(group.members.values())
+            some = members[: -room - 1 : -1]
+            for member in some:
+                restart_session(group, member, step)
+                member.heard_ms = step.now  # as far as is known
+            del members[-room:]
+            room -= 1 + len(some)
+            if not members:
+                room -= len(group.offsets)
+                self._has_started(group, step)
+                left.pop()
+
+    def _has_started(self, group: Group, step: Step) -> None:
+        most = step.config.max_size
+        if len(group.members) > most:
+            prepare(group, Cause(CauseCode.GROUP_SHRUNK, evidence={"limit": most}), step)
+        self.members += len(group.members)
+        self.offsets += sum(map(len, group.offsets.values()))
