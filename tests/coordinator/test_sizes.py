@@ -24,7 +24,7 @@ from groupkeeper.protocol.record_batch import encode_batch
 from tests.support import invariants
 from tests.support.requests import heartbeat, join_request, leave_request, sync_request
 from tests.support.scene import Scene
-from tests.support.work import Work, counted
+from tests.support.work import Work, counted, instructions
 
 FEW, MANY = 4 * PIECE_MEMBERS, 12 * PIECE_MEMBERS
 LINES = 3
@@ -67,6 +67,24 @@ class Crowd:
         caller, at = Caller(version, self.peer), (self.now, self.now)
         self._settle(self.partition.handle(request, caller, Token(), at))
 
+    def work_of(self, request: object, version: int = 3) -> int:
+        """The same, and the instructions of the step."""
+        caller, at = Caller(version, self.peer), (self.now, self.now)
+        step, count = instructions(self.partition.handle, request, caller, Token(), at)
+        self._settle(step)
+        return count
+
+    def work_until(self, state: str) -> int:
+        """Take the steps of deadlines until the group is in the state: the instructions of the last
+        one.
+        """
+        count = 0
+        while self.group.state != state:
+            self.now = max(self.now, self.partition.next_deadline() or 0)
+            step, count = instructions(self.partition.advance, self.now, self.now)
+            self._settle(step)
+        return count
+
     def _settle(self, step: Step) -> None:
         self.answers += step.replies
         self.facts += [noted.fact for noted in step.told]
@@ -90,17 +108,21 @@ class Crowd:
             self._ring_at(due)
         self.now = until
 
-    def join(self) -> None:
-        """All join, and the join phase ends."""
+    def knock(self) -> None:
+        """All send JoinGroup."""
         for number in range(self.members):
             instance = f"i{number}" if self.static else None
             times = {"session_timeout_ms": SESSION, "rebalance_timeout_ms": REBALANCE}
             request = join_request(group_instance_id=instance, **times)
             self.ask(request, 5 if self.static else 3)
+
+    def join(self) -> None:
+        """All join, and the join phase ends."""
+        self.knock()
         self.advance(6_001)
         assert self.group.state == "CompletingRebalance"
 
-    def sync(self) -> None:
+    def ask_to_sync(self) -> None:
         """All send SyncGroup, the leader last."""
         leader, others = self.group.leader_id or "", list(self.group.members)
         others.remove(leader)
@@ -108,6 +130,10 @@ class Crowd:
             self.ask(sync_request(each, self.group.generation))
         plan = dict.fromkeys([leader, *others], b"share")
         self.ask(sync_request(leader, self.group.generation, plan=plan))
+
+    def sync(self) -> None:
+        """All send SyncGroup, and are answered."""
+        self.ask_to_sync()
         self.advance(1)
         assert self.group.state == "Stable"
 
@@ -224,6 +250,68 @@ def longest_of_load(members: int) -> Work:
 def test_no_slice_of_a_load_takes_many_lines_for_each_member() -> None:
     few, many = longest_of_load(FEW), longest_of_load(MANY)
     assert many.longest - few.longest <= LINES * (MANY - FEW), many.name
+
+
+# -- the steps that decide -----------------------------------------------------------------------
+
+
+def end_of_join_phase(crowd: Crowd) -> int:
+    crowd.knock()
+    return crowd.work_until("CompletingRebalance")
+
+
+def storing_of_assignments(crowd: Crowd) -> int:
+    crowd.join()
+    crowd.ask_to_sync()
+    return crowd.work_until("Stable")
+
+
+def rejoin_of_leader(crowd: Crowd) -> int:
+    join_and_sync(crowd)
+    leader = crowd.group.leader_id or ""
+    instance = crowd.group.members[leader].instance_id
+    times = {"session_timeout_ms": SESSION, "rebalance_timeout_ms": REBALANCE}
+    request = join_request("g", leader, group_instance_id=instance, **times)
+    count = crowd.work_of(request, 5 if crowd.static else 3)
+    assert crowd.group.state == "PreparingRebalance"
+    return count
+
+
+def end_of_sync_phase(crowd: Crowd) -> int:
+    crowd.join()
+    for _ in range(REBALANCE // 20_000 - 1):
+        crowd.advance(20_000)
+        crowd.beat()
+    return crowd.work_until("PreparingRebalance")
+
+
+def description(crowd: Crowd) -> int:
+    join_and_sync(crowd)
+    return crowd.work_of(DescribeGroupsRequest(groups=["g"]), 5)
+
+
+MOST_INSTRUCTIONS = (
+    (end_of_join_phase, False, 1),
+    (end_of_join_phase, True, 9),  # the fact has their instance ids
+    (storing_of_assignments, False, 13),
+    (storing_of_assignments, True, 13),
+    (rejoin_of_leader, False, 23),
+    (rejoin_of_leader, True, 23),
+    (end_of_sync_phase, False, 7),
+    (description, False, 1),
+    (description, True, 1),
+)
+"""How many instructions a step may take for each member, the most that it takes now. A call of a
+function takes ten and more, and a step that answers or removes a member some hundred.
+"""
+
+
+@pytest.mark.parametrize(("step", "static", "most"), MOST_INSTRUCTIONS)
+def test_a_step_that_decides_about_all_members_hardly_looks_at_each(
+    step: Callable[[Crowd], int], static: bool, most: int
+) -> None:
+    few, many = step(Crowd(FEW, static)), step(Crowd(MANY, static))
+    assert many - few <= most * (MANY - FEW)
 
 
 # -- between two of these steps ------------------------------------------------------------------
