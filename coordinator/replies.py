@@ -4,13 +4,15 @@ The encoder leaves out fields that a version does not have; where versions diffe
 reply is made here.
 """
 
+from functools import partial
+from operator import attrgetter
 from typing import Protocol
 
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.causes import Who
 from groupkeeper.coordinator.facts import LimitReached, MemberFenced, RequestRefused
 from groupkeeper.coordinator.group import Group, GroupState
-from groupkeeper.coordinator.member import Member
+from groupkeeper.coordinator.member import Member, Protocols, metadata_for
 from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.mapped import mapped
@@ -51,12 +53,18 @@ def join_reply(group: Group, member: Member, version: int) -> JoinGroupResponse:
 
 def _offered(group: Group) -> list[JoinGroupResponseMember]:
     """All members as they are now; they become rows while the answer is encoded."""
-    members, protocol = group.members.values(), group.protocol_name
-    instances = [member.instance_id for member in members]
-    return mapped(_row, list(group.members), instances, [m.metadata(protocol) for m in members])
+    members = group.members.values()
+    columns = [list(map(each, members)) for each in _FIELDS]
+    return mapped(partial(_row, group.protocol_name), list(group.members), *columns)
 
 
-def _row(member_id: str, instance_id: str | None, metadata: bytes) -> JoinGroupResponseMember:
+_FIELDS = attrgetter("instance_id"), attrgetter("protocols")
+
+
+def _row(
+    protocol: str | None, member_id: str, instance_id: str | None, protocols: Protocols
+) -> JoinGroupResponseMember:
+    metadata = metadata_for(protocol, protocols)
     return JoinGroupResponseMember(
         member_id=member_id, group_instance_id=instance_id, metadata=metadata
     )

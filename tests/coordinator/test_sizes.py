@@ -4,6 +4,7 @@ A step is one callback of the event loop, in which no other client is answered. 
 lines that it executes; `python -m benchmarks.callbacks` measures the time.
 """
 
+import gc
 from collections.abc import Callable
 from itertools import count
 
@@ -20,9 +21,16 @@ from groupkeeper.coordinator.partition import Partition
 from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
+from groupkeeper.protocol.messages.join_group import JoinGroupRequestProtocol
 from groupkeeper.protocol.record_batch import encode_batch
 from tests.support import invariants
-from tests.support.requests import heartbeat, join_request, leave_request, sync_request
+from tests.support.requests import (
+    SUBSCRIPTION,
+    heartbeat,
+    join_request,
+    leave_request,
+    sync_request,
+)
 from tests.support.scene import Scene
 from tests.support.work import Work, counted, instructions
 
@@ -80,9 +88,14 @@ class Crowd:
         """
         count = 0
         while self.group.state != state:
-            self.now = max(self.now, self.partition.next_deadline() or 0)
-            step, count = instructions(self.partition.advance, self.now, self.now)
-            self._settle(step)
+            count = self.work_of_next()
+        return count
+
+    def work_of_next(self) -> int:
+        """Take the step of the next deadline; its instructions."""
+        self.now = max(self.now, self.partition.next_deadline() or 0)
+        step, count = instructions(self.partition.advance, self.now, self.now)
+        self._settle(step)
         return count
 
     def _settle(self, step: Step) -> None:
@@ -122,18 +135,18 @@ class Crowd:
         self.advance(6_001)
         assert self.group.state == "CompletingRebalance"
 
-    def ask_to_sync(self) -> None:
+    def ask_to_sync(self, share: bytes = b"share") -> None:
         """All send SyncGroup, the leader last."""
         leader, others = self.group.leader_id or "", list(self.group.members)
         others.remove(leader)
         for each in others:
             self.ask(sync_request(each, self.group.generation))
-        plan = dict.fromkeys([leader, *others], b"share")
+        plan = dict.fromkeys([leader, *others], share)
         self.ask(sync_request(leader, self.group.generation, plan=plan))
 
-    def sync(self) -> None:
+    def sync(self, share: bytes = b"share") -> None:
         """All send SyncGroup, and are answered."""
-        self.ask_to_sync()
+        self.ask_to_sync(share)
         self.advance(1)
         assert self.group.state == "Stable"
 
@@ -285,6 +298,16 @@ def end_of_sync_phase(crowd: Crowd) -> int:
     return crowd.work_until("PreparingRebalance")
 
 
+def answer_to_leader(crowd: Crowd) -> int:
+    crowd.knock()
+    crowd.work_until("CompletingRebalance")
+    count = 0
+    while crowd.group.answers is not None:
+        count = crowd.work_of_next()
+    assert len(crowd.answers[-1][1].members) == crowd.members
+    return count
+
+
 def description(crowd: Crowd) -> int:
     join_and_sync(crowd)
     return crowd.work_of(DescribeGroupsRequest(groups=["g"]), 5)
@@ -300,6 +323,7 @@ MOST_INSTRUCTIONS = (
     (end_of_sync_phase, False, 7),
     (description, False, 1),
     (description, True, 1),
+    (answer_to_leader, False, 1),
 )
 """How many instructions a step may take for each member, the most that it takes now. A call of a
 function takes ten and more, and a step that answers or removes a member some hundred.
@@ -312,6 +336,19 @@ def test_a_step_that_decides_about_all_members_hardly_looks_at_each(
 ) -> None:
     few, many = step(Crowd(FEW, static)), step(Crowd(MANY, static))
     assert many - few <= most * (MANY - FEW)
+
+
+def test_a_description_makes_no_object_for_each_member() -> None:
+    crowd = Crowd(FEW)
+    join_and_sync(crowd)
+    gc.disable()
+    try:
+        before = gc.get_count()[0]
+        crowd.ask(DescribeGroupsRequest(groups=["g"]), 5)
+        made = gc.get_count()[0] - before
+    finally:
+        gc.enable()
+    assert made < FEW
 
 
 # -- between two of these steps ------------------------------------------------------------------
@@ -331,6 +368,33 @@ def test_every_member_is_answered_once_with_the_generation_and_the_leader_last()
     assert [response.assignment for _, response in crowd.answers] == [b"share"] * FEW
     [completed] = [each for each in crowd.facts if isinstance(each, RebalanceCompleted)]
     assert len(completed.assignments) == FEW
+
+
+def test_an_answer_about_all_members_shows_one_moment_whenever_its_rows_are_made() -> None:
+    crowd = Crowd(FEW, static=True)
+    crowd.join()
+    joined = crowd.answers[-1][1].members
+    crowd.sync()
+    crowd.ask(DescribeGroupsRequest(groups=["g"]), 5)
+    [described] = crowd.answers[-1][1].groups
+    before = list(joined), list(described.members)
+    assert {each.member_assignment for each in described.members} == {b"share"}
+    assert {each.member_metadata for each in described.members} == {SUBSCRIPTION}
+    first, last = crowd.group.members["i0-0"], list(crowd.group.members)[-1]
+    returned = join_request(group_instance_id="i0", session_timeout_ms=SESSION)
+    returned.protocols = [JoinGroupRequestProtocol(name="range", metadata=SUBSCRIPTION + b"x")]
+    crowd.ask(returned, 5)
+    crowd.ask(leave_request(last, group_id="g"), 4)
+    for each in list(crowd.group.members.values()):
+        times = {"session_timeout_ms": SESSION, "rebalance_timeout_ms": REBALANCE}
+        again = join_request("g", each.member_id, group_instance_id=each.instance_id, **times)
+        again.protocols = returned.protocols
+        crowd.ask(again, 5)
+    crowd.advance(1)
+    crowd.sync(b"another")
+    assert first.member_id not in [each.member_id for each in described.members]
+    assert len(crowd.group.members) == FEW - 1
+    assert (list(joined), list(described.members)) == before
 
 
 def test_one_that_is_not_answered_yet_joins_the_next_generation() -> None:
