@@ -257,12 +257,12 @@ class Group:
         self._count_timeout(member.rebalance_timeout_ms, +1)
         self.changes += 1
 
-    def assign_all(self, assignments: Iterable[tuple[str, str | None, bytes]], growth: int) -> None:
-        """Set the assignments of all members, by member id. `growth`: how many more bytes they take
-        than those before.
+    def assign_all(self, shares: Iterable[bytes], growth: int) -> None:
+        """Set the assignments of all members, in their order. `growth`: how many more bytes they
+        take than those before.
         """
-        for member_id, _, assignment in assignments:
-            self.members[member_id].assignment = assignment
+        for member, share in zip(self.members.values(), shares, strict=True):
+            member.assignment = share
         self.member_bytes.add(growth)
         self.named_bytes += growth // COPIES
 

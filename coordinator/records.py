@@ -89,8 +89,12 @@ def offset_times(value: bytes) -> tuple[int, int]:
     return decoded.commit_timestamp, decoded.expire_timestamp
 
 
-def group_value(group: Group, members: Sequence[bytes], leader: str | None) -> bytes:
-    """GroupMetadataValue v3 of the group as it is, with these members and this leader."""
+def group_value(
+    group: Group, members: Sequence[bytes], leader: str | None, count: int | None = None
+) -> bytes:
+    """GroupMetadataValue v3 of the group as it is, with these members and this leader. `count`: how
+    many members there are, if some are joined.
+    """
     return encode_group_value(
         GroupMetadataValue(
             protocol_type=group.protocol_type,
@@ -100,6 +104,7 @@ def group_value(group: Group, members: Sequence[bytes], leader: str | None) -> b
             current_state_timestamp=group.state_timestamp_ms,
         ),
         members,
+        count,
     )
 
 

@@ -9,6 +9,7 @@ from groupkeeper.coordinator.causes import Cause, CauseCode, Who
 from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.subscription import SubscribedTopics
 from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.sync_group import SyncGroupRequestAssignment
 
 
 @dataclass(slots=True)
@@ -70,12 +71,20 @@ class Plan:
 
     caller: Caller
     """Of the leader's SyncGroup."""
-    shares: dict[str, bytes]
-    """Member id to assignment, as the leader sent them."""
+    unread: list[SyncGroupRequestAssignment]
+    """What the leader sent and is not in `shares` yet, the next one last."""
     left: list[Member]
     """Members without a record, the next one last."""
+    shares: dict[str, bytes] = field(default_factory=dict)
+    """Member id to assignment, as the leader sent them."""
+    given: list[bytes] = field(default_factory=list)
+    """What each member that has a record will be assigned, in the order of the members. That stays:
+    whoever joins or leaves begins another rebalance, and this plan is dropped.
+    """
     records: dict[str, bytes] = field(default_factory=dict)
     """Member id to its part of the group's record."""
+    pieces: list[bytes] = field(default_factory=list)
+    """The same parts, those of one step joined: 10,000 at once take a millisecond."""
     size: int = 0
     """The bytes of the records."""
     growth: int = 0

@@ -6,6 +6,8 @@ written here, and no assignment leaves before it is durable.
 Source: `GroupMetadataManager.classicGroupSyncToClassicGroup`, `expirePendingSync`.
 """
 
+from typing import Final
+
 from groupkeeper.coordinator.answers import PIECE_MEMBERS, REMOVED_AT_ONCE, answer_assigned
 from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.coordinator.causes import Cause, CauseCode, Who
@@ -30,6 +32,9 @@ from groupkeeper.coordinator.soft_state import Expelled, Late, Plan
 from groupkeeper.coordinator.step import Step, size_of
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+READ_AT_ONCE: Final = 1_000
+"""How many of the leader's assignments one step reads."""
 
 
 def sync(
@@ -101,18 +106,27 @@ def _assign(group: Group, request: SyncGroupRequest, caller: Caller, step: Step)
     of a very large group is made, which takes several steps, the phase goes on.
     """
     assert group.rebalance is not None
-    shares = {each.member_id: each.assignment for each in request.assignments}
-    group.rebalance.plan = Plan(caller, shares, [*group.members.values()][::-1])
+    members = [*group.members.values()]
+    group.rebalance.plan = Plan(caller, request.assignments[::-1], members[::-1])
     go_on_planning(group, step)
 
 
 def go_on_planning(group: Group, step: Step) -> None:
-    """Make the records of the next members; then store the plan, unless it is too large."""
+    """Read the next assignments, then make the records of the next members; then store the plan,
+    unless it is too large.
+    """
     assert group.rebalance is not None and group.rebalance.plan is not None
     plan = group.rebalance.plan
+    if plan.unread:
+        some = plan.unread[: -READ_AT_ONCE - 1 : -1]
+        plan.shares |= {each.member_id: each.assignment for each in some}
+        del plan.unread[-READ_AT_ONCE:]
+        if plan.unread:
+            step.deadlines.set(Timer(TimerKind.NEXT_PIECE, group.group_id), step.now)
+            return
     if plan.left and plan.size <= step.config.message_max_bytes:
-        for member in reversed(plan.left[-PIECE_MEMBERS:]):
-            _add_to_plan(plan, group, member)
+        members = reversed(plan.left[-PIECE_MEMBERS:])
+        plan.pieces.append(b"".join([_add_to_plan(plan, group, each) for each in members]))
         del plan.left[-PIECE_MEMBERS:]
         if len(group.members) > PIECE_MEMBERS:  # it is stored in a step of its own
             step.deadlines.set(Timer(TimerKind.NEXT_PIECE, group.group_id), step.now)
@@ -121,20 +135,23 @@ def go_on_planning(group: Group, step: Step) -> None:
     _store_plan(group, plan, step)
 
 
-def _add_to_plan(plan: Plan, group: Group, member: Member) -> None:
+def _add_to_plan(plan: Plan, group: Group, member: Member) -> bytes:
+    """The member's part of the group's record."""
     member_id, before = member.member_id, member.assignment
     share = plan.shares.get(member_id, b"")
     plan.records[member_id] = record = member_record(member, group.protocol_name, share)
     plan.size += len(record)
     plan.growth += COPIES * (len(share) - len(before))
+    plan.given.append(share)
     plan.assignments.append((member_id, member.instance_id, share))
     if before:
         plan.previous[member_id] = before
+    return record
 
 
 def _store_plan(group: Group, plan: Plan, step: Step) -> None:
     # The record has the time when the join phase ended, as in Kafka.
-    value = group_value(group, list(plan.records.values()), group.leader_id)
+    value = group_value(group, plan.pieces, group.leader_id, len(plan.records))
     record = group_key(group.group_id), value
     most = step.config.message_max_bytes
     if size_of([record]) > most:
@@ -147,8 +164,9 @@ def _store_plan(group: Group, plan: Plan, step: Step) -> None:
         note_limit(group, "MAX_PLANNED_BYTES", most, who, step)
         _refuse_plan(group, ErrorCode.COORDINATOR_NOT_AVAILABLE, most, step)
         return
-    plan.previous = (group.old_plan or {}) | plan.previous
-    group.assign_all(plan.assignments, plan.growth)
+    if group.old_plan:
+        plan.previous = group.old_plan | plan.previous
+    group.assign_all(plan.given, plan.growth)
     group.forget_old_plan()
     group.become(GroupState.STABLE, step.wall)
     group.member_records = plan.records

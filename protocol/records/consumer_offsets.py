@@ -133,15 +133,19 @@ def encode_value(value: OffsetCommitValue | GroupMetadataValue, version: int) ->
     return encoder(cls, version, Framing.VERSIONED)(value)
 
 
-def encode_group_value(value: GroupMetadataValue, members: Sequence[bytes]) -> bytes:
+def encode_group_value(
+    value: GroupMetadataValue, members: Sequence[bytes], count: int | None = None
+) -> bytes:
     """Encode a GroupMetadataValue v3 with members that are encoded already; its own list is empty.
+    `count`: how many members there are, if some of these bytes are those of several.
 
     A large group is written anew whenever one of its static members returns, while the other
     members stay the same.
     """
     assert not value.members
     without = encode_value(value, 3)
-    return b"".join((without[: -_COUNT.size], _COUNT.pack(len(members)), *members))
+    head = without[: -_COUNT.size], _COUNT.pack(len(members) if count is None else count)
+    return b"".join((*head, *members))
 
 
 def encode_member(member: MemberMetadata) -> bytes:

@@ -19,6 +19,7 @@ from groupkeeper.coordinator.facts import MemberRemoved, RebalanceCompleted, Reb
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.partition import Partition
 from groupkeeper.coordinator.step import Step
+from groupkeeper.coordinator.sync import READ_AT_ONCE
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
 from groupkeeper.protocol.messages.join_group import JoinGroupRequestProtocol
@@ -135,14 +136,14 @@ class Crowd:
         self.advance(6_001)
         assert self.group.state == "CompletingRebalance"
 
-    def ask_to_sync(self, share: bytes = b"share") -> None:
-        """All send SyncGroup, the leader last."""
+    def ask_to_sync(self, share: bytes = b"share") -> int:
+        """All send SyncGroup, the leader last; the instructions of that step."""
         leader, others = self.group.leader_id or "", list(self.group.members)
         others.remove(leader)
         for each in others:
             self.ask(sync_request(each, self.group.generation))
         plan = dict.fromkeys([leader, *others], share)
-        self.ask(sync_request(leader, self.group.generation, plan=plan))
+        return self.work_of(sync_request(leader, self.group.generation, plan=plan))
 
     def sync(self, share: bytes = b"share") -> None:
         """All send SyncGroup, and are answered."""
@@ -316,8 +317,8 @@ def description(crowd: Crowd) -> int:
 MOST_INSTRUCTIONS = (
     (end_of_join_phase, False, 1),
     (end_of_join_phase, True, 9),  # the fact has their instance ids
-    (storing_of_assignments, False, 13),
-    (storing_of_assignments, True, 13),
+    (storing_of_assignments, False, 9),
+    (storing_of_assignments, True, 9),
     (rejoin_of_leader, False, 23),
     (rejoin_of_leader, True, 23),
     (end_of_sync_phase, False, 7),
@@ -336,6 +337,14 @@ def test_a_step_that_decides_about_all_members_hardly_looks_at_each(
 ) -> None:
     few, many = step(Crowd(FEW, static)), step(Crowd(MANY, static))
     assert many - few <= most * (MANY - FEW)
+
+
+def test_the_assignments_of_a_leader_are_read_in_several_steps() -> None:
+    few, many = Crowd(MANY), Crowd(2 * MANY)
+    few.join()
+    many.join()
+    assert READ_AT_ONCE < MANY
+    assert many.ask_to_sync() - few.ask_to_sync() <= MANY
 
 
 def test_a_description_makes_no_object_for_each_member() -> None:
@@ -395,6 +404,20 @@ def test_an_answer_about_all_members_shows_one_moment_whenever_its_rows_are_made
     assert first.member_id not in [each.member_id for each in described.members]
     assert len(crowd.group.members) == FEW - 1
     assert (list(joined), list(described.members)) == before
+
+
+def test_of_a_repeated_member_the_last_assignment_counts_however_many_there_are() -> None:
+    crowd = Crowd(FEW)
+    crowd.join()
+    leader, generation = crowd.group.leader_id or "", crowd.group.generation
+    request = sync_request(leader, generation, plan=dict.fromkeys(crowd.group.members, b"1"))
+    more = sync_request(leader, generation, plan={f"x{at}": b"2" for at in range(READ_AT_ONCE)})
+    last = sync_request(leader, generation, plan={leader: b"3"})
+    request.assignments += more.assignments + last.assignments
+    crowd.ask(request)
+    crowd.advance(1)
+    shares = {each.member_id: each.assignment for each in crowd.group.members.values()}
+    assert shares == dict.fromkeys(crowd.group.members, b"1") | {leader: b"3"}
 
 
 def test_one_that_is_not_answered_yet_joins_the_next_generation() -> None:
