@@ -27,7 +27,7 @@ from groupkeeper.coordinator.liveness import (
 )
 from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.rebalance import prepare
-from groupkeeper.coordinator.records import group_key, group_value, member_record
+from groupkeeper.coordinator.records import group_key, group_value, member_record, member_records
 from groupkeeper.coordinator.replies import (
     answer_join,
     answer_sync,
@@ -144,9 +144,7 @@ def _records_with(group: Group, member: Member, new_id: str, call: JoinCall) -> 
         session_timeout_ms=session_ms,
         rebalance_timeout_ms=rebalance_ms,
     )
-    records = dict(group.member_records) or {
-        each.member_id: member_record(each, group.protocol_name) for each in group.members.values()
-    }
+    records = dict(group.member_records) or member_records(group)
     del records[member.member_id]
     records[new_id] = member_record(new, group.protocol_name)
     return records

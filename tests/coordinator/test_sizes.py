@@ -122,6 +122,14 @@ class Crowd:
             self._ring_at(due)
         self.now = until
 
+    def load(self) -> Partition:
+        """What was written, in a partition whose sessions have not started."""
+        self.partition = Partition(GroupConfig(message_max_bytes=1 << 24), str)
+        self.partition.replay(encode_batch(0, 0, 0, self.log))
+        for _ in self.partition.restore():
+            pass
+        return self.partition
+
     def knock(self) -> None:
         """All send JoinGroup."""
         for number in range(self.members):
@@ -248,10 +256,7 @@ def test_no_step_takes_many_lines_for_each_member(situation: Callable[[Crowd], N
 def longest_of_load(members: int) -> Work:
     crowd = Crowd(members)
     join_and_sync(crowd)
-    partition = Partition(GroupConfig(), str)
-    partition.replay(encode_batch(0, 0, 0, crowd.log))
-    for _ in partition.restore():
-        pass
+    partition = crowd.load()
     left = partition.group_ids()
     with counted(partition) as work:
         while left:
@@ -309,6 +314,18 @@ def answer_to_leader(crowd: Crowd) -> int:
     return count
 
 
+def return_of_static_member_after_load(crowd: Crowd) -> int:
+    join_and_sync(crowd)
+    left = crowd.load().group_ids()
+    while left:
+        crowd.partition.start_sessions(left, crowd.now, crowd.now)
+    crowd.partition.activate(crowd.now, crowd.now)
+    count = crowd.work_of(join_request(group_instance_id="i7", session_timeout_ms=SESSION), 5)
+    assert crowd.group.instances["i7"] == "i7"
+    assert crowd.group.state == "Stable"
+    return count
+
+
 def description(crowd: Crowd) -> int:
     join_and_sync(crowd)
     return crowd.work_of(DescribeGroupsRequest(groups=["g"]), 5)
@@ -322,6 +339,7 @@ MOST_INSTRUCTIONS = (
     (rejoin_of_leader, False, 23),
     (rejoin_of_leader, True, 23),
     (end_of_sync_phase, False, 7),
+    (return_of_static_member_after_load, True, 1),
     (description, False, 1),
     (description, True, 1),
     (answer_to_leader, False, 1),
