@@ -40,7 +40,7 @@ from enum import StrEnum
 from groupkeeper.coordinator.caller import ReplyTo
 from groupkeeper.coordinator.causes import Cause
 from groupkeeper.coordinator.likely import Recent
-from groupkeeper.coordinator.member import Member, PendingMember, Protocols
+from groupkeeper.coordinator.member import Member, PendingMember, Protocols, most_wanted
 from groupkeeper.coordinator.member_bytes import COPIES, MemberBytes, bytes_of
 from groupkeeper.coordinator.soft_state import Answers, Outsider, Rebalance, Returning
 from groupkeeper.coordinator.subscription import topics_of_all
@@ -371,7 +371,7 @@ class Group:
 
     def _elected(self, support: Mapping[str, int], ballots: Iterable[Protocols]) -> str:
         all_members = len(self.members)
-        return _most_wanted({n for n, count in support.items() if count == all_members}, ballots)
+        return most_wanted({n for n, count in support.items() if count == all_members}, ballots)
 
     def resubscribe(self) -> None:
         """Read the members' topics from their metadata; see `topics_of_all`."""
@@ -389,20 +389,3 @@ class Group:
     def subscribes(self, topic: str) -> bool:
         """Whether a member subscribes to the topic; True when the subscriptions are unknown."""
         return self.subscription is None or topic in self.subscription
-
-
-def _most_wanted(candidates: set[str], ballots: Iterable[Protocols]) -> str:
-    """The candidate with most votes, in a tie the earliest. Each ballot votes for the first of its
-    names that is a candidate.
-
-    Linear in all names of all ballots: a client may send hundreds of thousands.
-    """
-    if len(candidates) == 1:
-        return next(iter(candidates))
-    votes: dict[str, int] = {}
-    for ballot in ballots:
-        choice = ballot[0].name
-        if choice not in candidates:
-            choice = next(p.name for p in ballot if p.name in candidates)
-        votes[choice] = votes.get(choice, 0) + 1
-    return max(votes, key=votes.__getitem__)

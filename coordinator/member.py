@@ -3,7 +3,7 @@
 Source: `ClassicGroupMember`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from groupkeeper.coordinator.caller import Peer, ReplyTo
@@ -107,3 +107,20 @@ def metadata_for(protocol_name: str | None, protocols: Protocols) -> bytes:
         if protocol.name == protocol_name:
             return protocol.metadata
     return b""
+
+
+def most_wanted(candidates: set[str], ballots: Iterable[Protocols]) -> str:
+    """The candidate with most votes, in a tie the earliest. Each ballot votes for the first of its
+    names that is a candidate.
+
+    Linear in all names of all ballots: a client may send hundreds of thousands.
+    """
+    if len(candidates) == 1:
+        return next(iter(candidates))
+    votes: dict[str, int] = {}
+    for ballot in ballots:
+        choice = ballot[0].name
+        if choice not in candidates:
+            choice = next(p.name for p in ballot if p.name in candidates)
+        votes[choice] = votes.get(choice, 0) + 1
+    return max(votes, key=votes.__getitem__)
