@@ -8,6 +8,7 @@ from groupkeeper.coordinator.causes import Cause, Who
 from groupkeeper.coordinator.facts import Fact, OffsetsCommitted
 from groupkeeper.coordinator.step import KeyValue
 from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.mapped import Mapped
 from groupkeeper.protocol.records.consumer_offsets import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -86,7 +87,7 @@ def _told(name: str, value: Any) -> str:
         case dict():
             shown = ", ".join(f"{each} {_told('', what)}" for each, what in value.items())
             return f"{name} {{{shown}}}".strip() if shown else ""
-        case list() | tuple():
+        case list() | tuple() | Mapped():
             shown = ", ".join(_told("", each) for each in value)
             return f"{name} [{shown}]".strip() if shown else ""
         case bytes():
