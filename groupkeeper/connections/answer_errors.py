@@ -15,7 +15,6 @@ from groupkeeper.observe.metrics import AnswerErrors
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.mapped import Bulk, Mapped
 from groupkeeper.protocol.message import layout_of
-from groupkeeper.protocol.messages.offset_commit import OffsetCommitResponse
 from groupkeeper.protocol.types import ArrayOf, StructOf
 
 ROWS_MOST: Final = 1_000
@@ -25,7 +24,12 @@ one: a refusal has the same error in each."""
 BULK_ROWS_MOST: Final = 100
 """The same where the rows are results for groups, each with rows of its own."""
 
-OFFSET_COMMIT: Final = ApiKey.OFFSET_COMMIT.value
+_TABLES: Final[dict[int, tuple[str, str]]] = {
+    ApiKey.OFFSET_COMMIT.value: ("topics", "partitions"),
+    ApiKey.PRODUCE.value: ("responses", "partition_responses"),
+    ApiKey.FETCH.value: ("responses", "partitions"),
+}
+"""The answers that are sent most often, apart from heartbeats: their errors are in rows of rows."""
 
 # Any: messages of any class.
 Parts = Sequence[tuple[Callable[[Any], Any], "Shape"]]
@@ -35,7 +39,7 @@ Shape = tuple[bool, Parts]
 
 def count_errors(counts: AnswerErrors, key: int, response: Any) -> None:
     """Count the errors of an answer of this API, each of them once."""
-    if key == OFFSET_COMMIT and _is_accepted(response):
+    if key in _TABLES and _is_accepted(response, *_TABLES[key]):
         return
     cls: type = type(response)
     own, parts = _shape_of(cls)
@@ -49,15 +53,15 @@ def count_errors(counts: AnswerErrors, key: int, response: Any) -> None:
             counts.by_code[key, code] += 1
 
 
-def _is_accepted(response: OffsetCommitResponse) -> bool:
-    """A short cut for the answer that is sent most often, apart from heartbeats."""
-    if len(response.topics) > ROWS_MOST:
+def _is_accepted(response: Any, groups: str, rows: str) -> bool:
+    """A short cut for answers in `_TABLES` without an error."""
+    if getattr(response, "error_code", 0) or len(getattr(response, groups)) > ROWS_MOST:
         return False
-    for topic in response.topics:
-        rows = topic.partitions
-        if len(rows) > ROWS_MOST:
+    for group in getattr(response, groups):
+        found = getattr(group, rows)
+        if len(found) > ROWS_MOST:
             return False
-        for row in rows:
+        for row in found:
             if row.error_code:
                 return False
     return True
