@@ -112,15 +112,16 @@ class Log:
 
     # -- appending -----------------------------------------------------------------------------
 
-    def append(self, data: bytes) -> None:
+    def append(self, data: bytes, batches: Sequence[Batch] = ()) -> None:
         """Write finished batches, the first of which starts at `next_offset`, without a sync.
 
-        Raises ValueError, before anything is written, if they do not continue the log, and
-        AppendFailed if they could not be written; the log is `failed` then.
+        `batches`: what the data holds, of a caller that knows it. Raises ValueError, before
+        anything is written, if they do not continue the log, and AppendFailed if they could not be
+        written; the log is `failed` then.
         """
         if self.failed or self.closed:
             raise AppendFailed(f"{self.folder} must be opened again before it takes an append")
-        self.write(data, locate_batches(data, self.next_offset))
+        self.write(data, batches or locate_batches(data, self.next_offset))
 
     def fitting(self, batches: Iterable[Batch]) -> int:
         """How many of these batches one `write` may take: at least one."""

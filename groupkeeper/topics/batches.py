@@ -45,7 +45,7 @@ def check_batch(
     records: bytes | memoryview | None, api_version: int, max_bytes: int
 ) -> BatchHeader:
     """The header of the one batch in `records`; raises Refused with Kafka's code."""
-    header = _framed(records)
+    header = _whole(records) or _framed(records)
     assert records is not None, "refused before"
     if header.size > max_bytes:
         raise Refused(
@@ -56,6 +56,17 @@ def check_batch(
         raise _corrupt("wrong checksum")
     _check_fields(header, api_version)
     return header
+
+
+def _whole(records: bytes | memoryview | None) -> BatchHeader | None:
+    """The header if the records are one batch, as nearly always; None: `_framed` says why not."""
+    if records is None:
+        return None
+    try:
+        header = read_header(records)
+    except CorruptBatch:
+        return None
+    return header if header.size == len(records) else None
 
 
 def _framed(records: bytes | memoryview | None) -> BatchHeader:

@@ -16,6 +16,7 @@ from groupkeeper.storage.errors import NotCached, OffsetOutOfRange, StorageError
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.recovery_point import compare
+from groupkeeper.storage.scan import Batch
 from groupkeeper.storage.segment import Segment
 from groupkeeper.topics.batches import RefusedByLog
 from groupkeeper.topics.catalog import Topic
@@ -175,9 +176,11 @@ class TopicPartition:
                 return Appended(
                     stored.base_offset, stored.max_timestamp, log.start_offset, is_new=False
                 )
-            base_offset = log.next_offset
+            base_offset, epoch = log.next_offset, max(self.leader_epoch, log.last_epoch)
+            last, time = base_offset + header.last_offset_delta, header.max_timestamp
+            placed = Batch(0, header.size, base_offset, last, epoch, time)
             try:
-                log.append(patch(batch, base_offset, max(self.leader_epoch, log.last_epoch)))
+                log.append(patch(batch, base_offset, epoch), (placed,))
             except StorageError:
                 self.close()
                 raise
