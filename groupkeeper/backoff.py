@@ -47,6 +47,10 @@ class RetryTimes(Generic[Key]):
         else:
             self._failed[key] = backoff, now + backoff.failed()
 
+    def __bool__(self) -> bool:
+        """Whether anything has failed and was not dropped."""
+        return bool(self._failed)
+
     def waits(self, key: Key, now: float) -> bool:
         """Whether it must not be tried yet."""
         return key in self._failed and now < self._failed[key][1]

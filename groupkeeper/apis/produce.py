@@ -9,6 +9,7 @@ Source: Kafka's `KafkaApis.handleProduceRequest` and `ReplicaManager.appendRecor
 
 from typing import Final
 
+from groupkeeper.apis.plain_produce import BY_ID_SINCE, FIRST_VERSION, PlainProduce
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import NO_REPLY, ReplyTo, Response
 from groupkeeper.protocol.errors import ErrorCode
@@ -33,13 +34,6 @@ from groupkeeper.topics.refusals import Refusal, Refused
 from groupkeeper.topics.slices import Pace, each, each_within, visit_within
 from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices
-
-FIRST_VERSION: Final = 3
-"""Older versions are advertised because old librdkafka looks for them, but their record formats
-are refused."""
-
-BY_ID_SINCE: Final = 13
-"""From this version on, topics are given by id (KIP-516)."""
 
 _NO_OFFSET: Final = -1
 _STORAGE_ERROR: Final = Refusal(ErrorCode.KAFKA_STORAGE_ERROR)
@@ -74,13 +68,29 @@ class ProduceHandler:
         self._appender = topics.appender
         self._response_tasks = topics.response_tasks
         self._wall_ms = topics.wall_ms
+        self._plain = PlainProduce(topics)
 
     def handle(
         self, request: ProduceRequest, caller: Caller, reply_to: ReplyTo
-    ) -> Slices[Response | None]:
+    ) -> Response | Slices[Response | None] | None:
         """The response, NO_REPLY for acks 0, or None if it comes later: logs have to be opened, or
         the disk takes its time.
         """
+        appends = Appends()
+        append = self._plain.append_of(request, caller.api_version, appends)
+        if append is None:
+            return self._handle(request, caller, reply_to)
+        self._appender.start((append,))
+        topic = request.topic_data[0]
+        if appends.done:
+            return _reply(request, [_result(topic, [self._answer(append)])])
+        work = self._append_rest(request, appends, [(topic, [append])])
+        self._response_tasks.start(work, reply_to, lambda: _failed_response(request))
+        return None
+
+    def _handle(
+        self, request: ProduceRequest, caller: Caller, reply_to: ReplyTo
+    ) -> Slices[Response | None]:
         version = caller.api_version
         refusal = _refusal(request, version)
         if refusal is not None:

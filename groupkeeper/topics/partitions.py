@@ -157,7 +157,8 @@ class TopicPartitions:
 
     def refuses_writes(self, partition: TopicPartition) -> bool:
         """Whether appends have failed and the next one is not to be tried yet."""
-        return self.unwritten.waits(partition, asyncio.get_running_loop().time())
+        unwritten = self.unwritten
+        return bool(unwritten) and unwritten.waits(partition, asyncio.get_running_loop().time())
 
     def _prepare(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
         """Returns those that could not be opened."""

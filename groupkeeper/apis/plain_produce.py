@@ -1,0 +1,82 @@
+"""A short cut of Produce for what is sent most often: one batch for one partition, which can be
+appended as it is, now.
+
+What it does not take, errors among it, goes the way of produce.py, which answers it.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from groupkeeper.protocol.messages.produce import ProduceRequest
+from groupkeeper.topics.appender import Append, Appends
+from groupkeeper.topics.batches import check_batch
+from groupkeeper.topics.catalog import Topic
+from groupkeeper.topics.names import RESERVED
+from groupkeeper.topics.partition import TopicPartition
+from groupkeeper.topics.refusals import Refused
+from groupkeeper.topics.topics import Topics
+
+FIRST_VERSION: Final = 3
+"""Older versions are advertised because old librdkafka looks for them, but their record formats
+are refused."""
+
+BY_ID_SINCE: Final = 13
+"""From this version on, topics are given by id (KIP-516)."""
+
+
+class PlainProduce:
+    """Finds the requests that need nothing but an append."""
+
+    def __init__(self, topics: Topics) -> None:
+        self._partitions = topics.partitions
+        self._topics_by_id: Mapping[bytes, Topic] = topics.catalog.by_id
+        self._message_max_bytes = topics.settings.message_max_bytes
+        self._wall_ms = topics.wall_ms
+
+    def append_of(
+        self, request: ProduceRequest, api_version: int, appends: Appends
+    ) -> Append | None:
+        """The append of the request's only batch, which is checked; None: another way is needed."""
+        if not _has_one(request, api_version):
+            return None
+        topic = request.topic_data[0]
+        data, name = topic.partition_data[0], topic.name
+        if api_version >= BY_ID_SINCE:
+            known = self._topics_by_id.get(topic.topic_id)
+            name = known.name if known is not None else ""
+        partition, records = self._partitions.find(name, data.index), data.records
+        if partition is None or name in RESERVED or records is None:
+            return None
+        limit = partition.topic.max_message_bytes
+        if limit is None:
+            limit = self._message_max_bytes
+        if len(records) > limit or not self._may_append(partition, records):
+            return None
+        try:
+            header = check_batch(records, api_version, limit)
+        except Refused:
+            return None
+        topic.name = name
+        return appends.add(partition, records, header)
+
+    def _may_append(self, partition: TopicPartition, records: bytes | memoryview) -> bool:
+        """Whether a batch is appended now, and stored as it was sent."""
+        policy = partition.policy
+        timestamp, in_doubt = policy.timestamps.expected(records, self._wall_ms())
+        if in_doubt or policy.compacts or policy.timestamps.log_append_time:
+            return False
+        if self._partitions.refuses_writes(partition):
+            return False
+        return partition.may_append(len(records), timestamp, policy.limits)
+
+
+def _has_one(request: ProduceRequest, api_version: int) -> bool:
+    """Whether the request as a whole is not refused, and has one partition."""
+    topics = request.topic_data
+    return (
+        len(topics) == 1
+        and len(topics[0].partition_data) == 1
+        and api_version >= FIRST_VERSION
+        and request.transactional_id is None
+        and request.acks in (-1, 0, 1)
+    )
