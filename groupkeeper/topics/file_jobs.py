@@ -6,19 +6,21 @@ thread and waits for it, for a millisecond at most. A job that takes longer is l
 and the loop is told through its selector when the job has ended. After such a job the loop does not
 wait for any for a while: a slow disk costs the loop one millisecond in a hundred.
 
-Each thread has two pipes, one to be woken by and one to tell the end of a job. A write to a pipe
-releases the interpreter's lock, so that the woken thread finds it free: that costs a third of what
-locks of `threading` cost (measured: docs/decisions/019-files-and-the-event-loop.md).
+Each thread has a pipe to be woken by, and a socket to tell the end of a job: a socket, as reading
+one can be limited in time without another system call. A write to either releases the interpreter's
+lock, so that the woken thread finds it free: that costs half of what locks of `threading` cost
+(measured: docs/decisions/019-files-and-the-event-loop.md).
 """
 
 import asyncio
 import os
-import select
+import socket
 import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
+from struct import Struct
 from time import monotonic
 from typing import Any, Final, Generic, TypeVar, cast
 
@@ -27,13 +29,14 @@ T = TypeVar("T")
 THREADS: Final = 3
 """Most threads of one `FileThreads`: so many calls may wait for the disk at the same time."""
 
-WAIT_S: Final = 0.001
-"""How long the event loop waits for a job that it has just given to a thread, in seconds."""
+WAIT_US: Final = 1_000
+"""How long the event loop waits for a job that it has just given to a thread, in microseconds."""
 
 PAUSE_S: Final = 0.1
-"""After a job that took longer than `WAIT_S` the event loop waits for no job for so long."""
+"""After a job that took longer than `WAIT_US` the event loop waits for no job for so long."""
 
 _ONE: Final = b"x"
+_TIMEVAL: Final = Struct("ll")
 
 
 class FileJob(Generic[T]):
@@ -115,37 +118,34 @@ class FileJobs:
 
 
 class _Thread:
-    """One thread, and the pipes between it and the event loop."""
+    """One thread, and its two channels from and to the event loop."""
 
     def __init__(self) -> None:
         """Raises OSError if no file descriptor is left."""
         self.job: FileJob[Any] | None = None
-        self._own: tuple[int, ...] = ()
         take, self._give = os.pipe()
-        self._own = (take, self._give)
         try:
-            self.told, tell = os.pipe()
-            self._own += (self.told, tell)
-            self._poll = _Poll(self.told)
+            told, tell = socket.socketpair()
         except OSError:
-            for each in self._own:
-                os.close(each)
+            os.close(take)
+            os.close(self._give)
             raise
-        self._own = (self._give, self.told)
-        parts = self, take, tell
+        told.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _TIMEVAL.pack(0, WAIT_US))
+        self.told = told.detach()
+        self._own: tuple[int, ...] = (self._give, self.told)
+        parts = self, take, tell.detach()
         threading.Thread(target=_serve, args=parts, name="groupkeeper-files", daemon=True).start()
 
     def give(self, job: FileJob[Any]) -> None:
         self.job = job
         os.write(self._give, _ONE)
 
-    def ends_soon(self) -> bool:
-        """Wait for `WAIT_S`; whether the job has ended."""
-        return self._poll.wait()
-
-    def take(self) -> FileJob[Any]:
-        """The job that has ended."""
-        os.read(self.told, 1)
+    def take(self) -> FileJob[Any] | None:
+        """The job that has ended; None if it has not after `WAIT_US`."""
+        try:
+            os.read(self.told, 1)
+        except BlockingIOError:
+            return None
         job, self.job = self.job, None
         assert job is not None, "the thread has told of a job"
         return job
@@ -154,28 +154,6 @@ class _Thread:
         own, self._own = self._own, ()
         for each in own:
             os.close(each)
-        self._poll.close()
-
-
-class _Poll:
-    """Waits until a descriptor can be read."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._epoll = select.epoll() if hasattr(select, "epoll") else None
-        if self._epoll is not None:
-            self._epoll.register(descriptor, select.EPOLLIN)
-        else:
-            self._poll = select.poll()
-            self._poll.register(descriptor, select.POLLIN)
-
-    def wait(self) -> bool:
-        if self._epoll is not None:
-            return bool(self._epoll.poll(WAIT_S))
-        return bool(self._poll.poll(WAIT_S * 1000))
-
-    def close(self) -> None:
-        if self._epoll is not None:
-            self._epoll.close()
 
 
 def _serve(thread: _Thread, take: int, tell: int) -> None:
@@ -215,11 +193,8 @@ class FileThreads(FileJobs):
         if thread is None:
             return job
         thread.give(job)
-        if wait and monotonic() >= self._wait_from:
-            if thread.ends_soon():
-                self._ended(thread)
-            else:
-                self._wait_from = monotonic() + PAUSE_S
+        if wait and monotonic() >= self._wait_from and not self._look(thread):
+            self._wait_from = monotonic() + PAUSE_S
         return job
 
     def _new_thread(self, job: FileJob[Any]) -> _Thread | None:
@@ -234,19 +209,23 @@ class FileThreads(FileJobs):
                     return None
             else:
                 self._loop = asyncio.get_running_loop()
-                self._loop.add_reader(thread.told, self._ended, thread)
+                self._loop.add_reader(thread.told, self._look, thread)
                 self._threads.append(thread)
                 return thread
         self._queue.append(job)
         return None
 
-    def _ended(self, thread: _Thread) -> None:
+    def _look(self, thread: _Thread) -> bool:
+        """Whether its job has ended, or does within `WAIT_US`."""
         job = thread.take()
+        if job is None:
+            return False
         if self._queue:
             thread.give(self._queue.popleft())
         else:
             self._idle.append(thread)
         job.finish()
+        return True
 
     async def close(self) -> None:
         # A job that ends may start others, and those that wait in the queue follow.
