@@ -3,14 +3,14 @@
 A handler does not know whether the client is still connected.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeAlias
 
 from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.protocol.message import Message
 from groupkeeper.turns import Slices
 
-__all__ = ["NO_REPLY", "Handler", "ReplyTo", "Response"]
+__all__ = ["NO_REPLY", "Handler", "ProduceRun", "ReplyTo", "Response"]
 
 Response: TypeAlias = Message
 """A message of `protocol.messages`; the API key of the request says which one."""
@@ -27,3 +27,7 @@ Handler = Callable[[Any, Caller, ReplyTo], Response | _NoReply | Slices[Any] | N
 
 A handler that may take long returns a generator: the connection runs it in turns with others
 (`turns.py`) and uses what it returns as the handler's result."""
+
+ProduceRun = Callable[[Iterable[tuple[Any, Caller, ReplyTo]]], list[Response | _NoReply | None]]
+"""Handles the first of several Produce requests, as many as can be handled together: their
+responses. If the first one is None, all of them are answered later, in their order."""

@@ -4,9 +4,17 @@ appended as it is, now.
 What it does not take, errors among it, goes the way of produce.py, which answers it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
+from groupkeeper.apis.produce_answers import (
+    AppendAnswers,
+    failed_response,
+    response_of,
+    topic_answer,
+)
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.protocol.messages.produce import ProduceRequest
 from groupkeeper.topics.appender import Append, Appends
 from groupkeeper.topics.batches import check_batch
@@ -32,6 +40,41 @@ class PlainProduce:
         self._topics_by_id: Mapping[bytes, Topic] = topics.catalog.by_id
         self._message_max_bytes = topics.settings.message_max_bytes
         self._wall_ms = topics.wall_ms
+        self._appender = topics.appender
+        self._response_tasks = topics.response_tasks
+        self._answer = AppendAnswers(topics)
+
+    def handle_run(
+        self, asked: Iterable[tuple[ProduceRequest, Caller, ReplyTo]]
+    ) -> list[Response | None]:
+        """See `ProduceRun`: the batches are appended in one job."""
+        appends, run = Appends(), list[tuple[ProduceRequest, Append, ReplyTo]]()
+        for request, caller, reply_to in asked:
+            append = self.append_of(request, caller.api_version, appends)
+            if append is None:
+                break
+            run.append((request, append, reply_to))
+        self._appender.start([append for _, append, _ in run])
+        if appends.done:
+            return [self.response_of(request, append) for request, append, _ in run]
+        last, _, reply_to = run[-1]
+        work = self._answer_run(appends, run)
+        self._response_tasks.start(work, reply_to, lambda: failed_response(last))
+        return [None] * len(run)
+
+    async def _answer_run(
+        self, appends: Appends, run: list[tuple[ProduceRequest, Append, ReplyTo]]
+    ) -> Response:
+        """Answer all but the last request of a run, and return the response of that one."""
+        await appends.wait()
+        *responses, last = [self.response_of(request, append) for request, append, _ in run]
+        for (_, _, reply_to), response in zip(run, responses, strict=False):
+            reply_to.answer(response)
+        return last
+
+    def response_of(self, request: ProduceRequest, append: Append) -> Response:
+        """The response to a request whose only append is done."""
+        return response_of(request, [topic_answer(request.topic_data[0], [self._answer(append)])])
 
     def append_of(
         self, request: ProduceRequest, api_version: int, appends: Appends

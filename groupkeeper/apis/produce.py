@@ -10,20 +10,27 @@ Source: Kafka's `KafkaApis.handleProduceRequest` and `ReplicaManager.appendRecor
 from typing import Final
 
 from groupkeeper.apis.plain_produce import BY_ID_SINCE, FIRST_VERSION, PlainProduce
+from groupkeeper.apis.produce_answers import (
+    STORAGE_ERROR,
+    AppendAnswers,
+    error_answer,
+    failed_response,
+    log_error_answer,
+    response_of,
+    topic_answer,
+)
 from groupkeeper.coordinator.caller import Caller
-from groupkeeper.exchange import NO_REPLY, ReplyTo, Response
+from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
-    ProduceResponse,
     TopicProduceData,
     TopicProduceResponse,
 )
 from groupkeeper.protocol.record_batch import BatchHeader
 from groupkeeper.protocol.restamp import restamped
-from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.limits import Limits
 from groupkeeper.topics.appender import AT_ONCE, Append, Appends
 from groupkeeper.topics.batches import NO_TRANSACTIONS, RefusedByLog, check_batch
@@ -34,9 +41,6 @@ from groupkeeper.topics.refusals import Refusal, Refused
 from groupkeeper.topics.slices import Pace, each, each_within, visit_within
 from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices
-
-_NO_OFFSET: Final = -1
-_STORAGE_ERROR: Final = Refusal(ErrorCode.KAFKA_STORAGE_ERROR)
 
 # Cost of an append in items of a `Pace`, and bytes of a batch that cost one more.
 _APPEND: Final = 10
@@ -63,11 +67,11 @@ class ProduceHandler:
         self._partitions = topics.partitions
         self._topics_by_id = topics.catalog.by_id
         self._message_max_bytes = topics.settings.message_max_bytes
-        self._failed = topics.failed
         self._batch_reader = topics.batch_reader
         self._appender = topics.appender
         self._response_tasks = topics.response_tasks
         self._wall_ms = topics.wall_ms
+        self._answer = AppendAnswers(topics)
         self._plain = PlainProduce(topics)
 
     def handle(
@@ -81,11 +85,10 @@ class ProduceHandler:
         if append is None:
             return self._handle(request, caller, reply_to)
         self._appender.start((append,))
-        topic = request.topic_data[0]
         if appends.done:
-            return _reply(request, [_result(topic, [self._answer(append)])])
-        work = self._append_rest(request, appends, [(topic, [append])])
-        self._response_tasks.start(work, reply_to, lambda: _failed_response(request))
+            return self._plain.response_of(request, append)
+        work = self._append_rest(request, appends, [(request.topic_data[0], [append])])
+        self._response_tasks.start(work, reply_to, lambda: failed_response(request))
         return None
 
     def _handle(
@@ -97,16 +100,16 @@ class ProduceHandler:
             refused = yield from each_within(
                 request.topic_data,
                 lambda topic: topic.partition_data,
-                lambda topic, data: _refused(data.index, refusal),
-                _result,
+                lambda topic, data: error_answer(data.index, refusal),
+                topic_answer,
             )
-            return _reply(request, refused)
+            return response_of(request, refused)
         if version >= BY_ID_SINCE:
             yield from self._fill_in_names(request)
         unready, to_check = yield from self._unready(request)
 
         def failed() -> Response:
-            return _failed_response(request)
+            return failed_response(request)
 
         if to_check:
             work = self._check_and_append(request, version, unready, to_check)
@@ -177,7 +180,7 @@ class ProduceHandler:
                 continue  # for the same reason as later
             errors = await self._check_records(partition, data, header)
             if errors is not None:
-                refused[id(data)] = _refused_by_log(partition, errors)
+                refused[id(data)] = log_error_answer(partition, errors)
         return await self._append_all(request, api_version, refused)
 
     async def _check_records(
@@ -260,9 +263,9 @@ class ProduceHandler:
         except RefusedByLog as refused:
             partition = self._partitions.find(topic.name, data.index)
             assert partition is not None, "its log has refused the batch"
-            return _refused_by_log(partition, RecordErrors(*refused.refusal, []))
+            return log_error_answer(partition, RecordErrors(*refused.refusal, []))
         except Refused as refused:
-            return _refused(data.index, refused.refusal)
+            return error_answer(data.index, refused.refusal)
 
     def _append_of(
         self,
@@ -285,7 +288,7 @@ class ProduceHandler:
         if by_id and partition.topic.topic_id != topic.topic_id:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_ID)  # made anew while its log was opened
         if partition.log is None or self._partitions.refuses_writes(partition):
-            return _refused(data.index, _STORAGE_ERROR)
+            return error_answer(data.index, STORAGE_ERROR)
         header = check_batch(data.records, api_version, self._limit(partition))
         assert data.records is not None, "check_batch refuses null"
         records, timestamps = data.records, partition.policy.timestamps
@@ -302,30 +305,10 @@ class ProduceHandler:
                 answers.append(self._answer(one) if isinstance(one, Append) else one)
                 if pace.spent():
                     yield
-            results.append(_result(topic, answers))
+            results.append(topic_answer(topic, answers))
             if pace.spent():
                 yield
-        return _reply(request, results)
-
-    def _answer(self, append: Append) -> PartitionProduceResponse:
-        index, error, stored = append.partition.index, append.error, append.appended
-        if stored is not None:
-            return PartitionProduceResponse(
-                index=index,
-                base_offset=stored.base_offset,
-                log_append_time_ms=stored.log_append_time,
-                log_start_offset=stored.log_start_offset,
-            )
-        if isinstance(error, RefusedByLog):
-            return _refused_by_log(append.partition, RecordErrors(*error.refusal, []))
-        if isinstance(error, Refused):
-            return _refused(index, error.refusal)
-        assert error is not None, "an append ends with a result or an error"
-        self._failed(append.partition.folder, error)
-        if not isinstance(error, StorageError | OSError):
-            return _refused(index, Refusal(ErrorCode.UNKNOWN_SERVER_ERROR))
-        self._partitions.write_failed(append.partition.topic.name, index)
-        return _refused(index, _STORAGE_ERROR)
+        return response_of(request, results)
 
     def _limit(self, partition: TopicPartition) -> int:
         """The largest batch that its topic takes, in bytes."""
@@ -342,44 +325,3 @@ def _refusal(request: ProduceRequest, api_version: int) -> Refusal | None:
     if request.transactional_id is not None:
         return NO_TRANSACTIONS
     return None
-
-
-def _refused(index: int, refusal: Refusal) -> PartitionProduceResponse:
-    error, message = refusal
-    return PartitionProduceResponse(
-        index=index, error_code=error, base_offset=_NO_OFFSET, error_message=message
-    )
-
-
-def _refused_by_log(partition: TopicPartition, errors: RecordErrors) -> PartitionProduceResponse:
-    return PartitionProduceResponse(
-        index=partition.index,
-        error_code=errors.error,
-        base_offset=_NO_OFFSET,
-        log_start_offset=partition.log.start_offset if partition.log is not None else _NO_OFFSET,
-        record_errors=errors.errors,
-        error_message=errors.message,
-    )
-
-
-def _result(
-    topic: TopicProduceData, answers: list[PartitionProduceResponse]
-) -> TopicProduceResponse:
-    return TopicProduceResponse(
-        name=topic.name, topic_id=topic.topic_id, partition_responses=answers
-    )
-
-
-def _failed_response(request: ProduceRequest) -> Response:
-    refusal = Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
-    return _reply(
-        request,
-        [
-            _result(topic, [_refused(data.index, refusal) for data in topic.partition_data])
-            for topic in request.topic_data
-        ],
-    )
-
-
-def _reply(request: ProduceRequest, results: list[TopicProduceResponse]) -> Response:
-    return NO_REPLY if request.acks == 0 else ProduceResponse(responses=results)

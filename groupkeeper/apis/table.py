@@ -38,10 +38,11 @@ from groupkeeper.apis.offset_commit import OffsetCommitHandler
 from groupkeeper.apis.offset_delete import OffsetDeleteHandler
 from groupkeeper.apis.offset_fetch import OffsetFetchHandler
 from groupkeeper.apis.offset_for_leader_epoch import OffsetForLeaderEpochHandler
+from groupkeeper.apis.plain_produce import PlainProduce
 from groupkeeper.apis.produce import ProduceHandler
 from groupkeeper.apis.sasl import SaslHandlers
 from groupkeeper.apis.sync_group import SyncGroupHandler
-from groupkeeper.exchange import Handler
+from groupkeeper.exchange import Handler, ProduceRun
 from groupkeeper.groups.group_partitions import GroupPartitions
 from groupkeeper.node import Node
 from groupkeeper.protocol.api_keys import ApiKey
@@ -312,6 +313,11 @@ TABLE: Final = (
 def handlers(of: Dependencies) -> dict[int, Handler]:
     """The handler of each API, by its key."""
     return {row.key: row.handler(of) for row in TABLE}
+
+
+def run_of_produce(of: Dependencies) -> ProduceRun:
+    """What handles Produce requests that came together."""
+    return PlainProduce(of.topics).handle_run
 
 
 def long_answers() -> frozenset[int]:

@@ -15,7 +15,7 @@ from groupkeeper.connections.greetings import other_protocol
 from groupkeeper.connections.too_long import most_bytes
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.heartbeat import Beat
-from groupkeeper.exchange import Handler, Response
+from groupkeeper.exchange import Handler, ProduceRun, Response
 from groupkeeper.observe.metrics import AnswerErrors, RequestTimes
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import DecodeError, LeftOver, TooManyItems
@@ -61,6 +61,8 @@ class ConnectionServices:
     requests: RequestTimes
     answer_errors: AnswerErrors
     connections: ConnectionTable
+    produce_run: ProduceRun = lambda asked: []
+    """Handles Produce requests that came together; those that it leaves are handled one by one."""
 
 
 class Sender(Protocol):
@@ -150,6 +152,8 @@ def handle_in_slices(
     response = handler(request, call.caller, call)
     if isinstance(response, GeneratorType):
         response = yield from response
+    elif header.api_key == PRODUCE:
+        call.in_slices = False  # one batch, and a short answer
     return response
 
 

@@ -1,12 +1,12 @@
 """One client's connection: cuts bytes into frames, and answers requests in order.
 
 An asyncio protocol with synchronous dispatch: what can be answered at once is decoded, decided,
-encoded and written in the same call, without a task or a future. One request is under way at a
-time, as on a Kafka broker: a parked JoinGroup blocks what the client sends after it, which keeps
-the order and limits what a client can send. Long work is done in turns with other connections
-(`turns.py`): many requests that came together, and long requests and answers in slices. If a client
-disconnects, its group does not change, and what it sent before is still handled: a LeaveGroup after
-a parked JoinGroup removes the member.
+encoded and written in the same call, without a task or a future. One request (of Produce, a run) is
+under way at a time, as on a Kafka broker: a parked JoinGroup blocks what the client sends after it,
+which keeps the order and limits what a client can send. Long work is done in turns with other
+connections (`turns.py`): many requests that came together, and long requests and answers in slices.
+If a client disconnects, its group does not change, and what it sent before is still handled: a
+LeaveGroup after a parked JoinGroup removes the member.
 
 What requests mean is not known here: the routes are passed in as a table.
 
@@ -20,7 +20,7 @@ from types import GeneratorType
 from typing import Any
 
 from groupkeeper.connections.answer_errors import count_errors
-from groupkeeper.connections.budget import SLICED_BYTES, OverLimitError
+from groupkeeper.connections.budget import OverLimitError
 from groupkeeper.connections.call import (
     API_VERSIONS,
     HEARTBEAT,
@@ -37,6 +37,8 @@ from groupkeeper.connections.call import (
     has_many_members,
     is_served,
 )
+from groupkeeper.connections.produce_run import SLICED_PRODUCE_BYTES, ProduceRequests, is_produce
+from groupkeeper.connections.sliced_room import SlicedRoom
 from groupkeeper.connections.steady import SteadyBeat
 from groupkeeper.connections.stream import (
     CLOSED,
@@ -60,10 +62,6 @@ LARGE_ANSWER_BYTES = 4 * 1024
 """Larger answers are written at once: a client that reads none is noticed before many pile up."""
 SLICED_REQUEST_BYTES = 8 * 1024
 """Longer requests are decoded, handled and answered in slices."""
-PRODUCE_SHARE = 16
-"""A long Produce request counts as this part of its size in the budget of sliced requests."""
-PRODUCE_MOST = SLICED_BYTES // 2
-"""The most that it counts."""
 BEATS = 1_000
 """Most repeated heartbeats in one turn; each takes a microsecond or two."""
 SLOW_TURN_S = 0.1
@@ -82,6 +80,8 @@ class Connection(ClientStream):
         self._now = 0.0
         """The clock's time when it was last read."""
         self._call: Call | None = None
+        self._following: list[Call] = []
+        """Those after it that are under way with it: Produce requests that came together."""
         self._header: RequestHeader | None = None
         self._caller: Caller | None = None
         """Header and caller of the last request that was no repeated heartbeat, for log lines. Not
@@ -89,9 +89,7 @@ class Connection(ClientStream):
         self._work: Work[Any] | None = None
         self._response: Response | None = None
         """The answer that is encoded in slices."""
-        self._weight = 0
-        """Bytes that the long request, under way or waiting for room, counts in its budget."""
-        self._has_room = False
+        self._room = SlicedRoom(services.limits)
         self._steady: SteadyBeat | None = None
 
     # -- frames --------------------------------------------------------------------------------
@@ -119,7 +117,7 @@ class Connection(ClientStream):
                 if steady is not None and steady.matches(data, pos, stop, now):
                     out.frames.append(steady.answer(data, pos))
                     beats += 1
-                elif not self._frame(data, pos, stop, deadline):
+                elif not (stop := self._frame(data, pos, stop, deadline)):
                     break  # it has to wait for room
                 pos = stop
                 if (
@@ -150,15 +148,21 @@ class Connection(ClientStream):
         else:
             self._in.limit()
 
-    def _frame(self, data: bytes, pos: int, stop: int, deadline: float) -> bool:
-        """Handle one request, whose size is at `pos`. False if it has to wait for room.
+    def _frame(self, data: bytes, pos: int, stop: int, deadline: float) -> int:
+        """Handle one request, or a run of Produce requests: its end, or 0 if it waits for room.
 
         Raises DecodeError and OverLimitError.
         """
+        if is_produce(data, stop) and (end := self._run(data, pos)):
+            return end
+        return stop if self._one(data, pos, stop, deadline) else 0
+
+    def _one(self, data: bytes, pos: int, stop: int, deadline: float) -> bool:
+        """`_frame` of one request; False if it has to wait."""
         header, body = read_request_header(data, pos + 4, stop)
         key, request = header.api_key, None
         handler = self._services.routes.get(key)
-        is_long = stop - pos > SLICED_REQUEST_BYTES
+        is_long = stop - pos > (SLICED_PRODUCE_BYTES if key == PRODUCE else SLICED_REQUEST_BYTES)
         if handler is None or not is_served(key, header.api_version):
             if key != API_VERSIONS:
                 raise DecodeError(f"API {key} version {header.api_version}, which is not served")
@@ -185,6 +189,23 @@ class Connection(ClientStream):
         elif key == HEARTBEAT and self.state is SERVING:
             self._remember(request, data, pos, stop)
         return True
+
+    def _run(self, data: bytes, pos: int) -> int:
+        """Handle Produce requests that came together: where the last of them ends, or 0."""
+        asked = ProduceRequests(data, pos, self._begin)
+        try:
+            responses = self._services.produce_run(asked)
+        except Exception:  # noqa: BLE001  # see _ask
+            self._failed("request failed")
+            return asked.ends[-1]
+        self._following = asked.calls[: len(responses)]
+        self._call = self._following.pop(0) if self._following else None
+        if None in responses:
+            self.state = WAITING
+        else:
+            for call, response in zip(asked.calls, responses, strict=False):
+                self.answered(call, response)
+        return asked.ends[len(responses) - 1] if responses else 0
 
     def _begin(self, header: RequestHeader) -> Call:
         client_id, peer = header.client_id or "", self.peer
@@ -221,28 +242,14 @@ class Connection(ClientStream):
 
     def _may_work(self, key: int, size: int) -> bool:
         """Whether there is room for one more long request. If not, queue until there is."""
-        if not self._has_room:
-            # Produce has few and long fields: decoded, it is hardly larger than on the wire.
-            most = min(size // PRODUCE_SHARE, PRODUCE_MOST)
-            self._weight = most if key == PRODUCE else size
-            if not self._takes_room():
-                self._become(QUEUED)
-                return False
+        if not self._room.take(key, size, self._queue_again):
+            self._become(QUEUED)
+            return False
         self._in.under_way = size
         return True
 
     def _may_serve(self) -> bool:
-        return not self._weight or self._takes_room()
-
-    def _takes_room(self) -> bool:
-        """Count in the budget, if there is room; else wait for room."""
-        budget, turns = self._services.limits.sliced_of(self._weight), self._turns
-        if not budget.fits(self._weight):
-            budget.wait(lambda: turns.first(self._turn))
-            return False
-        budget.change(self._weight)
-        self._has_room = True
-        return True
+        return self._room.take_again(self._queue_again)
 
     def _go_on(self, deadline: float) -> None:
         """Work in slices until done, or until the turn is over."""
@@ -300,10 +307,7 @@ class Connection(ClientStream):
 
     def _release_long(self) -> None:
         self._in.under_way = 0
-        if self._has_room:
-            self._has_room = False
-            self._services.limits.sliced_of(self._weight).change(-self._weight)
-        self._weight = 0
+        self._room.give_back()
 
     # -- answers -------------------------------------------------------------------------------
 
@@ -313,14 +317,13 @@ class Connection(ClientStream):
             self._free(response)
             return
         assert self._call is call, "a request is answered exactly once"
-        services, header = self._services, call.header
+        services, header, key = self._services, call.header, call.header.api_key
         self._now = now = self._seconds()
         if self._transport is None:
             self._free(response)
         else:
-            services.requests[header.api_key].observe(now - call.began)
+            services.requests[key].observe(now - call.began)
             if response is not NO_REPLY:
-                key = header.api_key
                 is_long = call.in_slices or key in services.long_answers
                 if is_long or (key == JOIN_GROUP and has_many_members(response)):
                     self._response = response
@@ -330,7 +333,7 @@ class Connection(ClientStream):
                         services.turns.first(self._turn)
                     return
                 try:
-                    count_errors(services.answer_errors, header.api_key, response)
+                    count_errors(services.answer_errors, key, response)
                     frame = encode(header, response)
                 except Exception:  # noqa: BLE001  # the caller may have others to answer
                     self._failed("answer cannot be written")
@@ -338,8 +341,8 @@ class Connection(ClientStream):
                 self._out.frames.append(frame)
                 if len(frame) > LARGE_ANSWER_BYTES:
                     self._out.flush()
-        self._call = None
-        if self.state is WAITING:
+        self._call = self._following.pop(0) if self._following else None
+        if self.state is WAITING and self._call is None:
             self._out.flush()
             if self._in.charged or self._out.unsent or self._transport is None:
                 # Not served in this call: the caller may have others to answer.
@@ -396,3 +399,4 @@ class Connection(ClientStream):
         self._release_long()
         self._call = self._work = None
         self._free(self._response)
+        self._following.clear()

@@ -193,6 +193,10 @@ class ClientStream(asyncio.Protocol):
         if not self._in.size:
             self._in.charge(0)
 
+    def _queue_again(self) -> None:
+        """There may be room now for the request that is QUEUED."""
+        self._turns.first(self._turn)
+
     def _turn(self) -> None:
         """Serve or work for one turn."""
         now = self._seconds()

@@ -13,7 +13,7 @@ from functools import cached_property, partial
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from groupkeeper.apis.table import Dependencies, handlers, long_answers
+from groupkeeper.apis.table import Dependencies, handlers, long_answers, run_of_produce
 from groupkeeper.clock import Clock
 from groupkeeper.connections.budget import limits_of
 from groupkeeper.connections.call import ConnectionServices
@@ -339,6 +339,8 @@ class Server:
             answer_errors=self.metrics.answer_errors,
             connections=connections,
         )
+        if self._world.around is None:
+            services.produce_run = run_of_produce(parts)
         return Listener(services)
 
     async def stop(self) -> None:
