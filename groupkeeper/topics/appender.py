@@ -122,10 +122,10 @@ class Appender:
             if job.error is not None:
                 append.error = job.error
             append.finish()
-        for append in appends:
-            queue = self._waiting.pop(append.partition, None)
+        for partition in dict.fromkeys(append.partition for append in appends):
+            queue = self._waiting.pop(partition)
             if queue:
-                self._waiting[append.partition] = queue[AT_ONCE:]
+                self._waiting[partition] = queue[AT_ONCE:]
                 self._run(queue[:AT_ONCE])
 
 

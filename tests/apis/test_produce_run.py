@@ -128,3 +128,13 @@ async def test_what_takes_longer_is_answered_later_in_order() -> None:
     runs.jobs.go()
     answers = [partition_of(await each.wait()) for each in runs.replies]
     assert [each.base_offset for each in answers] == [1, 2]
+
+
+async def test_appends_wait_for_a_job_that_has_two_of_their_partition() -> None:
+    runs = await opened()
+    runs.jobs.hold = True
+    runs.run(produce(batch("a")), produce(batch("b")))
+    runs.run(produce(batch("c")))
+    runs.jobs.go()  # the third append begins
+    runs.run(produce(batch("d")))
+    assert (runs.jobs.count, len(runs.jobs.held)) == (2, 1)
