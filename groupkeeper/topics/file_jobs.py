@@ -3,8 +3,8 @@
 Theory of operation. A call that ends in the page cache takes microseconds, and a way through the
 event loop to a thread and back takes longer than the call. So the loop gives a job to an idle
 thread and waits for it, for a millisecond at most. A job that takes longer is left to its thread,
-and the loop is told through its selector when the job has ended. After such a job the loop does not
-wait for any for a while: a slow disk costs the loop one millisecond in a hundred.
+and the loop is told through its selector when the job has ended. After some such jobs the loop does
+not wait for any for a while: a slow disk costs the loop one millisecond in a hundred.
 
 Each thread has a pipe to be woken by, and a socket to tell the end of a job: a socket, as reading
 one can be limited in time without another system call. A write to either releases the interpreter's
@@ -33,7 +33,10 @@ WAIT_US: Final = 1_000
 """How long the event loop waits for a job that it has just given to a thread, in microseconds."""
 
 PAUSE_S: Final = 0.1
-"""After a job that took longer than `WAIT_US` the event loop waits for no job for so long."""
+"""The event loop waits in vain, for a job that takes longer than `WAIT_US`, once in so long."""
+
+IN_VAIN: Final = 3
+"""So often it may wait in vain in a row after it has not for a while."""
 
 _ONE: Final = b"x"
 _TIMEVAL: Final = Struct("ll")
@@ -172,6 +175,25 @@ def _serve(thread: _Thread, take: int, tell: int) -> None:
         os.close(tell)
 
 
+class Patience:
+    """Says when the event loop may wait for a job: seldom while the disk is slow.
+
+    Now and then a job takes long because its thread has to wait for a processor. Therefore one that
+    takes long has no consequence if none has for a while.
+    """
+
+    def __init__(self) -> None:
+        self._from = 0.0
+
+    def may_wait(self, now: float) -> bool:
+        """`now`: seconds of a clock that never goes back."""
+        return now >= self._from
+
+    def in_vain(self, now: float) -> None:
+        """The event loop has waited for a job that takes longer."""
+        self._from = max(self._from, now - (IN_VAIN - 1) * PAUSE_S) + PAUSE_S
+
+
 class FileThreads(FileJobs):
     """Runs jobs on up to `THREADS` threads, which the first jobs start. For one event loop.
 
@@ -183,8 +205,7 @@ class FileThreads(FileJobs):
         self._threads: list[_Thread] = []
         self._idle: list[_Thread] = []
         self._queue: deque[FileJob[Any]] = deque()
-        self._wait_from = 0.0
-        """Monotonic seconds from which on the event loop may wait for a job."""
+        self._patience = Patience()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def start(self, call: Callable[[], T], *, wait: bool = True) -> FileJob[T]:
@@ -193,8 +214,8 @@ class FileThreads(FileJobs):
         if thread is None:
             return job
         thread.give(job)
-        if wait and monotonic() >= self._wait_from and not self._look(thread):
-            self._wait_from = monotonic() + PAUSE_S
+        if wait and self._patience.may_wait(monotonic()) and not self._look(thread):
+            self._patience.in_vain(monotonic())
         return job
 
     def _new_thread(self, job: FileJob[Any]) -> _Thread | None:

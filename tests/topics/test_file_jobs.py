@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from groupkeeper.topics.file_jobs import THREADS, FileJob, FileThreads
+from groupkeeper.topics.file_jobs import IN_VAIN, PAUSE_S, THREADS, FileJob, FileThreads, Patience
 
 SECONDS = 20.0
 
@@ -58,3 +58,27 @@ async def test_close_waits_for_the_jobs_under_way_and_those_that_follow() -> Non
         await closing
     assert all(job.done for job in started)
     assert [job.result() for job in last] == [7]
+
+
+def waits_in_vain(patience: Patience, now: float, most: int = 100) -> int:
+    """How often the event loop waits for jobs that take long, at one moment."""
+    count = 0
+    while patience.may_wait(now) and count < most:
+        patience.in_vain(now)
+        count += 1
+    return count
+
+
+def test_now_and_then_the_loop_may_wait_in_vain() -> None:
+    patience = Patience()
+    for number in range(1, 100):
+        patience.in_vain(1.01 * number * PAUSE_S)
+        assert patience.may_wait(1.01 * number * PAUSE_S)
+
+
+def test_a_slow_disk_makes_the_loop_wait_seldom() -> None:
+    patience, now = Patience(), 1000.0
+    assert waits_in_vain(patience, now) == IN_VAIN
+    assert not patience.may_wait(now + PAUSE_S / 2)
+    assert [waits_in_vain(patience, now + 1.01 * PAUSE_S * n) for n in range(1, 5)] == [1] * 4
+    assert waits_in_vain(patience, now + 1_000 * PAUSE_S) == IN_VAIN
