@@ -17,7 +17,7 @@ from groupkeeper.topics.partition import Appended, TopicPartition
 AT_ONCE: Final = 64
 """Most appends of one job, so that telling what became of them is short."""
 
-WAITED_BYTES: Final = 256 * 1024
+WAITED_BYTES: Final = 1280 * 1024
 """The event loop does not wait for a job that appends more bytes: it would take too long."""
 
 
