@@ -7,6 +7,7 @@ from typing import TypeVar
 from groupkeeper.apis.plain_produce import PlainProduce
 from groupkeeper.coordinator.caller import Caller, Peer
 from groupkeeper.exchange import NO_REPLY
+from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.produce import (
     PartitionProduceData,
@@ -138,3 +139,10 @@ async def test_appends_wait_for_a_job_that_has_two_of_their_partition() -> None:
     runs.jobs.go()  # the third append begins
     runs.run(produce(batch("d")))
     assert (runs.jobs.count, len(runs.jobs.held)) == (2, 1)
+
+
+async def test_a_lone_batch_is_appended_and_answered_without_slices() -> None:
+    runs = await opened()
+    handler = runs.scene.handlers[ApiKey.PRODUCE]
+    answer = handler(produce(batch("a")), Caller(9, Peer()), Reply())
+    assert partition_of(answer).base_offset == 1
