@@ -114,8 +114,12 @@ class Appender:
         for append in appends:
             self._waiting.setdefault(append.partition, [])
             size += append.header.size
-        job = self._jobs.start(partial(_append_all, appends), wait=size <= WAITED_BYTES)
-        job.when_done(partial(self._ended, appends, job))
+        call = appends[0].run if len(appends) == 1 else partial(_append_all, appends)
+        job = self._jobs.start(call, wait=size <= WAITED_BYTES)
+        if job.done:
+            self._ended(appends, job)
+        else:
+            job.when_done(partial(self._ended, appends, job))
 
     def _ended(self, appends: list[Append], job: FileJob[None]) -> None:
         for append in appends:

@@ -214,8 +214,11 @@ class FileThreads(FileJobs):
         if thread is None:
             return job
         thread.give(job)
-        if wait and self._patience.may_wait(monotonic()) and not self._look(thread):
+        if wait and self._patience.may_wait(monotonic()):
+            if self._look(thread):
+                return job
             self._patience.in_vain(monotonic())
+        self._watch(thread)
         return job
 
     def _new_thread(self, job: FileJob[Any]) -> _Thread | None:
@@ -230,7 +233,6 @@ class FileThreads(FileJobs):
                     return None
             else:
                 self._loop = asyncio.get_running_loop()
-                self._loop.add_reader(thread.told, self._look, thread)
                 self._threads.append(thread)
                 return thread
         self._queue.append(job)
@@ -243,10 +245,23 @@ class FileThreads(FileJobs):
             return False
         if self._queue:
             thread.give(self._queue.popleft())
+            self._watch(thread)
         else:
             self._idle.append(thread)
         job.finish()
         return True
+
+    def _watch(self, thread: _Thread) -> None:
+        """Look when its job has ended. Only then: a selector that is told of every end costs more
+        than to add the thread to it now and then.
+        """
+        assert self._loop is not None, "set with the first thread"
+        self._loop.add_reader(thread.told, self._late, thread)
+
+    def _late(self, thread: _Thread) -> None:
+        self._look(thread)
+        if thread.job is None and self._loop is not None:
+            self._loop.remove_reader(thread.told)
 
     async def close(self) -> None:
         # A job that ends may start others, and those that wait in the queue follow.
