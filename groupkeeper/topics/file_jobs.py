@@ -6,21 +6,21 @@ thread and waits for it, for a millisecond at most. A job that takes longer is l
 and the loop is told through its selector when the job has ended. After some such jobs the loop does
 not wait for any for a while: a slow disk costs the loop one millisecond in a hundred.
 
-Each thread has a pipe to be woken by, and a socket to tell the end of a job: a socket, as reading
-one can be limited in time without another system call. A write to either releases the interpreter's
-lock, so that the woken thread finds it free: that costs half of what locks of `threading` cost
+Each thread has two pipes, one to be woken by and one to tell the end of a job. A write to a pipe
+releases the interpreter's lock, so that the woken thread finds it free, and the kernel often lets
+it run on the processor of the writer, which is about to wait: that costs half of what locks of
+`threading` cost, and a third of what sockets cost that are waited for with a time-out
 (measured: docs/decisions/019-files-and-the-event-loop.md).
 """
 
 import asyncio
 import os
-import socket
+import select
 import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
-from struct import Struct
 from time import monotonic
 from typing import Any, Final, Generic, TypeVar, cast
 
@@ -29,17 +29,16 @@ T = TypeVar("T")
 THREADS: Final = 3
 """Most threads of one `FileThreads`: so many calls may wait for the disk at the same time."""
 
-WAIT_US: Final = 1_000
-"""How long the event loop waits for a job that it has just given to a thread, in microseconds."""
+WAIT_S: Final = 0.001
+"""How long the event loop waits for a job that it has just given to a thread, in seconds."""
 
 PAUSE_S: Final = 0.1
-"""The event loop waits in vain, for a job that takes longer than `WAIT_US`, once in so long."""
+"""The event loop waits in vain, for a job that takes longer than `WAIT_S`, once in so long."""
 
 IN_VAIN: Final = 3
 """So often it may wait in vain in a row after it has not for a while."""
 
 _ONE: Final = b"x"
-_TIMEVAL: Final = Struct("ll")
 
 
 class FileJob(Generic[T]):
@@ -121,22 +120,24 @@ class FileJobs:
 
 
 class _Thread:
-    """One thread, and its two channels from and to the event loop."""
+    """One thread, and the pipes between it and the event loop."""
 
     def __init__(self) -> None:
         """Raises OSError if no file descriptor is left."""
         self.job: FileJob[Any] | None = None
+        self._own: tuple[int, ...] = ()
         take, self._give = os.pipe()
+        self._own = (take, self._give)
         try:
-            told, tell = socket.socketpair()
+            self.told, tell = os.pipe()
+            self._own += (self.told, tell)
+            self._poll = _Poll(self.told)
         except OSError:
-            os.close(take)
-            os.close(self._give)
+            for each in self._own:
+                os.close(each)
             raise
-        told.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _TIMEVAL.pack(0, WAIT_US))
-        self.told = told.detach()
-        self._own: tuple[int, ...] = (self._give, self.told)
-        parts = self, take, tell.detach()
+        self._own = (self._give, self.told)
+        parts = self, take, tell
         threading.Thread(target=_serve, args=parts, name="groupkeeper-files", daemon=True).start()
 
     def give(self, job: FileJob[Any]) -> None:
@@ -144,11 +145,10 @@ class _Thread:
         os.write(self._give, _ONE)
 
     def take(self) -> FileJob[Any] | None:
-        """The job that has ended; None if it has not after `WAIT_US`."""
-        try:
-            os.read(self.told, 1)
-        except BlockingIOError:
+        """The job that has ended; None if it has not after `WAIT_S`."""
+        if not self._poll.wait():
             return None
+        os.read(self.told, 1)
         job, self.job = self.job, None
         assert job is not None, "the thread has told of a job"
         return job
@@ -157,6 +157,28 @@ class _Thread:
         own, self._own = self._own, ()
         for each in own:
             os.close(each)
+        self._poll.close()
+
+
+class _Poll:
+    """Waits until a descriptor can be read."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._epoll = select.epoll() if hasattr(select, "epoll") else None
+        if self._epoll is not None:
+            self._epoll.register(descriptor, select.EPOLLIN)
+        else:
+            self._poll = select.poll()
+            self._poll.register(descriptor, select.POLLIN)
+
+    def wait(self) -> bool:
+        if self._epoll is not None:
+            return bool(self._epoll.poll(WAIT_S))
+        return bool(self._poll.poll(WAIT_S * 1000))
+
+    def close(self) -> None:
+        if self._epoll is not None:
+            self._epoll.close()
 
 
 def _serve(thread: _Thread, take: int, tell: int) -> None:
@@ -239,7 +261,7 @@ class FileThreads(FileJobs):
         return None
 
     def _look(self, thread: _Thread) -> bool:
-        """Whether its job has ended, or does within `WAIT_US`."""
+        """Whether its job has ended, or does within `WAIT_S`."""
         job = thread.take()
         if job is None:
             return False
