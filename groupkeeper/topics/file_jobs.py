@@ -8,9 +8,8 @@ not wait for any for a while: a slow disk costs the loop one millisecond in a hu
 
 Each thread has two pipes, one to be woken by and one to tell the end of a job. A write to a pipe
 releases the interpreter's lock, so that the woken thread finds it free, and the kernel often lets
-it run on the processor of the writer, which is about to wait: that costs half of what locks of
-`threading` cost, and a third of what sockets cost that are waited for with a time-out
-(measured: docs/decisions/019-files-and-the-event-loop.md).
+it run on the processor of the writer, which is about to wait: locks of `threading` and sockets cost
+more (measured: docs/decisions/019-files-and-the-event-loop.md).
 """
 
 import asyncio
