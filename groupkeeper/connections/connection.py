@@ -149,16 +149,13 @@ class Connection(ClientStream):
             self._in.limit()
 
     def _frame(self, data: bytes, pos: int, stop: int, deadline: float) -> int:
-        """Handle one request, or a run of Produce requests: its end, or 0 if it waits for room.
-
-        Raises DecodeError and OverLimitError.
-        """
+        """Handle one request, or a run of Produce: its end, 0 if it waits for room. As `_one`."""
         if is_produce(data, stop) and (end := self._run(data, pos)):
             return end
         return stop if self._one(data, pos, stop, deadline) else 0
 
     def _one(self, data: bytes, pos: int, stop: int, deadline: float) -> bool:
-        """`_frame` of one request; False if it has to wait."""
+        """Handle one request; False if it waits. Raises DecodeError and OverLimitError."""
         header, body = read_request_header(data, pos + 4, stop)
         key, request = header.api_key, None
         handler = self._services.routes.get(key)
