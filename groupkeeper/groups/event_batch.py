@@ -58,14 +58,15 @@ def _event_of(item: Told) -> Event | None:
     return item if isinstance(item, Event) else item.event()
 
 
-def _charged(item: NotedFact | CommitSum | RefusalSum, kind: str, partition: int) -> Charged:
+def _charged(
+    item: NotedFact | CommitSum | RefusalSum, kind: str, partition: int, who: Who | None
+) -> Charged:
     """What an item's event is charged to."""
+    host = None if who is None else who.host
     if isinstance(item, CommitSum):
-        return Charged(kind, partition, item.head[0], item.caller.peer.host, 0)
+        return Charged(kind, partition, item.head[0], host, 0)
     noted = item.last if isinstance(item, RefusalSum) else item
     assert noted is not None
-    who = sender_of_fact(noted.fact)
-    host = None if who is None else who.host
     return Charged(kind, partition, noted.fact.group or None, host, noted.fact.round)
 
 
@@ -238,27 +239,29 @@ class EventMaker:
             if record is None:
                 self._leave_out(item.type, item.group, None)
             return record
-        charged = _charged(item, kind, self._partition)
-        record = None
+        who, record = _who(item), None
+        charged = _charged(item, kind, self._partition, who)
         admitted = self._services.limits.budget.admits(charged, now_ms, has_room=has_room)
-        if admitted and self._is_in_number(item, kind):
+        if admitted and self._is_in_number(item, kind, who):
             event = _event_of(item)
             if event is None:
                 return None
             record = self._record(event)
         if record is None:
-            self._leave_out(kind, charged.group, _who(item))
+            self._leave_out(kind, charged.group, who)
             if isinstance(item, NotedFact) and isinstance(item.fact, RebalanceStarted):
                 self._dropped.causes[str(item.fact.cause.code)] += 1
         else:
             self._services.limits.budget.charge(charged, size_of_record(record), now_ms)
         return record
 
-    def _is_in_number(self, item: NotedFact | CommitSum | RefusalSum, kind: str) -> bool:
+    def _is_in_number(
+        self, item: NotedFact | CommitSum | RefusalSum, kind: str, who: Who | None
+    ) -> bool:
         # What wrote records has no limit by number, only by bytes.
         if not isinstance(item, NotedFact) or item.with_records:
             return True
-        return self._limit.admits_fact(kind, item)
+        return self._limit.admits_fact(kind, item, who)
 
     def _leave_out(self, kind: str, group: str | None, who: Who | None) -> None:
         self._dropped.add(kind, group, who)

@@ -71,10 +71,13 @@ class ByteLimit:
 
     def charge(self, key: Hashable, size: int, now_ms: int) -> None:
         """So many bytes are written."""
-        empty_at = max(self._empty_at.pop(key, 0), now_ms)
-        self._empty_at[key] = empty_at + size * self._ms_per_byte
-        if len(self._empty_at) > KEYS_MOST:
-            del self._empty_at[next(iter(self._empty_at))]
+        found = self._empty_at
+        empty_at = found.pop(key, 0)
+        if empty_at < now_ms:  # noqa: PLR1730  # a call takes as long as all
+            empty_at = now_ms
+        found[key] = empty_at + size * self._ms_per_byte
+        if len(found) > KEYS_MOST:
+            del found[next(iter(found))]
 
 
 class Charged(NamedTuple):
@@ -132,10 +135,11 @@ class EventBudget:
 
     def _round_of(self, event: Charged) -> _Round | None:
         """The rebalance that the event belongs to, as far as that is known."""
+        if not event.round:
+            return None
         group = hash(event.group)
         known = self._running.get(group) or self._ended.get(group)
-        is_it = known is not None and event.round and known.number == event.round
-        return known if is_it else None
+        return known if known is not None and known.number == event.round else None
 
     def _began(self, event: Charged, is_told: bool) -> None:
         group = hash(event.group)
@@ -154,25 +158,28 @@ class EventBudget:
             del self._ended[next(iter(self._ended))]
 
     def _has_room(self, event: Charged, now_ms: int) -> bool:
-        return all(limit.has_room(key, now_ms) for limit, key in self._limits_of(event))
+        # As `charge`. Both are written out: they are called for every event.
+        kind, partition, group, host, _ = event
+        return (
+            self._total.has_room(None, now_ms)
+            and self._partitions.has_room(partition, now_ms)
+            and (host is None or self._senders.has_room(host, now_ms))
+            and (kind != STALE or self._refused.has_room(host, now_ms))
+            and (group is None or kind in SUMS or self._groups.has_room(hash(group), now_ms))
+        )
 
     def charge(self, event: Charged, size: int, now_ms: int) -> None:
-        """The event takes so many bytes."""
-        known = self._round_of(event)
-        if event.host is None and known is not None:
-            event = event._replace(host=known.host)
-        for limit, key in self._limits_of(event):
-            limit.charge(key, size, now_ms)
-
-    def _limits_of(self, event: Charged) -> list[tuple[ByteLimit, Hashable]]:
-        limits: list[tuple[ByteLimit, Hashable]] = [
-            (self._total, None),
-            (self._partitions, event.partition),
-        ]
-        if event.host is not None:
-            limits.append((self._senders, event.host))
-        if event.type == STALE:
-            limits.append((self._refused, event.host))
-        if event.group is not None and event.type not in SUMS:
-            limits.append((self._groups, hash(event.group)))
-        return limits
+        """The event takes so many bytes. One without a client is charged to that of its
+        rebalance.
+        """
+        kind, partition, group, host, _ = event
+        self._total.charge(None, size, now_ms)
+        self._partitions.charge(partition, size, now_ms)
+        if host is None and (known := self._round_of(event)) is not None:
+            host = known.host
+        if host is not None:
+            self._senders.charge(host, size, now_ms)
+        if kind == STALE:
+            self._refused.charge(host, size, now_ms)
+        if group is not None and kind not in SUMS:
+            self._groups.charge(hash(group), size, now_ms)

@@ -44,26 +44,19 @@ class SenderLimit:
         self._second = 0
         self._counts: dict[tuple[object, ...], int] = {}
 
-    def admits_fact(self, kind: str, noted: NotedFact) -> bool:
+    def admits_fact(self, kind: str, noted: NotedFact, who: Who | None) -> bool:
         """Whether its event may be stored. Asked before the event is made, which takes longer than
         all else: of a thousand members of one host, a tenth is told. `kind`: the type that the
-        event would have.
+        event would have; `who`: its sender.
         """
-        who = sender_of_fact(noted.fact)
-        if who is None:
+        if who is None or kind in UNLIMITED:
             return True
-        return self._admits(kind, noted.wall, noted.fact.group, who.host, who.client_id)
-
-    def _admits(
-        self, kind: str, at_ms: int, group: str | None, host: str | None, client_id: str
-    ) -> bool:
-        if kind in UNLIMITED:
-            return True
-        second = at_ms // 1000
+        second = noted.wall // 1000
         if second != self._second:
             self._second = second
             self._counts.clear()
-        key: tuple[object, ...] = group, host, client_id, kind == "rebalance_cause_added"
+        key: tuple[object, ...]
+        key = noted.fact.group, who.host, who.client_id, kind == "rebalance_cause_added"
         if len(self._counts) >= SENDERS_MOST and key not in self._counts:
             key = ()
         self._counts[key] = count = self._counts.get(key, 0) + 1

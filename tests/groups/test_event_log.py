@@ -626,7 +626,7 @@ def test_a_storm_of_one_host_does_not_hide_its_rebalances(kind: str) -> None:
     fact = GroupCreated("g", 0, "Empty", 0, Who("m", None, "c", "/10.0.0.1"))
 
     def admits(type_: str) -> bool:
-        return limit.admits_fact(type_, NotedFact(0, 0, 1_000, False, fact))
+        return limit.admits_fact(type_, NotedFact(0, 0, 1_000, False, fact), fact.who)
 
     many = range(event_limits.SENDER_EVENTS + 200)
     assert [admits("rebalance_cause_added") for _ in many].count(True) == 100
