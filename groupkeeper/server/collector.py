@@ -22,16 +22,18 @@ YOUNG = 1_500
 time. It traverses twice as many, at up to 0.4 us each, in whatever callback allocates."""
 NEVER = 1_000_000
 """Collections of the young generations before one of the oldest starts by itself."""
-KEPT = 1_500
+FULL_AFTER = 3
+"""Collections of the two young generations before `collect_old` collects all."""
+KEPT = 3_000
 """Most survivors of a full collection that are not frozen."""
 LONG_S = 0.0007
 LONG_EACH_S = 0.0000008
 """What is left of a collection that took longer, and longer for each object, is frozen, too: it has
 traversed lists of very many items, and would do so each time. Seconds of processor time."""
-LOOKED_AT = 4_500
-"""Most objects that a collection traverses. More are frozen instead: while as many old objects are
-freed as young ones are made, as in the rebalance of a large group, no collection starts; the next
-one would traverse all that were made meanwhile, 30,000 at a time."""
+LOOKED_AT = 4_500, 4_500, 12_000
+"""Most objects that a collection traverses, by its generation. More are frozen instead: while as
+many old objects are freed as young ones are made, as in the rebalance of a large group, no
+collection starts; the next one would traverse all that were made meanwhile, 30,000 at a time."""
 
 
 def keep_collections_short() -> None:
@@ -44,10 +46,10 @@ def keep_collections_short() -> None:
 
 
 def collect_old() -> None:
-    """Collect all generations, if anything has come into the oldest: between two iterations of the
+    """Collect all generations, if much has come into the oldest: between two iterations of the
     event loop, as a callback would take so much longer.
     """
-    if gc.get_count()[2]:
+    if gc.get_count()[2] >= FULL_AFTER:
         gc.collect()
 
 
@@ -62,7 +64,7 @@ class _SetAside:
         generation = info["generation"]
         if phase == "start":
             looked_at = sum(len(gc.get_objects(generation=each)) for each in range(generation + 1))
-            if looked_at > LOOKED_AT:
+            if looked_at > LOOKED_AT[generation]:
                 gc.freeze()
             self._long_s = max(LONG_S, LONG_EACH_S * looked_at)
             self._began = thread_time()

@@ -114,7 +114,7 @@ def test_a_collection_looks_at_few_objects_however_many_there_are(script: str, k
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=300
     )
     most, set_aside = map(int, ran.stdout.split())
-    assert most <= LOOKED_AT
+    assert most <= max(LOOKED_AT)
     assert set_aside > kept
 
 
