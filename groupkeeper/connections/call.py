@@ -117,6 +117,11 @@ def is_served(key: int, version: int) -> bool:
     return first <= version <= last
 
 
+def unserved(header: RequestHeader) -> DecodeError:
+    """The error of a request that cannot be decoded."""
+    return DecodeError(f"API {header.api_key} version {header.api_version}, which is not served")
+
+
 def decode(header: RequestHeader, data: bytes, pos: int, end: int) -> Any:
     """The request after a header. Bytes after the request are ignored, as by Kafka's brokers:
     librdkafka sends three in every Metadata request for all topics. Raises DecodeError.

@@ -36,6 +36,7 @@ from groupkeeper.connections.call import (
     handle_in_slices,
     has_many_members,
     is_served,
+    unserved,
 )
 from groupkeeper.connections.produce_run import SLICED_PRODUCE_BYTES, ProduceRequests, is_produce
 from groupkeeper.connections.sliced_room import SlicedRoom
@@ -149,22 +150,15 @@ class Connection(ClientStream):
             self._in.limit()
 
     def _frame(self, data: bytes, pos: int, stop: int, deadline: float) -> int:
-        """Handle one request, or a run of Produce: its end, 0 if it waits for room. As `_one`."""
-        if is_produce(data, stop) and (end := self._run(data, pos)):
+        """Handle one request, or a run of Produce: its end, or 0 if it has to wait for room."""
+        if stop < len(data) and is_produce(data, stop) and (end := self._run(data, pos)):
             return end
-        return stop if self._one(data, pos, stop, deadline) else 0
-
-    def _one(self, data: bytes, pos: int, stop: int, deadline: float) -> bool:
-        """Handle one request; False if it waits. Raises DecodeError and OverLimitError."""
         header, body = read_request_header(data, pos + 4, stop)
         key, request = header.api_key, None
         handler = self._services.routes.get(key)
         is_long = stop - pos > (SLICED_PRODUCE_BYTES if key == PRODUCE else SLICED_REQUEST_BYTES)
         if handler is None or not is_served(key, header.api_version):
-            if key != API_VERSIONS:
-                raise DecodeError(f"API {key} version {header.api_version}, which is not served")
-            # Its body cannot be decoded; the answer has the form of version 0.
-            header.api_version, handler, is_long = 0, self._services.unknown_version, False
+            handler, is_long = self._not_served(header), False
         elif not is_long:
             request = decode(header, data, body, stop)
         else:
@@ -172,7 +166,7 @@ class Connection(ClientStream):
                 refusal = TooLong(key, header.api_version, self._services.limits.request_bytes)
                 handler, is_long = refusal.handle, refusal.reads
             if is_long and not self._may_work(key, stop - pos):
-                return False
+                return 0
         call = self._begin(header)
         if is_long:
             call.in_slices = True
@@ -185,7 +179,13 @@ class Connection(ClientStream):
             self.state = WAITING
         elif key == HEARTBEAT and self.state is SERVING:
             self._remember(request, data, pos, stop)
-        return True
+        return stop
+
+    def _not_served(self, header: RequestHeader) -> Handler:
+        if header.api_key != API_VERSIONS:
+            raise unserved(header)
+        header.api_version = 0  # its body cannot be decoded; the answer has the form of version 0
+        return self._services.unknown_version
 
     def _run(self, data: bytes, pos: int) -> int:
         """Handle Produce requests that came together: where the last of them ends, or 0."""

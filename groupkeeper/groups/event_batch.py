@@ -32,6 +32,12 @@ Told = NotedFact | CommitSum | RefusalSum | Event
 """What becomes an event. An Event is given its place (seq, epoch, node) here."""
 Item = Told | Purge
 """What becomes a record."""
+Sized = tuple[TimedRecord, int]
+"""A record, and its size in a batch."""
+
+
+def _sized(record: TimedRecord) -> Sized:
+    return record, size_of_record(record)
 
 
 def _key(group: str | None) -> bytes:
@@ -58,23 +64,18 @@ def _event_of(item: Told) -> Event | None:
     return item if isinstance(item, Event) else item.event()
 
 
-def _charged(
-    item: NotedFact | CommitSum | RefusalSum, kind: str, partition: int, who: Who | None
-) -> Charged:
-    """What an item's event is charged to."""
-    host = None if who is None else who.host
+def _source(
+    item: NotedFact | CommitSum | RefusalSum, kind: str, partition: int
+) -> tuple[Charged, Who | None]:
+    """What an item's event is charged to, and the client that caused it."""
     if isinstance(item, CommitSum):
-        return Charged(kind, partition, item.head[0], host, 0)
-    noted = item.last if isinstance(item, RefusalSum) else item
+        who = Who.calling(item.caller, item.member, item.instance)
+        return Charged(kind, partition, item.head[0], who.host, 0), who
+    noted = item if isinstance(item, NotedFact) else item.last
     assert noted is not None
-    return Charged(kind, partition, noted.fact.group or None, host, noted.fact.round)
-
-
-def _who(item: NotedFact | CommitSum | RefusalSum) -> Who | None:
-    if isinstance(item, CommitSum):
-        return Who.calling(item.caller, item.member, item.instance)
-    noted = item.last if isinstance(item, RefusalSum) else item
-    return None if noted is None else sender_of_fact(noted.fact)
+    fact, sender = noted.fact, sender_of_fact(noted.fact)
+    host = None if sender is None else sender.host
+    return Charged(kind, partition, fact.group or None, host, fact.round), sender
 
 
 @dataclass(slots=True)
@@ -190,8 +191,7 @@ class EventMaker:
         self._dropped.add_types(dropped)
         batches: list[list[TimedRecord]] = []
         room = 0
-        for record in self._made(items, at):
-            size = size_of_record(record)
+        for record, size in self._made(items, at):
             if size > room:
                 batches.append([])
                 room = self._most - HEADER_SIZE
@@ -199,12 +199,12 @@ class EventMaker:
             batches[-1].append(record)
         return batches
 
-    def _made(self, items: Iterable[Item], at: tuple[int, int]) -> Iterable[TimedRecord]:
+    def _made(self, items: Iterable[Item], at: tuple[int, int]) -> Iterable[Sized]:
         has_room = self._services.limits.room.suffices(at[1])
         for item in items:
             if isinstance(item, Purge):
                 self._dropped.forget_senders()
-                yield TimedRecord(item.at_ms, _key(item.group), None)
+                yield _sized(TimedRecord(item.at_ms, _key(item.group), None))
                 continue
             if has_room and is_end(item):
                 yield from self._told(at)  # so that nothing is untold before a clean end
@@ -220,16 +220,16 @@ class EventMaker:
         if has_room and (self.is_stopping or at[1] - self._told_ms >= DROPPED_MS):
             yield from self._told(at)
 
-    def _told(self, at: tuple[int, int]) -> Iterable[TimedRecord]:
+    def _told(self, at: tuple[int, int]) -> Iterable[Sized]:
         """The `events_dropped` of what was left out since the last one."""
         if not self._dropped.types:
             return
         dropped, self._dropped, self._told_ms = self._dropped, Dropped(), at[1]
         record = self._record(dropped.event(*at))
         if record is not None:
-            yield record
+            yield _sized(record)
 
-    def _of_item(self, item: Told, now_ms: int, has_room: bool) -> TimedRecord | None:
+    def _of_item(self, item: Told, now_ms: int, has_room: bool) -> Sized | None:
         """None: it has no event, or that was left out and counted."""
         kind = type_of_item(item)
         if kind not in TYPES:
@@ -238,11 +238,13 @@ class EventMaker:
             record = self._record(item) if has_room else None
             if record is None:
                 self._leave_out(item.type, item.group, None)
-            return record
-        who, record = _who(item), None
-        charged = _charged(item, kind, self._partition, who)
-        admitted = self._services.limits.budget.admits(charged, now_ms, has_room=has_room)
-        if admitted and self._is_in_number(item, kind, who):
+                return None
+            return _sized(record)
+        charged, who = _source(item, kind, self._partition)
+        record, budget = None, self._services.limits.budget
+        if budget.admits(charged, now_ms, has_room=has_room) and self._is_in_number(
+            item, kind, who
+        ):
             event = _event_of(item)
             if event is None:
                 return None
@@ -251,9 +253,10 @@ class EventMaker:
             self._leave_out(kind, charged.group, who)
             if isinstance(item, NotedFact) and isinstance(item.fact, RebalanceStarted):
                 self._dropped.causes[str(item.fact.cause.code)] += 1
-        else:
-            self._services.limits.budget.charge(charged, size_of_record(record), now_ms)
-        return record
+            return None
+        found = _sized(record)
+        budget.charge(charged, found[1], now_ms)
+        return found
 
     def _is_in_number(
         self, item: NotedFact | CommitSum | RefusalSum, kind: str, who: Who | None

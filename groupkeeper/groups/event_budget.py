@@ -76,7 +76,7 @@ class ByteLimit:
         if empty_at < now_ms:  # noqa: PLR1730  # a call takes as long as all
             empty_at = now_ms
         found[key] = empty_at + size * self._ms_per_byte
-        if len(found) > KEYS_MOST:
+        if empty_at == now_ms and len(found) > KEYS_MOST:  # it may be new
             del found[next(iter(found))]
 
 
