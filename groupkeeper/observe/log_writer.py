@@ -150,13 +150,13 @@ class Output:
         """Raises what the stream raises."""
         stream = self._stream = self._stream or sys.stderr
         if isinstance(item, Line):
-            item = self._text(item, terminal=stream.isatty())
+            item = self._text(item, stream)
         _put(stream, item + "\n")
 
-    def _text(self, line: Line, *, terminal: bool) -> str:
+    def _text(self, line: Line, stream: TextIO) -> str:
         if self._render is None:
             try:
-                self._render = self._renderer(terminal=terminal)
+                self._render = self._renderer(terminal=stream.isatty())
             except (ImportError, OSError):
                 return _json(line)
         return self._render(line)
