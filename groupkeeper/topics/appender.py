@@ -107,15 +107,15 @@ class Appender:
             else:
                 queue.append(append)
         if free:
-            self._run(free)
+            self._run(free, wait=True)
 
-    def _run(self, appends: list[Append]) -> None:
+    def _run(self, appends: list[Append], *, wait: bool) -> None:
         size = 0
         for append in appends:
             self._waiting.setdefault(append.partition, [])
             size += append.header.size
         call = appends[0].run if len(appends) == 1 else partial(_append_all, appends)
-        job = self._jobs.start(call, wait=size <= WAITED_BYTES)
+        job = self._jobs.start(call, wait=wait and size <= WAITED_BYTES)
         if job.done:
             self._ended(appends, job)
         else:
@@ -130,7 +130,8 @@ class Appender:
             queue = self._waiting.pop(partition)
             if queue:
                 self._waiting[partition] = queue[AT_ONCE:]
-                self._run(queue[:AT_ONCE])
+                # Not waited for: the next ones of each partition would be in the same callback.
+                self._run(queue[:AT_ONCE], wait=False)
 
 
 def _append_all(appends: list[Append]) -> None:
