@@ -5,6 +5,7 @@ What it does not take, errors among it, goes the way of produce.py, which answer
 """
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Final
 
 from groupkeeper.apis.produce_answers import (
@@ -31,6 +32,9 @@ are refused."""
 BY_ID_SINCE: Final = 13
 """From this version on, topics are given by id (KIP-516)."""
 
+Run = list[tuple[ProduceRequest, Append, ReplyTo]]
+"""Requests that are appended together, and where their answers go."""
+
 
 class PlainProduce:
     """Finds the requests that need nothing but an append."""
@@ -48,7 +52,7 @@ class PlainProduce:
         self, asked: Iterable[tuple[ProduceRequest, Caller, ReplyTo]]
     ) -> list[Response | None]:
         """See `ProduceRun`: the batches are appended in one job."""
-        appends, run = Appends(), list[tuple[ProduceRequest, Append, ReplyTo]]()
+        appends, run = Appends(), Run()
         for request, caller, reply_to in asked:
             append = self.append_of(request, caller.api_version, appends)
             if append is None:
@@ -57,20 +61,14 @@ class PlainProduce:
         self._appender.start([append for _, append, _ in run])
         if appends.done:
             return [self.response_of(request, append) for request, append, _ in run]
-        last, _, reply_to = run[-1]
-        work = self._answer_run(appends, run)
-        self._response_tasks.start(work, reply_to, lambda: failed_response(last))
+        work, failed = self._answer_run(appends, run), partial(_fail_run, run)
+        self._response_tasks.start(work, run[-1][2], failed)
         return [None] * len(run)
 
-    async def _answer_run(
-        self, appends: Appends, run: list[tuple[ProduceRequest, Append, ReplyTo]]
-    ) -> Response:
-        """Answer all but the last request of a run, and return the response of that one."""
+    async def _answer_run(self, appends: Appends, run: Run) -> Response:
+        """As `_answer`, when the appends are done."""
         await appends.wait()
-        *responses, last = [self.response_of(request, append) for request, append, _ in run]
-        for (_, _, reply_to), response in zip(run, responses, strict=False):
-            reply_to.answer(response)
-        return last
+        return _answer([self.response_of(request, append) for request, append, _ in run], run)
 
     def response_of(self, request: ProduceRequest, append: Append) -> Response:
         """The response to a request whose only append is done."""
@@ -123,3 +121,16 @@ def _has_one(request: ProduceRequest, api_version: int) -> bool:
         and request.transactional_id is None
         and request.acks in (-1, 0, 1)
     )
+
+
+def _fail_run(run: Run) -> Response:
+    """As `_answer`, after a bug, which has come before any answer."""
+    return _answer([failed_response(request) for request, _, _ in run], run)
+
+
+def _answer(responses: list[Response], run: Run) -> Response:
+    """Answer all but the last request of a run, and return the response of that one."""
+    *rest, last = responses
+    for (_, _, reply_to), response in zip(run, rest, strict=False):
+        reply_to.answer(response)
+    return last

@@ -4,7 +4,10 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
+import pytest
+
 from groupkeeper.apis.plain_produce import PlainProduce
+from groupkeeper.apis.produce_answers import AppendAnswers
 from groupkeeper.coordinator.caller import Caller, Peer
 from groupkeeper.exchange import NO_REPLY
 from groupkeeper.protocol.api_keys import ApiKey
@@ -18,6 +21,8 @@ from groupkeeper.protocol.messages.produce import (
 )
 from groupkeeper.topics.file_jobs import FileJob, FileJobs
 from tests.topics.scene import Reply, Scene, batch
+
+SECONDS = 20.0
 
 T = TypeVar("T")
 
@@ -146,3 +151,21 @@ async def test_a_lone_batch_is_appended_and_answered_without_slices() -> None:
     handler = runs.scene.handlers[ApiKey.PRODUCE]
     answer = handler(produce(batch("a")), Caller(9, Peer()), Reply())
     assert partition_of(answer).base_offset == 1
+
+
+async def test_a_bug_after_the_appends_answers_every_request_of_a_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(*_: object) -> object:
+        raise RuntimeError("a bug")
+
+    runs = await opened()
+    runs.jobs.hold = True
+    assert runs.run(produce(batch("a")), produce(batch("b"), acks=0), produce(batch("c")))
+    monkeypatch.setattr(AppendAnswers, "__call__", broken)
+    runs.jobs.go()
+    async with asyncio.timeout(SECONDS):
+        first, second, third = [await each.wait() for each in runs.replies]
+    assert second is NO_REPLY
+    for answer in (first, third):
+        assert partition_of(answer).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
