@@ -199,6 +199,7 @@ class Connection(ClientStream):
         self._call = self._following.pop(0) if self._following else None
         if None in responses:
             self.state = WAITING
+            self._in.under_way = asked.ends[len(responses) - 1] - pos  # see _end_work
         else:
             for call, response in zip(asked.calls, responses, strict=False):
                 self.answered(call, response)
@@ -340,6 +341,7 @@ class Connection(ClientStream):
                     self._out.flush()
         self._call = self._following.pop(0) if self._following else None
         if self.state is WAITING and self._call is None:
+            self._in.under_way = 0
             self._out.flush()
             if self._in.charged or self._out.unsent or self._transport is None:
                 # Not served in this call: the caller may have others to answer.

@@ -146,6 +146,28 @@ async def test_later_answers_come_in_order_and_the_next_request_waits_for_all(be
     assert bench.answered() == [1, 2, 3, 4]
 
 
+async def test_a_run_that_waits_for_the_disk_counts_in_the_budget(bench: Runs) -> None:
+    bench.later = True
+    frames = bench.produce(1, size=10_000) + bench.produce(2, size=10_000)
+    bench.receive(frames)
+    assert bench.limits.requests.used == len(frames)
+    for reply_to in bench.held:
+        reply_to.answer(ProduceResponse())
+    assert bench.limits.requests.used == 0
+
+
+async def test_a_long_request_that_is_answered_counts_no_longer(bench: Runs) -> None:
+    waiting: list[ReplyTo] = []
+    bench.routes[PRODUCE] = lambda request, caller, reply_to: waiting.append(reply_to)
+    long, short = bench.produce(1, size=SLICED_PRODUCE_BYTES), bench.produce(2)
+    bench.receive(long)
+    await asyncio.sleep(0)
+    assert bench.limits.requests.used == len(long)
+    waiting[0].answer(ProduceResponse())
+    bench.receive(short)
+    assert (len(waiting), bench.limits.requests.used) == (2, 0)
+
+
 async def test_a_client_that_is_gone_needs_no_answers(bench: Runs) -> None:
     bench.later = True
     bench.receive(bench.produce(1) + bench.produce(2))
