@@ -194,7 +194,7 @@ class Connection(ClientStream):
             responses = self._services.produce_run(asked)
         except Exception:  # noqa: BLE001  # see _ask
             self._failed("request failed")
-            return asked.ends[-1]
+            return len(data)
         self._following = asked.calls[: len(responses)]
         self._call = self._following.pop(0) if self._following else None
         if None in responses:

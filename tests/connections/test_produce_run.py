@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -178,12 +179,14 @@ async def test_a_client_that_is_gone_needs_no_answers(bench: Runs) -> None:
     assert bench.answered() == []
 
 
-async def test_a_bug_ends_the_connection_alone(bench: Runs, lines: Lines) -> None:
+@pytest.mark.parametrize("decoded", [0, 1])
+async def test_a_bug_ends_the_connection_alone(bench: Runs, lines: Lines, decoded: int) -> None:
     def broken(asked: Asked) -> list[Any]:
-        next(iter(asked))
+        list(islice(asked, decoded))
         raise RuntimeError("a bug")
 
     bench.services.produce_run = broken
+    bench.receive(bench.beat())
     bench.receive(bench.produce(1) + bench.produce(2))
     assert bench.socket.closed
     assert [line["event"] for line in lines()] == ["request failed"]
