@@ -3,6 +3,7 @@
 from struct import error as struct_error
 from struct import pack
 
+from groupkeeper.protocol.mapped import Bulk, Mapped
 from groupkeeper.protocol.message import fields_in, layout_of
 from groupkeeper.protocol.types import ArrayOf, Fixed, Sized, StructOf, WireType
 from groupkeeper.protocol.wire import LONGEST_TEXT
@@ -45,7 +46,7 @@ def _wrong_value(
         case Sized():
             return _wrong_sized(kind, value, version, path)
         case ArrayOf():
-            if not isinstance(value, list | tuple):
+            if not isinstance(value, list | tuple | Mapped | Bulk):
                 return TypeError(f"{path} must be a list, not {value!r}")
             found = (
                 _wrong_value(kind.item, v, False, version, f"{path}[{i}]")

@@ -1,8 +1,10 @@
 """The reasons given for a message that cannot be written."""
 
 from groupkeeper.protocol.explain import explain
+from groupkeeper.protocol.mapped import bulk, mapped
 from groupkeeper.protocol.messages.fetch import LeaderIdAndEpoch, PartitionData
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
+from groupkeeper.protocol.messages.list_groups import ListedGroup, ListGroupsResponse
 from groupkeeper.protocol.messages.metadata import MetadataResponse
 
 
@@ -29,3 +31,10 @@ def test_a_nested_struct_is_looked_into() -> None:
 
 def test_a_message_without_visible_fault_keeps_the_words_of_the_error() -> None:
     assert reason(HeartbeatRequest()) == "HeartbeatRequest v0: the struct module's words"
+
+
+def test_rows_that_are_made_as_they_are_read_are_looked_at_like_those_of_a_list() -> None:
+    rows = [ListedGroup(group_id="g"), ListedGroup(group_id=None)]  # type: ignore[arg-type]
+    for groups in (rows, bulk(rows), mapped(lambda row: row, rows)):
+        told = reason(ListGroupsResponse(groups=groups))
+        assert told.endswith("groups[1]: group_id must not be null")
