@@ -88,8 +88,7 @@ class Call:
         self.caller = caller
         self.began = began
         self.in_slices = False
-        """The request was long, and is handled and answered in slices."""
-        """Whether the answer is encoded in slices."""
+        """The request was long: it is handled in slices, and its answer is encoded in slices."""
 
     @property
     def api(self) -> str:
