@@ -55,11 +55,13 @@ def count_errors(counts: AnswerErrors, key: int, response: Any) -> None:
 
 def _is_accepted(response: Any, groups: str, rows: str) -> bool:
     """A short cut for answers in `_TABLES` without an error."""
-    if getattr(response, "error_code", 0) or len(getattr(response, groups)) > ROWS_MOST:
+    left = ROWS_MOST
+    if getattr(response, "error_code", 0) or len(getattr(response, groups)) > left:
         return False
     for group in getattr(response, groups):
         found = getattr(group, rows)
-        if len(found) > ROWS_MOST:
+        left -= len(found)
+        if left < 0:
             return False
         for row in found:
             if row.error_code:
