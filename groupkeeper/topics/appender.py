@@ -13,6 +13,7 @@ from typing import Final
 from groupkeeper.protocol.record_batch import BatchHeader
 from groupkeeper.topics.file_jobs import FileJob, FileJobs
 from groupkeeper.topics.partition import Appended, TopicPartition
+from groupkeeper.topics.refusals import Refused
 
 AT_ONCE: Final = 64
 """Most appends of one job, so that telling what became of them is short."""
@@ -45,6 +46,9 @@ class Append:
         """On a thread."""
         try:
             self.appended = self.partition.append(self._batch, self.header)
+        except Refused as error:
+            # Clients cause any number. The frames of its traceback refer to the append: a cycle.
+            self.error = error.with_traceback(None)
         except Exception as error:  # noqa: BLE001  # answered by the handler
             self.error = error
 

@@ -20,6 +20,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
+from errno import EAGAIN
 from time import monotonic
 from typing import Any, Final, Generic, TypeVar, cast
 
@@ -63,6 +64,7 @@ class FileJob(Generic[T]):
             self._result = self._context.run(call)
         except Exception as error:  # noqa: BLE001  # raised again by `result`
             self.error = error
+            del self, call  # the error refers to this frame: they would be a cycle
 
     def finish(self) -> None:
         """The call has returned: tell those that wait for it."""
@@ -82,7 +84,10 @@ class FileJob(Generic[T]):
         """What the call returned. Raises what it raised."""
         assert self.done, "the call is under way"
         if self.error is not None:
-            raise self.error
+            try:
+                raise self.error
+            finally:
+                del self  # as in `run`
         return cast("T", self._result)  # None is a T if the call returned it
 
     async def wait(self) -> T:
@@ -91,7 +96,10 @@ class FileJob(Generic[T]):
             end = asyncio.Event()
             self.when_done(end.set)
             await end.wait()
-        return self.result()
+        try:
+            return self.result()
+        finally:
+            del self  # as in `run`
 
 
 class FileJobs:
@@ -107,9 +115,12 @@ class FileJobs:
     async def run(self, call: Callable[[], T]) -> T:
         """Run a job of a coroutine, with other callbacks of the event loop in between."""
         job = self.start(call, wait=False)
-        if job.done:
-            await asyncio.sleep(0)
-        return await job.wait()
+        try:
+            if job.done:
+                await asyncio.sleep(0)
+            return await job.wait()
+        finally:
+            del job  # as in `FileJob.run`
 
     async def close(self) -> None:
         """Wait for the jobs under way, and end the threads. No job may be started afterwards.
@@ -122,7 +133,7 @@ class _Thread:
     """One thread, and the pipes between it and the event loop."""
 
     def __init__(self) -> None:
-        """Raises OSError if no file descriptor is left."""
+        """Raises OSError if no file descriptor or no thread is left."""
         self.job: FileJob[Any] | None = None
         self._own: tuple[int, ...] = ()
         take, self._give = os.pipe()
@@ -131,13 +142,14 @@ class _Thread:
             self.told, tell = os.pipe()
             self._own += (self.told, tell)
             self._poll = _Poll(self.told)
-        except OSError:
+            parts = self, take, tell
+            name = "groupkeeper-files"
+            threading.Thread(target=_serve, args=parts, name=name, daemon=True).start()
+        except (OSError, RuntimeError) as error:
             for each in self._own:
                 os.close(each)
-            raise
+            raise OSError(EAGAIN, f"no thread for files: {error}") from error
         self._own = (self._give, self.told)
-        parts = self, take, tell
-        threading.Thread(target=_serve, args=parts, name="groupkeeper-files", daemon=True).start()
 
     def give(self, job: FileJob[Any]) -> None:
         self.job = job

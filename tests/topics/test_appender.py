@@ -1,11 +1,14 @@
 """What waits for an append that takes long is appended and answered in short callbacks."""
 
+import gc
 from collections.abc import Callable
 from typing import Any, TypeVar
 from unittest.mock import Mock
 
-from groupkeeper.topics.appender import AT_ONCE, Appender, Appends
-from groupkeeper.topics.file_jobs import FileJob, FileJobs
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.topics.appender import AT_ONCE, Append, Appender, Appends
+from groupkeeper.topics.batches import RefusedByLog
+from groupkeeper.topics.file_jobs import FileJob, FileJobs, FileThreads
 
 T = TypeVar("T")
 
@@ -45,3 +48,29 @@ def test_what_waited_for_a_slow_append_is_appended_in_one_callback_for_each_job(
         callbacks += 1
         assert partition.append.call_count - before <= AT_ONCE
     assert (callbacks, appends.done) == (lots + 1, True)
+
+
+async def test_an_append_that_is_refused_is_freed_with_its_last_reference() -> None:
+    def refuse(*_: object) -> None:
+        raise RefusedByLog(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, "a gap")
+
+    def count() -> int:
+        return sum(type(each) is Append for each in gc.get_objects())
+
+    async def append() -> None:
+        appends = Appends()
+        appender.start([appends.add(partition, b"", Mock(size=100))])
+        await appends.wait()
+
+    jobs, partition = FileThreads(), Mock(append=refuse)
+    appender = Appender(jobs)
+    gc.collect()
+    gc.disable()
+    try:
+        before = count()
+        for _ in range(10):
+            await append()
+        assert count() == before
+    finally:
+        gc.enable()
+    await jobs.close()

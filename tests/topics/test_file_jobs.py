@@ -1,8 +1,11 @@
 """File jobs on threads: order, ends and errors."""
 
 import asyncio
+import gc
+import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 
@@ -82,3 +85,41 @@ def test_a_slow_disk_makes_the_loop_wait_seldom() -> None:
     assert not patience.may_wait(now + PAUSE_S / 2)
     assert [waits_in_vain(patience, now + 1.01 * PAUSE_S * n) for n in range(1, 5)] == [1] * 4
     assert waits_in_vain(patience, now + 1_000 * PAUSE_S) == IN_VAIN
+
+
+async def test_a_job_fails_if_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    jobs, descriptors = FileThreads(), len(os.listdir("/proc/self/fd"))
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start)
+        for _ in range(3):
+            assert isinstance(jobs.start(threading.get_ident).error, OSError)
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) == descriptors
+    assert await jobs.run(threading.get_ident) != threading.get_ident()
+    await jobs.close()
+
+
+async def test_a_job_that_fails_is_freed_with_its_last_reference() -> None:
+    def fail() -> None:
+        raise OSError("no disk")
+
+    def count() -> int:
+        return sum(type(each) is FileJob for each in gc.get_objects())
+
+    jobs = FileThreads()
+    gc.collect()
+    gc.disable()
+    try:
+        before = count()
+        for _ in range(10):
+            with suppress(OSError):
+                await jobs.run(fail)
+            with suppress(OSError):
+                await jobs.start(fail).wait()
+        assert count() == before
+    finally:
+        gc.enable()
+    await jobs.close()
