@@ -82,10 +82,13 @@ class Stream(IOStream):
         return self._in_turn(super().read_bytes(num_bytes, partial))
 
     def _in_turn(self, read: Awaitable[bytes]) -> Awaitable[bytes]:
-        return asyncio.ensure_future(self._hand_over(read))
+        return self._hand_over(read)
 
     async def _hand_over(self, read: Awaitable[bytes]) -> bytes:
-        data = await read
+        try:
+            data = await read
+        finally:
+            del read  # its error refers to this frame: they would be a cycle
         await self._turns.wait()
         return data
 
@@ -131,5 +134,13 @@ class Stream(IOStream):
             with suppress(OSError):  # closing with unread input would reset, and lose the answer
                 self.socket.recv(8 * HEADER_BYTES)
         super().close(exc_info)
+        if self.error is not None:
+            self._loop.call_soon(self._forget_error)
         self._taken(None)
         self._owner.closed(self)
+
+    def _forget_error(self) -> None:
+        """After it was raised: its traceback refers to this stream, which would be a cycle."""
+        error, self.error = self.error, None
+        if error is not None:
+            error.with_traceback(None)

@@ -2,10 +2,12 @@
 
 import json
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -231,3 +233,26 @@ def test_connections_of_the_http_port_are_freed_too(server: Uncollected) -> None
     for _ in range(10):
         urlopen(f"http://{server.http}/metrics", timeout=60).read()
     assert [each for each in server.garbage() if "ransport" in each] == []
+
+
+PAGE = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"", PAGE, PAGE[:9], b"hello\r\n\r\n", PAGE[:-2] + b"A: " + bytes(100_000), 50 * PAGE],
+    ids=["nothing", "one request", "half a request", "no request", "too long", "pipelined"],
+)
+def test_a_client_of_the_http_port_may_end_at_any_moment(server: Uncollected, sent: bytes) -> None:
+    host, port = server.http.rsplit(":", 1)
+
+    def come_and_go() -> None:
+        with socket.create_connection((host, int(port)), timeout=0.05) as client, suppress(OSError):
+            client.sendall(sent)
+            client.recv(2_000)
+
+    come_and_go()  # modules are imported once
+    server.garbage()
+    for _ in range(5):
+        come_and_go()
+    assert server.garbage() == []
