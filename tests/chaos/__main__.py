@@ -27,10 +27,11 @@ DESCRIPTION = """\
 Play attacks on a real server and measure what they do to those who behave.
 
 Each attack has a fresh server, and processes of its own. A canary beats every 5 ms, a
-bystander commits, produces and fetches; the stall is the canary's slowest beat. An attack
-is good if the stall stays under 50 ms, the memory within what the attack may take, the log
-readable, and if neither of the two ever sees an error. What exceeds a limit by so little
-that a busy machine can be the reason is played again, at most three times in all.
+bystander commits, produces and fetches; the stall is the canary's slowest beat, without its
+waiting for a core. An attack is good if the stall stays under 50 ms, the memory within what the
+attack may take, the log readable, and if neither of the two ever sees an error. What exceeds a
+limit by so little that a busy machine can be the reason is played again, at most three times in
+all.
 
 The family damage is of another kind: data directories are damaged, and a server that starts over
 one must not lose anything in silence. `python -m tests.chaos.damage.run --help` explains it.

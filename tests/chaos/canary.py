@@ -10,7 +10,7 @@ import gc
 import os
 import time
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 
@@ -46,16 +46,23 @@ class Seen:
     errors: list[str] = field(default_factory=list)
 
     def slowest(self, begin: float, end: float) -> tuple[float, float]:
-        """Milliseconds of the slowest exchange that overlaps this time, and of its waiting for a
-        core.
+        """Milliseconds of the exchange that overlaps this time and is the slowest without its
+        waiting for a core, and of that waiting.
         """
-        within = (
-            (took, waited)
-            for started, took, waited in zip(self.begins, self.seconds, self.waits, strict=True)
-            if started <= end and started + took >= begin
-        )
-        took, waited = max(within, default=(0.0, 0.0))
+        within = self._within(begin, end)
+        took, waited = max(within, default=(0.0, 0.0), key=lambda each: each[0] - each[1])
         return took * 1000, waited * 1000
+
+    def starved(self, begin: float, end: float, seconds: float) -> int:
+        """How many exchanges took so long because the server, or this process, had no core."""
+        least = seconds - BEAT_SECONDS  # one begins as much later than what delays it
+        return sum(took > least >= took - waited for took, waited in self._within(begin, end))
+
+    def _within(self, begin: float, end: float) -> Iterator[tuple[float, float]]:
+        """Duration and waiting of the exchanges that overlap this time."""
+        for started, took, waited in zip(self.begins, self.seconds, self.waits, strict=True):
+            if started <= end and started + took >= begin:
+                yield took, waited
 
 
 class Cores:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.support.process import ROOT
 from tests.support.wire import Address
 
 MIB = 1 << 20
@@ -30,6 +31,8 @@ class Target:
     data_dir: Path
     fuzz_seconds: float
     """How long the one attack takes whose length is a matter of choice."""
+    checkout: Path = ROOT
+    """Whose code runs, also in servers that an attack starts."""
 
 
 Steps = Generator[None, None, str]

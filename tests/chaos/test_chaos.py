@@ -5,17 +5,21 @@ The attacks are not played here: `make chaos` does.
 
 import dataclasses
 import io
+from array import array
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from tests.chaos.__main__ import _options
+from tests.chaos.attacks.stops import _served
+from tests.chaos.canary import Seen
 from tests.chaos.catalogue import ATTACKS, FAMILIES
 from tests.chaos.run import Run
-from tests.chaos.target import Attack, Limits
+from tests.chaos.target import Attack, Limits, Target
 from tests.chaos.trial import Figures, trial
 from tests.chaos.verdict import COLUMNS, better, faults, may_be_chance, row, table
+from tests.support.process import NotReady
 
 ATTACK = Attack("any", "bytes", "nothing", play=None)  # type: ignore[arg-type]
 GOOD = Figures(stall_ms=20, before_mib=35, peak_mib=60, after_mib=40, log_lines=10, seconds=2)
@@ -48,11 +52,36 @@ def test_good_figures_have_no_faults() -> None:
     assert row(ATTACK, GOOD)[-1] == "good"
 
 
+def test_the_server_is_not_blamed_for_a_core_that_it_did_not_get() -> None:
+    assert words(stall_ms=363.0, waited_ms=360.0) == ""
+    seen = Seen(
+        begins=array("d", [1.0, 2.0, 3.0, 9.0]),
+        seconds=array("d", [0.363, 0.04, 0.061, 5.0]),
+        waits=array("d", [0.360, 0.0, 0.003, 0.0]),
+    )
+    assert seen.slowest(0.0, 4.0) == pytest.approx((61.0, 3.0))
+    assert seen.slowest(0.0, 2.5) == pytest.approx((40.0, 0.0))
+    assert seen.slowest(6.0, 7.0) == (0.0, 0.0)
+    # Only the first would have been short with a core.
+    assert seen.starved(0.0, 4.0, 0.05) == 1
+
+
+def test_the_server_of_an_attack_runs_the_code_of_the_checkout(tmp_path: Path) -> None:
+    package = tmp_path / "checkout" / "groupkeeper"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "__main__.py").write_text("import sys; sys.exit('the code of the checkout')")
+    nowhere = ("127.0.0.1", 0)
+    target = Target(nowhere, nowhere, 0, tmp_path / "data", 0.0, package.parent)
+    with pytest.raises(NotReady, match="the code of the checkout"), _served(target):
+        pass
+
+
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
         ({"stall_ms": 51.0}, "stall 51 ms"),
-        ({"stall_ms": 51.0, "waited_ms": 30.0}, "stall 51 ms, 30 of them without a core"),
+        ({"stall_ms": 81.0, "waited_ms": 30.0}, "stall 81 ms, 30 of them without a core"),
         ({"peak_mib": 35 + 65.0}, "memory +65 MiB, allowed 64"),
         ({"after_mib": 35 + 49.0}, "keeps 49 MiB, allowed 48"),
         ({"log_lines": 721}, "721 log lines, allowed 720"),

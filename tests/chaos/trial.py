@@ -47,8 +47,9 @@ class Figures:
     idle_ms: float = 0.0
     """Slowest beat while nothing happened: what the machine itself does."""
     stall_ms: float = 0.0
+    """Slowest beat, of which the waiting for a core does not count."""
     waited_ms: float = 0.0
-    """How much of the stall the server, or the canary, was ready and waited for a core."""
+    """How long the server, or the canary, was ready and waited for a core in that beat."""
     slowest_ms: float = 0.0
     """Slowest commit, produce or fetch of the bystander."""
     beats: int = 0
@@ -65,7 +66,7 @@ class Figures:
     iterations: int | None = None
     """Iterations of the loop over 20 ms; None from a server that does not count them."""
     stalls: int = 0
-    """Those of them over 50 ms."""
+    """Those of them over 50 ms, but for those that waited for a core meanwhile."""
     errors: list[str] = field(default_factory=list)
     """What went wrong for those who behave."""
     complaint: str = ""
@@ -105,7 +106,7 @@ def trial(
     try:
         say("starting")
         server.start()
-        return _Trial(attack, server, say).run(fuzz_seconds)
+        return _Trial(attack, server, say).run(fuzz_seconds, checkout)
     finally:
         server.kill()
         if attack.disk_mib:
@@ -179,10 +180,10 @@ class _Trial:
         self._figures = Figures()
         self._children: list[Child] = []
 
-    def run(self, fuzz_seconds: float) -> Figures:
+    def run(self, fuzz_seconds: float, checkout: Path) -> Figures:
         server, figures = self._server, self._figures
         address, http = server.kafka, server.http
-        target = Target(address, http, server.pid, server.data_dir, fuzz_seconds)
+        target = Target(address, http, server.pid, server.data_dir, fuzz_seconds, checkout)
         watch = _Watch(server)
         try:
             self._play(target)
@@ -291,6 +292,7 @@ class _Trial:
         assert isinstance(beats, Seen) and isinstance(steps, Seen)
         figures.idle_ms, _ = beats.slowest(idle, begin)
         figures.stall_ms, figures.waited_ms = beats.slowest(begin, end)
+        figures.stalls = max(0, figures.stalls - beats.starved(begin, end, STALL_S))
         figures.slowest_ms, _ = steps.slowest(begin, end)
         figures.beats = len(beats.begins)
         figures.errors = [f"canary: {each}" for each in beats.errors]

@@ -42,8 +42,8 @@ def faults(attack: Attack, figures: Figures) -> list[Fault]:
 
 
 def _late(limits: Limits, figures: Figures) -> Iterator[Fault]:
-    if figures.stall_ms > limits.stall_ms:
-        own = figures.stall_ms - figures.waited_ms
+    own = figures.stall_ms - figures.waited_ms
+    if own > limits.stall_ms:
         words = f"stall {figures.stall_ms:.0f} ms"
         if figures.waited_ms > limits.stall_ms / 5:
             words += f", {figures.waited_ms:.0f} of them without a core"

@@ -19,7 +19,7 @@ from tests.chaos.altered import program
 from tests.chaos.attacks.support import names
 from tests.chaos.preload import NEVER_MS, SYNCS, Slow, build, slowed
 from tests.chaos.target import Attack, Limits, Steps, Target, check
-from tests.support.process import PROGRAM, ROOT, Process, assigned, tail
+from tests.support.process import PROGRAM, Process, assigned, tail
 from tests.support.requests import codes_of, commit_request, fetch_request
 from tests.support.wire import Address, Client, connect
 
@@ -47,17 +47,19 @@ class _Own:
 
     def __init__(
         self,
-        folder: Path,
+        target: Target,
         settings: Mapping[str, str],
         variables: Mapping[str, str],
         command: Sequence[str] = PROGRAM,
     ) -> None:
+        folder = _folder(target)
         self.log = folder / "own.log"
         self.process = Process(
             *("--http", "127.0.0.1:0", "--data-dir", str(folder / "own"), *assigned(settings)),
             program=command,
             log=self.log,
-            environment={**os.environ, "PYTHONPATH": str(ROOT), **variables},
+            cwd=folder,  # in a work tree its code comes first, whatever PYTHONPATH is
+            environment={**os.environ, "PYTHONPATH": str(target.checkout), **variables},
         )
         ready = self.process.ready()
         self.kafka: Address = ready.kafka
@@ -66,12 +68,12 @@ class _Own:
 
 @contextlib.contextmanager
 def _served(
-    folder: Path,
+    target: Target,
     settings: Mapping[str, str] | None = None,
     variables: Mapping[str, str] | None = None,
     command: Sequence[str] = PROGRAM,
 ) -> Iterator[_Own]:
-    own = _Own(folder, settings or {}, variables or {}, command)
+    own = _Own(target, settings or {}, variables or {}, command)
     with own.process:
         yield own
 
@@ -113,7 +115,7 @@ def _stopped_on(target: Target, slow: str, ms: int) -> tuple[int | None, float, 
     folder = _folder(target)
     flag, library = folder / "slow", build(folder)
     rules = [Slow(SYNCS, f"{folder}/own/{slow}", ms)]
-    with _served(folder, variables=slowed(rules, library, flag=flag)) as own:
+    with _served(target, variables=slowed(rules, library, flag=flag)) as own:
         client = connect(own.kafka)
         _topic(client)
         known = {group: at for at, group in enumerate(names("g", GROUPS))}
@@ -125,7 +127,7 @@ def _stopped_on(target: Target, slow: str, ms: int) -> tuple[int | None, float, 
         seconds = time.monotonic() - began
         said = tail(own.log)
     flag.unlink()
-    with _served(folder) as again:
+    with _served(target) as again:
         _check_offsets(again.kafka, known)
     return code, seconds, said
 
@@ -152,9 +154,8 @@ def hung_sync(target: Target) -> Steps:
 
 def hung_cleaner(target: Target) -> Steps:
     """A compaction that is stopped is killed and told, and its log is compacted all the same."""
-    folder = _folder(target)
     command = program({"groupkeeper.cleaner.supervision:HUNG_S": HUNG_S})
-    with _served(folder, SMALL_LOGS, command=command) as own:
+    with _served(target, SMALL_LOGS, command=command) as own:
         client, numbers = connect(own.kafka), itertools.count()
         _topic(client)
         yield
