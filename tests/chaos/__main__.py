@@ -14,6 +14,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from tests.chaos import mutants
 from tests.chaos.catalogue import ATTACKS, FAMILIES
 from tests.chaos.damage import run as damage
 from tests.chaos.run import Run
@@ -45,11 +46,14 @@ EXAMPLES = """\
   python -m tests.chaos connections metadata-all a family, and one more
   python -m tests.chaos --fuzz-seconds 600 fuzz-cut
   python -m tests.chaos damage --damages 50 --seed 7
-  python -m tests.chaos stream --minutes 10"""
+  python -m tests.chaos stream --minutes 10
+  python -m tests.chaos mutants                  whether attacks notice servers without defences"""
 DAMAGE = "damage"
 """The family that is no attack."""
 STREAM = "stream"
 """Has options of its own, and needs the extra `analytics`."""
+MUTANTS = "mutants"
+"""Has names of attacks behind it."""
 
 
 def _options(arguments: list[str]) -> argparse.Namespace:
@@ -94,6 +98,8 @@ def _chosen(parser: argparse.ArgumentParser, names: Sequence[str]) -> list[Attac
 def main(arguments: list[str]) -> int:
     if arguments[:1] == [STREAM]:
         return stream.main(arguments[1:])
+    if arguments[:1] == [MUTANTS]:
+        return mutants.main(arguments[1:])
     options = _options(arguments)
     console = Console()
     if options.list:

@@ -15,11 +15,13 @@ from tests.chaos.__main__ import _options
 from tests.chaos.attacks.stops import _served
 from tests.chaos.canary import Seen
 from tests.chaos.catalogue import ATTACKS, FAMILIES
+from tests.chaos.mutants import MUTANTS, Undefended
+from tests.chaos.mutants import main as play_mutants
 from tests.chaos.run import Run
 from tests.chaos.target import Attack, Limits, Target
 from tests.chaos.trial import Figures, trial
 from tests.chaos.verdict import COLUMNS, better, faults, may_be_chance, row, table
-from tests.support.process import NotReady
+from tests.support.process import ROOT, NotReady
 
 ATTACK = Attack("any", "bytes", "nothing", play=None)  # type: ignore[arg-type]
 GOOD = Figures(stall_ms=20, before_mib=35, peak_mib=60, after_mib=40, log_lines=10, seconds=2)
@@ -163,3 +165,45 @@ def test_a_wrong_name_is_refused_with_the_nearest(capsys: pytest.CaptureFixture[
         _options(["metadata-al"])
     assert refused.value.code == 2
     assert "did you mean metadata-all" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("undefended", MUTANTS, ids=lambda each: each.mutant.name)
+def test_a_mutant_fits_the_code_and_belongs_to_an_attack(
+    undefended: Undefended, tmp_path: Path
+) -> None:
+    mutant = undefended.mutant
+    file = tmp_path / mutant.path
+    file.parent.mkdir(parents=True)
+    sound = (ROOT / mutant.path).read_text(encoding="utf-8")
+    file.write_text(sound, encoding="utf-8")
+    mutant.apply(tmp_path)
+    assert file.read_text(encoding="utf-8") != sound
+    assert undefended.attack in ATTACKS
+    assert undefended.said
+
+
+@pytest.mark.parametrize(
+    ("said", "word", "code"),
+    [
+        ("stall 700 ms; a compaction hangs, and no line", " noticed ", 0),
+        ("stall 700 ms", " NOT NOTICED ", 1),  # it is bad for another reason
+        ("", " NOT NOTICED ", 1),
+    ],
+)
+def test_a_mutant_is_noticed_by_a_verdict_that_is_bad_for_its_reason(
+    said: str,
+    word: str,
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("tests.chaos.mutants.verdict_on", lambda *_: said)
+    assert play_mutants(["hung-cleaner"]) == code
+    out = capsys.readouterr().out
+    assert word in out
+    assert (said or "good") in out
+
+
+def test_mutants_of_an_unknown_attack_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert play_mutants(["hung-cleaners"]) == 2
+    assert "hung-cleaners" in capsys.readouterr().out
