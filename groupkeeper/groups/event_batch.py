@@ -271,8 +271,8 @@ class EventMaker:
         self._left_out[kind] += 1
 
     def _record(self, event: Event) -> TimedRecord | None:
-        node = self._services.node_id
-        placed = event._replace(seq=self._seq, epoch=self._epoch, node=node)
+        # `_replace` takes three times as long.
+        placed = Event(self._seq, self._epoch, self._services.node_id, *event[3:])
         key = _key(event.group)
         most = self._most - HEADER_SIZE - OVERHEAD - len(key)
         value = fitting(self._services.personal.applied(placed), min(most, EVENT_BYTES))

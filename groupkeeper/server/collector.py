@@ -59,6 +59,7 @@ class _SetAside:
     def __init__(self) -> None:
         self._began = 0.0
         self._long_s = 0.0
+        self._looked_at = 0
 
     def __call__(self, phase: str, info: Mapping[str, int]) -> None:
         generation = info["generation"]
@@ -67,9 +68,10 @@ class _SetAside:
             if looked_at > LOOKED_AT[generation]:
                 gc.freeze()
             self._long_s = max(LONG_S, LONG_EACH_S * looked_at)
+            self._looked_at = looked_at
             self._began = thread_time()
         else:
-            is_large = generation == 2 and len(gc.get_objects(generation=2)) > KEPT
+            is_large = generation == 2 and self._looked_at - info["collected"] > KEPT
             if is_large or thread_time() - self._began > self._long_s:
                 gc.freeze()
 
