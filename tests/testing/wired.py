@@ -1,5 +1,6 @@
 """A test broker over the raw wire."""
 
+import select
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -21,9 +22,18 @@ from tests.support.requests import Places, commit_request, fetch_request
 from tests.support.wire import Client, connect
 
 
-def dial(broker: Broker, timeout: float = 5.0, client_id: str = "tester") -> Client:
+def dial(broker: Broker) -> Client:
     host, port = broker.bootstrap_servers.split(":")
-    return connect((host, int(port)), timeout, client_id)
+    return connect((host, int(port)))
+
+
+def hears_nothing(client: Client, seconds: float = 0.05) -> bool:
+    """Whether no byte comes for so long.
+
+    A client's own timeout would be one for all its calls: also for those that are answered, as late
+    as a busy machine makes them.
+    """
+    return not select.select([client.socket], [], [], seconds)[0]
 
 
 @contextmanager
