@@ -46,10 +46,13 @@ def open_stream(ready: Ready) -> socket.socket:
     return stream
 
 
-def head(stream: socket.socket) -> bytes:
+def read_to(stream: socket.socket, end: bytes) -> bytes:
+    """What comes until these bytes are in it."""
     data = b""
-    while b"\r\n\r\n" not in data:
-        data += stream.recv(4096)
+    while end not in data:
+        part = stream.recv(65536)
+        assert part, f"the server hung up after {data!r}"
+        data += part
     return data
 
 
@@ -57,16 +60,13 @@ def test_streams_leave_room_for_other_answers(ready: Ready) -> None:
     assert FOLLOWERS < ANSWERS < CONNECTIONS
     streams = [open_stream(ready) for _ in range(CONNECTIONS)]
     try:
-        answers = [head(each).split(b" ")[1] for each in streams]
+        answers = [read_to(each, b"\r\n\r\n").split(b" ")[1] for each in streams]
         assert Counter(answers) == {b"200": FOLLOWERS, b"503": CONNECTIONS - FOLLOWERS}
         assert get(ready, "/api/v1/groups")[0] == 200
         assert get(ready, "/healthz")[0] == 200
         with connect(ready.kafka) as client:
             client.call(3, join_request("followed"))
-        stream = streams[answers.index(b"200")]
-        data = b""
-        while b'"group":"followed"' not in data:
-            data += stream.recv(65536)
+        read_to(streams[answers.index(b"200")], b'"group":"followed"')
     finally:
         for each in streams:
             each.close()
