@@ -39,6 +39,8 @@ MISSING = {
 
 def become_windows() -> None:
     """Take it all away."""
+    kill = signal.SIGKILL  # the standard library of this system kills with it
+    subprocess.Popen.kill = lambda self: self.send_signal(kill)  # type: ignore[method-assign]
     for name in MODULES:
         sys.modules[name] = None  # type: ignore[assignment]  # as for a module that is missing
     for module, names in MISSING.items():

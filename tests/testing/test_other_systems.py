@@ -16,6 +16,12 @@ from tests.support.process import ROOT, Process
 
 ELSEWHERE = Path(__file__).with_name("elsewhere.py")
 WINDOWS = (sys.executable, str(ELSEWHERE))
+KILL = """
+import subprocess, sys
+with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+    process.kill()
+assert process.returncode
+"""
 COMMAND = "import sys; from groupkeeper.cli import main; sys.exit(main())"
 NO_LOCKS = (
     "data directories need the file locks (flock) of Linux or macOS, and this system has none: "
@@ -118,6 +124,12 @@ def test_a_controlled_server_stops_in_order(program: Path, number: signal.Signal
         process.ready()
         process.popen.send_signal(number)
         assert process.wait() == 0, process.tail()
+
+
+def test_a_process_is_killed_there_too(program: Path) -> None:
+    """As the demonstration does with its consumers, if it has some when it is ended."""
+    program.write_text(KILL)
+    assert run(*WINDOWS, program) == (0, "", "")
 
 
 def test_the_demonstration_begins_and_ends_in_order(program: Path) -> None:
