@@ -421,10 +421,9 @@ async def test_slow_reading(broker: Broker) -> None:
     broker.fault(effects.slow_reading(100_000), api="Produce", times=1)
     await producer.send_and_wait("orders", b"value", partition=0)
     late = _count(broker, "Produce")
-    task = producer.send_and_wait("orders", bytes(20_000), partition=0)
-    with pytest.raises(TimeoutError):
-        await late.fired(timeout=0.05)
-    await task
+    began = time.monotonic()
+    await producer.send_and_wait("orders", bytes(20_000), partition=0)
+    assert time.monotonic() - began >= 0.1
     assert late.hits == 1
     await producer.stop()
 
