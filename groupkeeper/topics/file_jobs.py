@@ -122,6 +122,9 @@ class FileJobs:
         finally:
             del job  # as in `FileJob.run`
 
+    def reserve(self) -> None:
+        """See to it that jobs can be run when no file descriptor is left."""
+
     async def close(self) -> None:
         """Wait for the jobs under way, and end the threads. No job may be started afterwards.
 
@@ -241,6 +244,11 @@ class FileThreads(FileJobs):
         self._patience = Patience()
         self._loop: asyncio.AbstractEventLoop | None = None
 
+    def reserve(self) -> None:
+        if not self._threads:
+            with suppress(OSError):  # the first job will say so
+                self._idle.append(self._started())
+
     def start(self, call: Callable[[], T], *, wait: bool = True) -> FileJob[T]:
         job = FileJob(call)
         thread = self._idle.pop() if self._idle else self._new_thread(job)
@@ -258,18 +266,21 @@ class FileThreads(FileJobs):
         """None if the job has to wait in the queue, or has failed."""
         if len(self._threads) < THREADS:
             try:
-                thread = _Thread()
+                return self._started()
             except OSError as error:
                 if not self._threads:
                     job.error = error
                     job.finish()
                     return None
-            else:
-                self._loop = asyncio.get_running_loop()
-                self._threads.append(thread)
-                return thread
         self._queue.append(job)
         return None
+
+    def _started(self) -> _Thread:
+        """One more thread. Raises OSError."""
+        thread = _Thread()
+        self._loop = asyncio.get_running_loop()
+        self._threads.append(thread)
+        return thread
 
     def _look(self, thread: _Thread) -> bool:
         """Whether its job has ended, or does within `WAIT_S`."""

@@ -62,6 +62,8 @@ class TopicPartitions:
         producers: ProducerMemory,
     ) -> None:
         self._catalog = catalog
+        self.before_opening: list[Callable[[], None]] = []
+        """Called before logs are opened, which may take the last file descriptors."""
         self._folders = folders
         self._worker = worker
         self._turns = turns
@@ -136,6 +138,8 @@ class TopicPartitions:
         """Open logs that are not open, write back those that are due. A partition whose log fails
         has none afterwards, and is not retried for a while.
         """
+        for each in self.before_opening:
+            each()
         seconds = asyncio.get_running_loop().time
         now = seconds()
         wanted = [each for each in partitions if not self.unopened.waits(each, now)]

@@ -126,6 +126,7 @@ class Topics:
             self._files, store.data_dir, world.repaired, self.effective.policy, world.folders
         )
         self.partitions = self._partitions_of(folders, world, turns)
+        self.partitions.before_opening += [self._writes.reserve, self._reads.reserve]
         self.record_deletion = RecordDeletion(
             self.partitions, folders, world.worker, turns, world.failed
         )

@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from errno import EMFILE
 
 import pytest
 
@@ -26,6 +27,20 @@ def held(gate: threading.Event, number: int = 0) -> Callable[[], int]:
 
 async def test_a_job_runs_on_another_thread() -> None:
     jobs = FileThreads()
+    assert await jobs.run(threading.get_ident) != threading.get_ident()
+    await jobs.close()
+
+
+async def test_a_job_runs_on_a_reserved_thread_when_no_descriptor_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def none_left() -> tuple[int, int]:
+        raise OSError(EMFILE, "none left")
+
+    jobs = FileThreads()
+    jobs.reserve()
+    jobs.reserve()
+    monkeypatch.setattr("groupkeeper.topics.file_jobs.os.pipe", none_left)
     assert await jobs.run(threading.get_ident) != threading.get_ident()
     await jobs.close()
 
@@ -91,6 +106,7 @@ async def test_a_job_fails_if_no_thread_can_be_started(monkeypatch: pytest.Monke
     def start(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
+    gc.collect()  # what other tests have left has descriptors, too
     jobs, descriptors = FileThreads(), len(os.listdir("/proc/self/fd"))
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", start)
