@@ -85,8 +85,8 @@ class Connection(ClientStream):
         """Those after it that are under way with it: Produce requests that came together."""
         self._header: RequestHeader | None = None
         self._caller: Caller | None = None
-        """Header and caller of the last request that was no repeated heartbeat, for log lines. Not
-        its call, which refers to the connection: they would be a cycle."""
+        """Of the last request that was no repeated heartbeat, for log lines. Not its call: that
+        refers to the connection, and they would be a cycle."""
         self._work: Work[Any] | None = None
         self._response: Response | None = None
         """The answer that is encoded in slices."""
@@ -390,8 +390,7 @@ class Connection(ClientStream):
             self._no_memory()
             return
         assert self._header is not None and self._caller is not None
-        key, client = self._header.api_key, self._caller.peer.client_id
-        _log.exception(event, api_key=key, client_id=client)
+        _log.exception(event, api_key=self._header.api_key, client_id=self._caller.peer.client_id)
         self.abort()
 
     def _dropped(self) -> None:
