@@ -189,7 +189,8 @@ class Connection(ClientStream):
 
     def _run(self, data: bytes, pos: int) -> int:
         """Handle Produce requests that came together: where the last of them ends, or 0."""
-        asked = ProduceRequests(data, pos, self._begin)
+        longest = self._services.limits.produce_bytes
+        asked = ProduceRequests(data, pos, longest, self._begin)
         try:
             responses = self._services.produce_run(asked)
         except Exception:  # noqa: BLE001  # see _ask
@@ -291,10 +292,9 @@ class Connection(ClientStream):
 
     def _end_work(self, again: bool) -> None:
         self._now = self._services.clock.seconds()
-        under_way = self._in.under_way
-        self._release_long()
-        if self._call is not None and self._call.header.api_key == PRODUCE:
-            self._in.under_way = under_way  # its bytes are held until the disk has them
+        self._room.give_back()
+        if self._call is None or self._call.header.api_key != PRODUCE:
+            self._in.under_way = 0  # else its bytes are held until the disk has them
         if self.state is CLOSED:
             return
         if self._call is not None:
@@ -302,10 +302,6 @@ class Connection(ClientStream):
         elif self.state is WORKING:
             self._out.flush()
             self._next(again=again)
-
-    def _release_long(self) -> None:
-        self._in.under_way = 0
-        self._room.give_back()
 
     # -- answers -------------------------------------------------------------------------------
 
@@ -394,7 +390,8 @@ class Connection(ClientStream):
         self.abort()
 
     def _dropped(self) -> None:
-        self._release_long()
+        self._in.under_way = 0
+        self._room.give_back()
         self._call = self._work = None
         self._free(self._response)
         self._following.clear()

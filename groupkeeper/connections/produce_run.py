@@ -31,10 +31,13 @@ class ProduceRequests:
     one that is not whole, too long, malformed, or of another API.
     """
 
-    def __init__(self, data: bytes, pos: int, begin: Callable[[RequestHeader], Call]) -> None:
-        """`begin` makes a call."""
+    def __init__(
+        self, data: bytes, pos: int, longest: int, begin: Callable[[RequestHeader], Call]
+    ) -> None:
+        """`longest`: bytes that a request may have. `begin` makes a call."""
         self._data = data
         self._pos = pos
+        self._most = min(SLICED_PRODUCE_BYTES, longest + 4)
         self._begin = begin
         self.calls: list[Call] = []
         self.ends: list[int] = []
@@ -45,7 +48,7 @@ class ProduceRequests:
         data = self._data
         while len(self.calls) < RUN_MOST:
             stop = _end_of_produce(data, self._pos)
-            if not 0 < stop - self._pos <= SLICED_PRODUCE_BYTES:
+            if not 0 < stop - self._pos <= self._most:
                 return
             try:
                 header, body = read_request_header(data, self._pos + 4, stop)

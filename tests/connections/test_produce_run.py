@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
-from groupkeeper.connections.produce_run import RUN_MOST, SLICED_PRODUCE_BYTES
+from groupkeeper.connections.produce_run import RUN_MOST, SLICED_PRODUCE_BYTES, ProduceRequests
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import NO_REPLY, ReplyTo
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
@@ -117,6 +118,13 @@ async def test_a_long_request_is_in_no_run(bench: Runs) -> None:
     bench.receive(bench.produce(1) + bench.produce(2) + long + bench.produce(4))
     assert (bench.runs, bench.alone) == ([[1, 2]], [3, 4])
     assert numbers(bench) == [1, 2, 3, 4]
+
+
+async def test_a_request_over_the_limit_ends_a_run(bench: Runs) -> None:
+    frames = [bench.produce(1), bench.produce(2, size=900), bench.produce(3, size=1_000)]
+    begin = Mock(return_value=Mock(caller=Caller(9)))
+    asked = ProduceRequests(b"".join([*frames, bench.produce(4)]), 0, len(frames[1]) - 4, begin)
+    assert [request.timeout_ms for request, _, _ in asked] == [1, 2]
 
 
 async def test_a_malformed_request_is_refused_after_the_run_before_it(
