@@ -52,7 +52,9 @@ class DescribeGroups(BatchedByGroupId):
     def size(self, result: DescribedGroup, driver: PartitionDriver) -> int:
         size, group = PER_GROUP + len(result.group_id), driver.peek(result.group_id)
         if group is not None:
-            size += PER_GROUP * len(group.members) + group.named_bytes + group.metadata_bytes
+            size += PER_GROUP * len(group.members) + group.named_bytes
+            # The answer has that of one protocol, and only in Stable: at most this.
+            size += group.metadata_bytes if result.protocol_data else 0
         return size
 
     def refused(self, error: ErrorCode, item: str) -> DescribedGroup:

@@ -20,6 +20,7 @@ from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
 from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorRequest
+from groupkeeper.protocol.messages.join_group import JoinGroupRequestProtocol
 from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
 from tests.support.requests import (
@@ -27,6 +28,7 @@ from tests.support.requests import (
     commit_request,
     fetch_request,
     flat_fetch_request,
+    join_request,
     offset_delete_request,
     sync_request,
 )
@@ -200,6 +202,20 @@ def test_what_an_answer_has_no_room_for_is_to_be_asked_for_again(
     monkeypatch.setattr(groups_request, "MAX_ANSWER_BYTES", 1)
     [alone] = client.call(5, DescribeGroupsRequest(groups=["a"])).groups
     assert (alone.error_code, len(alone.members)) == (0, 1), "one group is always answered"
+
+
+def test_metadata_that_is_not_told_takes_no_room(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    protocols = [JoinGroupRequestProtocol(name="range", metadata=bytes(10_000))]
+    for name in ("a", "b"):
+        request = join_request(name)
+        request.protocols = protocols
+        assert client.call(3, request).error_code == 0
+    monkeypatch.setattr(groups_request, "MAX_ANSWER_BYTES", 10_000)
+    groups = client.call(5, DescribeGroupsRequest(groups=["a", "b"])).groups
+    told = [(each.group_state, each.error_code, each.members[0].member_metadata) for each in groups]
+    assert told == [("CompletingRebalance", 0, b"")] * 2
 
 
 def test_many_groups_are_listed_in_pieces(client: Client, steps: list[tuple[str, int]]) -> None:
