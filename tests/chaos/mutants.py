@@ -60,7 +60,7 @@ MUTANTS = (
         "slow-topic-disk",
         "appends on the event loop",
         "groupkeeper/topics/appender.py",
-        "self._jobs.start(call, wait=size <= WAITED_BYTES)",
+        "self._jobs.start(call, wait=wait and size <= WAITED_BYTES)",
         "FileJobs.start(self._jobs, call)",
         "the event loop made file calls",
     ),
