@@ -232,6 +232,9 @@ def test_a_broker_that_nobody_can_stop_ends(on_its_thread: bool) -> None:
 
 
 def test_a_broker_that_was_stopped_is_forgotten_without_a_word() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gc.collect()  # what other tests have left
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         for _ in range(2):
