@@ -75,8 +75,16 @@ class AioKafka:
         return [record.value for records in found.values() for record in records]
 
     def close(self) -> None:
-        self._loop.run_until_complete(self._consumer.stop())
+        self._loop.run_until_complete(self._stop())
         self._loop.close()
+
+    async def _stop(self) -> None:
+        try:
+            await self._consumer.stop()
+        except asyncio.CancelledError:
+            # aiokafka cancels its own fetches, and raises that if one of them waits to be tried
+            # again. It has left the group before; only its connections are still open.
+            await self._consumer._client.close()
 
 
 class Confluent:
