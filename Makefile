@@ -5,6 +5,7 @@
 #   make test       every test (ARGS="tests/observe -k http" for fewer)
 #   make check      lint, format, types, import contracts, house limits, links, generated docs
 #   make bench      measure, and write benchmarks/RESULTS.md
+#   make bench-guard  speed, processor time and memory against a pinned commit (some ten minutes)
 #   make parity     the transcripts of tests/parity, on Apache Kafka and on this server, compared
 #   make simulate   an hour of a group under virtual time, for seeds 1 to N (ARGS="100")
 #   make mutants    small mistakes in the code, and the test that notices each (ARGS="tombstone", "--hour")
@@ -37,10 +38,10 @@ SERVER := $(VENV)/.server
 DEV := $(VENV)/.dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test check format bench parity simulate mutants fuzz chaos kills suites docs structure lock clean
+.PHONY: help demo serve test check format bench bench-guard parity simulate mutants fuzz chaos kills suites docs structure lock clean
 
 help:
-	@sed -n '3,19s/^# *//p' $(firstword $(MAKEFILE_LIST))
+	@sed -n '3,20s/^# *//p' $(firstword $(MAKEFILE_LIST))
 
 demo: $(SERVER)
 	@exec $(BIN)/groupkeeper demo $(ARGS)
@@ -66,6 +67,9 @@ format: $(DEV)
 
 bench: $(DEV)
 	$(BIN)/python -m benchmarks $(ARGS)
+
+bench-guard: $(DEV)
+	@$(BIN)/python -m benchmarks.guard $(ARGS)
 
 parity: $(DEV)
 	$(BIN)/python -m tests.parity $(ARGS)
@@ -102,7 +106,7 @@ lock: $(DEV)
 		-o requirements/dev.txt pyproject.toml
 
 clean:
-	rm -rf $(VENV) .clients .suites .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .bench .clients .suites .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 
 $(CREATED):
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and \

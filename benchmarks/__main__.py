@@ -1,7 +1,6 @@
 """`python -m benchmarks`: measure, print, and write RESULTS.md."""
 
 import argparse
-import resource
 import shlex
 import sys
 import tempfile
@@ -11,8 +10,9 @@ from pathlib import Path
 from benchmarks import report
 from benchmarks.cases import LostCommitError
 from benchmarks.hotloop import NoCompilerError
+from benchmarks.processes import raise_file_limit
 from benchmarks.run import ALL, Plan, execute
-from benchmarks.targets import COMMANDS, UnavailableError
+from benchmarks.targets import TARGETS, UnavailableError
 from benchmarks.wire import WrongAnswerError
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
@@ -22,7 +22,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="short runs, one round: rough figures")
     parser.add_argument("--cases", type=_names(ALL), default=list(ALL), help=",".join(ALL))
-    targets = list(COMMANDS)
+    targets = list(TARGETS)
     parser.add_argument("--targets", type=_names(targets), default=targets, help=",".join(targets))
     parser.add_argument("--seconds", type=float, help="measured time per run (3; quick: 1)")
     parser.add_argument("--rounds", type=int, help="runs per case, the median counts (3; quick: 1)")
@@ -59,7 +59,7 @@ def main() -> int:
         plan.replay_commits = 5_000
         plan.start_records = 50_000
     plan.seconds, plan.rounds = options.seconds or plan.seconds, options.rounds or plan.rounds
-    _raise_file_limit()
+    raise_file_limit()
     with tempfile.TemporaryDirectory(prefix="groupkeeper-bench-", dir=options.data_dir) as base:
         environment = report.environment(shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]]))
         environment["Disk"] = report.disk(Path(base))
@@ -70,18 +70,12 @@ def main() -> int:
             return 1
     text = report.markdown(results, plan, environment)
     print("\n" + text)
-    full = plan.cases == list(ALL) and plan.targets == list(COMMANDS) and not options.quick
+    full = plan.cases == list(ALL) and plan.targets == list(TARGETS) and not options.quick
     out = options.out or (RESULTS if full else None)
     if out:
         out.write_text(text, encoding="utf-8")
         print(f"written to {out}")
     return 0
-
-
-def _raise_file_limit() -> None:
-    """As many open files as allowed, for this process and the servers that it starts."""
-    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 if __name__ == "__main__":

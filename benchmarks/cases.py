@@ -18,10 +18,10 @@ from benchmarks import wire
 from benchmarks.crowd import Crowd, Link, Script, dial
 from benchmarks.hotloop import HotLoop
 from benchmarks.members import Group, Member, form, stable_groups
-from benchmarks.processes import Cores, Meter, resident_mib
-from benchmarks.targets import Server, create_topic, first_join
+from benchmarks.processes import Cores, Meter, cpu_seconds, resident_mib
+from benchmarks.targets import Server, Target, create_topic, first_join
 
-_REST_S = 0.02  # between two rebalances of one group
+_REST_S = 0.2  # after which events, which are written behind the answers, are written, too
 _FILL_S = 300.0
 
 
@@ -119,31 +119,33 @@ def joins(size: int, rounds: int) -> Load:
         meter = Meter(server.pid)
         for _ in range(rounds):
             group = Group.of(dial(server.port, size))
-            with _uncollected():
-                cold.append(_settling(group, lambda group: form([group])))
+            cold.append(_settling(server, group, lambda group: form([group])))
             generations.append(group.generations)
             for _ in range(3):
-                time.sleep(_REST_S)
-                with _uncollected():
-                    again.append(_settling(group, lambda group: Crowd().run(group.rebalance())))
+                settle = lambda group: Crowd().run(group.rebalance())  # noqa: E731
+                again.append(_settling(server, group, settle))
             with contextlib.closing(Link(server.port)) as link:
                 group.leave(link)
             group.close()
-        figures = {
-            "cold_ms": statistics.median(cold),
-            "rebalance_ms": statistics.median(again),
-            "cold_generations": statistics.median(generations),
-        }
+        figures = {"cold_generations": statistics.median(generations)}
+        for name, measured in (("cold", cold), ("rebalance", again)):
+            figures[f"{name}_ms"] = statistics.median(took for took, _ in measured)
+            figures[f"{name}_cpu_us"] = statistics.median(used for _, used in measured)
         return Run(figures, meter.read())
 
     return load
 
 
-def _settling(group: Group, settle: Callable[[Group], None]) -> float:
-    """Milliseconds until the last member holds its assignment."""
-    started = time.perf_counter()
-    settle(group)
-    return (group.settled_at - started) * 1000
+def _settling(server: Server, group: Group, settle: Callable[[Group], None]) -> tuple[float, float]:
+    """Milliseconds until the last member holds its assignment, and microseconds of processor time
+    that the server uses for each member until it has written all of it down.
+    """
+    with _uncollected():
+        used, started = cpu_seconds(server.pid), time.perf_counter()
+        settle(group)
+        took = (group.settled_at - started) * 1000
+        time.sleep(_REST_S)
+    return took, (cpu_seconds(server.pid) - used) * 1e6 / len(group.members)
 
 
 def restarts(size: int, at_a_time: int) -> Load:
@@ -170,6 +172,7 @@ def restarts(size: int, at_a_time: int) -> Load:
             "restarts_per_s": len(took) / elapsed,
             "p50_us": took[len(took) // 2] * 1e6,
             "p99_us": took[int(len(took) * 0.99)] * 1e6,
+            "cpu_us": cores.server * cores.seconds * 1e6 / len(took),
         }
         return Run(figures, cores)
 
@@ -195,6 +198,7 @@ def storm(groups: int) -> Load:
             meter = Meter(server.pid)
             start = time.perf_counter()
             form(made)
+            time.sleep(_REST_S)
             cores = meter.read()
         elapsed = max(group.settled_at for group in made) - start
         with contextlib.closing(Link(server.port)) as link:
@@ -202,7 +206,8 @@ def storm(groups: int) -> Load:
                 group.leave(link)
         for group in made:
             group.close()
-        return Run({"groups_per_s": groups / elapsed}, cores)
+        used = cores.server * cores.seconds
+        return Run({"groups_per_s": groups / elapsed, "cpu_us": used * 1e6 / groups}, cores)
 
     return load
 
@@ -210,12 +215,14 @@ def storm(groups: int) -> Load:
 # ------------------------------------------------------------ cases that start servers themselves
 
 
-def ready(name: str, base: Path) -> dict[str, float]:
-    """Process start until the first JoinGroup is answered, from an empty directory; memory then."""
-    server = Server(name, base)
+def ready(name: str, base: Path, target: Target | None = None) -> dict[str, float]:
+    """Process start until the first JoinGroup is answered, from an empty directory; processor time
+    and memory then. `target` as of `Server`.
+    """
+    server = Server(name, base, target=target)
     try:
-        took = server.wait(first_join)
-        return {"ready_ms": took, "idle_mib": resident_mib(server.pid)}
+        took, used = server.wait(first_join), cpu_seconds(server.pid)
+        return {"ready_ms": took, "cpu_ms": used * 1000, "idle_mib": resident_mib(server.pid)}
     finally:
         server.stop()
 

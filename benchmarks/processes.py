@@ -10,6 +10,7 @@ from pathlib import Path
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+_CPUCLOCK_SCHED = 2
 SERVER_CORE, GENERATOR_CORE = 0, 1
 
 
@@ -29,10 +30,16 @@ def on_core(core: int) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
+def raise_file_limit() -> None:
+    """As many open files as allowed, for this process and the servers that it starts."""
+    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
 def cpu_seconds(pid: int) -> float:
-    """User and system time that a process has used so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS
+    """User and system time that a process has used so far, to the microsecond."""
+    # What clock_getcpuclockid(3) makes of a process id. /proc/PID/stat counts ticks of 10 ms.
+    return time.clock_gettime((~pid << 3) | _CPUCLOCK_SCHED)
 
 
 def resident_mib(pid: int) -> float:

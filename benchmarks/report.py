@@ -197,12 +197,12 @@ def _notes(results: Results, plan: Plan) -> str:
     return "\n\n".join(notes)
 
 
-def _table(heads: list[str], rows: list[list[str]]) -> str:
+def table(heads: list[str], rows: list[list[str]]) -> str:
     lines = ["| " + " | ".join(heads) + " |", "|---" + "|---:" * (len(heads) - 1) + "|"]
     return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
     """Three digits are more than any of this is good for."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
@@ -216,7 +216,7 @@ def _ratios(view: View) -> str:
     if not rows:
         return ""
     heads = ["Groupkeeper over", "the bare responder", "Kafka's broker"]
-    return "## Ratios\n\n" + _table(heads, rows)
+    return "## Ratios\n\n" + table(heads, rows)
 
 
 def _expectations(view: View) -> str:
@@ -229,7 +229,7 @@ def _expectations(view: View) -> str:
             rows.append([sentence, wanted, f"{value:.3g}", "yes" if met else "**no**"])
     if not rows:
         return ""
-    return "## What is expected of it\n\n" + _table(["", "wanted", "measured", "met"], rows)
+    return "## What is expected of it\n\n" + table(["", "wanted", "measured", "met"], rows)
 
 
 def _compaction(view: View) -> str:
@@ -242,7 +242,7 @@ def _compaction(view: View) -> str:
                 cells = (f"{value:.2f}" if value else "-" for value in values)
                 rows.append([f"{_STARTS[case]}: {title}", *cells])
     heads = ["A start, compacted over not compacted", _NAMES[OURS], _NAMES["kafka"]]
-    return "## Compaction\n\n" + _table(heads, rows) if rows else ""
+    return "## Compaction\n\n" + table(heads, rows) if rows else ""
 
 
 def _absolute(view: View) -> str:
@@ -255,8 +255,8 @@ def _absolute(view: View) -> str:
                 if figure.endswith("_per_s")
                 else " " + figure.rpartition("_")[2].replace("mib", "MiB")
             )
-            rows.append([title, *(f"{_number(value)}{unit}" if value else "-" for value in values)])
-    return "## Absolute figures (noise)\n\n" + _table(["", *_NAMES.values()], rows) if rows else ""
+            rows.append([title, *(f"{number(value)}{unit}" if value else "-" for value in values)])
+    return "## Absolute figures (noise)\n\n" + table(["", *_NAMES.values()], rows) if rows else ""
 
 
 def _generator(view: View) -> str:
@@ -274,9 +274,10 @@ def _generator(view: View) -> str:
     if not rows:
         return ""
     text = (
-        "Cores used by the generator, which has one to itself / CPU time of the server per request."
+        "Cores used by the generator, which has one to itself / CPU time of the server per request,"
+        " restart or group."
     )
-    return f"## The generator\n\n{text}\n\n" + _table(["", *_NAMES.values()], rows)
+    return f"## The generator\n\n{text}\n\n" + table(["", *_NAMES.values()], rows)
 
 
 def environment(command: str) -> dict[str, str]:

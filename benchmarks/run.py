@@ -163,12 +163,12 @@ def _loads(plan: Plan, targets: list[str], base: Path, results: Results) -> None
                 results.add("memory", name, cases.memory(server))
             create_topic(server)
         for server in servers:
-            _warm_up(server, plan.warm_up_s.get(server.name, 2.0) if chosen else 0.0)
+            warm_up(server, plan.warm_up_s.get(server.name, 2.0) if chosen else 0.0)
         for case in chosen:
             _case(case, servers, plan, results)
 
 
-def _warm_up(server: Server, seconds: float) -> None:
+def warm_up(server: Server, seconds: float) -> None:
     """The kinds of load to come, unmeasured, until a just-in-time compiler knows them."""
     end = time.monotonic() + seconds
     kinds = [LOADS[name] for name in ("heartbeat-50", "commit-50x20", "commit-50x1", "restart-50")]
@@ -186,7 +186,7 @@ def _case(name: str, servers: list[Server], plan: Plan, results: Results) -> Non
     runs: dict[str, list[cases.Run]] = {server.name: [] for server in able}
     for _ in range(min(plan.rounds, case.rounds)):
         for server in able:
-            runs[server.name].append(_undisturbed(case.load, server, plan.seconds))
+            runs[server.name].append(undisturbed(case.load, server, plan.seconds))
     for target, made in runs.items():
         figures = _medians([run.figures for run in made])
         figures["generator_cores"] = max(run.cores.generator for run in made)
@@ -194,7 +194,7 @@ def _case(name: str, servers: list[Server], plan: Plan, results: Results) -> Non
         results.add(name, target, figures)
 
 
-def _undisturbed(load: cases.Load, server: Server, seconds: float) -> cases.Run:
+def undisturbed(load: cases.Load, server: Server, seconds: float) -> cases.Run:
     """Again, a little later, when somebody else was using the machine; the last try counts in any
     case.
     """

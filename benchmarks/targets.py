@@ -44,24 +44,31 @@ def _floor(port: int, _folder: Path, _settings: Settings) -> list[str]:
     return [sys.executable, "-m", "benchmarks.floor", str(port)]
 
 
-def _groupkeeper(port: int, folder: Path, settings: Settings) -> list[str]:
-    where = [
-        "--listen",
-        f"127.0.0.1:{port}",
-        "--http",
-        "127.0.0.1:0",
-        "--data-dir",
-        str(folder / "data"),
-    ]
-    chosen = {"group.initial.rebalance.delay.ms": "0", **settings}
-    assigned = [word for key, value in chosen.items() for word in ("--set", f"{key}={value}")]
-    return [sys.executable, "-m", "groupkeeper", "serve", *where, *assigned]
+class Target(NamedTuple):
+    """A server that can be measured."""
+
+    command: Callable[[int, Path, Settings], list[str]]
+    """Port, folder for data, settings -> the words that start it."""
+    checkout: Path = ROOT
+    """Where it is started."""
 
 
-COMMANDS: dict[str, Callable[[int, Path, Settings], list[str]]] = {
-    "groupkeeper": _groupkeeper,
-    "floor": _floor,
-    "kafka": kafka.command,
+def groupkeeper_of(checkout: Path, python: str) -> Target:
+    """Groupkeeper as it is in a checkout, run by an interpreter that has what it needs."""
+
+    def command(port: int, folder: Path, settings: Settings) -> list[str]:
+        where = f"--listen 127.0.0.1:{port} --http 127.0.0.1:0 --data-dir".split()
+        chosen = {"group.initial.rebalance.delay.ms": "0", **settings}
+        assigned = [word for key, value in chosen.items() for word in ("--set", f"{key}={value}")]
+        return [python, "-m", "groupkeeper", "serve", *where, str(folder / "data"), *assigned]
+
+    return Target(command, checkout)
+
+
+TARGETS = {
+    "groupkeeper": groupkeeper_of(ROOT, sys.executable),
+    "floor": Target(_floor),
+    "kafka": Target(kafka.command),
 }
 
 
@@ -100,20 +107,28 @@ class Server:
         base: Path,
         after: "Server | Home | None" = None,
         settings: Settings = MappingProxyType({}),
+        target: Target | None = None,
     ) -> None:
-        """`after`: go on with that port and data; otherwise with nothing."""
+        """`after`: go on with that port and data; otherwise with nothing. `target`: what is
+        started, if it is not the one of that name in `TARGETS`.
+        """
         self.name = name
+        target = target or TARGETS[name]
         home = after or new_home(name, base)
         self.port: int = home.port
         self.folder = home.folder
-        command = COMMANDS[name](self.port, self.folder, settings)
+        command = target.command(self.port, self.folder, settings)
         core = on_core(SERVER_CORE) if CAN_PIN else contextlib.nullcontext()
         self._output = self.folder / "output.txt"
         with self._output.open("ab") as output, core:
             self._said_before = output.tell()
             self.started = time.monotonic()
             self._process = subprocess.Popen(
-                command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+                command,
+                cwd=target.checkout,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
             )
         self.pid = self._process.pid
 
@@ -181,9 +196,9 @@ def create_topic(server: Server) -> None:
 
 
 @contextlib.contextmanager
-def running(name: str, base: Path) -> Iterator[Server]:
-    """A fresh server, ready for a first member."""
-    server = Server(name, base)
+def running(name: str, base: Path, target: Target | None = None) -> Iterator[Server]:
+    """A fresh server, ready for a first member. `target` as of `Server`."""
+    server = Server(name, base, target=target)
     try:
         server.wait(first_join)
         yield server

@@ -28,7 +28,7 @@ def unhurried(monkeypatch):
     ids=["quiet", "quiet the second time", "never quiet"],
 )
 def test_a_disturbed_run_is_repeated_three_times_at_most(others, counts):
-    assert run._undisturbed(disturbed_by(*others), None, 1.0).cores.others == counts
+    assert run.undisturbed(disturbed_by(*others), None, 1.0).cores.others == counts
 
 
 def test_medians_are_taken_figure_by_figure():
