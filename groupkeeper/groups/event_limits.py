@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from groupkeeper.coordinator.causes import Cause, Who
 from groupkeeper.coordinator.facts import Fact, NotedFact
-from groupkeeper.protocol.group_events import SHORTENED, Encoded, Event, encode
+from groupkeeper.protocol.group_events import SHORTENED, Event, encode
 
 SENDER_EVENTS: Final = 100
 """Events of one sender (host and client id) about one group that are stored in a second, beside
@@ -101,7 +101,7 @@ def _first(part: Any, count: int) -> Any:
     """So many of a field's items."""
     if isinstance(part, dict):
         return dict(islice(part.items(), count))
-    return Encoded(part[:count]) if isinstance(part, Encoded) else list(part)[:count]
+    return list(part)[:count]
 
 
 class Personal:
@@ -121,8 +121,6 @@ class Personal:
         return value if self._mode == "keep" else self._of(value)
 
     def _of(self, value: Any) -> Any:
-        if isinstance(value, Encoded):
-            return value  # ids of members, and partitions
         if isinstance(value, Mapping):
             return {name: self._field(name, part) for name, part in value.items()}
         if isinstance(value, list | tuple):

@@ -5,21 +5,14 @@ Reads the consumer protocol's bytes in the leader's SyncGroup; other protocols a
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 
 from groupkeeper.coordinator.facts import RebalanceCompleted
 from groupkeeper.coordinator.group import CONSUMER
 from groupkeeper.protocol.embedded import read_assigned
-from groupkeeper.protocol.group_events import to_json
 
-
-class Assigned(NamedTuple):
-    """The partitions of a member."""
-
-    partitions: Mapping[str, Sequence[int]]
-    """By topic."""
-    json: str
-    """The same as text."""
+Assigned = Mapping[str, Sequence[int]]
+"""The partitions of a member by topic."""
 
 
 READ_BYTES: Final = 256 * 1024
@@ -32,9 +25,6 @@ most members what they had, and the members wait while their assignments are rea
 
 COOPERATIVE = "cooperative"
 """Part of the name of protocols whose members keep their partitions while they rejoin (KIP-429)."""
-
-
-NOTHING: Final = Assigned({}, "{}")
 
 
 def assigned_of(fact: RebalanceCompleted) -> dict[str, Assigned] | None:
@@ -69,7 +59,7 @@ def moves(
     moved, known, stood_from = 0, 0, [fact.duration_ms]
     for member_id, mine in assigned.items():
         if member_id in fact.previous and member_id not in changed:
-            if not cooperative and any(mine.partitions.values()):
+            if not cooperative and any(mine.values()):
                 stood_from.append(fact.arrivals.get(member_id, 0))
             continue
         for each in _each(mine):
@@ -88,20 +78,15 @@ def moves(
 def _read(plan: Iterable[tuple[str, bytes]]) -> dict[str, Assigned] | None:
     found: dict[str, Assigned] = {}
     for member_id, data in plan:
-        mine = (_known if len(data) <= KNOWN_BYTES else _read_one)(data) if data else NOTHING
+        mine = (_known if len(data) <= KNOWN_BYTES else read_assigned)(data) if data else {}
         if mine is None:
             return None
         found[member_id] = mine
     return found
 
 
-def _read_one(data: bytes) -> Assigned | None:
-    partitions = read_assigned(data)
-    return None if partitions is None else Assigned(partitions, to_json(partitions))
-
-
-_known = lru_cache(KNOWN)(_read_one)
+_known = lru_cache(KNOWN)(read_assigned)
 
 
 def _each(mine: Assigned) -> Iterator[tuple[str, int]]:
-    return ((topic, index) for topic, indexes in mine.partitions.items() for index in indexes)
+    return ((topic, index) for topic, indexes in mine.items() for index in indexes)

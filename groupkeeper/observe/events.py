@@ -34,7 +34,7 @@ from groupkeeper.coordinator.facts import (
 )
 from groupkeeper.coordinator.records import offset_in
 from groupkeeper.observe.assigned import assigned_of, moves
-from groupkeeper.protocol.group_events import SHORTENED, Encoded, Event, text_json
+from groupkeeper.protocol.group_events import SHORTENED, Event
 
 REASON_BYTES: Final = 1024
 """The most bytes of a client's reason in an event."""
@@ -144,10 +144,10 @@ def _joined(fact: RebalanceJoined) -> Fields:
         "leader": fact.leader,
         "protocol": fact.protocol,
         "duration_ms": fact.duration_ms,
-        "joined": Encoded(
-            f'{{"member":{text_json(member)},"instance":{_instance(instance)},"after_ms":{after_ms}}}'
+        "joined": [
+            {"member": member, "instance": instance, "after_ms": after_ms}
             for member, instance, after_ms in fact.joined
-        ),
+        ],
         "missing": [
             {"member": member, "instance": instance, "removed": removed}
             for member, instance, removed in fact.missing
@@ -157,20 +157,15 @@ def _joined(fact: RebalanceJoined) -> Fields:
     }
 
 
-def _instance(instance: str | None) -> str:
-    return "null" if instance is None else text_json(instance)
-
-
 def _completed(fact: RebalanceCompleted) -> Fields:
     assigned = assigned_of(fact)
     moved, unassigned_ms = moves(fact, assigned)
     assignment = None
     if assigned is not None:
-        assignment = Encoded(
-            f'{{"member":{text_json(member)},"instance":{_instance(instance)},'
-            f'"partitions":{assigned[member].json}}}'
+        assignment = [
+            {"member": member, "instance": instance, "partitions": assigned[member]}
             for member, instance, _ in fact.assignments
-        )
+        ]
     return {
         "leader_ms": fact.leader_ms,
         "duration_ms": fact.duration_ms,

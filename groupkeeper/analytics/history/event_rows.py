@@ -5,10 +5,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from groupkeeper.analytics.history.rows import Row
-from groupkeeper.protocol.group_events import TYPES, Event, decode, to_json
+from groupkeeper.protocol.group_events import TYPES, Event, decode
 from groupkeeper.why.fields import LAST_MS, Part, checked
 
-_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False)
+_COMPACT: Final[Mapping[str, Any]] = {
+    "ensure_ascii": False,
+    "separators": (",", ":"),
+    "check_circular": False,
+}
+_ENCODER: Final = json.JSONEncoder(**_COMPACT)
+_STRICT: Final = json.JSONEncoder(**_COMPACT, allow_nan=False)
 _NOBODY: Final[Mapping[str, None]] = dict.fromkeys(
     ("member", "instance", "client_id", "host", "software")
 )
@@ -96,7 +102,7 @@ def decoded_row(partition: int, offset: int, key: bytes | None, value: bytes) ->
         raise ValueError(f"a group event whose {name} is out of range")
     fields = checked(event)[0] if event.type in TYPES else {}
     try:
-        return event_row(partition, offset, event, fields, to_json)
+        return event_row(partition, offset, event, fields, _STRICT.encode)
     except ValueError:
         raise ValueError("a group event whose fields are no JSON") from None
 
