@@ -116,22 +116,29 @@ class _Lines(QueueHandler):
 
     def add(self, level: str, event: str, fields: dict[str, Any]) -> None:
         """Queue a line, unless its cause is limited or the queue is full."""
-        exc_info = fields.pop("exc_info", None)
+        self.add_of(level, event, fields["logger"], lambda: fields)
+
+    def add_of(
+        self, level: str, event: str, logger: str, make: Callable[[], dict[str, Any]]
+    ) -> None:
+        """The same; the fields are only made if the line is queued."""
         with self._adding:
-            if self._has_room(level, event, fields):
+            if self._has_room(level, event, logger):
+                fields = make()
+                exc_info = fields.pop("exc_info", None)
                 kept = {key: _kept(value) for key, value in fields.items()}
                 self.add_item(Line(time.time(), level, cut(event), kept, _trace(exc_info)))
 
     def add_line(self, line: Line) -> None:
         """The same for a line that was made already."""
         with self._adding:
-            if self._has_room(line.level, line.event, line.fields):
+            if self._has_room(line.level, line.event, str(line.fields["logger"])):
                 self.add_item(line)
 
-    def _has_room(self, level: str, event: str, fields: dict[str, Any]) -> bool:
+    def _has_room(self, level: str, event: str, logger: str) -> bool:
         """Whether a line may be queued. If not, it is counted."""
         # Messages of libraries: the first line is fixed words, then come objects and addresses.
-        if not self._limiter.admits((level, fields["logger"], cut(event.partition("\n")[0]))):
+        if not self._limiter.admits((level, logger, cut(event.partition("\n")[0]))):
             counts.suppressed += 1
             return False
         if self._lines.qsize() >= QUEUE_LINES:
@@ -316,6 +323,16 @@ class Logger:
     def exception(self, event: str, **fields: object) -> None:
         """An error with the traceback of the exception being handled."""
         self._write("error", event, {"exc_info": True, **fields})
+
+    def write(self, level: str, event: str, fields: Callable[[], dict[str, object]]) -> None:
+        """A line whose fields are only made if it is written: for what may happen far more often
+        than lines are.
+        """
+        if _keep.get() is not None:
+            self._write(level, event, fields())
+        elif LEVELS[level] >= _lines.threshold:
+            name = self._name
+            _lines.add_of(level, event, name, lambda: {"logger": name, **fields()})
 
     def _write(self, level: str, event: str, fields: dict[str, object]) -> None:
         keep = _keep.get()

@@ -294,6 +294,23 @@ def test_what_is_left_out_of_too_many_causes_is_counted_together(limiter: Limite
     assert left_out[logs.OTHERS] == 10
 
 
+def test_fields_are_only_made_for_lines_that_are_written(lines: io.StringIO) -> None:
+    made: list[int] = []
+
+    def fields() -> dict[str, object]:
+        made.append(len(made))
+        return {"number": made[-1]}
+
+    log = Logger("test")
+    log.write("debug", "much", fields)
+    for _ in range(BURST_LINES + 300):
+        log.write("info", "much", fields)
+    written = [json.loads(line) for line in lines.getvalue().splitlines()]
+    assert [line["number"] for line in written if line["event"] == "much"] == made
+    assert BURST_LINES <= len(made) < BURST_LINES + 300
+    assert {line["logger"] for line in written if line["event"] == "much"} == {"test"}
+
+
 def test_a_flood_is_told_in_one_line_and_hides_nothing(lines: io.StringIO) -> None:
     before = counts.suppressed
     for number in range(BURST_LINES + 300):
