@@ -4,6 +4,7 @@ For records that tell of a time other than that of their append, such as events.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from groupkeeper.protocol.record_batch import finish_batch
@@ -62,5 +63,6 @@ def _headers(headers: Sequence[tuple[str, bytes | None]]) -> bytes:
     return b"".join(out)
 
 
+@lru_cache(4096)
 def _signed(number: int) -> bytes:
     return write_varint(number << 1 if number >= 0 else (-number << 1) - 1)

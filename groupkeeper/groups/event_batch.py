@@ -89,6 +89,11 @@ class Dropped:
     """At most two different ones: enough to tell whether there is more than one."""
     group: str | None = None
 
+    def copy(self) -> "Dropped":
+        """The same counts, to be gone back to."""
+        types, causes, senders = self.types.copy(), self.causes.copy(), [*self.senders]
+        return Dropped(types, causes, senders, self.group)
+
     def add(self, kind: str, group: str | None, who: Who | None) -> None:
         """Count one of a type, and remember whose it is."""
         if not self.types:
@@ -160,8 +165,10 @@ class EventMaker:
         """Whether an event of this epoch was made."""
         return bool(self._seq)
 
-    def take_left_out(self) -> Counter[str]:
+    def take_left_out(self) -> Mapping[str, int]:
         """The events that were left out here since the last call, by type."""
+        if not self._left_out:
+            return {}
         left_out, self._left_out = self._left_out, Counter()
         return left_out
 
@@ -172,13 +179,13 @@ class EventMaker:
 
     def stand(self) -> Callable[[], None]:
         """Returns what undoes the counts of the events that are left out and told from now on."""
-        dropped = self._dropped
-        types, causes = dropped.types.copy(), dropped.causes.copy()
-        kept = replace(dropped, types=types, causes=causes, senders=[*dropped.senders])
-        told_ms, left_out = self._told_ms, self._left_out.copy()
+        dropped, told_ms, left_out = self._dropped, self._told_ms, self._left_out
+        kept = dropped.copy() if dropped.types else None  # nearly always None
+        counts = left_out.copy() if left_out else None
 
         def undo() -> None:
-            self._dropped, self._told_ms, self._left_out = kept, told_ms, left_out
+            self._dropped, self._told_ms = kept or Dropped(), told_ms
+            self._left_out = Counter() if counts is None else counts
 
         return undo
 

@@ -59,23 +59,25 @@ ENDS: Final = BODY - {"rebalance_joined"}
 class ByteLimit:
     """A limit for each key. What is charged may exceed the burst by one charge."""
 
+    __slots__ = ("burst_ms", "empty_at", "ms_per_byte")
+
     def __init__(self, rate: Rate) -> None:
-        self._burst_ms = rate.burst * 1000 / rate.per_s
-        self._ms_per_byte = 1000 / rate.per_s
-        self._empty_at: dict[Hashable, float] = {}
+        self.burst_ms = rate.burst * 1000 / rate.per_s
+        self.ms_per_byte = 1000 / rate.per_s
+        self.empty_at: dict[Hashable, float] = {}
         """When the limit of each key is empty again; those that were charged last come last."""
 
     def has_room(self, key: Hashable, now_ms: int) -> bool:
         """Whether something may be charged."""
-        return self._empty_at.get(key, 0) - now_ms < self._burst_ms
+        return self.empty_at.get(key, 0) - now_ms < self.burst_ms
 
     def charge(self, key: Hashable, size: int, now_ms: int) -> None:
         """So many bytes are written."""
-        found = self._empty_at
+        found = self.empty_at
         empty_at = found.pop(key, 0)
         if empty_at < now_ms:  # noqa: PLR1730  # a call takes as long as all
             empty_at = now_ms
-        found[key] = empty_at + size * self._ms_per_byte
+        found[key] = empty_at + size * self.ms_per_byte
         if empty_at == now_ms and len(found) > KEYS_MOST:  # it may be new
             del found[next(iter(found))]
 
@@ -105,10 +107,8 @@ class EventBudget:
         """`total_bytes`: `group.events.retention.total.bytes`."""
         share = 1.0 if total_bytes < 0 else min(1.0, total_bytes / (TOTAL_SHARE * TOTAL.burst))
         total = Rate(max(1, int(TOTAL.burst * share)), max(1, int(TOTAL.per_s * share)))
-        self._total = ByteLimit(total)
-        self._partitions = ByteLimit(PARTITION)
-        self._senders = ByteLimit(SENDER)
-        self._groups = ByteLimit(GROUP)
+        self._often = ByteLimit(total), ByteLimit(PARTITION), ByteLimit(SENDER), ByteLimit(GROUP)
+        """Of all, of partitions, of senders and of groups."""
         self._refused = ByteLimit(REFUSED)
         self._running: dict[int, _Round] = {}
         """The rebalance of each group that has begun and not ended; groups by hash, as ids may be
@@ -158,14 +158,19 @@ class EventBudget:
             del self._ended[next(iter(self._ended))]
 
     def _has_room(self, event: Charged, now_ms: int) -> bool:
-        # As `charge`. Both are written out: they are called for every event.
+        # `ByteLimit.has_room`, written out: this and `charge` are called for every event.
         kind, partition, group, host, _ = event
+        total, partitions, senders, groups = self._often
         return (
-            self._total.has_room(None, now_ms)
-            and self._partitions.has_room(partition, now_ms)
-            and (host is None or self._senders.has_room(host, now_ms))
+            total.empty_at.get(None, 0) - now_ms < total.burst_ms
+            and partitions.empty_at.get(partition, 0) - now_ms < partitions.burst_ms
+            and (host is None or senders.empty_at.get(host, 0) - now_ms < senders.burst_ms)
             and (kind != STALE or self._refused.has_room(host, now_ms))
-            and (group is None or kind in SUMS or self._groups.has_room(hash(group), now_ms))
+            and (
+                group is None
+                or kind in SUMS
+                or groups.empty_at.get(hash(group), 0) - now_ms < groups.burst_ms
+            )
         )
 
     def charge(self, event: Charged, size: int, now_ms: int) -> None:
@@ -173,13 +178,16 @@ class EventBudget:
         rebalance.
         """
         kind, partition, group, host, _ = event
-        self._total.charge(None, size, now_ms)
-        self._partitions.charge(partition, size, now_ms)
+        total, partitions, senders, groups = self._often
+        for limit, key in ((total, None), (partitions, partition)):  # no key is forgotten
+            empty_at = limit.empty_at.get(key, 0)
+            since = empty_at if empty_at > now_ms else now_ms
+            limit.empty_at[key] = since + size * limit.ms_per_byte
         if host is None and (known := self._round_of(event)) is not None:
             host = known.host
         if host is not None:
-            self._senders.charge(host, size, now_ms)
+            senders.charge(host, size, now_ms)
         if kind == STALE:
             self._refused.charge(host, size, now_ms)
         if group is not None and kind not in SUMS:
-            self._groups.charge(hash(group), size, now_ms)
+            groups.charge(hash(group), size, now_ms)

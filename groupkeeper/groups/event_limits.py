@@ -4,12 +4,14 @@ The limits here are of numbers, so that making events costs little; event_budget
 bytes, which are of all events.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import fields
 from hashlib import blake2b
 from itertools import islice
+from operator import attrgetter
 from typing import Any, Final
 
-from groupkeeper.coordinator.causes import Cause, Who
+from groupkeeper.coordinator.causes import Who
 from groupkeeper.coordinator.facts import Fact, NotedFact
 from groupkeeper.protocol.group_events import SHORTENED, Event, encode
 
@@ -65,9 +67,22 @@ class SenderLimit:
 
 def sender_of_fact(fact: Fact) -> Who | None:
     """The client that caused what a fact tells; None if no request did."""
-    cause = getattr(fact, "cause", None)
-    who = cause.who if isinstance(cause, Cause) else getattr(fact, "who", None)
-    return who if isinstance(who, Who) else None
+    kind = type(fact)
+    find = _SENDERS.get(kind)
+    if find is None:
+        find = _SENDERS[kind] = _sender_of_kind(kind)
+    return find(fact)
+
+
+def _sender_of_kind(kind: type[Fact]) -> Callable[[Any], Who | None]:
+    names = {each.name for each in fields(kind)}
+    if "cause" in names:
+        return attrgetter("cause.who")
+    return attrgetter("who") if "who" in names else lambda _: None
+
+
+_SENDERS: Final[dict[type[Fact], Callable[[Any], Who | None]]] = {}
+"""Kind of fact -> what finds its sender, as far as it was asked for."""
 
 
 def fitting(event: Event, most: int) -> bytes | None:
@@ -78,21 +93,20 @@ def fitting(event: Event, most: int) -> bytes | None:
     for _ in range(_CUTS):
         if len(value) <= most:
             return value
-        fields = dict(event.fields)
+        parts = dict(event.fields)
         lengths = {
             name: len(part)
-            for name, part in fields.items()
+            for name, part in parts.items()
             if isinstance(part, list | tuple | dict) and name not in (SHORTENED, "who", "cause")
         }
-        name = max(lengths, key=lambda name: len(str(fields[name])), default="")
+        name = max(lengths, key=lambda name: len(str(parts[name])), default="")
         if not name or not lengths[name]:
             return None
         kept = int(lengths[name] * min(most / len(value), 1) * _SHARE)
-        whole = dict(fields.get(SHORTENED, {}))
+        whole = dict(parts.get(SHORTENED, {}))
         whole.setdefault(name, lengths[name])
-        part = fields[name]
-        short = _first(part, kept)
-        event = event._replace(fields=fields | {name: short, SHORTENED: whole})
+        short = _first(parts[name], kept)
+        event = event._replace(fields=parts | {name: short, SHORTENED: whole})
         value = encode(event)
     return None
 

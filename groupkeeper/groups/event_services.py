@@ -36,7 +36,8 @@ class EventLimits:
             metrics.counts["events_dropped", kind] += count
         self.room.tell()
         metrics.events_wait_for_room = self.room.is_short
-        self._counts.update(left_out)
+        if left_out:
+            self._counts.update(left_out)
         now = self._clock.seconds()
         if not self._counts or now < self._due:
             return
