@@ -22,7 +22,7 @@ Calls are made one at a time. While LOADING, `replay` and `restore` may run in a
 Source: `CoordinatorRuntime` and `CoordinatorLoader`.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from enum import StrEnum
 
 from groupkeeper.coordinator.apis import GROUP_APIS, GroupRequest, refuse, spoil
@@ -41,10 +41,17 @@ from groupkeeper.coordinator.member_bytes import MemberBytes, Total
 from groupkeeper.coordinator.replay import Replay
 from groupkeeper.coordinator.replies import answer_join, answer_sync
 from groupkeeper.coordinator.session_start import SessionStart
+from groupkeeper.coordinator.steady_commit import (
+    SteadyCommit,
+    commit_again,
+    is_valid,
+    steady_commit,
+)
 from groupkeeper.coordinator.step import Step
 from groupkeeper.coordinator.timers import expire
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
+from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 
 TIMERS_PER_TURN = 64
 """The most timers, replies or facts of one `advance`, unless a single timer brings more: a mass
@@ -300,6 +307,26 @@ class Partition:
             member.gap_ms = now - member.beat_ms
         member.beat_ms = now
         return True
+
+    def steady_commit(
+        self, asked: OffsetCommitRequest, answered: OffsetCommitResponse, caller: Caller
+    ) -> SteadyCommit | None:
+        """The short cut for a commit that was just accepted, for `commit_again`; None if none."""
+        if self.state is not PartitionState.ACTIVE:
+            return None
+        return steady_commit(self.groups, self._config, asked, answered, caller)
+
+    def may_repeat(self, steady: SteadyCommit) -> bool:
+        """Whether nothing has changed that `commit_again` does not look at."""
+        return is_valid(steady)
+
+    def commit_again(
+        self, steady: SteadyCommit, offsets: Sequence[int], reply_to: ReplyTo, at: tuple[int, int]
+    ) -> Step:
+        """Handle the same commit with other offsets, as `handle` does, if `may_repeat`."""
+        step = self._begin(*at)
+        commit_again(steady, offsets, reply_to, step)
+        return self._end(step)
 
     # -- durability ----------------------------------------------------------------------------
 

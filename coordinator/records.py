@@ -67,6 +67,11 @@ def offset_value(
     return encode_value(value, 3 if expires_ms == -1 else 1)
 
 
+def parts_of_value(value: bytes) -> tuple[bytes, bytes, bytes]:
+    """An OffsetCommitValue v3: version and offset, leader epoch and metadata, and its timestamp."""
+    return value[:10], value[10:-8], value[-8:]
+
+
 def offset_in(value: bytes) -> int:
     """The offset of an OffsetCommitValue of any version."""
     offset: int = _OFFSET.unpack_from(value, 2)[0]

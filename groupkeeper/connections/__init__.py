@@ -1,4 +1,5 @@
 """The Kafka port: sockets, frames, limits of connections, and the call of a handler.
 
-Handlers are in `apis`. Only the heartbeat has a short cut here (`steady.py`).
+Handlers are in `apis`. Heartbeats and commits that repeat have short cuts here (`steady.py`,
+`steady_commits.py`).
 """

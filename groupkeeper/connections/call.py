@@ -1,7 +1,7 @@
 """One request under way; and decoding, handling and encoding, at once or in slices."""
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from struct import Struct
 from types import GeneratorType
@@ -12,9 +12,9 @@ from groupkeeper.connections.answer_errors import count_errors
 from groupkeeper.connections.budget import ANSWER_BYTES, Limits, OverLimitError
 from groupkeeper.connections.connection_table import ConnectionTable
 from groupkeeper.connections.greetings import other_protocol
+from groupkeeper.connections.steady import Find
 from groupkeeper.connections.too_long import most_bytes
 from groupkeeper.coordinator.caller import Caller
-from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.exchange import Handler, ProduceRun, Response
 from groupkeeper.observe.metrics import AnswerErrors, RequestTimes
 from groupkeeper.protocol.api_keys import ApiKey
@@ -33,6 +33,7 @@ from groupkeeper.turns import Slices, Turns
 API_VERSIONS: Final = ApiKey.API_VERSIONS.value
 HEARTBEAT: Final = ApiKey.HEARTBEAT.value
 JOIN_GROUP: Final = ApiKey.JOIN_GROUP.value
+OFFSET_COMMIT: Final = ApiKey.OFFSET_COMMIT.value
 PRODUCE: Final = ApiKey.PRODUCE.value
 
 MANY_MEMBERS: Final = 500
@@ -54,7 +55,8 @@ class ConnectionServices:
     """API keys whose answer may be far longer than the request: answers are encoded in slices."""
     unknown_version: Handler
     """Answers an ApiVersions request of an unsupported version (KIP-511)."""
-    steady_beat: Callable[[Any], "tuple[Any, Beat] | None"]
+    steady: Find
+    """For the short cuts of requests that repeat."""
     clock: Clock
     turns: Turns
     limits: Limits
@@ -80,7 +82,7 @@ class Sender(Protocol):
 class Call:
     """One request under way: the reply token that handlers get."""
 
-    __slots__ = ("began", "caller", "header", "in_slices", "sender")
+    __slots__ = ("asked", "began", "caller", "header", "in_slices", "sender")
 
     def __init__(self, sender: Sender, header: RequestHeader, caller: Caller, began: float) -> None:
         self.sender = sender
@@ -89,6 +91,8 @@ class Call:
         self.began = began
         self.in_slices = False
         """The request was long: it is handled in slices, and its answer is encoded in slices."""
+        self.asked: tuple[Any, bytes] | None = None
+        """A commit, and its frame: more like it may follow (`steady_commits.py`)."""
 
     @property
     def api(self) -> str:
@@ -116,9 +120,12 @@ def is_served(key: int, version: int) -> bool:
     return first <= version <= last
 
 
-def unserved(header: RequestHeader) -> DecodeError:
-    """The error of a request that cannot be decoded."""
-    return DecodeError(f"API {header.api_key} version {header.api_version}, which is not served")
+def not_served(header: RequestHeader, services: ConnectionServices) -> Handler:
+    """The handler for a request that cannot be decoded. Raises DecodeError if there is none."""
+    if header.api_key != API_VERSIONS:
+        raise DecodeError(f"API {header.api_key} version {header.api_version}, which is not served")
+    header.api_version = 0  # its body cannot be decoded; the answer has the form of version 0
+    return services.unknown_version
 
 
 def decode(header: RequestHeader, data: bytes, pos: int, end: int) -> Any:

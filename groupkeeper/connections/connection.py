@@ -6,9 +6,8 @@ under way at a time, as on a Kafka broker: a parked JoinGroup blocks what the cl
 which keeps the order and limits what a client can send. Long work is done in turns with other
 connections (`turns.py`): many requests that came together, and long requests and answers in slices.
 If a client disconnects, its group does not change, and what it sent before is still handled: a
-LeaveGroup after a parked JoinGroup removes the member.
-
-What requests mean is not known here: the routes are passed in as a table.
+LeaveGroup after a parked JoinGroup removes the member. What requests mean is not known here: the
+routes are passed in as a table.
 
 Source: Kafka's SocketServer.Processor and KafkaChannel, which is muted while a request is handled.
 """
@@ -22,9 +21,9 @@ from typing import Any
 from groupkeeper.connections.answer_errors import count_errors
 from groupkeeper.connections.budget import OverLimitError
 from groupkeeper.connections.call import (
-    API_VERSIONS,
     HEARTBEAT,
     JOIN_GROUP,
+    OFFSET_COMMIT,
     PRODUCE,
     Call,
     ConnectionServices,
@@ -36,11 +35,12 @@ from groupkeeper.connections.call import (
     handle_in_slices,
     has_many_members,
     is_served,
-    unserved,
+    not_served,
 )
 from groupkeeper.connections.produce_run import SLICED_PRODUCE_BYTES, ProduceRequests, is_produce
 from groupkeeper.connections.sliced_room import SlicedRoom
-from groupkeeper.connections.steady import SteadyBeat
+from groupkeeper.connections.steady import SteadyBeat, steady_beat
+from groupkeeper.connections.steady_commits import SteadyCommits
 from groupkeeper.connections.stream import (
     CLOSED,
     QUEUED,
@@ -59,8 +59,6 @@ from groupkeeper.protocol.framing import RequestHeader, read_request_header
 from groupkeeper.protocol.mapped import free
 from groupkeeper.turns import TURN_S, Work
 
-LARGE_ANSWER_BYTES = 4 * 1024
-"""Larger answers are written at once: a client that reads none is noticed before many pile up."""
 SLICED_REQUEST_BYTES = 8 * 1024
 """Longer requests are decoded, handled and answered in slices."""
 BEATS = 1_000
@@ -83,15 +81,14 @@ class Connection(ClientStream):
         self._call: Call | None = None
         self._following: list[Call] = []
         """Those after it that are under way with it: Produce requests that came together."""
-        self._header: RequestHeader | None = None
-        self._caller: Caller | None = None
-        """Of the last request that was no repeated heartbeat, for log lines. Not its call: that
-        refers to the connection, and they would be a cycle."""
+        self._last = -1, ""
+        """API key and client id of the last request that was no repeated heartbeat, for lines."""
         self._work: Work[Any] | None = None
         self._response: Response | None = None
         """The answer that is encoded in slices."""
         self._room = SlicedRoom(services.limits)
         self._steady: SteadyBeat | None = None
+        self._commits = SteadyCommits()
 
     # -- frames --------------------------------------------------------------------------------
 
@@ -121,12 +118,8 @@ class Connection(ClientStream):
                 elif not (stop := self._frame(data, pos, stop, deadline)):
                     break  # it has to wait for room
                 pos = stop
-                if (
-                    self.state is not SERVING
-                    or out.unsent
-                    or self._now >= deadline
-                    or beats == BEATS
-                ):
+                over = out.unsent or self._now >= deadline or beats == BEATS
+                if over or self.state is not SERVING:
                     break
         except (DecodeError, OverLimitError) as error:
             self._refuse(error)
@@ -140,25 +133,16 @@ class Connection(ClientStream):
         if beats or took > SLOW_TURN_S:
             self._took(took, beats)
 
-    def _keep(self, rest: bytes, again: bool) -> None:
-        """Hold what could not be answered in this turn."""
-        if rest:
-            self._hold(rest)
-        if self.state is SERVING:
-            self._next(again=again)
-        else:
-            self._in.limit()
-
     def _frame(self, data: bytes, pos: int, stop: int, deadline: float) -> int:
         """Handle one request, or a run of Produce: its end, or 0 if it has to wait for room."""
-        if stop < len(data) and is_produce(data, stop) and (end := self._run(data, pos)):
+        if end := self._short(data, pos, stop):
             return end
         header, body = read_request_header(data, pos + 4, stop)
         key, request = header.api_key, None
         handler = self._services.routes.get(key)
         is_long = stop - pos > (SLICED_PRODUCE_BYTES if key == PRODUCE else SLICED_REQUEST_BYTES)
         if handler is None or not is_served(key, header.api_version):
-            handler, is_long = self._not_served(header), False
+            handler, is_long = not_served(header, self._services), False
         elif not is_long:
             request = decode(header, data, body, stop)
         else:
@@ -176,16 +160,16 @@ class Connection(ClientStream):
         if self._work is not None:
             self._go_on(deadline)
         elif self._call is not None:
-            self.state = WAITING
+            self._wait(call, request, data[pos:stop])
         elif key == HEARTBEAT and self.state is SERVING:
             self._remember(request, data, pos, stop)
         return stop
 
-    def _not_served(self, header: RequestHeader) -> Handler:
-        if header.api_key != API_VERSIONS:
-            raise unserved(header)
-        header.api_version = 0  # its body cannot be decoded; the answer has the form of version 0
-        return self._services.unknown_version
+    def _short(self, data: bytes, pos: int, stop: int) -> int:
+        """Handle a commit that repeats, or a run of Produce: the end of what was handled, or 0."""
+        if stop - pos == self._commits.size and self._commit_again(data, pos):
+            return stop
+        return self._run(data, pos) if stop < len(data) and is_produce(data, stop) else 0
 
     def _run(self, data: bytes, pos: int) -> int:
         """Handle Produce requests that came together: where the last of them ends, or 0."""
@@ -211,7 +195,7 @@ class Connection(ClientStream):
         if client_id != peer.client_id:
             self.peer = peer = replace(peer, client_id=client_id)
         caller = Caller(header.api_version, peer)
-        self._header, self._caller = header, caller
+        self._last = header.api_key, client_id
         self._call = call = Call(self, header, caller, self._now)
         return call
 
@@ -231,11 +215,32 @@ class Connection(ClientStream):
 
     def _remember(self, request: Any, data: bytes, pos: int, stop: int) -> None:
         """Expect the same heartbeat again, except for its correlation id."""
-        found = self._services.steady_beat(request)
-        if found is not None and self._out.frames:
-            driver, beat = found
+        if request is None or not self._out.frames:  # too long, or not answered
+            return
+        answer = self._out.frames[-1]
+        found = steady_beat(self._services.steady, request, data[pos:stop], answer)
+        if found is not None:
             self._turns.members.add(self._fd)
-            self._steady = SteadyBeat(driver, beat, data[pos:stop], self._out.frames[-1])
+            self._steady = found
+
+    def _wait(self, call: Call, request: Any, frame: bytes) -> None:
+        self.state = WAITING
+        if call.header.api_key == OFFSET_COMMIT:
+            call.asked = request, frame
+
+    def _commit_again(self, data: bytes, pos: int) -> bool:
+        """Handle a commit that repeats the one before it, with other offsets."""
+        offsets = self._commits.offsets_in(data, pos)
+        if offsets is None:
+            return False
+        self._call = call = self._commits.call(self, data, pos, self._now)
+        self._last = OFFSET_COMMIT, self.peer.client_id
+        if not self._commits.repeat(call, offsets):
+            self._call = None
+            return False
+        if self._call is not None:
+            self.state = WAITING
+        return True
 
     # -- work in slices ------------------------------------------------------------------------
 
@@ -311,7 +316,7 @@ class Connection(ClientStream):
             self._free(response)
             return
         assert self._call is call, "a request is answered exactly once"
-        services, header, key = self._services, call.header, call.header.api_key
+        services, key = self._services, call.header.api_key
         self._now = now = self._seconds()
         if self._transport is None:
             self._free(response)
@@ -328,13 +333,13 @@ class Connection(ClientStream):
                     return
                 try:
                     count_errors(services.answer_errors, key, response)
-                    frame = encode(header, response)
+                    frame = encode(call.header, response)
                 except Exception:  # noqa: BLE001  # the caller may have others to answer
                     self._failed("answer cannot be written")
                     return
-                self._out.frames.append(frame)
-                if len(frame) > LARGE_ANSWER_BYTES:
-                    self._out.flush()
+                self._out.add(frame)
+                if call.asked is not None:
+                    self._commits.answered(services.steady, call, response, frame)
         self._call = self._following.pop(0) if self._following else None
         if self.state is WAITING and self._call is None:
             self._in.under_way = 0
@@ -355,9 +360,7 @@ class Connection(ClientStream):
                 break
 
     def answered_in_bytes(self, call: Call, frame: bytes) -> None:
-        """Send bytes, whatever they are, as the answer of the request under way: for a test bench,
-        which damages answers.
-        """
+        """Send bytes that are made already, whatever they are, as the answer of the call."""
         if self._call is call:
             self._out.frames.append(frame)
             self.answered(call, NO_REPLY)
@@ -367,11 +370,11 @@ class Connection(ClientStream):
     def _took(self, seconds: float, beats: int) -> None:
         if beats:
             self._services.requests[HEARTBEAT].observe(seconds, beats)
-        if seconds > SLOW_TURN_S and self._header is not None and self._caller is not None:
+        key, client_id = self._last
+        if seconds > SLOW_TURN_S and key >= 0:
             self._services.connections.stats.slow_turns += 1
-            api, client = api_name(self._header.api_key), self._caller.peer.client_id
-            ms = round(seconds * 1000)
-            _log.warning("slow request", took_ms=ms, api=api, client_id=client, client=self.host)
+            about = {"api": api_name(key), "client_id": client_id, "client": self.host}
+            _log.warning("slow request", took_ms=round(seconds * 1000), **about)
 
     def _refuse(self, error: DecodeError | OverLimitError) -> None:
         """Log that the bytes are not Kafka's or over a limit, and close without an answer."""
@@ -385,8 +388,7 @@ class Connection(ClientStream):
         if isinstance(sys.exception(), MemoryError):
             self._no_memory()
             return
-        assert self._header is not None and self._caller is not None
-        _log.exception(event, api_key=self._header.api_key, client_id=self._caller.peer.client_id)
+        _log.exception(event, api_key=self._last[0], client_id=self._last[1])
         self.abort()
 
     def _dropped(self) -> None:

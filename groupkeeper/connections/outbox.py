@@ -12,6 +12,8 @@ from groupkeeper.connections.budget import Budget
 
 Piece = bytes | memoryview
 
+LARGE_ANSWER_BYTES: Final = 4 * 1024
+"""Larger answers are written at once: a client that reads none is noticed before many pile up."""
 PIECE_BYTES: Final = 256 * 1024
 """Most bytes in one write: the transport copies what the socket does not accept."""
 
@@ -35,6 +37,12 @@ class Outbox:
         memory until its last piece is written."""
         self.unsent = 0
         """Bytes that the client does not read; 0 while it reads its answers."""
+
+    def add(self, frame: bytes) -> None:
+        """Add a whole answer."""
+        self.frames.append(frame)
+        if len(frame) > LARGE_ANSWER_BYTES:
+            self.flush()
 
     def flush(self) -> None:
         """Write all frames at once."""

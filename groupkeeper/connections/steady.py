@@ -5,28 +5,44 @@ keeps the bytes of the last one, the decision about it, and the answer except fo
 bytes match and the group has not changed, a heartbeat moves the deadline and copies the id.
 """
 
+from collections.abc import Callable
 from typing import Protocol
 
+from groupkeeper.coordinator.caller import ReplyTo
 from groupkeeper.coordinator.heartbeat import Beat
+from groupkeeper.coordinator.partition import Partition
+from groupkeeper.coordinator.steady_commit import SteadyCommit
+from groupkeeper.groups.topic_check import Moment
+from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 
 CORRELATION_AT, CORRELATION_END = 8, 12
 """Where the correlation id is in a request frame: after size, API key and version."""
 
 
 class Driver(Protocol):
-    """What drives the partition that the group is in."""
+    """What drives the partition that a group is in."""
 
-    def beat(self, beat: Beat, now: int) -> bool:
-        """Repeat a heartbeat. False if the request has to be decoded and decided instead."""
+    @property
+    def active(self) -> Partition | None:
+        """None if it refuses all requests."""
+
+    def commit_again(
+        self, steady: SteadyCommit, offsets: tuple[int, ...], reply_to: ReplyTo
+    ) -> bool:
+        """Repeat a commit. False if the request has to be decoded and decided instead."""
+
+
+Find = Callable[[str], tuple[Driver, Moment] | None]
+"""The driver of a group, and this moment among the deletions of topics. None: no short cuts."""
 
 
 class SteadyBeat:
     """One heartbeat that was decoded and answered once."""
 
-    __slots__ = ("_after", "_beat", "_before", "_driver", "_head", "_tail")
+    __slots__ = ("_after", "_beat", "_before", "_head", "_partition", "_tail")
 
-    def __init__(self, driver: Driver, beat: Beat, request: bytes, response: bytes) -> None:
-        self._driver = driver
+    def __init__(self, partition: Partition, beat: Beat, request: bytes, response: bytes) -> None:
+        self._partition = partition
         self._beat = beat
         self._head = request[:CORRELATION_AT]
         self._tail = request[CORRELATION_END:]
@@ -34,11 +50,11 @@ class SteadyBeat:
         self._after = response[8:]
 
     def matches(self, data: bytes, pos: int, stop: int, seconds: float) -> bool:
-        """Whether the frame at `pos` is this heartbeat, and the driver accepted it."""
+        """Whether the frame at `pos` is this heartbeat, and was accepted again."""
         return (
             data[pos + CORRELATION_END : stop] == self._tail
             and data[pos : pos + CORRELATION_AT] == self._head
-            and self._driver.beat(self._beat, int(seconds * 1000) + 1)
+            and self._partition.beat(self._beat, int(seconds * 1000) + 1)
         )
 
     def is_same(self, data: bytes) -> bool:
@@ -48,3 +64,15 @@ class SteadyBeat:
     def answer(self, data: bytes, pos: int) -> bytes:
         """The answer to the frame at `pos`."""
         return self._before + data[pos + CORRELATION_AT : pos + CORRELATION_END] + self._after
+
+
+def steady_beat(
+    find: Find, request: HeartbeatRequest, frame: bytes, answer: bytes
+) -> SteadyBeat | None:
+    """The short cut for a heartbeat that was just answered, by the bytes of both; None if none."""
+    found = find(request.group_id)
+    partition = None if found is None else found[0].active
+    beat = None if partition is None else partition.steady_beat(request)
+    if partition is None or beat is None:
+        return None
+    return SteadyBeat(partition, beat, frame, answer)

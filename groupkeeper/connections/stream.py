@@ -141,6 +141,15 @@ class ClientStream(asyncio.Protocol):
         except MemoryError:  # asyncio would write a traceback that does not name the client
             self._no_memory()
 
+    def _keep(self, rest: bytes, again: bool) -> None:
+        """Hold what could not be answered in this turn."""
+        if rest:
+            self._hold(rest)
+        if self.state is SERVING:
+            self._next(again=again)
+        else:
+            self._in.limit()
+
     def _hold(self, data: bytes) -> None:
         if self.state is CLOSED:
             return

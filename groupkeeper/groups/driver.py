@@ -18,9 +18,9 @@ from groupkeeper.coordinator.commit import PreparedCommit
 from groupkeeper.coordinator.deadlines import Timer
 from groupkeeper.coordinator.gate import FACTS_MOST, Replies, Unwritten
 from groupkeeper.coordinator.group import Group
-from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.coordinator.live import View
 from groupkeeper.coordinator.partition import Partition
+from groupkeeper.coordinator.steady_commit import SteadyCommit
 from groupkeeper.coordinator.step import Step
 from groupkeeper.exchange import ReplyTo
 from groupkeeper.groups.deadline_alarm import DeadlineAlarm
@@ -33,7 +33,6 @@ from groupkeeper.observe.fact_readers import Origin
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import PartitionSnapshot
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest
 from groupkeeper.storage.errors import StorageError, SyncFailed
 from groupkeeper.turns import Slices
@@ -116,15 +115,20 @@ class PartitionDriver:
 
     def prepare(self, request: OffsetCommitRequest) -> PreparedCommit:
         """A large commit, to be prepared in pieces and then passed to `call`."""
-        return PreparedCommit(request, self._services.clock.wall(), self._services.config)
+        return PreparedCommit(request, self._time()[1], self._services.config)
 
-    def steady_beat(self, request: HeartbeatRequest) -> Beat | None:
-        """See `Partition.steady_beat`."""
-        return None if self._life.refusal else self._partition.steady_beat(request)
+    @property
+    def active(self) -> Partition | None:
+        """The partition, for requests that repeat; None if it refuses all."""
+        return None if self._life.refusal else self._partition
 
-    def beat(self, beat: Beat, now: int) -> bool:
-        """Repeat a heartbeat. False if the request has to be decoded and decided instead."""
-        return self._partition.beat(beat, now)
+    def commit_again(self, steady: SteadyCommit, offsets: Sequence[int], reply_to: ReplyTo) -> bool:
+        """Repeat a commit. False if the request has to be decoded and decided instead."""
+        if self._life.refusal or not self._partition.may_repeat(steady):
+            return False
+        again, at = self._partition.commit_again, self._time()
+        self._turn("a decision failed", partial(again, steady, offsets, reply_to, at))
+        return True
 
     def delete_offsets(self, topics: set[str]) -> Slices[bool]:
         """Delete the committed offsets of deleted topics, a piece in each slice.
@@ -158,7 +162,7 @@ class PartitionDriver:
         self._turn("a decision failed", lambda: self._partition.decide(decision, self._time()))
 
     def _turn(self, failure: str, decide: Callable[[], Step]) -> None:
-        """Take a step that no request caused."""
+        """Take a step. If it raises, `Partition.close` answers."""
         try:
             step = decide()
         except Exception as bug:  # noqa: BLE001  # see call()
@@ -335,21 +339,17 @@ class PartitionDriver:
                 _log.error("the log could not be closed", partition=self.index, error=str(error))
 
     async def _load(self) -> None:
-        began = self._services.clock.seconds()
-        partition = self._partition
+        began, partition = self._services.clock.seconds(), self._partition
         self._events.suspend()
         self._origin = Origin(self.index, await self._log.claim(self))
         await self._log.read(partition.replay)
         await self._services.loader.run(partition.restore())
         await self._events.begin(self._origin.leader_epoch)
-        await self._delete_offsets_late(partition)
+        deleter, durable = self._services.late_offset_deleter, self._all_durable
+        await deleter.run(partition, self.index, self._carry_out, durable)
         await self._services.turns.run(self._start_sessions(partition))
-        await self._delete_offsets_late(partition)  # topics that were deleted meanwhile
+        await deleter.run(partition, self.index, self._carry_out, durable)  # deleted meanwhile
         self._activate(began)
-
-    async def _delete_offsets_late(self, partition: Partition) -> None:
-        deleter = self._services.late_offset_deleter
-        await deleter.run(partition, self.index, self._carry_out, self._all_durable)
 
     def _start_sessions(self, partition: Partition) -> Slices[None]:
         left = partition.group_ids()

@@ -20,7 +20,6 @@ from groupkeeper.connections.call import ConnectionServices
 from groupkeeper.connections.connection_table import ConnectionTable
 from groupkeeper.connections.listener import Listener
 from groupkeeper.connections.steady import Driver
-from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.coordinator.member_bytes import Total
 from groupkeeper.exchange import Handler
 from groupkeeper.groups.driver_services import DriverServices
@@ -32,13 +31,13 @@ from groupkeeper.groups.late_offset_deleter import LateOffsetDeleter
 from groupkeeper.groups.loader import Loader
 from groupkeeper.groups.offset_deleter import OffsetDeleter
 from groupkeeper.groups.reply_queue import ReplyQueue
+from groupkeeper.groups.topic_check import Moment
 from groupkeeper.groups.writer import Writer
 from groupkeeper.node import Node
 from groupkeeper.observe.fact_lines import write_line
 from groupkeeper.observe.fact_readers import FactReaders
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import Metrics
-from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.server.cleaning import Cleaning, Compact, GroupLogs, Threads
 from groupkeeper.server.descriptors import limit_of_open_files, share
 from groupkeeper.server.directory import Directory, DirectoryWatch, log_unknown_folders
@@ -331,7 +330,7 @@ class Server:
             routes=routes,
             long_answers=long_answers(),
             unknown_version=parts.api_versions.unknown_version,
-            steady_beat=self._steady_beat,
+            steady=self._steady,
             clock=clock,
             turns=self.turns,
             limits=limits,
@@ -383,12 +382,11 @@ class Server:
 
     # -- callbacks of the parts ----------------------------------------------------------------
 
-    def _steady_beat(self, request: HeartbeatRequest) -> tuple[Driver, Beat] | None:
-        if self._world.around is not None:
+    def _steady(self, group_id: str) -> tuple[Driver, Moment] | None:
+        if self._world.around is not None:  # its handlers have to see every request
             return None
-        driver = self.group_partitions.of(request.group_id)
-        beat = driver.steady_beat(request)
-        return None if beat is None else (driver, beat)
+        partitions = self.group_partitions
+        return partitions.of(group_id), partitions.deleted_topics.now()
 
     def _shard_lost(self, shard: int) -> None:
         """The event log first: it must not be written to any more when the shard is claimed."""

@@ -20,6 +20,7 @@ from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.coordinator.member import Member
 from groupkeeper.exchange import Response
+from groupkeeper.groups.topic_check import Moment
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.mapped import FREED_IN_A_SLICE, bulk
@@ -167,12 +168,17 @@ async def test_a_repeated_heartbeat_is_never_late(bench: Bench) -> None:
     beaten: list[int] = []
 
     class Partition:
+        def steady_beat(self, request: object) -> Beat:
+            return Beat(Group("g", 0), MEMBER, 0, Timer(TimerKind.SESSION, "g", "m"), 1_000)
+
         def beat(self, beat: Beat, now: int) -> bool:
             beaten.append(now)
             return True
 
-    found = (Partition(), Beat(Group("g", 0), MEMBER, 0, Timer(TimerKind.SESSION, "g", "m"), 1_000))
-    bench.services.steady_beat = lambda request: found
+    class Driver:
+        active = Partition()
+
+    bench.services.steady = lambda group_id: (Driver(), Moment())
     frame = beat(bench)
     bench.receive(frame)
     bench.turns.until = bench.clock.time

@@ -127,7 +127,7 @@ class Bench:
             routes=self.routes,
             long_answers=long_answers(),
             unknown_version=versions.unknown_version,
-            steady_beat=lambda request: None,
+            steady=lambda group_id: None,
             clock=self.clock,
             turns=self.turns,
             limits=self.limits,
