@@ -13,6 +13,20 @@ READ_FIRST_S: Final = 1.0
 """The longest that it waits for that."""
 
 
+class _Soon:
+    """Rings in the next turn."""
+
+    def __init__(self, rung: Callable[[], None]) -> None:
+        self._rung: Callable[[], None] | None = rung
+
+    def cancel(self) -> None:
+        self._rung = None
+
+    def ring(self) -> None:
+        if self._rung is not None:
+            self._rung()
+
+
 class DeadlineAlarm:
     """An alarm that is moved only when the next deadline gets earlier."""
 
@@ -34,7 +48,11 @@ class DeadlineAlarm:
             return
         self.cancel()
         self.at = due
-        self._alarm = self._clock.call_at(due, self._ring)
+        if due > self._clock.now():
+            self._alarm = self._clock.call_at(due, self._ring)
+        else:  # a timer would ring a millisecond or two later, and a large group has many steps
+            self._alarm = soon = _Soon(self._over)
+            self._turns.first(soon.ring)
 
     def cancel(self) -> None:
         """Do not ring; no error if it is not set."""
