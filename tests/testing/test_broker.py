@@ -209,8 +209,16 @@ def _ask_while_it_ends() -> None:
         assert all(each.cancelled() or each.result() == 1 for each in asked)
 
 
+def collect_what_other_tests_have_left() -> None:
+    """What they did not close warns when it is collected."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gc.collect()
+
+
 @pytest.mark.parametrize("on_its_thread", [False, True])
 def test_a_broker_that_nobody_can_stop_ends(on_its_thread: bool) -> None:
+    collect_what_other_tests_have_left()
     before = {*threading.enumerate()}
     broker = Broker(topics={"orders": 1})
     broker.start()
@@ -232,9 +240,7 @@ def test_a_broker_that_nobody_can_stop_ends(on_its_thread: bool) -> None:
 
 
 def test_a_broker_that_was_stopped_is_forgotten_without_a_word() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        gc.collect()  # what other tests have left
+    collect_what_other_tests_have_left()
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         for _ in range(2):
