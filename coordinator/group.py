@@ -250,13 +250,18 @@ class Group:
 
     def update(self, member: Member, protocols: Protocols, timeouts: tuple[int, int]) -> None:
         """Take over what a rejoin says. `timeouts` are session and rebalance, in ms."""
-        self._count(member.protocols, -1)
-        self._count(protocols, +1)
-        self.member_bytes.add(bytes_of(protocols) - bytes_of(member.protocols))
-        member.protocols = protocols
-        self._count_timeout(member.rebalance_timeout_ms, -1)
-        member.session_timeout_ms, member.rebalance_timeout_ms = timeouts
-        self._count_timeout(member.rebalance_timeout_ms, +1)
+        if protocols != member.protocols:  # else counted already
+            self._count(member.protocols, -1)
+            self._count(protocols, +1)
+            self.member_bytes.add(bytes_of(protocols) - bytes_of(member.protocols))
+            member.protocols = protocols
+        before, (member.session_timeout_ms, member.rebalance_timeout_ms) = (
+            member.rebalance_timeout_ms,
+            timeouts,
+        )
+        if member.rebalance_timeout_ms != before:
+            self._count_timeout(before, -1)
+            self._count_timeout(member.rebalance_timeout_ms, +1)
         self.changes += 1
 
     def assign_all(self, shares: Iterable[bytes], growth: int) -> None:

@@ -117,11 +117,12 @@ def _admission_error(
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "MAX_PROTOCOLS", MAX_PROTOCOLS
     if not group.accepts(request.protocol_type, request.protocols):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "", 0
-    if _metadata_with(group, call) > (most := config.max_metadata_bytes):
+    member = _known(group, request)
+    if _metadata_with(group, request, member) > (most := config.max_metadata_bytes):
         return ErrorCode.UNKNOWN_SERVER_ERROR, "max_metadata_bytes", most
     if not _fits(group, request.protocol_type, most := config.message_max_bytes):
         return ErrorCode.UNKNOWN_SERVER_ERROR, "message_max_bytes", most
-    if not group.member_bytes.may_join(_growth(group, call)):
+    if not group.member_bytes.may_join(_growth(call, member)):
         return ErrorCode.COORDINATOR_NOT_AVAILABLE, "MAX_MEMBER_BYTES", total.most
     return ErrorCode.NONE, "", 0
 
@@ -142,9 +143,9 @@ def _known(group: Group, request: JoinGroupRequest) -> Member | None:
     return group.members.get(known)
 
 
-def _growth(group: Group, call: JoinCall) -> int:
+def _growth(call: JoinCall, member: Member | None) -> int:
     """How many more bytes the group's members would take."""
-    request, member = call.request, _known(group, call.request)
+    request = call.request
     size = bytes_of(request.protocols)
     if member is not None:
         return size - bytes_of(member.protocols)
@@ -152,11 +153,14 @@ def _growth(group: Group, call: JoinCall) -> int:
     return MEMBER_BYTES + names + size
 
 
-def _metadata_with(group: Group, call: JoinCall) -> int:
+def _metadata_with(group: Group, request: JoinGroupRequest, member: Member | None) -> int:
     """The bytes of metadata that the group would hold with the request's."""
-    request, member = call.request, _known(group, call.request)
-    before = 0 if member is None else sum(len(p.metadata) for p in member.protocols)
-    return group.metadata_bytes - before + sum(len(p.metadata) for p in request.protocols)
+    size = group.metadata_bytes
+    for each in request.protocols:
+        size += len(each.metadata)
+    for each in () if member is None else member.protocols:
+        size -= len(each.metadata)
+    return size
 
 
 def _has_room(group: Group, member_id: str, max_size: int) -> bool:
@@ -213,7 +217,8 @@ def _join_without_id(group: Group, call: JoinCall, step: Step) -> None:
 
 def _add(group: Group, call: JoinCall, member_id: str, cause: Cause, step: Step) -> None:
     request, caller = call.request, call.caller
-    note_created(group, call.who(""), step)
+    if not group.was_used:
+        note_created(group, call.who(""), step)
     if group.state is GroupState.EMPTY:
         group.protocol_type = request.protocol_type
     elif group.rebalance is not None and group.rebalance.initial_delay:

@@ -26,14 +26,15 @@ class JoinCall:
     request: JoinGroupRequest
     caller: Caller
     reply_to: ReplyTo
+    _protocols: list[JoinGroupRequestProtocol] | None = None
 
     @property
     def protocols(self) -> list[JoinGroupRequestProtocol]:
         """As offered, without repeated names, on which Kafka's count of supporters breaks."""
-        first = {p.name: p for p in reversed(self.request.protocols)}
-        if len(first) == len(self.request.protocols):
-            return self.request.protocols
-        return [p for p in self.request.protocols if first[p.name] is p]
+        found = self._protocols
+        if found is None:
+            found = self._protocols = _without_doubles(self.request.protocols)
+        return found
 
     @property
     def timeouts(self) -> tuple[int, int]:
@@ -50,6 +51,15 @@ class JoinCall:
 
     def refuse(self, error: ErrorCode, step: Step, member_id: str = "") -> None:
         step.reply(self.reply_to, join_refused(error, self.caller.api_version, member_id))
+
+
+def _without_doubles(protocols: list[JoinGroupRequestProtocol]) -> list[JoinGroupRequestProtocol]:
+    if len(protocols) == 1:  # nearly always
+        return protocols
+    first = {p.name: p for p in reversed(protocols)}
+    if len(first) == len(protocols):
+        return protocols
+    return [p for p in protocols if first[p.name] is p]
 
 
 def what_changed(before: Protocols, after: Protocols) -> CauseCode:

@@ -71,4 +71,7 @@ class MemberBytes:
 
 def bytes_of(protocols: Sequence[JoinGroupRequestProtocol]) -> int:
     """What the protocols take that a member offers."""
-    return sum(PROTOCOL_BYTES + len(each.name) + len(each.metadata) for each in protocols)
+    size = PROTOCOL_BYTES * len(protocols)
+    for each in protocols:
+        size += len(each.name) + len(each.metadata)
+    return size

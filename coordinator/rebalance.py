@@ -58,7 +58,8 @@ def prepare(
     if was is GroupState.COMPLETING_REBALANCE:
         withdraw_plan(group, error, step)
         step.note(RebalanceAbandoned(*group.fact_head, why="superseded"))
-    step.deadlines.cancel(Timer(TimerKind.SYNC, group.group_id))
+    if was is not GroupState.EMPTY:
+        step.deadlines.cancel(Timer(TimerKind.SYNC, group.group_id))
     group.pending_sync = {}
     group.rebalance = Rebalance(cause, step.now, expelled=expelled)
     if expelled is not None:
@@ -199,11 +200,12 @@ def complete(group: Group, step: Step) -> None:
     """End the join phase: all joined, or time is up. It goes on for some more steps while very many
     members have to be removed, or are still answered about the phase before.
     """
-    for kind in (TimerKind.JOIN, TimerKind.INITIAL_DELAY):
-        step.deadlines.cancel(Timer(kind, group.group_id))
     rebalance = group.rebalance
     assert rebalance is not None
-    rebalance.initial_delay = False
+    step.deadlines.cancel(Timer(TimerKind.JOIN, group.group_id))
+    if rebalance.initial_delay:
+        step.deadlines.cancel(Timer(TimerKind.INITIAL_DELAY, group.group_id))
+        rebalance.initial_delay = False
     if not group.members:  # nobody is left to be answered or removed
         rebalance.expelled = None
         drop_answers(group, step)
@@ -310,8 +312,9 @@ def remove(group: Group, member: Member, cause: Cause, step: Step) -> None:
     """Remove a member and answer its parked requests. Does not start a rebalance."""
     answer_join(group, member, ErrorCode.UNKNOWN_MEMBER_ID, step)
     answer_sync(member, ErrorCode.UNKNOWN_MEMBER_ID, step)
-    for kind in (TimerKind.SESSION, TimerKind.NEW_MEMBER):
-        step.deadlines.cancel(Timer(kind, group.group_id, member.member_id))
+    step.deadlines.cancel(Timer(TimerKind.SESSION, group.group_id, member.member_id))
+    if member.is_new:
+        step.deadlines.cancel(Timer(TimerKind.NEW_MEMBER, group.group_id, member.member_id))
     group.remove(member)
     group.last_removal = cause
     step.note(MemberRemoved(*group.fact_head, who=member.who, cause=cause, rhythm=rhythm(member)))

@@ -118,9 +118,10 @@ def _fence_and_rename(
     old_id = member.member_id
     answer_join(group, member, ErrorCode.FENCED_INSTANCE_ID, step, old_id)
     answer_sync(member, ErrorCode.FENCED_INSTANCE_ID, step)
-    for kind in (TimerKind.SESSION, TimerKind.NEW_MEMBER):
-        step.deadlines.cancel(Timer(kind, group.group_id, old_id))
-    member.is_new = False
+    step.deadlines.cancel(Timer(TimerKind.SESSION, group.group_id, old_id))
+    if member.is_new:
+        step.deadlines.cancel(Timer(TimerKind.NEW_MEMBER, group.group_id, old_id))
+        member.is_new = False
     group.rename(member, new_id)
     came_back(group, old_id, step)
     member.peer, member.committed_ms = call.caller.peer, -1
