@@ -22,7 +22,7 @@ Calls are made one at a time. While LOADING, `replay` and `restore` may run in a
 Source: `CoordinatorRuntime` and `CoordinatorLoader`.
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from enum import StrEnum
 
 from groupkeeper.coordinator.apis import GROUP_APIS, GroupRequest, refuse, spoil
@@ -42,6 +42,7 @@ from groupkeeper.coordinator.replay import Replay
 from groupkeeper.coordinator.replies import answer_join, answer_sync
 from groupkeeper.coordinator.session_start import SessionStart
 from groupkeeper.coordinator.steady_commit import (
+    Offsets,
     SteadyCommit,
     commit_again,
     is_valid,
@@ -321,7 +322,7 @@ class Partition:
         return is_valid(steady)
 
     def commit_again(
-        self, steady: SteadyCommit, offsets: Sequence[int], reply_to: ReplyTo, at: tuple[int, int]
+        self, steady: SteadyCommit, offsets: Offsets, reply_to: ReplyTo, at: tuple[int, int]
     ) -> Step:
         """Handle the same commit with other offsets, as `handle` does, if `may_repeat`."""
         step = self._begin(*at)

@@ -27,12 +27,16 @@ from groupkeeper.coordinator.step import BATCH_OVERHEAD, RECORD_OVERHEAD, Step
 from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 
 _TIMESTAMP = Struct(">q").pack
-_VALUE_HEAD = Struct(">hq").pack
-"""Version and offset, with which an OffsetCommitValue begins."""
+_V3 = b"\0\3"
+"""The version, with which an OffsetCommitValue begins."""
 
 Place = tuple[int, bytes, bytes]
 """A partition: its index, the key of its record, and what is between offset and timestamp in the
 value of its record."""
+
+
+Offsets = Sequence[bytes]
+"""8 bytes each, as in requests and records."""
 
 
 @dataclass(slots=True, eq=False)
@@ -76,13 +80,15 @@ def steady_commit(
     if asked.group_instance_id not in (None, member.instance_id):
         return None
     topics, size, count = [], 0, 0
+    middles: dict[bytes, bytes] = {}
     for topic in asked.topics:
         head, places = offset_key_head(asked.group_id, topic.name), list[Place]()
         for each in topic.partitions:
             key = offset_key(head, each.partition_index)
             metadata = each.committed_metadata or ""
             value = offset_value(0, each.committed_leader_epoch, metadata, 0, -1)
-            places.append((each.partition_index, key, parts_of_value(value)[1]))
+            middle = parts_of_value(value)[1]
+            places.append((each.partition_index, key, middles.setdefault(middle, middle)))
             size += RECORD_OVERHEAD + len(key) + len(value)
         topics.append((topic.name, places))
         count += len(places)
@@ -108,18 +114,18 @@ def is_valid(steady: SteadyCommit) -> bool:
     return group.changes == steady.changes and group.returning is None
 
 
-def commit_again(
-    steady: SteadyCommit, offsets: Sequence[int], reply_to: ReplyTo, step: Step
-) -> None:
+def commit_again(steady: SteadyCommit, offsets: Offsets, reply_to: ReplyTo, step: Step) -> None:
     """Store offsets for the same partitions, in their order."""
     step.reply(reply_to, steady.response)  # first: whatever raises, it is answered
     group, member, now = steady.group, steady.member, step.now
     stamp, records, left = _TIMESTAMP(step.wall), step.records, iter(offsets)
-    accepted = []
+    accepted, before, tail = [], None, b""
     for topic, places in steady.topics:
         values: dict[int, bytes] = {}
-        for index, key, middle in places:
-            values[index] = value = _VALUE_HEAD(3, next(left)) + middle + stamp
+        for (index, key, middle), offset in zip(places, left):  # noqa: B905  # the rest is for others
+            if middle is not before:
+                before, tail = middle, middle + stamp
+            values[index] = value = _V3 + offset + tail
             records.append((key, value))
         known = group.offsets.get(topic)
         if known is None:

@@ -27,7 +27,7 @@ class Driver(Protocol):
         """None if it refuses all requests."""
 
     def commit_again(
-        self, steady: SteadyCommit, offsets: tuple[int, ...], reply_to: ReplyTo
+        self, steady: SteadyCommit, offsets: tuple[bytes, ...], reply_to: ReplyTo
     ) -> bool:
         """Repeat a commit. False if the request has to be decoded and decided instead."""
 

@@ -50,13 +50,13 @@ class SteadyFrame:
         starts = [CORRELATION_END, *(at + _OFFSET_BYTES for at in offsets)]
         stops = [*offsets, len(request)]
         texts = [f"{stop - start}s" for start, stop in zip(starts, stops, strict=True)]
-        self._fields = Struct(f">{CORRELATION_AT}s4x{'q'.join(texts)}").unpack_from
+        self._fields = Struct(f">{CORRELATION_AT}s4x{f'{_OFFSET_BYTES}s'.join(texts)}").unpack_from
         fields = self._fields(request)
         self._fixed = fields[0], fields[1::2]
 
-    def offsets_in(self, data: bytes, pos: int) -> tuple[int, ...] | None:
-        """The offsets in the frame at `pos`, which is as long as this one; None if it differs in
-        anything else, or if a topic was deleted.
+    def offsets_in(self, data: bytes, pos: int) -> tuple[bytes, ...] | None:
+        """The offsets in the frame at `pos`, which is as long as this one, 8 bytes each; None if it
+        differs in anything else, or if a topic was deleted.
         """
         fields = self._fields(data, pos)
         head, texts = self._fixed
@@ -105,7 +105,7 @@ class SteadyCommits:
         self.size = 0
         """Bytes of a frame that may be a repeated commit; 0: none is."""
 
-    def offsets_in(self, data: bytes, pos: int) -> tuple[int, ...] | None:
+    def offsets_in(self, data: bytes, pos: int) -> tuple[bytes, ...] | None:
         """Those of the frame of `size` bytes at `pos`, if it repeats the commit."""
         return None if self._frame is None else self._frame.offsets_in(data, pos)
 
@@ -115,7 +115,7 @@ class SteadyCommits:
         correlation = data[pos + CORRELATION_AT : pos + CORRELATION_END]
         return SteadyCall(sender, self._frame, correlation, now)
 
-    def repeat(self, call: SteadyCall, offsets: tuple[int, ...]) -> bool:
+    def repeat(self, call: SteadyCall, offsets: tuple[bytes, ...]) -> bool:
         """Store the offsets. False if the request has to be decoded and decided instead."""
         assert self._frame is not None
         self._is_used = self._frame.driver.commit_again(self._frame.commit, offsets, call)

@@ -20,7 +20,7 @@ from groupkeeper.coordinator.gate import FACTS_MOST, Replies, Unwritten
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.live import View
 from groupkeeper.coordinator.partition import Partition
-from groupkeeper.coordinator.steady_commit import SteadyCommit
+from groupkeeper.coordinator.steady_commit import Offsets, SteadyCommit
 from groupkeeper.coordinator.step import Step
 from groupkeeper.exchange import ReplyTo
 from groupkeeper.groups.deadline_alarm import DeadlineAlarm
@@ -122,7 +122,7 @@ class PartitionDriver:
         """The partition, for requests that repeat; None if it refuses all."""
         return None if self._life.refusal else self._partition
 
-    def commit_again(self, steady: SteadyCommit, offsets: Sequence[int], reply_to: ReplyTo) -> bool:
+    def commit_again(self, steady: SteadyCommit, offsets: Offsets, reply_to: ReplyTo) -> bool:
         """Repeat a commit. False if the request has to be decoded and decided instead."""
         if self._life.refusal or not self._partition.may_repeat(steady):
             return False

@@ -57,7 +57,8 @@ def again(scene: Scene, steady: SteadyCommit, *offsets: int) -> Call:
     call = Call("fred", "OffsetCommit", 8, 9)
     scene.open.append(call)
     at = scene.now, scene.wall
-    scene._settle(scene.partition.commit_again(steady, offsets, call, at))
+    given = [offset.to_bytes(8, "big") for offset in offsets]
+    scene._settle(scene.partition.commit_again(steady, given, call, at))
     return call
 
 
