@@ -135,7 +135,8 @@ class Connection(ClientStream):
 
     def _frame(self, data: bytes, pos: int, stop: int, deadline: float) -> int:
         """Handle one request, or a run of Produce: its end, or 0 if it has to wait for room."""
-        if end := self._short(data, pos, stop):
+        is_short = stop - pos == self._commits.size or stop < len(data)
+        if is_short and (end := self._short(data, pos, stop)):
             return end
         header, body = read_request_header(data, pos + 4, stop)
         key, request = header.api_key, None

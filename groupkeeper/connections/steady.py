@@ -37,25 +37,34 @@ Find = Callable[[str], tuple[Driver, Moment] | None]
 
 
 class SteadyBeat:
-    """One heartbeat that was decoded and answered once."""
+    """One heartbeat that was decoded, and accepted by a partition."""
 
-    __slots__ = ("_after", "_beat", "_before", "_head", "_partition", "_tail")
+    __slots__ = ("_after", "_beat", "_before", "_head", "_partition", "_request", "_tail")
 
-    def __init__(self, partition: Partition, beat: Beat, request: bytes, response: bytes) -> None:
+    def __init__(
+        self, partition: Partition, request: HeartbeatRequest, frame: bytes, answer: bytes
+    ) -> None:
         self._partition = partition
-        self._beat = beat
-        self._head = request[:CORRELATION_AT]
-        self._tail = request[CORRELATION_END:]
-        self._before = response[:4]
-        self._after = response[8:]
+        self._request = request
+        self._head = frame[:CORRELATION_AT]
+        self._tail = frame[CORRELATION_END:]
+        self._before = answer[:4]
+        self._after = answer[8:]
+        self._beat: Beat | None = None
+        """Found when it is needed: while a group settles, no heartbeat is like the one before."""
 
     def matches(self, data: bytes, pos: int, stop: int, seconds: float) -> bool:
         """Whether the frame at `pos` is this heartbeat, and was accepted again."""
         return (
             data[pos + CORRELATION_END : stop] == self._tail
             and data[pos : pos + CORRELATION_AT] == self._head
-            and self._partition.beat(self._beat, int(seconds * 1000) + 1)
+            and (beat := self._beat or self._found()) is not None
+            and self._partition.beat(beat, int(seconds * 1000) + 1)
         )
+
+    def _found(self) -> Beat | None:
+        self._beat = self._partition.steady_beat(self._request)
+        return self._beat
 
     def is_same(self, data: bytes) -> bool:
         """Whether `data` is exactly this heartbeat. Does not repeat it."""
@@ -70,9 +79,8 @@ def steady_beat(
     find: Find, request: HeartbeatRequest, frame: bytes, answer: bytes
 ) -> SteadyBeat | None:
     """The short cut for a heartbeat that was just answered, by the bytes of both; None if none."""
+    if answer[8:].strip(b"\0"):  # an error: else all is 0 behind the correlation id
+        return None
     found = find(request.group_id)
     partition = None if found is None else found[0].active
-    beat = None if partition is None else partition.steady_beat(request)
-    if partition is None or beat is None:
-        return None
-    return SteadyBeat(partition, beat, frame, answer)
+    return None if partition is None else SteadyBeat(partition, request, frame, answer)

@@ -120,7 +120,7 @@ class PartitionDriver:
     @property
     def active(self) -> Partition | None:
         """The partition, for requests that repeat; None if it refuses all."""
-        return None if self._life.refusal else self._partition
+        return None if self._life.refusal or self.absence else self._partition
 
     def commit_again(self, steady: SteadyCommit, offsets: Offsets, reply_to: ReplyTo) -> bool:
         """Repeat a commit. False if the request has to be decoded and decided instead."""

@@ -187,14 +187,18 @@ class Counting:
         self.good = good
         self.times: list[int] = []
 
+    def steady_beat(self, request: HeartbeatRequest) -> Beat:
+        timer = Timer(TimerKind.SESSION, "g", "m")
+        return Beat(Group("g", 0), MEMBER, 0, timer, 10_000)
+
     def beat(self, beat: Beat, now: int) -> bool:
         self.times.append(now)
         return self.good
 
 
-def steady(driver: Counting, request: bytes) -> SteadyBeat:
-    beat = Beat(Group("g", 0), MEMBER, 0, Timer(TimerKind.SESSION, "g", "m"), 10_000)
-    return SteadyBeat(driver, beat, request, b"size" + b"\0\0\0\1" + b"rest")
+def steady(partition: Any, request: bytes) -> SteadyBeat:
+    asked, answer = HeartbeatRequest(), b"size" + b"\0\0\0\1" + b"rest"
+    return SteadyBeat(partition, asked, request, answer)
 
 
 def frame_of(correlation_id: int = 1, **fields: Any) -> bytes:
