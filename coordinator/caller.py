@@ -40,6 +40,11 @@ class Peer:
     """Name of the listener that it connected to: it is told that one's address."""
     link: Link = field(default_factory=Link, repr=False, compare=False)
 
+    def named(self, client_id: str) -> "Peer":
+        """The same connection under a client id: `dataclasses.replace` takes ten times as long."""
+        software = self.software_name, self.software_version
+        return Peer(client_id, self.host, *software, self.listener, self.link)
+
 
 @dataclass(slots=True)
 class Caller:

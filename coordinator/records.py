@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from struct import Struct
 
 from groupkeeper.coordinator.group import Group, GroupState
-from groupkeeper.coordinator.member import Member
+from groupkeeper.coordinator.member import Member, Protocols, metadata_for
 from groupkeeper.protocol.messages.join_group import JoinGroupRequestProtocol
 from groupkeeper.protocol.records.consumer_offsets import (
     GroupMetadataKey,
@@ -125,16 +125,42 @@ def member_record(
     member: Member, protocol_name: str | None, assignment: bytes | None = None
 ) -> bytes:
     """One member of the group record, with the metadata of the elected protocol only."""
+    timeouts = member.session_timeout_ms, member.rebalance_timeout_ms
+    share = member.assignment if assignment is None else assignment
+    subscription = member.metadata(protocol_name)
+    return _member_record(member, member.member_id, timeouts, subscription, share)
+
+
+def returned_record(
+    member: Member,
+    new_id: str,
+    protocols: Protocols,
+    timeouts: tuple[int, int],
+    protocol_name: str | None,
+) -> bytes:
+    """That of a static member that returns. `timeouts`: session and rebalance, in ms."""
+    subscription = metadata_for(protocol_name, protocols)
+    return _member_record(member, new_id, timeouts, subscription, member.assignment)
+
+
+def _member_record(
+    member: Member,
+    member_id: str,
+    timeouts: tuple[int, int],
+    subscription: bytes,
+    assignment: bytes,
+) -> bytes:
+    session_ms, rebalance_ms = timeouts
     return encode_member(
         MemberMetadata(
-            member_id=member.member_id,
+            member_id=member_id,
             group_instance_id=member.instance_id,
             client_id=member.client_id,
             client_host=member.client_host,
-            rebalance_timeout=member.rebalance_timeout_ms,
-            session_timeout=member.session_timeout_ms,
-            subscription=member.metadata(protocol_name),
-            assignment=member.assignment if assignment is None else assignment,
+            rebalance_timeout=rebalance_ms,
+            session_timeout=session_ms,
+            subscription=subscription,
+            assignment=assignment,
         )
     )
 

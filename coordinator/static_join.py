@@ -9,8 +9,6 @@ Source: `GroupMetadataManager.classicGroupJoinNewStaticMember`,
 `updateStaticMemberThenRebalanceOrCompleteJoin`.
 """
 
-from dataclasses import replace
-
 from groupkeeper.coordinator.causes import CauseCode
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.facts import MemberReplaced
@@ -27,7 +25,7 @@ from groupkeeper.coordinator.liveness import (
 )
 from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.rebalance import prepare
-from groupkeeper.coordinator.records import group_key, group_value, member_record, member_records
+from groupkeeper.coordinator.records import group_key, group_value, member_records, returned_record
 from groupkeeper.coordinator.replies import (
     answer_join,
     answer_sync,
@@ -137,17 +135,11 @@ def _records_with(group: Group, member: Member, new_id: str, call: JoinCall) -> 
 
     Built before anything changes: a record that is too large must change nothing.
     """
-    session_ms, rebalance_ms = call.timeouts
-    new = replace(
-        member,
-        member_id=new_id,
-        protocols=call.protocols,
-        session_timeout_ms=session_ms,
-        rebalance_timeout_ms=rebalance_ms,
-    )
     records = dict(group.member_records) or member_records(group)
     del records[member.member_id]
-    records[new_id] = member_record(new, group.protocol_name)
+    records[new_id] = returned_record(
+        member, new_id, call.protocols, call.timeouts, group.protocol_name
+    )
     return records
 
 

@@ -13,7 +13,6 @@ Source: Kafka's SocketServer.Processor and KafkaChannel, which is muted while a 
 """
 
 import sys
-from dataclasses import replace
 from struct import Struct
 from types import GeneratorType
 from typing import Any
@@ -194,7 +193,7 @@ class Connection(ClientStream):
     def _begin(self, header: RequestHeader) -> Call:
         client_id, peer = header.client_id or "", self.peer
         if client_id != peer.client_id:
-            self.peer = peer = replace(peer, client_id=client_id)
+            self.peer = peer = peer.named(client_id)
         caller = Caller(header.api_version, peer)
         self._last = header.api_key, client_id
         self._call = call = Call(self, header, caller, self._now)
