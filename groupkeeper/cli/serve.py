@@ -175,6 +175,9 @@ def serve(
             from groupkeeper.testing.control import process
 
             return process.run(options, given["control"], given["brokers"], given["as_version"])
+        from groupkeeper.server.lean_imports import import_lean
+
+        import_lean()
         from groupkeeper.server.main import run
 
         return run(options)
