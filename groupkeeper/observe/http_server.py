@@ -1,16 +1,18 @@
-"""The HTTP port: bound before the ready line, served by Tornado a moment later.
+"""The HTTP port: bound before the ready line, served by Tornado from the first connection on.
 
-Importing Tornado takes longer than everything else that a client waits for at a start. So the port
-listens first, a thread imports the library, and requests that arrive meanwhile wait in the kernel's
-queue. `http_site` serves them, and `pages` makes the pages.
+Importing Tornado takes longer than everything else that a client waits for at a start, and with the
+modules that it needs 8 MiB. So the port listens first, a thread imports the library when somebody
+connects, and requests that arrive meanwhile wait in the kernel's queue. `http_site` serves them,
+and `pages` makes the pages.
 """
 
 import asyncio
 import socket
 from collections import Counter
 from collections.abc import Collection
+from contextlib import suppress
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from groupkeeper.observe.http_exchange import Apis
 from groupkeeper.observe.http_limits import BACKLOG, TIMEOUT_S, Pages
@@ -20,6 +22,9 @@ from groupkeeper.turns import Turns
 
 if TYPE_CHECKING:
     from groupkeeper.observe.http_site import Site
+
+IMPORT_REST_S: Final = 1.0
+"""Pause after the library could not be imported, because files, threads or memory had run out."""
 
 _log = Logger("http")
 
@@ -55,13 +60,11 @@ class HttpServer:
     async def start(self, address: Address) -> Address:
         """Listen on an address and return the one that was bound. Raises OSError.
 
-        The import of Tornado begins when the caller returns to the event loop.
+        Tornado is imported when the first client connects.
         """
         host, port = address
-        loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         try:
-            for family, _, _, _, where in dict.fromkeys(found):
+            for family, _, _, _, where in dict.fromkeys(await _resolved(host, port)):
                 listening = socket.create_server(where, family=family, backlog=BACKLOG)
                 listening.setblocking(False)
                 self._sockets.append(listening)
@@ -87,19 +90,50 @@ class HttpServer:
             self._site.abandon()
 
     async def _serve(self) -> None:
-        try:
-            await asyncio.to_thread(import_module, "groupkeeper.observe.http_site")
-            from groupkeeper.observe.http_site import Site
+        await self._connected()
+        await self._import()
+        from groupkeeper.observe.http_site import Site
 
-            self._site = Site(
-                self._pages, self._apis, self._turns, self._timeout_s, self._counts, self._names
-            )
-            self._site.accept(self._sockets)
-        except Exception:  # noqa: BLE001  # the Kafka port goes on; probes fail
-            _log.exception("HTTP port closed: it cannot be served")
-            self._stop_listening()
+        self._site = Site(
+            self._pages, self._apis, self._turns, self._timeout_s, self._counts, self._names
+        )
+        self._site.accept(self._sockets)
+
+    async def _connected(self) -> None:
+        """Return when a connection waits to be accepted."""
+        loop = asyncio.get_running_loop()
+        waits = asyncio.Event()
+        for each in self._sockets:
+            loop.add_reader(each, waits.set)
+        try:
+            await waits.wait()
+        finally:
+            for each in self._sockets:
+                loop.remove_reader(each)
+
+    async def _import(self) -> None:
+        """Import what serves connections, again and again until that succeeds."""
+        while True:
+            try:
+                await asyncio.to_thread(import_module, "groupkeeper.observe.http_site")
+                return
+            except Exception:  # noqa: BLE001  # of whatever: the Kafka port goes on
+                _log.exception("HTTP port cannot be served yet", retry_s=IMPORT_REST_S)
+            await asyncio.sleep(IMPORT_REST_S)
 
     def _stop_listening(self) -> None:
         for listening in self._sockets:
             listening.close()
         self._sockets.clear()
+
+
+# Any: an address has parts of several types.
+async def _resolved(host: str, port: int) -> list[tuple[Any, ...]]:
+    """As getaddrinfo: on a thread for a name, but without one, and without codecs of international
+    names, for an address.
+    """
+    how: dict[str, int] = {"type": socket.SOCK_STREAM, "flags": socket.AI_PASSIVE}
+    with suppress(socket.gaierror, UnicodeEncodeError):
+        numeric = {**how, "flags": socket.AI_PASSIVE | socket.AI_NUMERICHOST}
+        return [*socket.getaddrinfo(host.encode("ascii"), port, **numeric)]
+    return [*await asyncio.get_running_loop().getaddrinfo(host, port, **how)]

@@ -437,7 +437,6 @@ async def with_http(node: StubNode, answer: HttpAnswer, *arguments: str) -> int:
 
     server = HttpServer({}, apis={"/api/v1/": api})
     host, port = await server.start(("127.0.0.1", 0))
-    await server.serving
     try:
         return await why(node, "--http", f"{host}:{port}", *arguments)
     finally:
@@ -512,7 +511,6 @@ async def test_the_http_port_given_as_a_kafka_port_is_a_wrong_call(
 ) -> None:
     server = HttpServer({})
     host, port = await server.start(("127.0.0.1", 0))
-    await server.serving
     try:
         call = [*command, "--bootstrap-server", f"{host}:{port}"]
         assert await asyncio.to_thread(main, call) == 2

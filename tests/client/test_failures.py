@@ -218,7 +218,6 @@ async def test_security_parameters_that_do_not_fit_together() -> None:
 async def test_an_http_port_is_no_node_and_is_told_before_a_request_times_out() -> None:
     server = HttpServer({})
     host, port = await server.start(("127.0.0.1", 0))
-    await server.serving
     try:
         with pytest.raises(NotKafka, match=f"^{host}:{port}$"):
             async with Client(f"{host}:{port}", request_timeout_ms=600_000):

@@ -8,11 +8,13 @@ import struct
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from importlib import import_module
+from types import ModuleType
 from typing import Any, Self
 
 import pytest
 
-from groupkeeper.observe import http_limits, http_site
+from groupkeeper.observe import http_limits, http_server, http_site
 from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest
 from groupkeeper.observe.http_limits import ANSWERS, CONNECTIONS
 from groupkeeper.observe.http_server import HttpServer
@@ -208,6 +210,46 @@ async def test_a_client_that_comes_before_the_library_is_imported_is_answered() 
         assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
         writer.close()
     await server.close()
+
+
+async def test_the_library_is_imported_when_the_first_client_connects(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    imported: list[str] = []
+
+    def noted(name: str) -> ModuleType:
+        imported.append(name)
+        return import_module(name)
+
+    monkeypatch.setattr(http_server, "import_module", noted)
+    server = HttpServer(PAGES)
+    address = await server.start(("127.0.0.1", 0))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not imported
+    async with Talk(address) as talk:
+        assert (await talk.ask("/hello")).startswith(b"HTTP/1.1 200 OK")
+    assert imported == ["groupkeeper.observe.http_site"]
+    await server.close()
+
+
+async def test_an_import_that_fails_is_told_and_tried_again(
+    monkeypatch: pytest.MonkeyPatch, lines: Lines
+) -> None:
+    failures = [OSError(errno.EMFILE, "no"), ImportError("no")]
+
+    def failing(name: str) -> ModuleType:
+        if failures:
+            raise failures.pop()
+        return import_module(name)
+
+    monkeypatch.setattr(http_server, "IMPORT_REST_S", 0.01)
+    monkeypatch.setattr(http_server, "import_module", failing)
+    server = HttpServer(PAGES)
+    async with Talk(await server.start(("127.0.0.1", 0))) as talk:
+        assert (await talk.ask("/hello")).startswith(b"HTTP/1.1 200 OK")
+    await server.close()
+    assert [line["event"] for line in lines()] == ["HTTP port cannot be served yet"] * 2
 
 
 async def test_it_can_be_closed_before_the_library_is_imported() -> None:
