@@ -6,13 +6,13 @@ bytes, which are of all events.
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from hashlib import blake2b
 from itertools import islice
 from operator import attrgetter
 from typing import Any, Final
 
 from groupkeeper.coordinator.causes import Who
 from groupkeeper.coordinator.facts import Fact, NotedFact
+from groupkeeper.protocol.digest import blake2b
 from groupkeeper.protocol.group_events import SHORTENED, Event, encode
 
 SENDER_EVENTS: Final = 100

@@ -19,13 +19,13 @@ that ends before it has succeeded may leave the change to the next start.
 Both copies are compacted like other logs (`cleaner`).
 """
 
-import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final, NotRequired, TypedDict, TypeVar
 
+from groupkeeper.protocol.digest import blake2b
 from groupkeeper.protocol.record_batch import KeyValue, decode_records, encode_batch, iter_batches
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.log import Log
@@ -176,7 +176,7 @@ class Catalog:
             self._append([record_of((_CLUSTER, {"id": cluster_id}))], wall_ms)
             self.cluster_id = cluster_id
         for name, salt in ((GROUP_TOPIC, b""), (EVENT_TOPIC, b"events")):
-            digest = hashlib.blake2b(self.cluster_id.encode(), digest_size=16, salt=salt).digest()
+            digest = blake2b(self.cluster_id.encode(), digest_size=16, salt=salt).digest()
             self._add(Topic(name, digest, self._group_partitions, internal=True))
 
     def raise_leader_epoch(self, epoch: int, wall_ms: int) -> None:
