@@ -7,11 +7,12 @@ refused, so that a small request cannot exhaust memory.
 Source: Kafka's `CompressionType` and `SnappyCompression`, KIP-57 (LZ4), KIP-110 (zstd).
 """
 
+import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from mmap import mmap
+from types import ModuleType
 from typing import Final
-
-import cramjam
 
 GZIP: Final = 1
 SNAPPY: Final = 2
@@ -28,35 +29,44 @@ _ZSTD_LEVEL: Final = 3
 _FIRST_GUESS: Final = 64 * 1024
 _GROWTH: Final = 8
 
+_DECODERS: Final = {GZIP: "gzip", LZ4: "lz4", ZSTD: "zstd"}
 _Decoder = Callable[[bytes, bytearray | memoryview], int]
-
-_DECODERS: Final[dict[int, _Decoder]] = {
-    GZIP: cramjam.gzip.decompress_into,
-    LZ4: cramjam.lz4.decompress_into,
-    ZSTD: cramjam.zstd.decompress_into,
-}
-"""snappy is not among them: its blocks are decompressed one by one."""
 
 
 class DecompressionError(Exception):
     """The bytes are not valid for the codec, or decompress to more than the limit."""
 
 
+@cache
+def codecs() -> ModuleType:
+    """The library, imported with the first call: 2 MiB that a server whose clients compress nothing
+    does without.
+    """
+    import cramjam
+
+    return cramjam
+
+
+def has_codecs() -> bool:
+    """Whether the library is imported. If not, its file is read by what needs it next."""
+    return "cramjam" in sys.modules
+
+
 def compress(codec: int, data: bytes) -> bytes:
     """Compress `data` so that Kafka's clients can read it. Raises ValueError for another codec."""
     if codec == GZIP:
-        return bytes(cramjam.gzip.compress(data))
+        return bytes(codecs().gzip.compress(data))
     if codec == SNAPPY:
         return _to_snappy(data)
     if codec == LZ4:
         # Java's client does not read blocks that depend on those before them.
-        compressor = cramjam.lz4.Compressor(
+        compressor = codecs().lz4.Compressor(
             level=_LZ4_LEVEL, content_checksum=False, block_linked=False
         )
         compressor.compress(data)
         return bytes(compressor.finish())
     if codec == ZSTD:
-        return bytes(cramjam.zstd.compress(data, level=_ZSTD_LEVEL))
+        return bytes(codecs().zstd.compress(data, level=_ZSTD_LEVEL))
     raise ValueError(f"unknown compression codec {codec}")
 
 
@@ -64,7 +74,7 @@ def _to_snappy(data: bytes) -> bytes:
     """As snappy-java writes it: a header, then blocks, each after its int32 length."""
     parts = [_XERIAL_MAGIC, _XERIAL_VERSIONS]
     for pos in range(0, len(data), _SNAPPY_BLOCK):
-        block = bytes(cramjam.snappy.compress_raw(data[pos : pos + _SNAPPY_BLOCK]))
+        block = bytes(codecs().snappy.compress_raw(data[pos : pos + _SNAPPY_BLOCK]))
         parts += (len(block).to_bytes(4, "big"), block)
     return b"".join(parts)
 
@@ -97,14 +107,16 @@ def decompress_mapped(codec: int, data: bytes, limit: int) -> memoryview:
     end = 0
     for block in _snappy_blocks(data):
         size = _snappy_size(block, limit - end)
-        end += _decoded(cramjam.snappy.decompress_raw_into, block, output[end : end + size])
+        end += _decoded(codecs().snappy.decompress_raw_into, block, output[end : end + size])
     return output[:end]
 
 
 def _decoder(codec: int) -> _Decoder:
-    decoder = _DECODERS.get(codec)
-    if decoder is None:
+    """Of any codec but snappy, whose blocks are decompressed one by one."""
+    name = _DECODERS.get(codec)
+    if name is None:
         raise DecompressionError(f"unknown compression codec {codec}")
+    decoder: _Decoder = getattr(codecs(), name).decompress_into
     return decoder
 
 
@@ -118,14 +130,14 @@ def _decoded(decoder: _Decoder, data: bytes, output: bytearray | memoryview) -> 
     """Decompress into `output`; return the number of bytes written."""
     try:
         return decoder(data, output)
-    except (cramjam.DecompressionError, OSError, ValueError) as error:
+    except (codecs().DecompressionError, OSError, ValueError) as error:
         raise DecompressionError(str(error)) from error
 
 
 def _snappy(data: bytes, limit: int) -> bytes:
     parts = []
     for block in _snappy_blocks(data):
-        parts.append(_into(cramjam.snappy.decompress_raw_into, block, _snappy_size(block, limit)))
+        parts.append(_into(codecs().snappy.decompress_raw_into, block, _snappy_size(block, limit)))
         limit -= len(parts[-1])
     return b"".join(parts)
 
@@ -148,8 +160,8 @@ def _snappy_blocks(data: bytes) -> Iterator[bytes]:
 
 def _snappy_size(block: bytes, limit: int) -> int:
     try:
-        size: int = cramjam.snappy.decompress_raw_len(block)
-    except cramjam.DecompressionError as error:
+        size: int = codecs().snappy.decompress_raw_len(block)
+    except codecs().DecompressionError as error:
         raise DecompressionError(str(error)) from error
     if size > limit:
         raise DecompressionError("a snappy block is larger than allowed")

@@ -8,7 +8,13 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from groupkeeper.protocol.compression import DecompressionError, decompress, decompress_mapped
+from groupkeeper.protocol.compression import (
+    DecompressionError,
+    codecs,
+    decompress,
+    decompress_mapped,
+    has_codecs,
+)
 from groupkeeper.protocol.record_batch import (
     DECOMPRESSED_LIMIT,
     HEADER_SIZE,
@@ -44,6 +50,8 @@ class BatchReader:
         if not header.codec:
             return await self._turns.run(scan(data))
         compressed = bytes(data)
+        if not has_codecs():
+            await self._worker(codecs)  # the event loop reads no file
         try:
             small = decompress(header.codec, compressed, _SMALL)
         except DecompressionError:  # too large, or corrupt: decided there

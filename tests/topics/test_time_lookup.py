@@ -1,12 +1,14 @@
 """ListOffsets by time: right for every honest log, and cheap for logs that lie."""
 
 import asyncio
+import sys
 from random import Random
 
 import pytest
 from crc32c import crc32c
 
 from groupkeeper import turns
+from groupkeeper.protocol.compression import codecs
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -125,6 +127,23 @@ async def test_a_batch_that_unfolds_to_much_is_unfolded_beside_the_loop(scene: S
         base = (await scene.produce("t", 0, raw)).base_offset
         assert await lookup.newest(log) == (base + 29, NOW + 1000 * len(jobs) + 29)
     assert len(jobs) == 4
+
+
+async def test_the_codecs_are_imported_beside_the_loop(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = []
+
+    class Watched:
+        async def __call__(self, job):
+            jobs.append(job)
+            return job()
+
+    lookup = lookup_on(Watched(), scene.topics.response_tasks.turns)
+    await scene.produce("t", 0, batch("a", compression="gzip"))
+    monkeypatch.delitem(sys.modules, "cramjam")
+    assert await lookup.first(scene.topics.partitions.find("t", 0).log, NOW) == (0, NOW)
+    assert jobs == [codecs]
 
 
 # -- logs that lie
