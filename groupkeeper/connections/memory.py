@@ -4,7 +4,6 @@ glibc keeps free memory between blocks in use: after thousands of incomplete req
 megabytes, although all of them are freed. Returning it takes some milliseconds.
 """
 
-import ctypes
 from threading import Thread
 from typing import Final
 
@@ -16,9 +15,15 @@ def give_back() -> None:
     """Return free memory, on a thread: the C library works without the interpreter's lock. Does
     nothing if it has no `malloc_trim`.
     """
+    Thread(target=_trim, name="memory", daemon=True).start()
+
+
+def _trim() -> None:
+    import ctypes  # with the first peak
+
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
-        Thread(target=trim, args=(0,), name="memory", daemon=True).start()
+        trim(0)
 
 
 class HighWater:
