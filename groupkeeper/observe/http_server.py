@@ -1,7 +1,7 @@
 """The HTTP port: bound before the ready line, served by Tornado from the first connection on.
 
 Importing Tornado takes longer than everything else that a client waits for at a start, and with the
-modules that it needs 8 MiB. So the port listens first, a thread imports the library when somebody
+modules that it needs 10 MiB. So the port listens first, a thread imports the library when somebody
 connects, and requests that arrive meanwhile wait in the kernel's queue. `http_site` serves them,
 and `pages` makes the pages.
 """
