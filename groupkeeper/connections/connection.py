@@ -78,7 +78,7 @@ class Connection(ClientStream):
         self._now = 0.0
         """The clock's time when it was last read."""
         self._call: Call | None = None
-        self._following: list[Call] = []
+        self._following: list[Call] | None = None
         """Those after it that are under way with it: Produce requests that came together."""
         self._last = -1, ""
         """API key and client id of the last request that was no repeated heartbeat, for lines."""
@@ -195,7 +195,7 @@ class Connection(ClientStream):
         if client_id != peer.client_id:
             self.peer = peer = peer.named(client_id)
         caller = Caller(header.api_version, peer)
-        self._last = header.api_key, client_id
+        self._last = header.api_key, peer.client_id  # not the header's: the peer's is kept anyway
         self._call = call = Call(self, header, caller, self._now)
         return call
 
@@ -396,4 +396,4 @@ class Connection(ClientStream):
         self._room.give_back()
         self._call = self._work = None
         self._free(self._response)
-        self._following.clear()
+        self._following = None

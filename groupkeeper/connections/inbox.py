@@ -25,7 +25,7 @@ class Inbox:
     def __init__(self, budget: Budget) -> None:
         """`budget`: `Limits.requests`."""
         self._budget = budget
-        self._data = BytesIO()
+        self._data: BytesIO | None = None
         self.transport: asyncio.Transport | None = None
         self.size = 0
         """Bytes held."""
@@ -43,19 +43,21 @@ class Inbox:
 
     def hold(self, data: bytes) -> None:
         """Keep bytes for later. They are joined once: a request may come in a thousand pieces."""
+        if self._data is None:
+            self._data = BytesIO()
         self._data.write(data)
         self.size += len(data)
 
     def take(self) -> bytes:
         """Take all bytes. They still count in the budget until the next charge."""
-        data = self._data.getvalue()
-        self._data = BytesIO()
+        data = b"" if self._data is None else self._data.getvalue()
+        self._data = None
         self.size = 0
         return data
 
     def drop(self) -> None:
         """Drop all bytes."""
-        self._data = BytesIO()
+        self._data = None
         self.size = 0
         self.charge(0)
 

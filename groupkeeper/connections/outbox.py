@@ -30,8 +30,10 @@ class Outbox:
         """None: no client is connected, and everything is dropped."""
         self.frames: list[bytes] = []
         """Whole answers that leave together with the next `flush`."""
-        self._tail: deque[Piece] = deque()
-        """Pieces of an answer for which the transport had no room."""
+        self._tail: deque[Piece] | None = None
+        """Pieces of an answer for which the transport had no room. None while there are none: an
+        empty deque takes 0.7 KiB.
+        """
         self._gone = 0
         """Bytes already written of the answer that the first piece belongs to: all of it stays in
         memory until its last piece is written."""
@@ -62,6 +64,8 @@ class Outbox:
         self.flush()
         if self.transport is None:
             return
+        if self._tail is None:
+            self._tail = deque()
         for piece in pieces:
             if len(piece) > PIECE_BYTES:
                 whole, size = memoryview(piece), len(piece)
@@ -90,7 +94,7 @@ class Outbox:
         """The client is gone."""
         self.transport = None
         self.frames.clear()
-        self._tail.clear()
+        self._tail = None
         self._gone = 0
         self._count(0)
 
@@ -103,11 +107,13 @@ class Outbox:
             transport.write(piece)
         if tail:
             self._count(self._kept())
+        else:
+            self._tail = None
 
     def _kept(self) -> int:
         """Bytes in the transport and in the tail."""
         written = 0 if self.transport is None else self.transport.get_write_buffer_size()
-        return written + self._gone + sum(map(len, self._tail))
+        return written + self._gone + sum(map(len, self._tail or ()))
 
     def _count(self, size: int) -> None:
         if size != self.unsent:

@@ -6,6 +6,7 @@ bytes match and the group has not changed, a heartbeat moves the deadline and co
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Protocol
 
 from groupkeeper.coordinator.caller import ReplyTo
@@ -36,6 +37,12 @@ Find = Callable[[str], tuple[Driver, Moment] | None]
 """The driver of a group, and this moment among the deletions of topics. None: no short cuts."""
 
 
+@lru_cache(maxsize=64)
+def _shared(part: bytes) -> bytes:
+    """The same object for equal bytes: most heartbeats have these parts in common."""
+    return part
+
+
 class SteadyBeat:
     """One heartbeat that was decoded, and accepted by a partition."""
 
@@ -45,7 +52,8 @@ class SteadyBeat:
         self, partition: Partition, request: HeartbeatRequest, frame: bytes, answer: bytes
     ) -> None:
         self._partition = partition
-        self._request = request
+        self._request: HeartbeatRequest | None = request
+        """None when it is resolved."""
         self._head = frame[:CORRELATION_AT]
         self._tail = frame[CORRELATION_END:]
         self._before = answer[:4]
@@ -63,7 +71,12 @@ class SteadyBeat:
         )
 
     def _found(self) -> Beat | None:
-        self._beat = self._partition.steady_beat(self._request)
+        if self._request is not None:
+            self._beat = self._partition.steady_beat(self._request)
+        if self._beat is not None:  # it will stay for long: keep little
+            self._request = None
+            self._head = _shared(self._head)
+            self._before, self._after = _shared(self._before), _shared(self._after)
         return self._beat
 
     def is_same(self, data: bytes) -> bool:
