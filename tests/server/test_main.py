@@ -1,4 +1,4 @@
-"""Real processes: the ready line, signals, locks, a disk that lies, and what is imported."""
+"""Real processes: the ready line, signals, locks, and a disk that lies."""
 
 import asyncio
 import json
@@ -43,20 +43,6 @@ def broken(self, handle):
 Files.sync = broken
 from groupkeeper.cli import main
 sys.exit(main(sys.argv[1:]))
-"""
-
-# Prints what is imported when the ready line is out, and ends.
-IMPORTS = """
-import os, sys
-from groupkeeper.server import main
-
-def report(options):
-    print(*sorted(sys.modules), flush=True)
-    os._exit(0)
-
-main.after_ready = report
-from groupkeeper.cli import main
-main(sys.argv[1:])
 """
 
 
@@ -287,13 +273,3 @@ def test_a_data_directory_of_a_newer_version_is_one_line(start: Start, tmp_path:
     assert code == 1
     assert err.startswith("groupkeeper: data is in format 99, and this version reads formats up to")
     assert err.count("\n") == 1
-
-
-def test_little_is_imported_before_the_ready_line(start: Start) -> None:
-    """The start-up budget: what does not serve the first client comes later, or never."""
-    process = start("--http", "127.0.0.1:0", program=(sys.executable, "-c", IMPORTS))
-    process.ready()
-    modules = set(process.line().split())
-    late = {"rich", "prometheus_client", "structlog", "pyspark", "aiokafka", "numpy", "pyarrow"}
-    assert "groupkeeper.connections.connection" in modules
-    assert (late | {"tornado", "groupkeeper.web"}) & modules == set()
