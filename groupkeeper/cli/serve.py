@@ -175,10 +175,11 @@ def serve(
             from groupkeeper.testing.control import process
 
             return process.run(options, given["control"], given["brokers"], given["as_version"])
-        from groupkeeper.server.lean_imports import import_lean
+        from groupkeeper.server.lean_imports import import_lean, no_collections
 
-        import_lean()
-        from groupkeeper.server.main import run
+        with no_collections():
+            import_lean()
+            from groupkeeper.server.main import run
 
         return run(options)
 
