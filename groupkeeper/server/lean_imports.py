@@ -1,8 +1,8 @@
 """Imports packages of others without those parts of them that a server does not use.
 
 asyncio imports ssl, for connections that are encrypted: 4 MiB, with OpenSSL. crc32c imports
-importlib.metadata, for its own version: 1.5 MiB. Neither is needed here. Whoever needs one of them
-later imports it as usual.
+importlib.metadata, for its own version, and argparse, for a command: 1.7 MiB. None of them is
+needed here. Whoever needs one later imports it as usual.
 """
 
 import gc
@@ -19,7 +19,9 @@ def import_lean() -> None:
     """
     with _in_place_of("ssl", None):  # as in a Python without OpenSSL
         import_module("asyncio")
-    with _in_place_of("importlib.metadata", _no_metadata()):
+    metadata = _stub("importlib.metadata", version=lambda _: "unknown")
+    command = _stub("crc32c._cli", main=None)
+    with _in_place_of(metadata.__name__, metadata), _in_place_of(command.__name__, command):
         import_module("crc32c")
 
 
@@ -36,9 +38,9 @@ def no_collections() -> Iterator[None]:
         gc.enable()
 
 
-def _no_metadata() -> ModuleType:
-    stub = ModuleType("importlib.metadata")
-    stub.version = lambda _: "unknown"  # type: ignore[attr-defined]
+def _stub(name: str, **has: object) -> ModuleType:
+    stub = ModuleType(name)
+    vars(stub).update(has)
     return stub
 
 
