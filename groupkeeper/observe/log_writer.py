@@ -19,7 +19,6 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib.machinery import ModuleSpec
 from json import dumps
-from logging.handlers import QueueListener
 from queue import Empty, SimpleQueue
 from traceback import TracebackException
 from typing import Any, Final, NamedTuple, TextIO
@@ -78,43 +77,48 @@ def cut(text: str) -> str:
     return f"{text[:FIELD_CHARS]}... ({len(text) - FIELD_CHARS} more)"
 
 
-class Listener(QueueListener):
-    """Takes items from the queue: writes lines and texts, and sets events.
+class Listener:
+    """A thread that takes items from the queue: writes lines and texts, and sets events.
 
-    No error of a line or of the stream ends the thread.
+    No error of a line or of the stream ends the thread. Not logging.handlers' QueueListener: that
+    module imports pickle, 0.3 MiB.
     """
 
     def __init__(
         self, lines: "SimpleQueue[Any]", output: "Output", left_out: Callable[[], dict[Cause, int]]
     ) -> None:
         """`left_out` returns the suppressed lines by cause since its last call."""
-        super().__init__(lines)
         self._lines = lines
         self._output = output
         self._left_out = left_out
         self._told_at = time.monotonic()
         self._told = counts.dropped
 
-    def stop(self) -> None:
-        """End the thread when all is written. Does not join it, as the base class would: a write
-        may block for ever.
-        """
-        self.enqueue_sentinel()
+    def start(self) -> None:
+        """Raises RuntimeError if no more threads can be started."""
+        threading.Thread(target=self._run, name="log", daemon=True).start()
 
-    def dequeue(self, block: bool) -> Any:
-        """The next item. The base class always calls it with `block=True`."""
+    def stop(self) -> None:
+        """End the thread when all is written. Does not join it: a write may block for ever."""
+        self._lines.put(None)
+
+    def _run(self) -> None:
+        while (item := self._next()) is not None:
+            self._handle(item)
+
+    # Any: an item of the queue, which is a line, a text, an event, or None at the end.
+    def _next(self) -> Any:
         while True:
             if time.monotonic() - self._told_at >= TELL_S:
                 self._tell()
             with suppress(Empty):
                 return self._lines.get(timeout=TELL_S)
 
-    # Any: the base class knows records of logging only.
-    def handle(self, record: Any) -> None:
-        if isinstance(record, threading.Event):
+    def _handle(self, item: Line | str | threading.Event) -> None:
+        if isinstance(item, threading.Event):
             self._tell()
-            record.set()
-        elif not self._write(record):
+            item.set()
+        elif not self._write(item):
             counts.failed += 1
 
     def _write(self, item: Line | str) -> bool:
@@ -129,7 +133,7 @@ class Listener(QueueListener):
         self._told_at = time.monotonic()
         for (level, logger, event), lines in self._left_out().items():
             fields = {"logger": logger, "like": event, "lines": lines}
-            self.handle(Line(time.time(), level, "more lines like this were not written", fields))
+            self._handle(Line(time.time(), level, "more lines like this were not written", fields))
         dropped = counts.dropped
         if dropped > self._told:
             fields = {"logger": "logs", "lines": dropped - self._told, "queue_lines": QUEUE_LINES}

@@ -17,7 +17,6 @@ import threading
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
-from logging.handlers import QueueHandler
 from queue import SimpleQueue
 from traceback import TracebackException
 from typing import Any, Final, TextIO
@@ -87,7 +86,7 @@ class Limiter:
         return taken
 
 
-class _Lines(QueueHandler):
+class _Lines(logging.Handler):
     """The destination of lines: one per process, replaced by `configure`.
 
     It is also a handler of the standard library's logging, for the records of libraries such as
@@ -97,7 +96,7 @@ class _Lines(QueueHandler):
     def __init__(
         self, stream: TextIO | None = None, level: str = "info", json: bool | None = None
     ) -> None:
-        super().__init__(SimpleQueue())
+        super().__init__()
         self.set_threshold(level)
         self._output = Output(stream, json)
         self.begin()
@@ -108,7 +107,7 @@ class _Lines(QueueHandler):
 
     def begin(self) -> None:
         """Start with an empty queue and no thread."""
-        self.queue = self._lines = SimpleQueue[object]()
+        self._lines = SimpleQueue[object]()
         self._limiter = Limiter()
         self._adding = threading.RLock()
         self._listener = Listener(self._lines, self._output, self._take_left_out)
@@ -176,14 +175,13 @@ class _Lines(QueueHandler):
 
     # -- records of the standard library's logging -----------------------------------------------
 
-    def prepare(self, record: logging.LogRecord) -> tuple[str, str, dict[str, object]]:
+    def emit(self, record: logging.LogRecord) -> None:
         level = record.levelname.lower()
         fields: dict[str, object] = {"logger": record.name, "exc_info": record.exc_info}
-        return level if level in LEVELS else "error", record.getMessage(), fields
-
-    # Any: the base class takes whatever prepare() returns for a record.
-    def enqueue(self, record: Any) -> None:
-        self.add(*record)
+        try:
+            self.add(level if level in LEVELS else "error", record.getMessage(), fields)
+        except Exception:  # noqa: BLE001  # of an argument, or of its text
+            self.handleError(record)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  # logging's name
         """A record could not be formatted. The base class would block and print that."""
