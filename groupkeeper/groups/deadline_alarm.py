@@ -51,7 +51,7 @@ class DeadlineAlarm:
         if due > self._clock.now():
             self._alarm = self._clock.call_at(due, self._ring)
         else:  # a timer would ring a millisecond or two later, and a large group has many steps
-            self._alarm = soon = _Soon(self._over)
+            self._alarm = soon = _Soon(self._ring)
             self._turns.first(soon.ring)
 
     def cancel(self) -> None:

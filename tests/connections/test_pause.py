@@ -15,8 +15,8 @@ from tests.support.wire import Address, connect
 
 MEMBERS = 700
 """More than are read in one iteration of the loop."""
-SESSION_MS = 3_000
-PAUSE_S = 5.0
+SESSION_MS = 6_000
+PAUSE_S = 8.0
 
 
 class Member:

@@ -55,6 +55,9 @@ class Target(Server):
             return b'"ready": true' in page.read()
 
 
+MORE_S = 60.0
+
+
 class Noise:
     """Rounds of frames, real and damaged, until the time is over."""
 
@@ -67,14 +70,18 @@ class Noise:
         self.rss: list[int] = []
         """Of the server, in KiB, after each round."""
 
-    async def run(self, seconds: float) -> None:
+    async def run(self, seconds: float, answers: int = 0) -> None:
+        """Longer, if so many answers have not come: up to a minute."""
         async with Client(self._target.bootstrap) as client:
             asked = ApiVersionsRequest(client_software_name="fuzz", client_software_version="1")
             versions = await client.call(asked)
         routes = {each.api_key: None for each in versions.api_keys if each.api_key in APIS}
         rules = Rules(routes, 1_000_000, self.notes.append)
-        until, number = time.monotonic() + seconds, 0
-        while time.monotonic() < until and not self.notes and self._target.is_alive:
+        began, number = time.monotonic(), 0
+        while not self.notes and self._target.is_alive:
+            took = time.monotonic() - began
+            if took >= seconds and (self.answers > answers or took > seconds + MORE_S):
+                break
             await self._round(Town(f"r{number}", self._chance), rules)
             self.rss.append(self._target.rss_kib())
             number += 1

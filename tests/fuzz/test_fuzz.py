@@ -134,7 +134,7 @@ async def test_a_real_process_keeps_its_size(tmp_path: Path) -> None:
     target.start()
     try:
         noise = Noise(target, seed=1)
-        await noise.run(seconds=5)
+        await noise.run(seconds=5, answers=100)
         assert noise.notes == []
         assert target.tracebacks() == []
         assert target.is_ready()

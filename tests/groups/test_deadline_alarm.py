@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from groupkeeper.groups.deadline_alarm import DeadlineAlarm
+from groupkeeper.groups.deadline_alarm import LATE_MS, DeadlineAlarm
 from groupkeeper.turns import Turns
 
 
@@ -34,8 +34,8 @@ class Partition:
         return self.due
 
 
-async def rings(due: int, *, cancel: bool = False) -> tuple[int, list[int]]:
-    """How often it rings in two iterations of the loop, and its timers."""
+async def rings(due: int, *, cancel: bool = False, iterations: int = 2) -> tuple[int, list[int]]:
+    """How often it rings in some iterations of the loop, and its timers."""
     clock, rung = Clock(), list[int]()
     alarm = DeadlineAlarm(clock, Turns(), lambda: rung.append(1))  # type: ignore[arg-type]
     partition: Any = Partition(due)
@@ -43,7 +43,7 @@ async def rings(due: int, *, cancel: bool = False) -> tuple[int, list[int]]:
     alarm.set(partition)
     if cancel:
         alarm.cancel()
-    for _ in range(2):
+    for _ in range(iterations):
         await asyncio.sleep(0)
     alarm.cancel()
     return len(rung), clock.timers
@@ -51,6 +51,12 @@ async def rings(due: int, *, cancel: bool = False) -> tuple[int, list[int]]:
 
 async def test_what_is_due_rings_without_a_timer() -> None:
     assert await rings(1_000) == (1, [])
+
+
+async def test_what_is_due_for_long_rings_when_the_sockets_were_read() -> None:
+    late = 1_000 - LATE_MS - 1
+    assert await rings(late) == (0, [])
+    assert await rings(late, iterations=9) == (1, [])
 
 
 async def test_a_later_deadline_has_a_timer() -> None:
