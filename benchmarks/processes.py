@@ -42,6 +42,21 @@ def cpu_seconds(pid: int) -> float:
     return time.clock_gettime((~pid << 3) | _CPUCLOCK_SCHED)
 
 
+def thread_times(pid: int) -> tuple[float, float, float]:
+    """Seconds, to 10 ms, that a process has used so far: its main thread outside of the kernel, the
+    other threads outside of it, and all in it.
+    """
+    process, main = (
+        path.read_text().rpartition(")")[2].split()[11:13]
+        for path in (Path(f"/proc/{pid}/stat"), Path(f"/proc/{pid}/task/{pid}/stat"))
+    )
+    return (
+        int(main[0]) / _TICKS,
+        (int(process[0]) - int(main[0])) / _TICKS,
+        int(process[1]) / _TICKS,
+    )
+
+
 def resident_mib(pid: int) -> float:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE / 2**20
 
