@@ -4,7 +4,8 @@ join phase ends, to the SyncGroups when the leader's came, or when another rebal
 A large group is decided at once, and its members are answered in several steps. Requests between
 two of these steps see the group after the decision: a member that is not answered yet is like one
 whose answer is on its way. Its tokens stay in it, and its session does not end. The leader is
-answered last: when it sends the assignments, all others know their generation.
+answered first, as it takes longest: it reads about all members, and assigns. Its assignments are
+stored when the others are answered, and know their generation.
 
 The next phase does not end before all are answered. JoinGroups that are not answered when it begins
 count for it, as if they came then; so the next generation is their answer.
@@ -31,14 +32,14 @@ REMOVED_AT_ONCE: Final = 50
 def answer_joined(group: Group, step: Step) -> None:
     """The join phase is over: answer all JoinGroups with the new generation."""
     members = list(group.members.values())
-    if len(members) > PIECE_MEMBERS:
+    is_large = len(members) > PIECE_MEMBERS
+    if is_large:
         leader = group.members[group.leader_id or ""]
         members.remove(leader)
-        members.append(leader)
+        members.insert(0, leader)
     topics = SubscribedTopics() if group.protocol_type == CONSUMER else None
     group.subscription = None
-    answers = Answers(AnswerKind.JOINED, members[::-1], topics=topics)
-    answers.leader_last = len(members) > PIECE_MEMBERS
+    answers = Answers(AnswerKind.JOINED, members[::-1], topics=topics, leader_first=is_large)
     _begin(group, answers, step)
 
 
@@ -74,8 +75,8 @@ def go_on_answering(group: Group, step: Step) -> bool:
     assert answers is not None
     answer = _ANSWER[answers.kind]
     left, most = answers.left, PIECE_MEMBERS
-    if answers.leader_last and 1 < len(left) <= most:
-        most = len(left) - 1  # the leader's answer has all members, and a step of its own
+    if answers.leader_first:  # its answer has all members, and a step of its own
+        answers.leader_first, most = False, 1
     for member in reversed(left[-most:]):
         if members.get(member.member_id) is member:
             answer(group, member, answers, step)

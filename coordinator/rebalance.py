@@ -139,7 +139,8 @@ def go_on_preparing(group: Group, step: Step) -> None:
 
 def after_answers(group: Group, step: Step) -> None:
     """All are answered about the phase before: go on with what has waited for that."""
-    if group.rebalance is not None and group.rebalance.expelled is not None:
+    rebalance = group.rebalance
+    if rebalance is not None and (rebalance.expelled is not None or rebalance.plan is not None):
         step.deadlines.set(Timer(TimerKind.NEXT_PIECE, group.group_id), step.now)
     else:
         complete_if_all_joined(group, step)

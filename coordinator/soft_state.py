@@ -61,8 +61,8 @@ class Answers:
     """Of the kind WITHDRAWN: ids of members of the generation that have not synced."""
     topics: SubscribedTopics | None = None
     """Of the kind JOINED: the topics of those that were answered."""
-    leader_last: bool = False
-    """The leader has an answer of its own, after all others."""
+    leader_first: bool = False
+    """Of the kind JOINED, of a large group: the next one is the leader, in a step of its own."""
 
 
 @dataclass(slots=True)

@@ -103,7 +103,8 @@ def _assign(group: Group, request: SyncGroupRequest, caller: Caller, step: Step)
     """Store and write the leader's assignments, and answer all members that wait.
 
     Members without an assignment get an empty one; unknown member ids are ignored. Until the record
-    of a very large group is made, which takes several steps, the phase goes on.
+    of a very large group is made, which takes several steps, the phase goes on. All but the first
+    of these come after the last answer about the join phase.
     """
     assert group.rebalance is not None
     members = [*group.members.values()]

@@ -307,10 +307,10 @@ def end_of_sync_phase(crowd: Crowd) -> int:
 def answer_to_leader(crowd: Crowd) -> int:
     crowd.knock()
     crowd.work_until("CompletingRebalance")
-    count = 0
-    while crowd.group.answers is not None:
-        count = crowd.work_of_next()
-    assert len(crowd.answers[-1][1].members) == crowd.members
+    crowd.answers.clear()
+    count = crowd.work_of_next()
+    [(_, response)] = crowd.answers
+    assert len(response.members) == crowd.members
     return count
 
 
@@ -381,13 +381,13 @@ def test_a_description_makes_no_object_for_each_member() -> None:
 # -- between two of these steps ------------------------------------------------------------------
 
 
-def test_every_member_is_answered_once_with_the_generation_and_the_leader_last() -> None:
+def test_every_member_is_answered_once_with_the_generation_and_the_leader_first() -> None:
     crowd = Crowd(FEW)
     crowd.join()
     generations = [response.generation_id for _, response in crowd.answers]
     assert generations == [1] * FEW
     assert len({id(token) for token, _ in crowd.answers}) == FEW
-    assert len(crowd.answers[-1][1].members) == FEW
+    assert [len(response.members) for _, response in crowd.answers] == [FEW] + [0] * (FEW - 1)
     [fact] = [each for each in crowd.facts if isinstance(each, RebalanceJoined)]
     assert (fact.members, len(fact.joined)) == (FEW, FEW)
     crowd.answers.clear()
@@ -400,7 +400,7 @@ def test_every_member_is_answered_once_with_the_generation_and_the_leader_last()
 def test_an_answer_about_all_members_shows_one_moment_whenever_its_rows_are_made() -> None:
     crowd = Crowd(FEW, static=True)
     crowd.join()
-    joined = crowd.answers[-1][1].members
+    joined = crowd.answers[0][1].members
     crowd.sync()
     crowd.ask(DescribeGroupsRequest(groups=["g"]), 5)
     [described] = crowd.answers[-1][1].groups
@@ -436,6 +436,67 @@ def test_of_a_repeated_member_the_last_assignment_counts_however_many_there_are(
     crowd.advance(1)
     shares = {each.member_id: each.assignment for each in crowd.group.members.values()}
     assert shares == dict.fromkeys(crowd.group.members, b"1") | {leader: b"3"}
+
+
+def answered_leader() -> Crowd:
+    """The join phase is over, and the leader is answered, but none of the others."""
+    crowd = Crowd(FEW)
+    crowd.knock()
+    while not crowd.answers:
+        crowd.ring()
+    [(_, response)] = crowd.answers
+    assert response.leader == crowd.group.leader_id
+    return crowd
+
+
+def assign(crowd: Crowd) -> None:
+    """The leader sends assignments."""
+    plan = dict.fromkeys(crowd.group.members, b"share")
+    crowd.ask(sync_request(crowd.group.leader_id or "", 1, plan=plan))
+
+
+def test_assignments_that_come_early_wait_until_all_are_answered_that_the_join_phase_is_over() -> (
+    None
+):
+    crowd = answered_leader()
+    assign(crowd)
+    assert len(crowd.answers) == 1
+    crowd.advance(1)
+    assert crowd.group.state == "Stable"
+    joins = crowd.answers[:FEW]
+    assert [response.generation_id for _, response in joins] == [1] * FEW
+    assert [response.assignment for _, response in crowd.answers[FEW:]] == [b"share"]
+    for each in crowd.group.members:
+        crowd.ask(sync_request(each, 1))
+    assert [response.assignment for _, response in crowd.answers[FEW + 1 :]] == [b"share"] * FEW
+
+
+def test_early_assignments_of_a_superseded_generation_are_dropped() -> None:
+    crowd = answered_leader()
+    assign(crowd)
+    crowd.rejoin("")
+    crowd.advance(1)
+    assert crowd.group.state == "PreparingRebalance"
+    [(_, refused)] = crowd.answers[1:]
+    assert refused.error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    assert not any(each.assignment for each in crowd.group.members.values())
+    crowd.rejoin(crowd.group.leader_id or "")
+    crowd.advance(1)
+    assert (crowd.group.state, crowd.group.generation) == ("CompletingRebalance", 2)
+    assert [response.generation_id for _, response in crowd.answers[2:]] == [2] * (FEW + 1)
+
+
+def test_a_leader_that_leaves_early_is_followed_by_another_one() -> None:
+    crowd = answered_leader()
+    first = crowd.group.leader_id or ""
+    assign(crowd)
+    crowd.ask(leave_request(first, group_id="g"), 4)
+    crowd.advance(1)
+    assert (crowd.group.state, crowd.group.generation) == ("CompletingRebalance", 2)
+    assert crowd.group.leader_id not in (None, first)
+    crowd.answers.clear()
+    crowd.sync()
+    assert [response.assignment for _, response in crowd.answers] == [b"share"] * (FEW - 1)
 
 
 def test_one_that_is_not_answered_yet_joins_the_next_generation() -> None:
