@@ -25,7 +25,7 @@ from benchmarks import backlog, cases, report
 from benchmarks.crowd import Link
 from benchmarks.hotloop import Outcome
 from benchmarks.members import stable_groups
-from benchmarks.processes import CAN_PIN, GENERATOR_CORE, cpu_seconds, on_core
+from benchmarks.processes import GENERATOR_CORE, cpu_seconds, on_core
 from benchmarks.targets import Home, Server, create_topic, first_join
 
 CONNECTIONS = 50
@@ -281,8 +281,7 @@ def main() -> int:
     with ExitStack() as stack:
         named = tempfile.TemporaryDirectory(prefix="groupkeeper-compacting-", dir=options.data_dir)
         base = Path(stack.enter_context(named))
-        if CAN_PIN:
-            stack.enter_context(on_core(GENERATOR_CORE))
+        stack.enter_context(on_core(GENERATOR_CORE))
         print(f"disk: {report.disk(base)}, load average {os.getloadavg()[0]:.1f}", flush=True)
         size = (options.records, options.batch, options.logs, options.repeats)
         written = backlog.write(base / "log", *size)

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from benchmarks import cases, report
-from benchmarks.processes import CAN_PIN, GENERATOR_CORE, on_core, raise_file_limit
+from benchmarks.processes import GENERATOR_CORE, on_core, raise_file_limit
 from benchmarks.run import DISTURBED, LOADS, NO_GROUPS, undisturbed, warm_up
 from benchmarks.targets import (
     ROOT,
@@ -253,8 +253,7 @@ def main(words: Sequence[str] | None = None) -> int:
             AGAIN: anchored,
         }
         with tempfile.TemporaryDirectory(prefix="groupkeeper-guard-") as base, ExitStack() as stack:
-            if CAN_PIN:
-                stack.enter_context(on_core(GENERATOR_CORE))
+            stack.enter_context(on_core(GENERATOR_CORE))
             found, others = measure(
                 targets, options.cases, options.rounds, options.seconds, Path(base)
             )

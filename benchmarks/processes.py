@@ -11,6 +11,8 @@ from pathlib import Path
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _CPUCLOCK_SCHED = 2
+_USER, _SYSTEM = 11, 12
+"""Where `_stat` has the ticks outside of the kernel and in it."""
 SERVER_CORE, GENERATOR_CORE = 0, 1
 
 
@@ -21,7 +23,12 @@ CAN_PIN = os.sched_getaffinity(0) >= {SERVER_CORE, GENERATOR_CORE}
 
 @contextlib.contextmanager
 def on_core(core: int) -> Iterator[None]:
-    """This process, and what it starts meanwhile, on one core; on the cores of before after."""
+    """This process, and what it starts meanwhile, on one core; on the cores of before after. Does
+    nothing where server and generator cannot have a core each.
+    """
+    if not CAN_PIN:
+        yield
+        return
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {core})
     try:
@@ -46,15 +53,14 @@ def thread_times(pid: int) -> tuple[float, float, float]:
     """Seconds, to 10 ms, that a process has used so far: its main thread outside of the kernel, the
     other threads outside of it, and all in it.
     """
-    process, main = (
-        path.read_text().rpartition(")")[2].split()[11:13]
-        for path in (Path(f"/proc/{pid}/stat"), Path(f"/proc/{pid}/task/{pid}/stat"))
-    )
-    return (
-        int(main[0]) / _TICKS,
-        (int(process[0]) - int(main[0])) / _TICKS,
-        int(process[1]) / _TICKS,
-    )
+    process, main = _stat(Path(f"/proc/{pid}")), _stat(Path(f"/proc/{pid}/task/{pid}"))
+    user, of_main = int(process[_USER]), int(main[_USER])
+    return of_main / _TICKS, (user - of_main) / _TICKS, int(process[_SYSTEM]) / _TICKS
+
+
+def _stat(folder: Path) -> list[str]:
+    """What /proc tells of a process or thread, without its id and command."""
+    return (folder / "stat").read_text().rpartition(")")[2].split()
 
 
 def resident_mib(pid: int) -> float:
@@ -123,12 +129,12 @@ def session_of(leader: int) -> dict[int, Process]:
         if not folder.name.isdecimal():
             continue
         with contextlib.suppress(OSError, IndexError, ValueError):  # it has ended meanwhile
-            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            fields = _stat(folder)
             if int(fields[3]) == leader:
                 command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
                 lines = (folder / "status").read_text().splitlines()
                 [peak] = [line for line in lines if line.startswith("VmHWM:")]
-                cpu_s = (int(fields[11]) + int(fields[12])) / _TICKS
+                cpu_s = (int(fields[_USER]) + int(fields[_SYSTEM])) / _TICKS
                 found[int(folder.name)] = Process(command, cpu_s, int(peak.split()[1]) / 1024)
     return found
 

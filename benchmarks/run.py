@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks import backlog, cases
-from benchmarks.processes import CAN_PIN, GENERATOR_CORE, on_core
+from benchmarks.processes import GENERATOR_CORE, on_core
 from benchmarks.targets import Server, UnavailableError, available, create_topic, running
 
 DISTURBED = 0.2  # cores used by other processes above which a run is repeated
@@ -96,8 +96,7 @@ def execute(plan: Plan, base: Path) -> Results:
             results.missing[name] = str(error)
             print(f"  without {name}: {error}", flush=True)
     with ExitStack() as stack:
-        if CAN_PIN:
-            stack.enter_context(on_core(GENERATOR_CORE))
+        stack.enter_context(on_core(GENERATOR_CORE))
         if "ready" in plan.cases:
             _ready(plan, targets, base, results)
         _loads(plan, targets, base, results)

@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 import urllib.request
-from contextlib import ExitStack, closing, nullcontext
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from benchmarks import cases, report, wire
 from benchmarks.crowd import Link
 from benchmarks.hotloop import Outcome
 from benchmarks.members import stable_groups
-from benchmarks.processes import CAN_PIN, GENERATOR_CORE, cpu_seconds, on_core, resident_mib
+from benchmarks.processes import GENERATOR_CORE, cpu_seconds, on_core, resident_mib
 from benchmarks.targets import Server, create_topic, first_join
 
 CONNECTIONS = 50
@@ -151,7 +151,7 @@ def main() -> int:
     with ExitStack() as stack:
         named = tempfile.TemporaryDirectory(prefix="groupkeeper-scrapes-", dir=options.data_dir)
         base = Path(stack.enter_context(named))
-        stack.enter_context(on_core(GENERATOR_CORE) if CAN_PIN else nullcontext())
+        stack.enter_context(on_core(GENERATOR_CORE))
         print(f"disk: {report.disk(base)}, load average {os.getloadavg()[0]:.1f}", flush=True)
         server = Server("groupkeeper", base)
         try:

@@ -21,7 +21,7 @@ from random import Random
 from benchmarks import backlog, cases, report
 from benchmarks.crowd import Crowd, Link, dial
 from benchmarks.members import Group, form, stable_groups
-from benchmarks.processes import CAN_PIN, GENERATOR_CORE, on_core
+from benchmarks.processes import GENERATOR_CORE, on_core
 from benchmarks.targets import Server, create_topic, running
 from groupkeeper.cleaner.plan import candidate
 from groupkeeper.coordinator.records import offset_key, offset_key_head, offset_value
@@ -281,8 +281,7 @@ def main() -> int:
     with ExitStack() as stack:
         named = tempfile.TemporaryDirectory(prefix="groupkeeper-sizes-", dir=options.data_dir)
         base = Path(stack.enter_context(named))
-        if CAN_PIN:
-            stack.enter_context(on_core(GENERATOR_CORE))
+        stack.enter_context(on_core(GENERATOR_CORE))
         print(f"disk: {report.disk(base)}, load average {os.getloadavg()[0]:.1f}")
         if options.only in {None, "requests"}:
             heads = ["bytes for", "log", "events", "journal"]

@@ -6,8 +6,8 @@
 Each case is run twice on the same server: once to measure how much processor time the server uses
 for each request or group, and in which threads; and once more while py-spy samples the stacks of
 those that hold the interpreter's lock, which divides the time of a thread. A sample belongs to the
-innermost function whose module has a stage; see `STAGES`. Garbage collections belong to the stage
-that they interrupt.
+innermost function whose module has a stage; see `STAGES`. A garbage collection that an allocation
+starts belongs to the stage of the allocation.
 
 py-spy sees other threads far less often than the main one, so samples are compared only with those
 of the same kind of thread; and it takes some that wait for work.
@@ -24,17 +24,11 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from benchmarks.processes import (
-    CAN_PIN,
-    GENERATOR_CORE,
-    on_core,
-    raise_file_limit,
-    thread_times,
-)
+from benchmarks import report
+from benchmarks.processes import GENERATOR_CORE, on_core, raise_file_limit, thread_times
 from benchmarks.run import LOADS, warm_up
 from benchmarks.targets import TARGETS, Server, UnavailableError, create_topic, running
 
@@ -190,18 +184,15 @@ def profile(case: Case, base: Path) -> Profile:
 
 def table(profiles: Sequence[Profile]) -> str:
     """Microseconds of each stage, one column for each case, in Markdown."""
-    lines = [
-        "| Microseconds for one | " + " | ".join(each.case.unit for each in profiles) + " |",
-        "|---|" + "---:|" * len(profiles),
+    rows = [
+        [stage, *(f"{each.stages_us.get(stage, 0.0):.1f}" for each in profiles)]
+        for stage in (KERNEL, *STAGES, OTHER)
+        if any(each.stages_us.get(stage) for each in profiles)
     ]
-    for stage in (KERNEL, *STAGES, OTHER):
-        cells = [each.stages_us.get(stage, 0.0) for each in profiles]
-        if any(cells):
-            lines.append(f"| {stage} | " + " | ".join(f"{cell:.1f}" for cell in cells) + " |")
-    lines.append("| **in all** | " + " | ".join(f"{p.total_us:.1f}" for p in profiles) + " |")
-    floors = ["" if p.floor_us is None else f"{p.floor_us:.1f}" for p in profiles]
-    lines.append("| a bare responder | " + " | ".join(floors) + " |")
-    return "\n".join(lines)
+    rows.append(["**in all**", *(f"{each.total_us:.1f}" for each in profiles)])
+    floors = ("" if each.floor_us is None else f"{each.floor_us:.1f}" for each in profiles)
+    rows.append(["a bare responder", *floors])
+    return report.table(["Microseconds for one", *(each.case.unit for each in profiles)], rows)
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -210,9 +201,11 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--cases", nargs="+", choices=names, default=names, metavar="CASE")
     chosen = parser.parse_args(words).cases
     raise_file_limit()
-    pinned = on_core(GENERATOR_CORE) if CAN_PIN else nullcontext()
     try:
-        with tempfile.TemporaryDirectory(prefix="groupkeeper-stages-") as base, pinned:
+        with (
+            tempfile.TemporaryDirectory(prefix="gk-stages-") as base,
+            on_core(GENERATOR_CORE),
+        ):
             profiles = [profile(case, Path(base)) for case in CASES if case.name in chosen]
     except UnavailableError as error:
         print(f"stages: {error}", file=sys.stderr)

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from benchmarks import kafka, wire
 from benchmarks.crowd import Link
 from benchmarks.members import Group
-from benchmarks.processes import CAN_PIN, SERVER_CORE, on_core
+from benchmarks.processes import SERVER_CORE, on_core
 from groupkeeper.protocol.api_keys import ApiKey
 
 ROOT = Path(__file__).parent.parent
@@ -118,9 +118,8 @@ class Server:
         self.port: int = home.port
         self.folder = home.folder
         command = target.command(self.port, self.folder, settings)
-        core = on_core(SERVER_CORE) if CAN_PIN else contextlib.nullcontext()
         self._output = self.folder / "output.txt"
-        with self._output.open("ab") as output, core:
+        with self._output.open("ab") as output, on_core(SERVER_CORE):
             self._said_before = output.tell()
             self.started = time.monotonic()
             self._process = subprocess.Popen(
