@@ -455,9 +455,7 @@ def assign(crowd: Crowd) -> None:
     crowd.ask(sync_request(crowd.group.leader_id or "", 1, plan=plan))
 
 
-def test_assignments_that_come_early_wait_until_all_are_answered_that_the_join_phase_is_over() -> (
-    None
-):
+def test_early_assignments_wait_until_all_are_answered_about_the_join_phase() -> None:
     crowd = answered_leader()
     assign(crowd)
     assert len(crowd.answers) == 1
