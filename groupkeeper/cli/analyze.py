@@ -41,15 +41,8 @@ from groupkeeper.cli.why_times import since_option
 )
 @click.option("--partition", type=click.IntRange(0), help="Of segments in no partition folder.")
 @click.option(
-    "--engine",
-    type=click.Choice(["auto", "local", "spark"]),
-    default="auto",
-    help="What runs it: this machine, or Spark. Default: Spark if a master is named.",
-)
-@click.option(
     "--workers", type=click.IntRange(1), help="Processes on this machine; default: cores."
 )
-@click.option("--master", help="Where Spark runs: spark://host:7077, local[4].")
 def analyze(
     paths: tuple[str, ...],
     groups: tuple[str, ...],
@@ -63,19 +56,16 @@ def analyze(
     PATH is a data directory or a `__consumer_offsets-N` folder, of Groupkeeper, running or stopped,
     or of an Apache Kafka broker. Exit code 3: a log is damaged.
     """
-    from groupkeeper.analytics.choose import is_spark
     from groupkeeper.analytics.errors import AnalyticsError
-    from groupkeeper.analytics.libraries import LOCAL, SPARK, check_libraries, prepare_process
+    from groupkeeper.analytics.libraries import LOCAL, check_libraries, prepare_process
     from groupkeeper.analytics.request import Choice, Request
 
     request = Request(**how, choice=Choice(frozenset(groups), since_ms, top))
     try:
-        on_spark = is_spark(request)
-        check_libraries(SPARK if on_spark else LOCAL)
+        check_libraries(LOCAL)
     except AnalyticsError as error:
         raise click.ClickException(str(error)) from None
-    if not on_spark:
-        prepare_process()
+    prepare_process()
     from groupkeeper.analytics.report import analyze as run
 
     with ended_in_order():

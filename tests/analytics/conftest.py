@@ -15,8 +15,8 @@ def broker_copy():
 
 @pytest.fixture(scope="session")
 def spark():
-    from groupkeeper.analytics.session import open_session
+    from tests.support.spark import open_session
 
-    session = open_session("groupkeeper-tests", short=True)
+    session = open_session("groupkeeper-tests")
     yield session
     session.stop()

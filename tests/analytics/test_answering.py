@@ -244,7 +244,7 @@ def test_a_run_that_reads_little_asks_of_all_that_is_there(
             super().__init__(1)
 
     monkeypatch.setattr("groupkeeper.analytics.pipeline.engine.LocalEngine", Watched)
-    monkeypatch.setattr("groupkeeper.analytics.choose.ONE_PROCESS_BELOW", below)
+    monkeypatch.setattr("groupkeeper.analytics.pipeline.engine.ONE_PROCESS_BELOW", below)
     assert analyze([broker_copy], Request(out=tmp_path, workers=workers)) == 0
     assert made == [used]
 

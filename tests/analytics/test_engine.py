@@ -7,14 +7,9 @@ import time
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import PySparkException
 
-from groupkeeper.analytics import report, session
-from groupkeeper.analytics.errors import AnalyticsError, EngineFailed
+from groupkeeper.analytics.errors import EngineFailed
 from groupkeeper.analytics.pipeline.engine import LocalEngine
-from groupkeeper.analytics.request import Request
-
-SPARK = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 
 def here(number):
@@ -92,62 +87,3 @@ def test_ctrl_c_ends_a_worker_without_a_traceback():
 def test_a_worker_that_is_killed_is_told():
     with LocalEngine(2) as engine, pytest.raises(EngineFailed, match="for want of memory"):
         [*engine.map(dies, [1, 2])]
-
-
-def refused(capsys, path, request):
-    assert report.analyze([path], request) == 2
-    return capsys.readouterr().err
-
-
-def test_a_master_is_no_matter_of_this_machine(broker_copy, capsys):
-    request = Request(engine="local", master="local[2]")
-    assert "--master says where Spark runs" in refused(capsys, broker_copy, request)
-
-
-def test_a_missing_java_is_said_in_one_line(broker_copy, capsys, monkeypatch):
-    def none(*, short, master):
-        raise AnalyticsError("Spark needs Java")
-
-    monkeypatch.setattr(session, "open_session", none)
-    for request in Request(engine="spark"), Request(master="local[2]"):
-        assert "Spark needs Java" in refused(capsys, broker_copy, request)
-
-
-def test_a_failure_of_spark_is_one_line(broker_copy, capsys, monkeypatch):
-    def fails(*, short, master):
-        raise PySparkException("at a.b.c\nValueError: no \x1b[2J space\n")
-
-    monkeypatch.setattr(session, "open_session", fails)
-    assert report.analyze([broker_copy], Request(engine="spark")) == 1
-    out, err = capsys.readouterr()
-    assert (out, err) == ("", "groupkeeper: Spark failed: ValueError: no �[2J space\n")
-
-
-class TestSpark:
-    pytestmark = SPARK
-
-    def test_both_engines_print_the_same(self, spark, broker_copy, capsys):
-        assert report.analyze([broker_copy], Request(engine="spark")) == 0
-        said = capsys.readouterr().out
-        assert report.analyze([broker_copy]) == 0
-        assert said == capsys.readouterr().out
-
-    def test_how_many_tasks_are_done_is_told_meanwhile(self, spark, tmp_path):
-        from groupkeeper.analytics.pipeline.spark_engine import SparkEngine
-
-        told = []
-
-        def tell(done, of):
-            told.append((done, of))
-            (tmp_path / "told").touch()
-
-        engine = SparkEngine(spark, tell)
-        assert [*engine.map(waits_for, [tmp_path, *[tmp_path / "told"] * 2])] == [True] * 3
-        assert {of for _, of in told} == {3}
-        assert told[0][0] < 3
-
-    def test_what_fails_in_a_task_is_one_line(self, spark):
-        from groupkeeper.analytics.pipeline.spark_engine import SparkEngine
-
-        with pytest.raises(AnalyticsError, match=r"^Spark failed: ValueError: not 1$"):
-            [*SparkEngine(spark).map(wrong, [1])]

@@ -213,11 +213,11 @@ def test_only_groups_that_are_asked_for(broker_folder, tmp_path):
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
 def test_spark_makes_the_same(spark, broker_folder, tmp_path):
-    from groupkeeper.analytics.pipeline.spark_engine import SparkEngine
+    from groupkeeper.analytics.spark import Logs, tables_of
 
     commits_of(broker_folder, ("g", 0, 4, 9_500), ("g", 0, 9, 70_000))
-    alone = lag_of(broker_folder, tmp_path)
-    assert lag_of(broker_folder, tmp_path / "spark", engine=SparkEngine(spark)) == alone
+    found = tables_of(Logs.read(spark, str(broker_folder)))["lag"].toArrow()
+    assert said(found) == lag_of(broker_folder, tmp_path)
 
 
 def test_the_longest_of_several_copies_counts(broker_folder, tmp_path):

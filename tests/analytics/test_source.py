@@ -53,7 +53,7 @@ def test_importing_the_package_teaches_the_active_session(spark, monkeypatch):
     taught = []
     monkeypatch.setattr(groupkeeper.analytics, "register", taught.append)
     groupkeeper.analytics._register_with_active_session()
-    assert taught == [spark]
+    assert [each.sparkContext for each in taught] == [spark.sparkContext]
     monkeypatch.delitem(sys.modules, "pyspark.sql")
     groupkeeper.analytics._register_with_active_session()
     assert len(taught) == 1

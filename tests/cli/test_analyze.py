@@ -17,7 +17,6 @@ from groupkeeper.cli import main
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-EXTRA = {re.split("[<>=]", each)[0] for each in PROJECT["optional-dependencies"]["analytics"]}
 
 Capture = pytest.CaptureFixture[str]
 
@@ -41,10 +40,10 @@ def test_paths_and_options_are_handed_on(
 ) -> None:
     out = tmp_path / "report"
     assert main(["analyze", "file:/data", "--out", str(out)]) == 5
-    assert main(["analyze", "a", "b", "--partition", "3", "--master", "spark://host:7077"]) == 5
+    assert main(["analyze", "a", "b", "--partition", "3", "--workers", "2"]) == 5
     assert calls == [
         (["file:/data"], Request(out=out)),
-        (["a", "b"], Request(partition=3, master="spark://host:7077")),
+        (["a", "b"], Request(partition=3, workers=2)),
     ]
 
 
@@ -65,13 +64,12 @@ def test_without_its_libraries_it_says_how_to_get_them(
 ) -> None:
     monkeypatch.setattr(libraries, "find_spec", lambda name: None if name == "numba" else name)
     begin = f"groupkeeper: analyze needs numba: {sys.executable} -m pip install "
-    for engine, wanted in ("local", {"pyarrow", "numba"}), ("spark", EXTRA):
-        assert main(["analyze", str(tmp_path), "--engine", engine]) == 2
-        err = capsys.readouterr().err
-        assert err.startswith(begin)
-        assert err.count("\n") == 1
-        named = shlex.split(err.removeprefix(begin))
-        assert {re.split("[<>=]", each)[0] for each in named} == wanted
+    assert main(["analyze", str(tmp_path)]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(begin)
+    assert err.count("\n") == 1
+    named = shlex.split(err.removeprefix(begin))
+    assert {re.split("[<>=]", each)[0] for each in named} == {"pyarrow", "numba"}
 
 
 def test_pandas_is_not_imported() -> None:
@@ -101,8 +99,6 @@ sys.meta_path.insert(0, Block())
 ANALYZE = """
 from groupkeeper.cli import main
 for options in ([], ["--report", "r.html"], ["--out", "o"], ["--csv", "c"], ["--json"]):
-    print(main(["analyze", sys.argv[2], *options]), flush=True)
-for options in (["--engine", "spark"], ["--master", "local[2]"], ["--master", "spark://host:7077"]):
     print(main(["analyze", sys.argv[2], *options]), flush=True)
 """
 IMPORTS = """
@@ -134,9 +130,9 @@ def without(names: str, program: str, folder: Path) -> "subprocess.CompletedProc
 @pytest.mark.parametrize("names", ALL)
 def test_each_missing_library_is_one_line_whatever_is_wanted(names: str, tmp_path: Path) -> None:
     done = without(names, ANALYZE, tmp_path)
-    assert done.stdout.split() == ["2"] * 8, done.stderr
+    assert done.stdout.split() == ["2"] * 5, done.stderr
     lines = done.stderr.splitlines()
-    assert len(lines) == 8, done.stderr
+    assert len(lines) == 5, done.stderr
     for line in lines:
         assert re.match(r"groupkeeper: analyze needs .*: \S*python\S* -m pip install .*numba", line)
     assert [*tmp_path.iterdir()] == []

@@ -15,8 +15,8 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame, SparkSession
 
 from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS
-from groupkeeper.analytics.session import open_session
 from groupkeeper.analytics.sources.live import decode_consumer_offsets, decode_group_events
+from tests.support.spark import open_session
 
 NAMES = {OFFSETS: "what groups committed and were", EVENTS: "events"}
 FORMATS = {OFFSETS: "consumer_offsets", EVENTS: "group_events"}
@@ -92,7 +92,7 @@ def _rows(frame: DataFrame) -> Rows:
 
 
 def main(name: str, bootstrap: str, data: str) -> None:
-    spark = open_session("live-topics", short=True)
+    spark = open_session("live-topics")
     spark.conf.set(FETCHING, "true")
     live = Live(spark, bootstrap, Path(data))
     topics = [topic for topic in FORMATS if any(Path(data).glob(f"{topic}-*"))]

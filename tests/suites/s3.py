@@ -128,9 +128,9 @@ class Store:
             assert "\n" not in why
 
     def is_same_in_spark(self) -> None:
-        from groupkeeper.analytics.session import open_session
+        from tests.support.spark import open_session
 
-        spark = open_session("s3", short=True)
+        spark = open_session("s3")
         try:
             read = spark.read.format("consumer_offsets").load(self.url("kafka", "s3a"))
             found = [row.asDict() for row in read.collect()]

@@ -1,5 +1,4 @@
-"""An engine maps a function over work items: in processes of this machine, or on Spark
-(`groupkeeper.analytics.pipeline.spark_engine`). It knows nothing of logs.
+"""An engine maps a function over work items, in processes of this machine.
 
 Functions and items are pickled. Results are small: what is large goes through files.
 """
@@ -20,6 +19,8 @@ from groupkeeper.analytics.errors import AnalyticsError, EngineFailed, one_line
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+ONE_PROCESS_BELOW: Final = 48 * 1024 * 1024
+"""Bytes of log that one process reads before others have started."""
 _PRELOADED: Final = "groupkeeper.analytics.pipeline.preload"
 """What every worker needs is imported once, and workers are forked from there."""
 
@@ -32,6 +33,11 @@ class Engine(Protocol):
         before the first one is asked for.
         """
         ...
+
+
+def engine_for(size: int, workers: int | None = None) -> "LocalEngine":
+    """The engine for so many bytes, of a log and tables."""
+    return LocalEngine(1 if size < ONE_PROCESS_BELOW and workers is None else workers)
 
 
 class LocalEngine:

@@ -7,7 +7,7 @@ what is left, and writes all rows that were committed to one file for each log.
 import sys
 from pathlib import Path
 
-from groupkeeper.analytics.session import open_session
+from tests.support.spark import open_session
 
 FORMATS = {
     "consumer_offsets": "partition, offset, group, topic_partition, committed_offset, problem",
@@ -17,7 +17,7 @@ FORMATS = {
 
 
 def main(data: str, out: str, *more: str) -> None:
-    spark = open_session("groupkeeper-chaos", short=True, master="local[2]")
+    spark = open_session("groupkeeper-chaos", master="local[2]")
     drain = "--drain" in more
     trigger = {"availableNow": True} if drain else {"processingTime": "1 second"}
     queries = []

@@ -1,0 +1,29 @@
+"""The analysis as a Spark job: logs in, tables out. A file to copy and to change.
+
+python -m groupkeeper.analytics.archive groupkeeper.zip      # what workers need of this package
+spark-submit --py-files groupkeeper.zip job.py s3a://logs/kafka s3a://tables/groups
+"""
+
+import argparse
+
+from groupkeeper.analytics import register
+from groupkeeper.analytics.session import builder
+from groupkeeper.analytics.spark import Logs, tables_of, with_day
+
+options = argparse.ArgumentParser(prog="job.py", description=__doc__.partition("\n")[0])
+options.add_argument("logs", help="data folder of a broker or of Groupkeeper: a path or URL")
+options.add_argument("out", help="where the tables go: a path or URL that Spark can write to")
+options.add_argument("--format", default="parquet", help="of the tables (default: %(default)s)")
+
+
+def main() -> None:
+    given = options.parse_args()
+    spark = builder("groupkeeper").getOrCreate()  # in your copy: SparkSession.builder
+    register(spark)
+    for name, rows in tables_of(Logs.read(spark, given.logs)).items():
+        table = with_day(name, rows).write.format(given.format).mode("overwrite")
+        table.partitionBy("day").save(f"{given.out}/{name}")
+
+
+if __name__ == "__main__":
+    main()

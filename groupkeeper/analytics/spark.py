@@ -1,0 +1,369 @@
+"""The dataflow of an analysis on Spark: records and events in, tables out, all of it DataFrames.
+
+    logs = Logs.read(spark, "/path/to/data")    # or of DataFrames of both logs
+    tables = tables_of(logs)                    # name -> DataFrame: docs/analytics-tables.md
+
+Spark groups, joins and sorts; the fold of one group is that of the local analysis. Rows of the live
+topics come in by `sources.live`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import functions as F  # noqa: N812  # as in Spark's documentation
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.window import Window
+
+from groupkeeper.analytics import grouped
+from groupkeeper.analytics.history.schemas import TABLES
+from groupkeeper.analytics.modern import topic_names
+from groupkeeper.analytics.pipeline.lag import Lags
+from groupkeeper.analytics.reading.columns import CONTROL, OFFSET_KEY_TYPES, SCHEMA, TRANSACTIONAL
+from groupkeeper.analytics.reading.plan import data_folders, plan_topics
+from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS, expand
+from groupkeeper.analytics.sources import events as event_source
+from groupkeeper.analytics.store.days import DAYS
+from groupkeeper.why.fields import LAST_MS
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+COMMIT_MARKER: Final = b"\0\0\0\1"
+_OF_PARTITION: Final = ("coordinator_loaded", "coordinator_closed")
+_OF_EPOCHS: Final = (*_OF_PARTITION, "not_back", "events_dropped")
+
+
+@dataclass(frozen=True, slots=True)
+class Logs:
+    """Rows of both logs: of the sources `consumer_offsets` and `group_events`, or of the live
+    topics (`sources.live`). `names`: of topics by id, for consumer and share groups; `data`: data
+    folders that all workers can read, for lag.
+    """
+
+    records: "DataFrame"
+    events: "DataFrame"
+    names: Mapping[bytes, str] = field(default_factory=dict)
+    data: Sequence[str] = ()
+
+    @classmethod
+    def read(cls, spark: "SparkSession", path: str) -> "Logs":
+        """Those under a path; a log of which there is nothing has no rows. Raises AnalyticsError if
+        there is neither.
+        """
+        plans = plan_topics(expand([path]))
+        forms = (OFFSETS, "consumer_offsets", SCHEMA), (EVENTS, "group_events", event_source.SCHEMA)
+        records, events = (
+            spark.read.format(form).load(path)
+            if plans[topic].chunks
+            else spark.createDataFrame([], from_arrow_schema(schema))
+            for topic, form, schema in forms
+        )
+        return cls(records, events, topic_names(plans[OFFSETS]), data_folders(plans[OFFSETS]))
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a run goes on from: of groups all rows of `grouped.FOLDED` that are open, of partitions
+    of both logs rows of `grouped.COVERED`, and commits of transactions without a marker.
+    """
+
+    groups: "DataFrame"
+    partitions: "DataFrame"
+    pending: "DataFrame"
+
+
+STATE: Final = {
+    "groups": from_arrow_schema(grouped.FOLDED),
+    "partitions": from_arrow_schema(grouped.COVERED).add("log", "string"),
+    "pending": from_arrow_schema(SCHEMA),
+}
+"""Names and schemas of the parts of a State."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """Rows that never change again as `grouped.FOLDED` and `grouped.COVERED` have them, commits
+    and events; and what a later run goes on from.
+    """
+
+    folded: "DataFrame"
+    covered: "DataFrame"
+    commits: "DataFrame"
+    events: "DataFrame"
+    state: State
+    kept: Sequence["DataFrame"]
+
+    def release(self) -> None:
+        """Remove what Spark keeps on disk."""
+        for each in self.kept:
+            each.unpersist()
+
+    def finished(self, name: str) -> "DataFrame":
+        """Rows of a table that never change again."""
+        if name == "epochs":
+            return self.covered.selectExpr("inline(epochs)")
+        if name in ("commits", "events"):
+            return self.commits if name == "commits" else self.events
+        return _rows_of(self.folded, name, is_open=False)
+
+    def names(self) -> list[str]:
+        """Tables that may have such rows, which costs a job of Spark instead of many."""
+        found = self.folded.where("NOT is_open").select("made").distinct().collect()
+        return [*({row["made"] for row in found} & {*FINISHED}), "events", "commits", "epochs"]
+
+    def under_way(self, name: str) -> "DataFrame":
+        """Rows of a table that a later run replaces."""
+        column = {"epochs": "last_epoch", "coverage": "coverage"}.get(name)
+        if column:
+            return self.state.partitions.selectExpr(f"inline({column})")
+        return _rows_of(self.state.groups, name, is_open=True)
+
+
+FINISHED: Final = (*grouped.MADE, "events", "commits", "epochs")
+UNDER_WAY: Final = (*grouped.OPEN, "epochs", "coverage")
+"""Tables with such rows. `commit_minutes` is made from `commits`."""
+
+
+def tables_of(logs: Logs) -> dict[str, "DataFrame"]:
+    """All tables of an analysis, by name, and the records themselves."""
+    spark = logs.records.sparkSession
+    nothing = State(**{name: spark.createDataFrame([], of) for name, of in STATE.items()})
+    made = analyzed(logs, nothing)
+    tables = {name: made.finished(name) for name in FINISHED}
+    for name in UNDER_WAY:
+        rows = made.under_way(name)
+        tables[name] = tables[name].unionByName(rows) if name in tables else rows
+    minutes = minutes_of(tables["commits"])
+    return tables | {
+        "records": logs.records,
+        "commit_minutes": minutes,
+        "lag": lag_of(minutes, logs.data),
+    }
+
+
+def analyzed(logs: Logs, before: State) -> Made:
+    """The tables of what follows a state. DataFrames that are read several times are kept on disk
+    until `Made.release`.
+    """
+    known, records = before.partitions, logs.records
+    of_records = cover(records, known).persist(StorageLevel.DISK_ONLY)
+    covered = of_records.unionByName(cover_events(logs.events, known))
+    states = before.groups.where("made = 'state'")
+    rows = fed(logs, of_records, states.selectExpr("partition", "group", "state AS before"))
+    folded = fold(rows, logs.names).persist(StorageLevel.DISK_ONLY)
+    touched = folded.where("made = 'state'").select("partition", "group")
+    told = records.unionByName(before.pending)
+    after = State(
+        before.groups.join(touched, ["partition", "group"], "left_anti").unionByName(
+            folded.where("is_open")
+        ),
+        known.join(covered, ["log", "partition"], "left_anti").unionByName(covered),
+        pending(told),
+    )
+    commits = commits_of(decided(told))
+    return Made(folded, covered, commits, events_of(logs.events), after, (of_records, folded))
+
+
+# -- commits ---------------------------------------------------------------------------------------
+
+
+def decided(records: "DataFrame") -> "DataFrame":
+    """Commits that count: those of a transaction if the next marker of its producer commits it."""
+    plain = records.where(f"{_IS_COMMIT} AND NOT {_IS_TRANSACTIONAL}")
+    return plain.unionByName(
+        _in_transactions(records).where(F.col("_marker") == COMMIT_MARKER).drop("_marker")
+    )
+
+
+def pending(records: "DataFrame") -> "DataFrame":
+    """Commits of transactions without a marker."""
+    return _in_transactions(records).where("_marker IS NULL").drop("_marker")
+
+
+_IS_CONTROL: Final = f"(coalesce(attributes, 0) & {CONTROL} != 0)"
+_IS_TRANSACTIONAL: Final = f"(coalesce(attributes, 0) & {TRANSACTIONAL} != 0)"
+_IS_COMMIT: Final = f"(key_type IN {OFFSET_KEY_TYPES} AND problem IS NULL AND NOT {_IS_CONTROL})"
+
+
+def _in_transactions(records: "DataFrame") -> "DataFrame":
+    """Commits of transactions, with the next marker of their producer."""
+    few = records.where(f"({_IS_COMMIT} AND {_IS_TRANSACTIONAL}) OR {_IS_CONTROL}")
+    next_marker = f"""first(CASE WHEN {_IS_CONTROL} THEN key END, true) OVER (
+        PARTITION BY partition, producer_id ORDER BY offset
+        ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING)"""
+    return few.withColumn("_marker", F.expr(next_marker)).where(f"NOT {_IS_CONTROL}")
+
+
+def commits_of(commits: "DataFrame") -> "DataFrame":
+    """The table `commits`."""
+    said = F.when(F.col("commit_timestamp_ms") >= 0, F.col("commit_timestamp_ms"))
+    time = F.coalesce(said, F.col("timestamp_ms"))
+    known = commits.withColumn("time", instant(time))
+    return selected("commits", known.withColumn("leader_epoch", F.col("commit_leader_epoch")))
+
+
+def minutes_of(commits: "DataFrame") -> "DataFrame":
+    """The table `commit_minutes`, from rows of `commits`."""
+    key = ("group", "topic", "topic_partition", "minute")
+    in_minute = Window.partitionBy(*key).orderBy("time", "offset")
+    counted = (
+        commits.where("committed_offset IS NOT NULL AND time IS NOT NULL")
+        .withColumn("minute", F.date_trunc("minute", "time"))
+        .withColumn("_gap", _ms("time") - F.lag(_ms("time")).over(in_minute))
+    )
+    order = F.struct("time", "offset")
+    return selected(
+        "commit_minutes",
+        counted.groupBy(*key).agg(
+            F.first("partition").alias("partition"),
+            F.count("*").alias("commits"),
+            F.min_by("committed_offset", order).alias("first_offset"),
+            F.max_by("committed_offset", order).alias("last_offset"),
+            F.min("time").alias("first_time"),
+            F.max("time").alias("last_time"),
+            F.max("_gap").alias("longest_gap_ms"),
+        ),
+    )
+
+
+def lag_of(minutes: "DataFrame", data: Sequence[str]) -> "DataFrame":
+    """The table `lag`, from rows of `commit_minutes` and the logs of topics in data folders."""
+    schema = TABLES["lag"].schema
+
+    def lags(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        of = Lags(data)
+        for batch in batches:
+            rows = pa.Table.from_batches([batch]).cast(TABLES["commit_minutes"].schema)
+            yield from of.of(rows).cast(grouped.of_spark(schema)).to_batches()
+
+    of_topics = minutes.repartition("topic", "topic_partition")
+    return of_topics.mapInArrow(lags, from_arrow_schema(schema))
+
+
+# -- the history of groups -------------------------------------------------------------------------
+
+
+def fed(logs: Logs, covered: "DataFrame", before: "DataFrame") -> "DataFrame":
+    """Rows of `grouped.FED`: what the fold of each group takes. `covered`: of the records;
+    `before`: states of groups.
+    """
+    made = logs.records.mapInArrow(grouped.feed, from_arrow_schema(grouped.FED))
+    known = F.broadcast(covered.select("partition", "known_from", "lost_until"))
+    of_records = made.drop("known_from", "lost_until").join(known, "partition", "left")
+    sound = logs.events.where(_IS_EVENT)
+    of_groups = sound.where(F.col("group").isNotNull()).select("partition", "group", _event())
+    groups = of_groups.select("partition", "group").union(before.select("partition", "group"))
+    of_partition = (
+        happenings(sound)
+        .join(groups.distinct(), "partition")
+        .where("of IS NULL OR of != group")
+        .select("partition", "group", "event")
+    )
+    news = of_records
+    for each in (of_groups, of_partition):
+        news = news.unionByName(each, allowMissingColumns=True)
+    touched = news.select("partition", "group").distinct()
+    known_before = before.join(touched, ["partition", "group"], "left_semi")
+    return news.drop("before").unionByName(known_before, allowMissingColumns=True)
+
+
+_IS_EVENT: Final = "type IS NOT NULL AND problem IS NULL"
+
+
+def _event(group: str | None = "group") -> "Column":
+    """An event as `grouped.FED` has it; without its group if that is None."""
+    columns = {"at_ms": _ms("time"), "group": F.col(group) if group else F.lit(None)}
+    kind = from_arrow_schema(grouped.FED)["event"].dataType
+    parts = [
+        columns.get(each.name, F.col(each.name)).cast(each.dataType).alias(each.name)
+        for each in kind
+    ]
+    return F.struct(*parts).alias("event")
+
+
+def happenings(events: "DataFrame") -> "DataFrame":
+    """Events that all groups of a log partition are told: its coordinator was loaded or closed, or
+    another one has begun. `of` is the group that has the event itself.
+    """
+    before = F.expr("lag(epoch) OVER (PARTITION BY partition ORDER BY offset)")
+    is_load = F.col("type").isin(*_OF_PARTITION) & F.col("group").isNull()
+    marked = events.withColumn("_other", before != F.col("epoch"))
+    return marked.where(F.col("_other") | is_load).select(
+        "partition", F.col("group").alias("of"), _event(None)
+    )
+
+
+def fold(rows: "DataFrame", names: Mapping[bytes, str]) -> "DataFrame":
+    """Rows of `grouped.FED` -> rows of `grouped.FOLDED`."""
+
+    def folded(key: tuple[pa.Scalar, ...], some: pa.Table) -> pa.Table:
+        return grouped.fold((key[0], key[1]), some, names)
+
+    return rows.groupBy("partition", "group").applyInArrow(
+        folded, from_arrow_schema(grouped.FOLDED)
+    )
+
+
+def _rows_of(folded: "DataFrame", name: str, *, is_open: bool) -> "DataFrame":
+    """The rows of one table."""
+    of = (F.col("made") == name) & (F.col("is_open") == F.lit(is_open))
+    return folded.where(of).select(f"{name}.*")
+
+
+def events_of(events: "DataFrame") -> "DataFrame":
+    """The table `events`."""
+    return selected("events", events.where(_IS_EVENT))
+
+
+# -- partitions of the logs ------------------------------------------------------------------------
+
+
+def cover(records: "DataFrame", before: "DataFrame") -> "DataFrame":
+    """Rows of `grouped.COVERED`, one for each partition of `__consumer_offsets`."""
+    spans = records.mapInArrow(grouped.span, from_arrow_schema(grouped.SPANS)).drop("before")
+    return _covered(spans, before, OFFSETS, grouped.cover)
+
+
+def cover_events(events: "DataFrame", before: "DataFrame") -> "DataFrame":
+    """Rows of `grouped.COVERED`, one for each partition of `__group_events`."""
+    fields = F.when(F.col("type").isin(*_OF_EPOCHS), F.col("fields"))
+    few = events.where("offset IS NOT NULL").withColumn("fields", fields)
+    rows = few.select("partition", _event()).select("partition", "event.*")
+    return _covered(rows, before, EVENTS, grouped.cover_events)
+
+
+def _covered(
+    rows: "DataFrame", before: "DataFrame", log: str, covers: Callable[..., pa.Table]
+) -> "DataFrame":
+    states = before.where(F.col("log") == log).selectExpr("partition", "state AS before")
+    both = rows.unionByName(states, allowMissingColumns=True)
+    made = both.groupBy("partition").applyInArrow(covers, from_arrow_schema(grouped.COVERED))
+    return made.withColumn("log", F.lit(log))
+
+
+# -- columns ---------------------------------------------------------------------------------------
+
+
+def selected(name: str, rows: "DataFrame") -> "DataFrame":
+    """The columns of a table, with their types."""
+    schema = from_arrow_schema(TABLES[name].schema)
+    return rows.select(*(F.col(f"`{each.name}`").cast(each.dataType) for each in schema))
+
+
+def with_day(name: str, rows: "DataFrame") -> "DataFrame":
+    """With the column `day`, by which a table is partitioned."""
+    of = DAYS[name]
+    time = instant(F.col(of)) if of == "timestamp_ms" else F.col(f"`{of}`")
+    return rows.withColumn("day", F.to_date(time))
+
+
+def instant(milliseconds: "Column") -> "Column":
+    """A time; null if it is unknown (negative), or behind the year 9999."""
+    return F.when(milliseconds.between(0, LAST_MS), F.timestamp_millis(milliseconds))
+
+
+def _ms(name: str) -> "Column":
+    return F.unix_millis(F.col(name))
