@@ -4,6 +4,7 @@ import { h, show } from "./dom.js";
 import { left, time } from "./format.js";
 import { GroupView } from "./group.js";
 import { GroupsView } from "./groups.js";
+import { textures } from "./lanes.js";
 import { link } from "./server.js";
 
 const GROUP = "/groups/";
@@ -76,6 +77,7 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   content.focus();
 });
 addEventListener("hashchange", route);
+document.body.append(textures());
 link.addEventListener("change", sayTrouble);
 link.addEventListener("back", sayTrouble);
 setInterval(() => link.isLost && sayTrouble(), 1_000);

@@ -1,7 +1,8 @@
 // The join barrier: who is in, who is missing, which timer fires next; counts down between two looks.
 
-import { h, s, show } from "./dom.js";
+import { h, show } from "./dom.js";
 import { count, left, nameOf, shortId, span, whereOf } from "./format.js";
+import { lanes, paint } from "./lanes.js";
 
 const NAMES_MOST = 50;
 const TIMERS = {
@@ -51,9 +52,10 @@ function busy(live, cause, passed) {
   return [
     h("p", {}, h("strong", {}, isJoin ? "Join phase" : "Sync phase"),
       `: the rebalance is ${span(live.rebalance.since_ms + passed)} old. `, cause?.text ?? ""),
-    h("p", { class: "ring" }, ring(inside.length, known),
-      h("span", {}, `${count(inside.length)} of ${count(known, "member")} sent ${request}.`,
-        !isJoin && live.waiting_for.length > 0 && ` The leader ${nameIn(live, live.waiting_for[0])} assigns.`)),
+    paint(lanes([[request, [`${count(inside.length)} of ${count(known, "member")} sent ${request}.`,
+      !isJoin && live.waiting_for.length > 0 && ` The leader ${nameIn(live, live.waiting_for[0])} assigns.`]]]), {
+      of: known || 1, rows: [{ bars: [[0, inside.length, "inside"], [inside.length, known, "none"]] }],
+    }),
     timer && h("p", {}, "Next: ", timerText(timer, live, passed), "."),
     h("div", { class: "sides" },
       side("In", "✓", inside, passed),
@@ -64,16 +66,6 @@ function busy(live, cause, passed) {
 function sides(live, isJoin) {
   const isIn = (member) => (isJoin ? member.joined : member.synced);
   return [live.members.filter(isIn), live.members.filter((member) => !isIn(member))];
-}
-
-/** How many are in, as a ring that closes. */
-function ring(inside, all) {
-  const length = 2 * Math.PI * 15;
-  const part = all ? inside / all : 0;
-  return s("svg", { viewBox: "0 0 40 40", width: "40", height: "40", "aria-hidden": "true" },
-    s("circle", { class: "track", cx: "20", cy: "20", r: "15" }),
-    s("circle", { class: "done", cx: "20", cy: "20", r: "15", transform: "rotate(-90 20 20)",
-      "stroke-dasharray": `${part * length} ${length}` }));
 }
 
 function side(title, sign, members, passed, pending = []) {

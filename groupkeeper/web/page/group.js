@@ -102,11 +102,7 @@ export class GroupView {
   }
 
   #showOwnership() {
-    const { ownership } = this.places;
-    const isFirst = ownership.firstElementChild === null;
-    show(ownership, ownershipPicture(this.timeline.rounds));
-    const scrolled = ownership.querySelector(".scroll");
-    if (isFirst && scrolled) scrolled.scrollLeft = scrolled.scrollWidth; // to the newest
+    show(this.places.ownership, ownershipPicture(this.timeline.rounds));
   }
 
   #showTables() {

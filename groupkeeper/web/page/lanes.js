@@ -1,0 +1,140 @@
+// All pictures: rows of bars, columns or lines over one axis, each between its name and its numbers.
+// Across, places are parts of the width, so that a picture fits a phone, a desk and paper.
+
+import { h, s } from "./dom.js";
+
+const ROW = 18;
+const LEVELS = [0.35, 0.65, 1]; // heights of marks: few, some, many
+const MARKS = 8; // looks of marks
+const COLOURS = 8; // classes o0 to o7 of the style sheet
+const TEXTURES = ["M0 6L6 0", "M0 0L6 6", "M3 0V6", "M0 3H6", "M0 0M3 3h.1", "M0 6L6 0M0 0L6 6", "", ""];
+const HATCH = "M-1 1L1 -1M0 6L6 0M5 7L7 5";
+export const NOBODY = -1;
+export const UNKNOWN = -2;
+
+/** A list for `paint`: `rows` are names and words, each a text or a node. */
+export function lanes(rows, kind = "") {
+  return h("ol", { class: `lanes ${kind}` }, rows.map(([name, words]) => h("li", {},
+    h("span", { class: "name" }, name), h("span", { class: "lane" }), h("span", { class: "words" }, words))));
+}
+
+/**
+ * Draw into the lanes of a list. Across, a picture runs from 0 to `of`; `ticks` are places with
+ * texts, `rules` places of thin lines. A row has one or more of
+ *   bars: [from, to, look, text, part of the height],
+ *   marks: a letter for each step of `of`, "." for none: a is the first look of the lowest height,
+ *   owners: place, owner, place, owner, ...: each owns from its place to the next,
+ *   columns: [from, to, look, bottom, top],   line: [place, amount],   rings: [place, amount]
+ * with amounts from 0 to `most`, `axis` as amounts with texts, and `tall` as its height.
+ */
+export function paint(list, picture) {
+  list.querySelectorAll(".lane").forEach((place, number) => place.replaceChildren(lane(picture.rows[number], picture)));
+  const { ticks = [] } = picture;
+  if (ticks.length) list.prepend(h("li", { class: "axis", "aria-hidden": "true" }, h("span", { class: "ticks" },
+    s("svg", { height: ROW }, ticks.map(([at, text], number) => s("text", {
+      x: part(at, picture.of), y: 13, class: `small ${["begin", "middle", "end"][side(at / picture.of)]} ${number % 2 ? "odd" : ""}`,
+    }, text))))));
+  return list;
+}
+
+function side(share) {
+  return share < 0.04 ? 0 : share > 0.96 ? 2 : 1;
+}
+
+function part(at, of) {
+  return `${round((100 * at) / of)}%`;
+}
+
+function round(number) {
+  return Math.round(number * 100) / 100;
+}
+
+function lane(row, { of, ticks = [], rules = [] }) {
+  const { tall = ROW, most = 1 } = row;
+  const up = (amount) => round(tall - (tall * amount) / most);
+  const upright = (at, kind) => s("line", { x1: part(at, of), x2: part(at, of), y1: 0, y2: tall, class: kind });
+  const bars = [...(row.bars ?? []), ...marked(row.marks ?? ""), ...owned(row.owners ?? [], of)];
+  return s("svg", { height: tall, "aria-hidden": "true" },
+    ticks.map(([at]) => upright(at, "grid")),
+    rules.map((at) => upright(at, "rule")),
+    row.axis?.map(([amount]) => s("line", { x1: 0, x2: "100%", y1: up(amount), y2: up(amount), class: "grid" })),
+    row.columns?.map(([from, to, look, low, high]) => box(from, to, of, up(high), up(low) - up(high), look)),
+    row.line && curve(row.line, of, up, tall),
+    row.rings?.map(([at, amount]) => s("circle", { cx: part(at, of), cy: up(amount), r: 5, class: "ring" })),
+    bars.map((each) => bar(each, of, tall)),
+    row.axis?.map(([amount, text]) => s("text", { x: 2, y: Math.max(up(amount) - 3, 10), class: "small halo" }, text)));
+}
+
+function box(from, to, of, y, height, look) {
+  return s("rect", { x: part(from, of), width: part(Math.max(to - from, of / 600), of), y, height: round(height), class: look });
+}
+
+function bar([from, to, look, text, level = 1], of, tall) {
+  const height = (tall - 2) * level;
+  return [
+    box(from, to, of, round(tall - 1 - height), height, look),
+    text && s("text", { x: part(from, of), dx: 3, y: tall / 2 + 4, class: `small on-${look}` }, text),
+  ];
+}
+
+/** Marks of neighbouring steps stay apart. */
+function marked(marks) {
+  return [...marks].flatMap((letter, at) => {
+    const code = letter.charCodeAt(0) - 97;
+    return code < 0 ? [] : [[at, at + 0.9, `p${code % MARKS}`, null, LEVELS[Math.floor(code / MARKS)]]];
+  });
+}
+
+/** Bars of owners, with letters where there is room; ▸ marks what moved. */
+function owned(owners, of) {
+  const room = (globalThis.matchMedia?.("(max-width: 48rem)").matches ? 0.05 : 0.022) * of;
+  const found = [];
+  const gaps = []; // above the others: they may be short
+  let before = null;
+  let lettered = null;
+  for (let at = 0; at < owners.length; at += 2) {
+    const [from, owner, to = of] = owners.slice(at, at + 3);
+    if (owner < 0) {
+      gaps.push([from, to, owner === NOBODY ? "unowned" : "none"]);
+      continue;
+    }
+    const isMoved = before !== null && before !== owner;
+    const hasLetter = to - from >= room && (isMoved || lettered !== owner);
+    found.push([from, to, `o${owner % COLOURS}`, hasLetter ? `${isMoved ? "▸" : ""}${letterOf(owner)}` : null]);
+    if (hasLetter) lettered = owner;
+    before = owner;
+  }
+  return [...found, ...gaps];
+}
+
+/** A to Z, then A1 to Z1 and so on. */
+export function letterOf(owner) {
+  return String.fromCharCode(65 + (owner % 26)) + (owner < 26 ? "" : Math.floor(owner / 26));
+}
+
+/** A line with the area below it, stretched to the width. */
+function curve(points, of, up, tall) {
+  const line = points.map(([at, amount]) => `${round(at)},${up(amount)}`).join(" ");
+  const area = `${round(points[0][0])},${tall} ${line} ${round(points.at(-1)[0])},${tall}`;
+  return s("svg", { width: "100%", height: tall, viewBox: `0 0 ${of} ${tall}`, preserveAspectRatio: "none" },
+    s("polygon", { points: area, class: "area" }),
+    s("polyline", { points: line, class: "line", "vector-effect": "non-scaling-stroke" }));
+}
+
+/** What looks mean, and the letters of owners, which are in the order of their numbers. */
+export function legend({ legend: looks = [], owners = [] }) {
+  const swatch = (look, letter) => s("svg", { width: 22, height: 16, "aria-hidden": "true" },
+    s("rect", { width: 22, height: 16, class: look }),
+    letter && s("text", { x: 11, y: 12, class: `small middle on-${look}` }, letter));
+  return h("ul", { class: "legend" },
+    looks.map(([look, text]) => h("li", {}, swatch(look), ` ${text}`)),
+    owners.map((name, owner) => name !== null && h("li", {}, swatch(`o${owner % COLOURS}`, letterOf(owner)), " ", h("bdi", {}, name))));
+}
+
+/** The textures that looks have beside their colours, once for a document. */
+export function textures() {
+  const pattern = (id, kind, d) => s("pattern", { id, width: 6, height: 6, patternUnits: "userSpaceOnUse" },
+    s("rect", { width: 6, height: 6, class: kind }), d && s("path", { d, class: `texture ${kind}` }));
+  return s("svg", { width: 0, height: 0, class: "defs", "aria-hidden": "true" }, s("defs", {},
+    TEXTURES.map((d, number) => pattern(`p${number}`, `c${number}`, d)), pattern("unowned", "bare", HATCH)));
+}
