@@ -18,8 +18,10 @@ import groupkeeper
 from groupkeeper.analytics.errors import AnalyticsError
 
 ROOT: Final = Path(groupkeeper.__file__).parent
-_ROOMS: Final = ("analytics", "coordinator", "protocol", "why")
-"""What an analysis imports; the contracts of the imports hold it to that."""
+_ROOMS: Final = ("analytics", "coordinator", "protocol", "web/page", "why")
+"""What an analysis imports, and what its report is drawn with; the contracts of the imports hold it
+to that.
+"""
 _PACKED: Final = (".py", ".css", ".js")
 _TIME: Final = (1980, 1, 1, 0, 0, 0)
 """The same files make the same archive."""

@@ -1,4 +1,4 @@
-"""Findings, and answers of what-if, that fit the stories of `page_sample`."""
+"""Findings and other answers that fit the stories of `page_sample`."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -25,6 +25,61 @@ WHAT_IF_SCHEMA = pa.schema(
         "is_today": pa.bool_(),
     }
 )
+
+_WHO = ("group", "instance", "client_id", "host", "member")
+ANSWER_SCHEMAS = {
+    "barrier": pa.schema(
+        {
+            **dict.fromkeys(_WHO, pa.string()),
+            **dict.fromkeys(("held", "held_ms", "longest_ms"), pa.int64()),
+            "share": pa.float64(),
+        }
+    ),
+    "restart_gaps": pa.schema(
+        {
+            "group": pa.string(),
+            **dict.fromkeys(("restarts", "median_ms", "p95_ms", "longest_ms"), pa.int64()),
+            **dict.fromkeys(("session_timeout_ms", "proposed_ms"), pa.int64()),
+            "within": pa.float64(),
+        }
+    ),
+    "idle_members": pa.schema(
+        {**dict.fromkeys(_WHO, pa.string()), "idle_ms": pa.int64(), "share": pa.float64()}
+    ),
+}
+ANSWERS = {
+    "barrier": [
+        ("payments", None, "payments-2", "10.0.0.6", "m", 310, 9_400_000, 90_000, 0.61),
+        ("shipping-labels", "labels-1", "c", "10.0.0.5", "m", 22, 61_000, 9_000, 0.1),
+    ],
+    "restart_gaps": [
+        ("shipping-labels", 90, 27_000, 38_000, 61_000, 45_000, 60_000, 0.9),
+        ("billing", 40, 21_000, 45_000, 900_000, 10_000, 60_000, 0.05),
+    ],
+    "idle_members": [
+        (
+            "analytics-eu-west-1-hourly-aggregation",
+            None,
+            "a-17",
+            "10.0.0.21",
+            "m",
+            864_000_000,
+            1.0,
+        ),
+        ("audit", None, None, None, "audit-4-1f", 90_000_000, 0.07),
+    ],
+}
+"""By name: values in the order of the schema."""
+
+
+def answers() -> dict[str, pa.Table]:
+    """Whose pictures are drawn from them."""
+    return {
+        name: pa.Table.from_pylist(
+            [dict(zip(schema.names, row, strict=True)) for row in ANSWERS[name]], schema
+        )
+        for name, schema in ANSWER_SCHEMAS.items()
+    }
 
 
 def _at(day: int, hour: float) -> int:

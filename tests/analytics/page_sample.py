@@ -17,7 +17,13 @@ import pyarrow.compute as pc
 
 from groupkeeper.analytics.history.schemas import TABLES
 from groupkeeper.analytics.page import About, render
-from tests.analytics.page_findings import FINDINGS, FINDINGS_SCHEMA, WHAT_IF_SCHEMA, what_if
+from tests.analytics.page_findings import (
+    FINDINGS,
+    FINDINGS_SCHEMA,
+    WHAT_IF_SCHEMA,
+    answers,
+    what_if,
+)
 
 SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
 START = round(datetime(2026, 11, 9, tzinfo=UTC).timestamp() * 1000)
@@ -135,7 +141,7 @@ def tables(groups: int = 12, days: int = DAYS, *, inferred: bool = False) -> dic
         made[name] = _repeated(made[name], groups)
     made["findings"] = table_of(FINDINGS_SCHEMA, FINDINGS)
     made["what_if"] = table_of(WHAT_IF_SCHEMA, what_if())
-    return made
+    return made | answers()
 
 
 def _plain_name(number: int) -> str:

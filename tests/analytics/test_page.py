@@ -1,6 +1,11 @@
 """The report as a page: what is in it, and what must never be."""
 
+import base64
+import hashlib
+import json
 import re
+import shutil
+import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,8 +18,10 @@ from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.history.schemas import TABLES, Column
 from groupkeeper.analytics.page import render, write_report
 from groupkeeper.analytics.page.findings import OFFSETS
-from groupkeeper.analytics.page.render import (
+from groupkeeper.analytics.page.report import (
+    NO_BARRIER,
     NO_FINDINGS,
+    NO_IDLE,
     NO_PANELS,
     NO_RESTARTS,
     NO_ROUNDS,
@@ -22,11 +29,12 @@ from groupkeeper.analytics.page.render import (
     NO_TIME,
     NO_WHAT_IF,
 )
-from groupkeeper.analytics.page.svg import PICTURE_BYTES
-from tests.analytics.page_findings import FINDINGS_SCHEMA
+from tests.analytics.page_findings import ANSWER_SCHEMAS, FINDINGS_SCHEMA
 from tests.analytics.page_sample import START, about, table_of, tables
 
 MOST_BYTES = 1_000_000
+PICTURE_BYTES = 60_000
+SVG = "http://www.w3.org/2000/svg"  # a name, not an address
 VOID = {"meta", "br", "input", "img", "link"}
 OPTIONAL = {"tr", "td", "th"}
 
@@ -91,7 +99,7 @@ def test_findings_come_first(page):
 
 
 def test_the_page_names_nothing_elsewhere(page):
-    assert not re.search(r"(https?:)?//[a-z]", page)
+    assert not re.search(r"(https?:)?//[a-z]", page.replace(SVG, ""))
     found = Page(page)
     places = [*found.attributes("href"), *found.attributes("src")]
     assert places
@@ -112,10 +120,53 @@ def test_a_page_of_many_groups_stays_small(large):
     assert "1,000 groups" in Page(large).text
 
 
+def pictures_of(made: str) -> dict[str, dict]:
+    """What is drawn, by figure."""
+    [told] = re.findall('<script type="application/json" id="pictures">(.*?)</script>', made)
+    return json.loads(told)
+
+
 def test_a_picture_has_at_most_60_kilobytes(large):
-    pictures = re.findall(r'<svg [^>]*class="picture".*?</svg>', large, re.DOTALL)
+    pictures = pictures_of(large)
     assert len(pictures) > 10
-    assert max(len(each) for each in pictures) <= PICTURE_BYTES
+    assert (
+        max(len(json.dumps(each, separators=(",", ":"))) for each in pictures.values())
+        <= PICTURE_BYTES
+    )
+
+
+def test_each_lane_that_is_drawn_is_a_row_of_its_figure(page):
+    """A row has a name and words, which are read without a script and by a screen reader."""
+    for name, picture in pictures_of(page).items():
+        [figure] = re.findall(rf'<figure class="card" id="{name}">.*?</figure>', page, re.DOTALL)
+        assert figure.count('<span class="lane"></span>') == len(picture["rows"])
+        assert figure.count('<span class="name"></span>') == 0
+        assert "The picture needs a script; these are its numbers." in Page(figure).text
+
+
+def test_what_is_embedded_are_places_and_looks_and_no_names_but_of_owners(page):
+    """Names of groups, topics and clients are in the HTML once."""
+    pictures = pictures_of(page)
+    owners = [name for each in pictures.values() for name in each.pop("owners", [])]
+    assert any(name.startswith("payments-") for name in owners)
+    assert not re.search("payments|orders|10\\.0\\.0", json.dumps(pictures))
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node")
+def test_the_script_has_no_errors_of_syntax_and_its_own_digest(page):
+    [code] = re.findall("<script>(.*?)</script>", page, re.DOTALL)
+    command = ["node", "--check", "-"]
+    ran = subprocess.run(command, input=code, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert not re.search("^(import|export) ", code, re.MULTILINE)
+    digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'".replace("'", "&#x27;") in page
+
+
+def test_the_style_is_that_of_the_live_page(page):
+    """One file, so that both have one palette."""
+    live = Path(groupkeeper.__file__).parent / "web" / "page" / "page.css"
+    assert live.read_text(encoding="utf-8") in page
 
 
 def test_every_number_of_a_finding_is_in_its_table(sample, page):
@@ -157,6 +208,8 @@ def test_names_out_of_a_log_stay_text(sample):
     assert len(made.encode("utf-8")) < MOST_BYTES
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]", made)
     assert "<script>alert(1)</script>" in found.text
+    assert made.count("</script>") == 2
+    assert pictures_of(made)
 
 
 def test_nothing_at_all_gives_a_page_that_says_so():
@@ -164,6 +217,8 @@ def test_nothing_at_all_gives_a_page_that_says_so():
     assert "No group was read" in found.text
     assert "Time not known Source" in found.text
     for words in (NO_ROUNDS, NO_FINDINGS, NO_PANELS, NO_WHAT_IF, NO_RESTARTS, NO_TABLES):
+        assert words in found.text
+    for words in (NO_BARRIER, NO_IDLE, NO_TIME):
         assert words in found.text
 
 
@@ -255,6 +310,7 @@ def test_times_far_off_are_left_out_and_counted():
     assert "4 rebalances without a group or a usable time" in Page(made).text
     for figure in ("rate", "group-1-curves"):
         assert texts_of(made, figure) == texts_of(other, figure)
+        assert pictures_of(made)[figure] == pictures_of(other)[figure]
 
 
 def test_a_page_without_a_usable_time_does_not_say_that_nothing_was_read():
@@ -279,17 +335,6 @@ def test_tables_of_answers_have_the_words_of_their_questions(sample):
 
 def test_the_same_tables_give_the_same_page(sample, page):
     assert render(sample, about()) == page
-
-
-def test_colours_of_text_are_those_of_the_live_page():
-    def themes(path: Path) -> list[set[str]]:
-        roots = re.findall(r":root \{(.*?)\}", path.read_text(encoding="utf-8"), re.DOTALL)
-        return [{*re.findall(r"--[a-z]+: #[0-9a-f]+", each)} for each in roots[:2]]
-
-    package = Path(groupkeeper.__file__).parent
-    live = themes(package / "web" / "page" / "page.css")
-    report = themes(package / "analytics" / "page" / "page.css")
-    assert all(ours >= theirs for ours, theirs in zip(report, live, strict=True))
 
 
 # -- what pictures say -----------------------------------------------------------------------------
@@ -319,15 +364,19 @@ def test_the_highest_bar_says_how_many_it_is():
 def test_a_likely_cause_counts_more_than_its_code():
     slow = {"cause": "member_left", "likely": "max_poll_exceeded"}
     told = texts_of(render(rounds_of(slow, slow, {}), about()), "timeline")
-    assert "67 % application too slow" in told
+    assert "67 % S application too slow" in told
 
 
-def test_who_was_late_by_a_second_held_the_others_up():
-    late = {"last_client_id": "c", "last_host": "10.0.0.7"}
-    rows = [late | {"held_ms": ms} for ms in (999, 1_000, 4_000)] + [{"members": 1}]
-    told = texts_of(render(rounds_of(*rows), about()), "barrier")
-    assert "c on 10.0.0.7, g" in told
-    assert "5 s in 2 of 3; longest 4 s" in told
+def answer_of(name: str, **row: object) -> dict[str, pa.Table]:
+    return {name: table_of(ANSWER_SCHEMAS[name], [{"group": "g", **row}])}
+
+
+def test_who_was_late_held_the_others_up():
+    late = {"client_id": "c", "host": "10.0.0.7", "held": 2, "share": 0.5}
+    answer = answer_of("barrier", **late, held_ms=5_000, longest_ms=4_000)
+    made = render(rounds_of({}) | answer, about())
+    assert "c on 10.0.0.7 , g 5 s in 2, 50 %; longest 4 s" in texts_of(made, "barrier")
+    assert pictures_of(made)["barrier"]["rows"] == [{"bars": [[0, 5_000, "p1"]]}]
 
 
 def test_time_not_stable_is_a_share_of_what_was_read():
@@ -337,27 +386,17 @@ def test_time_not_stable_is_a_share_of_what_was_read():
     assert "10 s, 1.0 %; longest 5 s" in told
 
 
-def test_restarts_are_compared_with_the_timeout_of_each_client():
-    rows = [
-        {"group": "g", "away_ms": 20_000, "session_timeout_ms": timeout}
-        for timeout in (10_000, 45_000, None)
-    ]
-    sessions = {"sessions": table_of(TABLES["sessions"].schema, rows)}
-    told = texts_of(render(rounds_of({}) | sessions, about()), "restarts")
-    assert "33 % of 3 were shorter" in told
-    assert "session.timeout.ms 10000 (50 % of clients)" in told
-
-
-def test_each_of_three_timeouts_has_room_for_its_words():
-    rows = [
-        {"group": "g", "away_ms": 20_000, "session_timeout_ms": timeout}
-        for timeout in (60_000, 600_000, 900_000)
-    ]
-    sessions = {"sessions": table_of(TABLES["sessions"].schema, rows)}
-    made = render(rounds_of({}) | sessions, about())
-    heights = re.findall(r'<text [^>]*y="([\d.]+)"[^>]*>session\.timeout\.ms', made)
-    assert len(heights) == 3
-    assert min(map(float, heights)) > 12
+def test_restarts_are_compared_with_the_timeout_of_their_clients():
+    gaps = {"median_ms": 20_000, "p95_ms": 38_000, "longest_ms": 61_000, "within": 0.25}
+    timeouts = {"session_timeout_ms": 10_000, "proposed_ms": 60_000}
+    made = render(
+        rounds_of({}) | answer_of("restart_gaps", restarts=4, **gaps, **timeouts), about()
+    )
+    told = texts_of(made, "restart_gaps")
+    assert "4 restarts, half within 20 s, 95 % within 38 s, longest 61 s" in told
+    assert "session.timeout.ms 10 s → 60 s" in told
+    [lane] = pictures_of(made)["restart_gaps"]["rows"]
+    assert lane["bars"] == [[0, 1, "within"], [1, 4, "beyond"]]
 
 
 def test_owners_are_shown_where_most_time_went_without_one():
@@ -371,25 +410,83 @@ def test_owners_are_shown_where_most_time_went_without_one():
     ]
     ownership = {"ownership": table_of(TABLES["ownership"].schema, rows)}
     rounds = rounds_of({}, {"started": day}, {"started": day + 3_600_000})
-    told = texts_of(render(rounds | ownership, about()), "group-1-owners")
-    assert "without an owner for 10 s of partition time" in told
-    assert "t-3" in told
-    assert "2026-11-09 23:59 to 2026-11-10 00:" in told
+    made = render(rounds | ownership, about())
+    told, picture = texts_of(made, "group-1-owners"), pictures_of(made)["group-1-owners"]
+    [begin, first, gap, nobody, after, second] = picture["rows"][1]["owners"]
+    assert (begin, first, nobody, second, picture["owners"]) == (0, 0, -1, 1, ["a", "b"])
+    assert after - gap > picture["of"] / 200
+    assert "Without an owner for 10 s of partition time" in told
+    assert "t-3 10 s" in told
+    assert "2026-11-09 23:58 to 2026-11-10 00:23" in told
 
 
-def test_members_without_a_partition_are_those_of_the_last_record():
+def test_owners_that_are_not_known_are_said_to_be():
+    place = {"group": "g", "topic": "t", "topic_partition": 0, "generation": 1, "is_owned": True}
     rows = [
-        {"group": "g", "time": START + at, "offset": at, "member": name, "assigned_partitions": of}
-        for at, name, of in ((1, "a", 0), (1, "b", 0), (2, "a", 3), (2, "b", 0), (2, "c", 1))
+        place | {"from": START + 60_000, "until": START + 120_000, "member": "a"},
+        place | {"from": START + 180_000, "until": START + 240_000, "instance": "a"},
     ]
-    members = {"members": table_of(TABLES["members"].schema, rows)}
-    assert "1 of 3 have nothing" in texts_of(render(rounds_of({}) | members, about()), "idle")
+    ownership = {"ownership": table_of(TABLES["ownership"].schema, rows)}
+    made = render(rounds_of(*[{}] * 6) | ownership, about())
+    assert pictures_of(made)["group-1-owners"]["rows"][1]["owners"][1::2] == [-2, 0, -2, 0, -2]
+
+
+def test_members_without_a_partition_are_named():
+    made = render(
+        rounds_of({}) | answer_of("idle_members", member="m-1", idle_ms=60_000, share=0.5), about()
+    )
+    assert "m-1 , g 60 s, 50 %" in texts_of(made, "idle_members")
+
+
+def test_commits_and_lag_are_drawn_over_the_same_time():
+    place = {"group": "g", "topic": "t"}
+    minutes = [place | {"topic_partition": each, "minute": START, "commits": 30} for each in (0, 1)]
+    lag = [place | {"time": START + at * 60_000, "lag": at, "lag_ms": at * 1_000} for at in (0, 2)]
+    told = {
+        "commit_minutes": table_of(TABLES["commit_minutes"].schema, minutes),
+        "lag": table_of(TABLES["lag"].schema, lag),
+    }
+    made = render(rounds_of(*[{}] * 4) | told, about())
+    words = texts_of(made, "group-1-curves")
+    assert "commits a minute, all partitions at most 3,600" in words  # of a second
+    assert "lag of the worst partition, time at most 2 s" in words
+    rebalances, commits, behind = pictures_of(made)["group-1-curves"]["rows"]
+    assert rebalances["marks"].replace(".", "") == "aaaa"
+    assert commits["line"] == [[0.5, 3_600]]
+    assert behind["line"] == [[0.5, 0], [120.5, 2_000]]
+
+
+def test_marks_say_the_usual_cause_and_how_many():
+    rows = [{"started": START + 3_600_000 * hour} for hour in (0, 3, 3, 3, 3, 3, 3, 3, 3)]
+    rows[1] |= {"cause": "member_left"}
+    [lane] = pictures_of(render(rounds_of(*rows), about()))["timeline"]["rows"]
+    assert lane["marks"].replace(".", "") == "aq"  # few, and many
+
+
+def test_columns_are_stacked_by_cause():
+    left = {"cause": "member_left", "started": START}
+    made = render(rounds_of({"started": START}, left, left), about())
+    assert pictures_of(made)["rate"]["rows"][0]["columns"] == [
+        [0, 0.9, "p0", 0, 1],
+        [0, 0.9, "p3", 1, 3],
+    ]
+    assert "By cause: member left 2, no heartbeat in time 1." in texts_of(made, "rate")
+
+
+def test_findings_of_a_part_of_the_time_are_beside_the_columns(page):
+    told = texts_of(page, "rate")
+    assert "finding 3 billing" in told
+    assert "finding 1 payments" not in told  # all the time
+    assert "coordinator loaded" in told
 
 
 def test_what_if_marks_the_setting_of_today(sample):
     made = render({"what_if": sample["what_if"]}, about())
-    assert "billing, as it was 312 rebalances" in texts_of(made, "what-if-1").replace("  ", " ")
-    assert made.count('class="frame"') == 6  # three groups, in two plots
+    told = texts_of(made, "what-if-1")
+    assert "billing as it was (today): 312 rebalances, not stable 31 min 12 s; static" in told
+    pictures = pictures_of(made)
+    assert sum(len(each.get("rings", ())) for each in pictures["what-if-2"]["rows"]) == 3
+    assert "until a lost member is noticed 6 s to 2 min" in texts_of(made, "what-if-2")
     assert "Assumed: Clients pause when they did." in texts_of(made, "what-if-2")
 
 

@@ -7,10 +7,7 @@ from groupkeeper.analytics.page.times import (
     HOUR,
     MINUTE,
     Span,
-    amounts,
-    brief,
     count,
-    durations,
     length,
     period,
     share,
@@ -56,14 +53,7 @@ def test_a_part_is_not_said_to_be_nothing_or_everything():
     assert share(5, 5) == "100 %"
 
 
-def test_axes_have_round_amounts():
-    assert amounts(156) == [0, 50, 100, 150, 200]
-    assert amounts(1) == [0, 1]
-    assert durations(300_000, 3) == [0, 120_000, 240_000, 360_000]
-
-
 def test_words_of_amounts():
-    assert (brief(1_500), brief(12), brief(2_000_000)) == ("1.5k", "12", "2M")
     assert (count(1, "row"), count(1_234, "row")) == ("1 row", "1,234 rows")
     assert (step_name(HOUR), step_name(2 * HOUR), step_name(30_000)) == (
         "hour",

@@ -1,7 +1,7 @@
-"""What the pictures are drawn from: columns of the tables as lists of Python, prepared once."""
+"""The tables that a report is made of, and what its parts have in common."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -11,62 +11,51 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupkeeper.analytics.history.schemas import LOG
-from groupkeeper.analytics.page.causes import Family, family
+from groupkeeper.analytics.page.causes import NAMES, families_of
 from groupkeeper.analytics.page.times import DAY, EARLIEST, HOUR, Span
 
 Tables = Mapping[str, pa.Table]
 Row = dict[str, Any]
 """Any: a value of any type of a column; times are milliseconds since 1970."""
-
-
-@dataclass(frozen=True, slots=True)
-class Round:
-    """A rebalance, as far as it is drawn."""
-
-    at: int
-    """Its start, or its end if the start was not read."""
-    ms: int
-    """How long the group was not stable."""
-    family: Family
+_TIMES: Final = {
+    "coverage": ("from", "until"),
+    "rounds": ("started", "ended"),
+    "snapshots": ("time",),
+    "commit_minutes": ("minute",),
+    "events": ("time",),
+}
+_AMOUNTS: Final = ("duration_ms", "unowned_ms", "moved", "members")
+_TEXTS: Final = ("group", "cause", "likely", "source")
 
 
 @dataclass(slots=True)
 class Group:
-    """What is known of one group."""
+    """The rebalances of one group. Numbers of families are keys of `families` and `family_ms`."""
 
     name: str
-    rounds: list[Round] = field(default_factory=list)
-    not_stable_ms: int = 0
-    unowned_ms: int = 0
-    longest_ms: int = 0
-    moved: int = 0
-    members: int | None = None
+    rounds: int
+    not_stable_ms: int | None
+    """None if no duration is known: a plain log tells none."""
+    longest_ms: int | None
+    unowned_ms: int
+    moved: int
+    members: int | None
     """Of its last rebalance."""
-    families: Counter[Family] = field(default_factory=Counter)
-    by_family_ms: Counter[Family] = field(default_factory=Counter)
-    is_inferred: bool = False
+    is_inferred: bool
     """Nothing of it is from events."""
-    is_timed: bool = False
-    """It is known how long a rebalance took: no plain log tells that."""
+    families: Counter[int] = field(default_factory=Counter)
+    family_ms: Counter[int] = field(default_factory=Counter)
 
     @property
-    def not_stable(self) -> int | None:
-        """`not_stable_ms`, if it is known."""
-        return self.not_stable_ms if self.is_timed else None
-
-    @property
-    def usual(self) -> tuple[Family, int] | None:
+    def usual(self) -> tuple[str, int]:
         """The cause of most of its rebalances, and of how many."""
-        return max(self.families.items(), key=lambda each: each[1], default=None)
-
-    @property
-    def badness(self) -> tuple[int, int, int]:
-        return self.not_stable_ms, self.unowned_ms, len(self.rounds)
+        [(family, number)] = self.families.most_common(1)
+        return NAMES[family], number
 
 
 class Data:
-    """All tables, and what pictures have in common. A time that is far off would press all others
-    together: one before Kafka, or a day after `made`, is wrong and cannot be drawn.
+    """All tables. A time that is far off would press all others together: one before Kafka, or a
+    day after `made`, is wrong and cannot be drawn.
     """
 
     def __init__(self, tables: Tables, made: datetime) -> None:
@@ -76,78 +65,92 @@ class Data:
     def has(self, name: str) -> bool:
         return name in self.tables and self.tables[name].num_rows > 0
 
-    def rows(
-        self, name: str, columns: Sequence[str], groups: Iterable[str] | None = None
-    ) -> list[Row]:
-        """Rows of a table, or those of some groups; a column that it has not is None."""
-        if not self.has(name):
-            return []
-        table = self.tables[name]
-        if groups is not None:
-            table = table.filter(
-                pc.is_in(table["group"], value_set=pa.array([*groups], pa.string()))
-            )
-        lists = [_list(table, each) for each in columns]
-        return [dict(zip(columns, values, strict=True)) for values in zip(*lists, strict=True)]
+    def columns(self, name: str, wanted: Sequence[str], group: str | None = None) -> pa.Table:
+        """Columns of a table, or of the rows of one group; a column that is not there is null."""
+        table = self.tables.get(name, pa.table({}))
+        if group is not None and table.num_rows:
+            table = table.filter(pc.equal(table["group"], group))
+        nothing = pa.chunked_array([pa.nulls(table.num_rows)])
+        there = table.column_names
+        return pa.table({at: milliseconds(table[at]) if at in there else nothing for at in wanted})
+
+    def rows(self, name: str, wanted: Sequence[str] = ()) -> list[Row]:
+        """All columns if none are named."""
+        there = self.tables[name].column_names if name in self.tables else ()
+        found: list[Row] = self.columns(name, wanted or there).to_pylist()
+        return found
+
+    def within(self, times: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Times that can be drawn; null for others."""
+        times = times.cast(pa.int64())
+        is_usable = pc.and_(pc.greater_equal(times, EARLIEST), pc.less(times, self._latest))
+        return pc.if_else(is_usable, times, pa.scalar(None, pa.int64()))
+
+    @cached_property
+    def rounds(self) -> pa.Table:
+        """Rebalances with a group and a time, by time: `group`, `at` (the start, or the end if the
+        start was not read), `family`, `is_event` and amounts.
+        """
+        table = self.columns("rounds", ("started", "ended", *_AMOUNTS, *_TEXTS))
+        at = pc.coalesce(self.within(table["started"]), self.within(table["ended"]))
+        made = {each: table[each].cast(pa.int64()) for each in _AMOUNTS}
+        made |= {each: table[each].cast(pa.string()) for each in _TEXTS} | {"at": at}
+        made["duration_ms"] = pc.max_element_wise(made["duration_ms"], 0, skip_nulls=False)
+        made["family"] = families_of(made.pop("cause"), made.pop("likely"))
+        made["is_event"] = pc.not_equal(made.pop("source"), LOG).fill_null(True)
+        is_known = pc.and_(pc.is_valid(made["group"]), pc.is_valid(at))
+        return pa.table(made).filter(is_known).sort_by("at")
 
     @cached_property
     def groups(self) -> list[Group]:
         """All groups of rounds, those first that were not stable for the longest."""
-        found: dict[str, Group] = {}
-        for row in self.rows("rounds", _ROUND_COLUMNS):
-            at = next(filter(self._is_usable, (row["started"], row["ended"])), None)
-            if row["group"] is None or at is None:
-                continue
-            group = found.get(row["group"])
-            if group is None:
-                group = found[row["group"]] = Group(row["group"], is_inferred=True)
-            _add(group, row, at)
-        for each in found.values():
-            each.rounds.sort(key=lambda round_: round_.at)
+        sums = pa.TableGroupBy(self.rounds, "group", use_threads=False).aggregate(
+            [
+                *(("at", "count"), ("duration_ms", "sum"), ("duration_ms", "max")),
+                *(("unowned_ms", "sum"), ("moved", "sum"), ("members", "last")),
+                ("is_event", "any"),
+            ]
+        )
+        found = {}
+        for name, rounds, ms, longest, unowned, moved, members, is_event in zip(
+            *(each.to_pylist() for each in sums.columns), strict=True
+        ):
+            amounts = rounds, ms, longest, unowned or 0, moved or 0, members
+            found[name] = Group(name, *amounts, is_inferred=not is_event)
+        by_family = self.rounds.group_by(["group", "family"])
+        for row in by_family.aggregate([("at", "count"), ("duration_ms", "sum")]).to_pylist():
+            found[row["group"]].families[row["family"]] = row["at_count"]
+            found[row["group"]].family_ms[row["family"]] = row["duration_ms_sum"] or 0
         return sorted(
-            found.values(), key=lambda each: (*(-each for each in each.badness), each.name)
+            found.values(),
+            key=lambda each: (
+                -(each.not_stable_ms or 0),
+                -each.unowned_ms,
+                -each.rounds,
+                each.name,
+            ),
         )
 
-    @property
-    def has_times(self) -> bool:
-        """A time was read that can be drawn."""
-        return bool(self._times)
-
     @cached_property
-    def _times(self) -> list[int]:
-        return [
-            at
-            for name in ("coverage", "rounds", "snapshots", "commit_minutes", "events")
-            for at in self._ends(name)
+    def span(self) -> Span | None:
+        """From the first to the last time that was read; None if no time can be drawn."""
+        ends = [
+            end
+            for name, columns in _TIMES.items()
+            for column in self.columns(name, columns).columns
+            for end in pc.min_max(self.within(column)).as_py().values()
+            if end is not None
         ]
+        return Span(min(ends), max(*ends, min(ends) + 1_000)) if ends else None
 
-    @cached_property
-    def span(self) -> Span:
-        """From the first to the last time that was read."""
-        times = self._times
-        if not times:
-            return Span(0, HOUR)
-        return Span(min(times), max(*times, min(times) + 1_000))
+    @property
+    def shown(self) -> Span:
+        return self.span or Span(0, HOUR)
 
-    def _ends(self, name: str) -> list[int]:
-        if not self.has(name):
-            return []
-        table = self.tables[name]
-        columns = [each for each in _TIMES[name] if each in table.column_names]
-        ends = []
-        for each in columns:
-            times = milliseconds(table[each])
-            is_known = pc.and_(pc.greater_equal(times, EARLIEST), pc.less(times, self._latest))
-            ends += pc.min_max(times.filter(is_known)).values()
-        return [at.as_py() for at in ends if at.as_py() is not None]
-
-    def _is_usable(self, at: int | None) -> bool:
-        return at is not None and EARLIEST <= at < self._latest
-
-    @cached_property
+    @property
     def left_out(self) -> int:
         """Rebalances without a group or a time that can be drawn."""
-        return int(self.tables["rounds"].num_rows) - sum(len(each.rounds) for each in self.groups)
+        return self.tables["rounds"].num_rows - self.rounds.num_rows if self.has("rounds") else 0
 
     @property
     def is_inferred(self) -> bool:
@@ -155,44 +158,9 @@ class Data:
         return bool(self.groups) and all(each.is_inferred for each in self.groups)
 
 
-_ROUND_COLUMNS: Final = (
-    *("group", "started", "ended", "duration_ms", "cause", "likely", "members", "moved"),
-    *("unowned_ms", "source"),
-)
-_TIMES: Final = {
-    "coverage": ("from", "until"),
-    "rounds": ("started", "ended"),
-    "snapshots": ("time",),
-    "commit_minutes": ("minute",),
-    "events": ("time",),
-}
-
-
-def _list(table: pa.Table, name: str) -> list[Any]:
-    if name not in table.column_names:
-        return [None] * table.num_rows
-    column = table[name]
-    if pa.types.is_timestamp(column.type):
-        column = milliseconds(column)
-    return list(column.to_pylist())
-
-
 def milliseconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Times as numbers: those of Python have a range that ends before that of a log's."""
+    if not pa.types.is_timestamp(column.type):
+        return column
     kind = pa.timestamp("ms", tz=column.type.tz)
     return column.cast(kind, safe=False).cast(pa.int64())
-
-
-def _add(group: Group, row: Row, at: int) -> None:
-    kind = family(row["cause"], row["likely"])
-    ms = max(row["duration_ms"] or 0, 0)
-    group.rounds.append(Round(at, ms, kind))
-    group.is_timed = group.is_timed or row["duration_ms"] is not None
-    group.not_stable_ms += ms
-    group.unowned_ms += row["unowned_ms"] or 0
-    group.longest_ms = max(group.longest_ms, ms)
-    group.moved += row["moved"] or 0
-    group.families[kind] += 1
-    group.by_family_ms[kind] += ms
-    group.members = row["members"] if row["members"] is not None else group.members
-    group.is_inferred = group.is_inferred and row["source"] == LOG

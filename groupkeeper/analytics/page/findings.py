@@ -1,108 +1,92 @@
 """Findings: cards with a sentence, the number to change, when it was, and where the log says so."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
 from typing import Final
 
 from groupkeeper.analytics.history.schemas import LOG
 from groupkeeper.analytics.page.data import Data, Row
-from groupkeeper.analytics.page.markup import Html, joined, name, tag, text
-from groupkeeper.analytics.page.svg import Scale, box
+from groupkeeper.analytics.page.figure import Link
+from groupkeeper.analytics.page.markup import Html, joined, linked, name, tag, text
 from groupkeeper.analytics.page.times import Span, count, day_time, period
 
 CARDS: Final = 30
 """The others are in the table of findings."""
 OFFSETS: Final = 6
 """Of the evidence of a finding; the table of findings has some more."""
-SEVERITIES: Final[Mapping[str, tuple[str, str]]] = {
-    "critical": ("✖", "critical"),
-    "high": ("▲", "high"),
-    "warning": ("▲", "warning"),
-    "medium": ("◆", "medium"),
-    "low": ("●", "low"),
-    "info": ("ⓘ", "info"),
+SIGNS: Final = {
+    "critical": "✖",
+    "high": "▲",
+    "warning": "▲",
+    "medium": "◆",
+    "low": "●",
+    "info": "ⓘ",
 }
-"""Severity -> sign and class, the worst first. Others come last, in plain."""
+"""By severity, the worst first. Others come last, in plain."""
 COLUMNS: Final = (
     *("id", "severity", "group", "from", "to", "sentence", "config_key", "now", "proposed"),
     *("evidence", "partition", "question", "source", "confidence"),
 )
 ALL_OF_IT: Final = 0.98
 """A finding about so much of the time is about all of it."""
-_STRIP: Final = 160
 
 
 def findings_of(data: Data) -> list[Row]:
     """The worst first; within one severity as they were found."""
-    order = {each: number for number, each in enumerate(SEVERITIES)}
-    rows = data.rows("findings", COLUMNS)
-    return sorted(rows, key=lambda row: order.get(row["severity"], len(order)))
+    order = [*SIGNS]
+    return sorted(
+        data.rows("findings", COLUMNS),
+        key=lambda row: order.index(row["severity"]) if row["severity"] in order else len(order),
+    )
 
 
-def findings_part(rows: list[Row], span: Span, link: Callable[[str], str | None]) -> Html:
+def findings_part(rows: list[Row], span: Span, link: Link) -> Html:
     """All cards, and how many of each severity and question there are."""
     if not rows:
-        return tag("p", "Nothing was found that should be changed.", class_="nothing")
-    counts = Counter(str(row["severity"]) for row in rows)
-    told = ", ".join(f"{count(number)} {severity}" for severity, number in counts.items())
-    asked = Counter(str(row["question"]) for row in rows if row["question"] is not None)
-    of = ", ".join(
-        f"{question.replace('_', ' ')} {count(number)}" for question, number in asked.most_common()
-    )
-    more = len(rows) - CARDS
+        return tag("p", "Nothing was found that should be changed.")
+    severities = Counter(str(row["severity"]) for row in rows).items()
+    told = ", ".join(f"{count(number)} {severity}" for severity, number in severities)
+    asked = Counter(row["question"] for row in rows if row["question"] is not None).most_common()
+    of = ", ".join(f"{each.replace('_', ' ')} {count(number)}" for each, number in asked)
+    cards = [_card(number, row, span, link) for number, row in enumerate(rows[:CARDS], 1)]
+    more = f"{count(len(rows) - CARDS, 'more finding')}: see the table of findings."
     return joined(
         [
             tag("p", f"{count(len(rows), 'finding')}: {told}."),
             tag("p", f"By question: {of}.", class_="quiet") if len(asked) > 1 else None,
-            tag(
-                "ol",
-                [_card(number, row, span, link) for number, row in enumerate(rows[:CARDS], 1)],
-                class_="findings",
-            ),
-            tag("p", f"{count(more, 'more finding')}: see the table of findings.")
-            if more > 0
-            else None,
+            tag("ol", cards, class_="findings"),
+            tag("p", more) if len(rows) > CARDS else None,
         ]
     )
 
 
-def _card(number: int, row: Row, span: Span, link: Callable[[str], str | None]) -> Html:
-    sign, kind = SEVERITIES.get(row["severity"], ("·", "info"))
+def _card(number: int, row: Row, span: Span, link: Link) -> Html:
+    severity, group, key = row["severity"], row["group"], row["config_key"]
+    kind = severity if severity in SIGNS else "info"
+    change = [
+        tag("code", name(key, 80)),
+        [" ", tag("s", name(row["now"], 80)), " →"] if row["now"] is not None else None,
+        [" ", tag("b", name(row["proposed"], 160))] if row["proposed"] is not None else None,
+    ]
+    sure = "" if row["confidence"] is None else f", confidence {row['confidence']:.2f}"
+    is_all = within(row, span).ms >= ALL_OF_IT * span.ms
+    said = (
+        "All the time." if is_all else _times(row),
+        _evidence(row),
+        f"Inferred{sure}." if row["source"] == LOG else "",
+    )
     return tag(
         "li",
         tag(
             "p",
-            tag("span", f"{number}", class_="ordinal"),
-            tag("span", f"{sign} {row['severity']}", class_=f"severity {kind}"),
-            _group(row["group"], link),
+            tag("span", number, class_="ordinal"),
+            tag("span", f"{SIGNS.get(severity, '·')} {severity}", class_=f"severity {kind}"),
+            tag("b", linked(group, link(group))) if group is not None else None,
         ),
         tag("p", text(row["sentence"] or ""), class_="sentence"),
-        _change(row),
-        tag("p", _when(row, span), _evidence(row), _sureness(row), class_="quiet"),
+        tag("p", change, class_="change") if key is not None else None,
+        tag("p", " ".join(filter(None, said)), class_="quiet"),
         id=f"finding-{number}",
         class_=f"finding {kind}",
-    )
-
-
-def _group(group: str | None, link: Callable[[str], str | None]) -> Html | None:
-    if group is None:
-        return None
-    place = link(group)
-    shown = name(group)
-    return tag("a", shown, href=place, class_="group") if place else tag("b", shown)
-
-
-def _change(row: Row) -> Html | None:
-    """The setting, and from which to which value."""
-    if row["config_key"] is None:
-        return None
-    now, proposed = row["now"], row["proposed"]
-    return tag(
-        "p",
-        tag("code", name(row["config_key"], 80)),
-        [" ", tag("s", name(now, 80)), " →"] if now is not None else None,
-        [" ", tag("b", name(proposed, 160))] if proposed is not None else None,
-        class_="change",
     )
 
 
@@ -112,24 +96,6 @@ def within(row: Row, span: Span) -> Span:
     end = row["to"] if row["to"] is not None else span.end
     start = min(max(start, span.start), span.end)
     return Span(start, min(max(end, start), span.end))
-
-
-def _when(row: Row, span: Span) -> Html:
-    """A strip of all the time with this part of it, and the times."""
-    scale = Scale(span.start, span.end, 0, _STRIP)
-    found = within(row, span)
-    start, end = scale(found.start), scale(found.end)
-    drawn = tag(
-        "svg",
-        box(0, 3, _STRIP, 4, "all"),
-        box(min(start, _STRIP - 3), 0, max(end - start, 3), 10, "part"),
-        width=_STRIP,
-        height=10,
-        aria_hidden="true",
-        class_="when",
-    )
-    is_all = found.ms >= ALL_OF_IT * span.ms
-    return joined([drawn, " All the time. " if is_all else f" {_times(row)} "])
 
 
 def _times(row: Row) -> str:
@@ -148,11 +114,4 @@ def _evidence(row: Row) -> str:
     shown = ", ".join(str(each) for each in offsets[:OFFSETS])
     more = f" and {count(len(offsets) - OFFSETS)} more" if len(offsets) > OFFSETS else ""
     of = "" if row["partition"] is None else f" of partition {row['partition']}"
-    return f"Evidence: offset{'s' if len(offsets) > 1 else ''} {shown}{more}{of}. "
-
-
-def _sureness(row: Row) -> str:
-    if row["source"] != LOG:
-        return ""
-    sure = row["confidence"]
-    return "Inferred." if sure is None else f"Inferred, confidence {sure:.2f}."
+    return f"Evidence: offset{'s' if len(offsets) > 1 else ''} {shown}{more}{of}."

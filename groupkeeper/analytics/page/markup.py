@@ -1,4 +1,4 @@
-"""HTML and SVG as text. Everything that is not `Html` is escaped, and cannot leave its element.
+"""HTML as text. Everything that is not `Html` is escaped, and cannot leave its element.
 
 Names come from logs: they are cut, and characters that cannot be seen or turn the direction of
 text are replaced, before they are escaped.
@@ -14,7 +14,7 @@ NAME_CHARACTERS: Final = 48
 """How much of a name is shown; a log may have names of 32,767 bytes."""
 TEXT_CHARACTERS: Final = 600
 """How much of a sentence is shown."""
-_VOID: Final = frozenset({"meta", "br", "rect", "line", "circle", "path", "input"})
+_VOID: Final = frozenset({"meta", "input"})
 
 
 class Html(str):
@@ -42,6 +42,11 @@ def name(value: object, most: int = NAME_CHARACTERS) -> Html:
     return tag("bdi", text(value, most))
 
 
+def linked(value: object, place: str | None, most: int = NAME_CHARACTERS) -> Html:
+    """A name that leads to a place in the page, if there is one."""
+    return tag("a", name(value, most), href=place) if place else name(value, most)
+
+
 def tag(kind: str, *children: Child, **attributes: str | float | None) -> Html:
     """An element. `class_` is `class` and `aria_label` is `aria-label`; None leaves one out."""
     told = "".join(
@@ -49,10 +54,9 @@ def tag(kind: str, *children: Child, **attributes: str | float | None) -> Html:
         for key, value in attributes.items()
         if value is not None
     )
-    inner = joined(children)
-    if not inner and kind in _VOID:
-        return Html(f"<{kind}{told}/>")
-    return Html(f"<{kind}{told}>{inner}</{kind}>")
+    return Html(
+        f"<{kind}{told}>" if kind in _VOID else f"<{kind}{told}>{joined(children)}</{kind}>"
+    )
 
 
 def joined(children: Child) -> Html:

@@ -1,18 +1,57 @@
 """Single groups: ownership, commits and lag of those that a reader probably asks for next."""
 
+import json
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
-from groupkeeper.analytics.page.curves import curves
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from groupkeeper.analytics.page.causes import legend
 from groupkeeper.analytics.page.data import Data, Group, Row
-from groupkeeper.analytics.page.markup import Html, joined, name, tag
-from groupkeeper.analytics.page.owners import ownership
-from groupkeeper.analytics.page.times import count, length, share
+from groupkeeper.analytics.page.figure import Figure, LaneRow, Scale, up_to
+from groupkeeper.analytics.page.markup import Html, cut, name, tag
+from groupkeeper.analytics.page.overview import binned, counts_of, marks
+from groupkeeper.analytics.page.times import (
+    MINUTE,
+    Span,
+    count,
+    length,
+    period,
+    share,
+    step_name,
+)
+from groupkeeper.why.texts import short_id
 
 GROUPS: Final = 10
 """Those that findings are about, and then those that were not stable for the longest."""
 PANELS_BYTES: Final = 300_000
 """Of all together; the first ones are shown."""
+ROWS: Final = 32
+"""Partitions in a picture; those without an owner for the longest."""
+INTERVALS: Final = 2_500
+"""In a picture: the first ones of the time that is shown."""
+OWNERS: Final = 24
+"""In the legend."""
+SEEN: Final = 150
+"""The usual time without an owner is this part of the time that is shown: 5 pixels."""
+POINTS: Final = 280
+"""Most points of a line."""
+RULES: Final = 150
+"""So many rebalances are drawn through the lines; more would hide them."""
+WIDE: Final = 1_000
+"""Steps across a picture of owners."""
+NOBODY, UNKNOWN = -1, -2
+"""Numbers of owners in lanes.js."""
+Numbers = npt.NDArray[np.int64]
+Place = tuple[str, int]
+_OWNED: Final = (
+    *("topic", "topic_partition", "from", "until", "is_owned", "member", "instance"),
+    *("client_id", "host"),
+)
 
 
 class Panels:
@@ -20,66 +59,198 @@ class Panels:
 
     def __init__(self, data: Data, findings: Sequence[Row]) -> None:
         known = {each.name: each for each in data.groups}
-        wanted = [row["group"] for row in findings] + [*known]
-        chosen = [known[each] for each in dict.fromkeys(wanted) if each in known][:GROUPS]
-        self._made: dict[str, Html] = {}
+        wanted = dict.fromkeys([row["group"] for row in findings] + [*known])
+        self.figures: list[Figure] = []
+        self._made: dict[str, tuple[str, Html]] = {}
         size = 0
-        for number, group in enumerate(chosen, 1):
-            made = _panel(data, group, f"group-{number}")
-            if made is None:
-                continue
-            size += len(made.encode("utf-8"))
+        for group in [known[each] for each in wanted if each in known][:GROUPS]:
+            identity = f"group-{len(self._made) + 1}"
+            made = [_ownership(data, group, identity), _curves(data, group, identity)]
+            figures = [each for each in made if each is not None]
+            html = _panel(data, group, identity, figures, is_open=not self._made)
+            size += len(html.encode()) + sum(len(json.dumps(each.data)) for each in figures)
             if size > PANELS_BYTES:
                 break
-            self._made[group.name] = made
-        self._places = {group.name: f"group-{number}" for number, group in enumerate(chosen, 1)}
+            if figures:
+                self.figures += figures
+                self._made[group.name] = identity, html
 
     def link(self, group: str) -> str | None:
         """Where more is said of a group."""
-        return f"#{self._places[group]}" if group in self._made else None
+        return f"#{self._made[group][0]}" if group in self._made else None
 
     def html(self) -> Html | None:
-        """All of them, with a choice of one where scripts run."""
-        if not self._made:
-            return None
-        options = [tag("option", group, value=self._places[group]) for group in self._made]
-        options.append(tag("option", "all of these", value=""))
-        choose = tag(
-            "div",
-            tag("label", "Show ", tag("select", options, id="choose")),
-            class_="choose",
-            hidden="",
-        )
-        return joined([choose, *self._made.values()])
+        """All of them, the first one open."""
+        return Html("".join(html for _, html in self._made.values())) or None
 
 
-def _times(data: Data, group: Group) -> list[str]:
-    if not group.is_timed:
-        return ["of unknown duration"]
-    part = share(group.not_stable_ms, data.span.ms)
-    return [
-        f"not stable for {length(group.not_stable_ms)} ({part} of the time)",
-        f"the longest {length(group.longest_ms)}",
-    ]
-
-
-def _panel(data: Data, group: Group, identity: str) -> Html | None:
-    figures = [ownership(data, group, identity), curves(data, group, identity)]
-    drawn = [each.html() for each in figures if each is not None]
-    if not drawn:
-        return None
-    usual = group.usual
-    words = [
-        count(len(group.rounds), "rebalance"),
-        *_times(data, group),
-        f"mostly: {usual[0].label}" if usual else "",
-        "inferred" if group.is_inferred else "",
-    ]
+def _panel(
+    data: Data, group: Group, identity: str, figures: Sequence[Figure], *, is_open: bool
+) -> Html:
+    times = "of unknown duration"
+    if group.not_stable_ms is not None:
+        part = share(group.not_stable_ms, data.shown.ms)
+        times = f"not stable for {length(group.not_stable_ms)} ({part} of the time)"
+        times += f", the longest {length(group.longest_ms)}"
+    inferred = ", inferred" if group.is_inferred else ""
+    told = f"{count(group.rounds, 'rebalance')}, {times}, mostly {group.usual[0]}{inferred}."
     return tag(
-        "article",
-        tag("h3", name(group.name, 120), class_="title"),
-        tag("p", ", ".join(filter(None, words)), ".", class_="quiet"),
-        drawn,
-        id=identity,
+        "details",
+        tag("summary", tag("h3", name(group.name, 120))),
+        tag("div", tag("p", told, class_="quiet"), [each.html() for each in figures], id=identity),
         class_="group-panel",
+        open="" if is_open else None,
     )
+
+
+def _ownership(data: Data, group: Group, identity: str) -> Figure | None:
+    """One row a partition, for the part of the time in which most went without an owner; None if
+    nothing is known of it.
+    """
+    table = data.columns("ownership", _OWNED, group.name)
+    until = pc.coalesce(data.within(table["until"]), pa.scalar(data.shown.end, pa.int64()))
+    table = table.set_column(2, "from", data.within(table["from"])).set_column(3, "until", until)
+    is_known = pc.and_(pc.is_valid(table["topic_partition"]), pc.less(table["from"], until))
+    table = table.filter(is_known).sort_by("from")
+    if not table.num_rows:
+        return None
+    starts, ends = table["from"].to_numpy(), table["until"].to_numpy()
+    shown = _shown_span(starts, ends, pc.equal(table["is_owned"], False).to_numpy(), data.shown)
+    is_seen = (starts < shown.end) & (ends > shown.start)
+    rows = table.filter(pa.array(is_seen)).slice(0, INTERVALS).to_pylist()
+    lost: dict[Place, int] = defaultdict(int)
+    for row in rows:
+        gap = min(row["until"], shown.end) - max(row["from"], shown.start)
+        lost[row["topic"] or "", row["topic_partition"]] += 0 if row["is_owned"] else gap
+    worst = sorted(sorted(lost, key=lambda place: (-lost[place], place))[:ROWS])
+    scale, owners = Scale(shown, WIDE), dict[str, str]()
+    lanes = _lanes(rows, scale, owners)
+    whole = "all the time" if shown == data.shown else "the part with most time without an owner"
+    left = f"the {len(worst)} with the longest gaps of " if len(lost) > len(worst) else ""
+    [line], _ = marks(counts_of(data.rounds, scale, [group.name]))
+    more = [("none", f"and {count(len(owners) - OWNERS)} more")] if len(owners) > OWNERS else []
+    return Figure(
+        f"{identity}-owners",
+        f"Who owned which partition, {period(shown)}",
+        "Look for hatched columns: nobody read these partitions. A letter that changes behind one "
+        "says that the partition moved.",
+        f"One row a partition, {left}{count(len(lost), 'partition')}; {whole}. Without an owner "
+        f"for {length(sum(lost.values()))} of partition time, at the right that of each. Time: "
+        "UTC.",
+        [
+            ("rebalances", "no owner", {"marks": line}),
+            *(
+                (name("-".join(map(str, at)), 22), length(lost[at]), {"owners": lanes[at]})
+                for at in worst
+            ),
+        ],
+        {
+            **scale.axis,
+            "owners": [cut(each, 48) for each in [*owners.values()][:OWNERS]],
+            "legend": [("unowned", "no owner"), *more],
+        },
+        level="h4",
+    )
+
+
+def _shown_span(starts: Numbers, ends: Numbers, is_gap: npt.NDArray[np.bool_], span: Span) -> Span:
+    """So long that gaps are seen, where the sum of gaps is the largest. `starts` rise."""
+    first, long = starts[is_gap], (ends - starts)[is_gap]
+    if not len(first):
+        return span
+    size = max(SEEN * int(np.sort(long)[len(long) // 2]), 2 * MINUTE)
+    if size >= span.ms:
+        return span
+    sums = np.concatenate(([0], np.minimum(long, size).cumsum()))
+    inside = sums[np.searchsorted(first, first + size)] - sums[:-1]
+    begin = int(first[inside.argmax()]) - size // 20
+    return Span(max(begin, span.start), begin + size)
+
+
+def _lanes(rows: Sequence[Row], scale: Scale, owners: dict[str, str]) -> dict[Place, list[float]]:
+    """Place, owner, place, owner, ... of each partition. Owners have numbers in the order in which
+    they appear, as on the live page; `owners` gets their names.
+    """
+    found: dict[Place, list[float]] = defaultdict(list)
+    ends: dict[Place, int] = defaultdict(lambda: scale.shown.start)
+    for row in rows:
+        place = row["topic"] or "", row["topic_partition"]
+        start = max(row["from"], scale.shown.start)
+        if ends[place] < start:
+            found[place] += [scale(ends[place]), UNKNOWN]
+        ends[place] = max(row["until"], ends[place])
+        owner = NOBODY
+        if row["is_owned"]:
+            key = row["instance"] or row["member"] or "?"
+            who = row["instance"] or short_id(row["member"] or "") or row["client_id"] or "?"
+            owners.setdefault(key, f"{who} on {row['host']}" if row["host"] else str(who))
+            owner = [*owners].index(key)
+        found[place] += [scale(start), owner]
+    for place, end in ends.items():
+        if end < scale.shown.end:
+            found[place] += [scale(end), UNKNOWN]
+    return found
+
+
+def _curves(data: Data, group: Group, identity: str) -> Figure | None:
+    """Commits and lag over time, below rebalances; None if neither is known."""
+    scale = binned(data.shown, POINTS)
+    bands = [*_commits(data, group, scale), *_lag(data, group, scale)]
+    if not bands:
+        return None
+    [line], _ = marks(counts_of(data.rounds, scale, [group.name]))
+    times = data.rounds.filter(pc.equal(data.rounds["group"], group.name))["at"].to_pylist()
+    return Figure(
+        f"{identity}-curves",
+        "Commits and lag, with rebalances",
+        "Look for what follows a rebalance: commits that stop, and lag that grows and takes long "
+        "to come down.",
+        f"One point per {step_name(scale.size)}. Marks at the top are rebalances, by cause. Time: "
+        "UTC.",
+        [("rebalances", count(group.rounds), {"marks": line}), *bands],
+        {
+            **scale.axis,
+            "rules": [*map(scale, times)] if len(times) <= RULES else [],
+            "legend": legend(group.families),
+        },
+        level="h4",
+    )
+
+
+def _commits(data: Data, group: Group, scale: Scale) -> list[LaneRow]:
+    rows = data.columns("commit_minutes", ("minute", "commits"), group.name)
+    at, is_known = _places(rows["minute"], data, scale)
+    if not is_known.any():
+        return []
+    commits = rows["commits"].cast(pa.int64()).fill_null(0).to_numpy()
+    sums = np.bincount(at[is_known], commits[is_known]) * MINUTE / scale.size
+    line = [(place + 0.5, round(each, 3)) for place, each in enumerate(sums.tolist())]
+    most = round(float(sums.max()), 1)
+    lane = {"line": line[at[is_known].min() :], **up_to(most, count, 92)}
+    return [("commits a minute, all partitions", f"at most {count(most)}", lane)]
+
+
+def _lag(data: Data, group: Group, scale: Scale) -> list[LaneRow]:
+    """In time; in records where no time is known."""
+    rows = data.columns("lag", ("time", "lag", "lag_ms"), group.name)
+    is_time = rows["lag_ms"].null_count < rows.num_rows
+    amount = rows["lag_ms" if is_time else "lag"].cast(pa.int64())
+    at, is_known = _places(rows["time"], data, scale)
+    is_known &= amount.is_valid().to_numpy()
+    if not is_known.any():
+        return []
+    most = np.full(scale.of, -1)
+    np.maximum.at(most, at[is_known], amount.fill_null(0).to_numpy()[is_known])
+    line = [(place + 0.5, each) for place, each in enumerate(most.tolist()) if each >= 0]
+    highest, show = int(most.max()), length if is_time else count
+    lane = {"line": line, **up_to(highest, show, 92)}
+    unit = "time" if is_time else "records"
+    return [(f"lag of the worst partition, {unit}", f"at most {show(highest)}", lane)]
+
+
+def _places(
+    times: pa.ChunkedArray, data: Data, scale: Scale
+) -> tuple[Numbers, npt.NDArray[np.bool_]]:
+    """The step of each time, and whether it is in the span."""
+    at = data.within(times).fill_null(0).to_numpy()
+    return (at - scale.shown.start) // scale.size, (at >= data.shown.start) & (at <= data.shown.end)

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+import pyarrow.compute as pc
+
 from groupkeeper.analytics.history.schemas import LOG
 from groupkeeper.analytics.page.about import About
 from groupkeeper.analytics.page.data import Data, Row
@@ -11,44 +13,10 @@ from groupkeeper.analytics.render import size
 
 PATHS: Final = 12
 """More paths than these are counted; the same for damage."""
-
-
-def tiles(data: Data, findings: list[Row]) -> Html:
-    """The whole in a few numbers."""
-    groups, days = data.groups, max(data.span.ms, HOUR) / DAY
-    total = sum(len(each.rounds) for each in groups)
-    timed = [each for each in groups if each.is_timed]
-    lost = sum(each.not_stable_ms for each in timed)
-    unowned = sum(each.unowned_ms for each in groups)
-    worst = sum(row["severity"] in ("critical", "high") for row in findings)
-    found = f"{count(worst)} of them high" if worst else "by severity, the worst first"
-    per_day = _rate(total, len(groups) * days)
-    shown = [
-        _tile(len(groups), "group", "groups", " with rebalances"),
-        _tile(total, "rebalance", "rebalances", f", {per_day} a group and day"),
-        _tile(length(lost), f"not stable, {share(lost, len(timed) * data.span.ms)} of the time")
-        if timed
-        else None,
-        _tile(length(unowned), "of partition time without an owner") if unowned else None,
-        _tile(len(findings), "finding", "findings", f", {found}", kind="bad" if worst else None)
-        if data.has("findings")
-        else None,
-    ]
-    return tag("ul", shown, class_="tiles")
-
-
-def _rate(number: int, of: float) -> str:
-    each = number / (of or 1)
-    return count(round(each)) if each >= 10 else f"{each:.2g}" if each >= 0.01 else "less than 0.01"
-
-
-def _tile(
-    number: str | int, one: str, many: str = "", more: str = "", kind: str | None = None
-) -> Html:
-    """A number, and below it its word and what belongs to it."""
-    word = many if many and number != 1 else one
-    shown = count(number) if isinstance(number, int) else number
-    return tag("li", tag("b", shown), tag("span", f"{word}{more}"), class_=kind)
+_INFERRED: Final = (
+    "the logs have no group events, so rebalances and their causes were concluded from group "
+    "records and commits. Each row says how sure that is."
+)
 
 
 def summary(data: Data, about: About, findings: list[Row]) -> Html:
@@ -58,98 +26,100 @@ def summary(data: Data, about: About, findings: list[Row]) -> Html:
         told.append(f" and {count(len(about.paths) - 1, 'other path')}")
     if about.choice:
         told += [", only ", tag("code", name(about.choice, 200))]
+    damage = tag(
+        "div",
+        tag("p", tag("b", "The log is damaged"), ": what is below is of the rest."),
+        tag("ul", _some([tag("li", each) for each in about.damage])),
+        class_="problem",
+    )
     inferred = tag("p", tag("b", "Inferred: "), _INFERRED, class_="problem")
     return joined(
         [
             tag("p", told, class_="quiet"),
-            _damage(about),
+            damage if about.damage else None,
             inferred if data.is_inferred else None,
-            tiles(data, findings),
+            tag("ul", _tiles(data, findings), class_="tiles"),
         ]
     )
 
 
-_INFERRED: Final = (
-    "the logs have no group events, so rebalances and their causes were concluded from group "
-    "records and commits. Each row says how sure that is."
-)
-
-
-def _damage(about: About) -> Html | None:
-    if not about.damage:
-        return None
-    more = len(about.damage) - PATHS
-    return tag(
-        "div",
-        tag("p", tag("b", "The log is damaged"), ": what is below is of the rest."),
-        tag("ul", [tag("li", each) for each in about.damage[:PATHS]]),
-        tag("p", f"and {count(more)} more.") if more > 0 else None,
-        class_="problem",
-    )
+def _tiles(data: Data, findings: list[Row]) -> list[Html]:
+    """The whole in a few numbers."""
+    groups, rounds, span = data.groups, data.rounds.num_rows, data.shown.ms
+    timed = [each.not_stable_ms for each in groups if each.not_stable_ms is not None]
+    unowned = sum(each.unowned_ms for each in groups)
+    worst = sum(row["severity"] in ("critical", "high") for row in findings)
+    each = rounds / (len(groups) * max(span, HOUR) / DAY or 1)
+    rate = count(round(each)) if each >= 10 else f"{each:.2g}" if each >= 0.01 else "less than 0.01"
+    found = f"{count(worst)} of them high" if worst else "by severity, the worst first"
+    lost = share(sum(timed), len(timed) * span)
+    shown = [
+        f"{count(len(groups), 'group')} with rebalances",
+        f"{count(rounds, 'rebalance')}, {rate} a group and day",
+    ]
+    if timed:
+        shown.append(f"{length(sum(timed))} not stable, {lost} of the time")
+    if unowned:
+        shown.append(f"{length(unowned)} of partition time without an owner")
+    if data.has("findings"):
+        shown.append(f"{count(len(findings), 'finding')}, {found}")
+    return [tag("li", each) for each in shown]
 
 
 def what_was_read(data: Data, about: About) -> Html:
     """Paths, times, amounts, and from where on it is known."""
-    paths = [tag("li", tag("code", name(each, 160))) for each in about.paths[:PATHS]]
-    more = len(about.paths) - PATHS
-    facts: list[tuple[str, Child] | None] = [
-        (
-            "Read",
-            [tag("ul", paths, class_="plain"), f"and {count(more)} more" if more > 0 else None],
-        ),
-        ("Amount", _amount(about)),
-        (
-            "Time",
-            f"{day_time(data.span.start)} to {day_time(data.span.end)} UTC, {length(data.span.ms)}"
-            if data.has_times
-            else "not known",
-        ),
-        ("Source", _source(data)),
-        ("Known from", _known(data)),
-        ("Not known", " ".join(about.not_known)) if about.not_known else None,
-        ("Left out", _left_out(data)) if data.has("rounds") and data.left_out else None,
-        ("Damage", f"{count(len(about.damage))}: see the top" if about.damage else "none"),
-    ]
-    return tag(
-        "dl", [[tag("dt", each[0]), tag("dd", each[1])] for each in facts if each], class_="facts"
-    )
+    paths = _some([tag("li", tag("code", name(each, 160))) for each in about.paths])
+    span, left = data.span, f"{count(data.left_out, 'rebalance')} without a group or a usable time"
+    times = f"{day_time(span.start)} to {day_time(span.end)} UTC, {length(span.ms)}" if span else ""
+    facts: dict[str, Child] = {
+        "Read": tag("ul", paths, class_="plain"),
+        "Amount": _amount(about),
+        "Time": times or "not known",
+        "Source": _source(data),
+        "Known from": _known(data),
+        "Not known": " ".join(about.not_known),
+        "Left out": left if data.left_out else "",
+        "Damage": f"{count(len(about.damage))}: see the top" if about.damage else "none",
+    }
+    told = [[tag("dt", key), tag("dd", each)] for key, each in facts.items() if each]
+    return tag("dl", told, class_="read")
 
 
-def _left_out(data: Data) -> str:
-    return f"{count(data.left_out, 'rebalance')} without a group or a usable time"
+def _some(items: list[Html]) -> list[Html]:
+    """The first ones, and how many more there are."""
+    more = len(items) - PATHS
+    return items[:PATHS] + ([tag("li", f"and {count(more)} more")] if more > 0 else [])
 
 
 def _amount(about: About) -> str:
-    told = [
-        count(about.records, "record") if about.records is not None else None,
-        size(about.read_bytes) if about.read_bytes is not None else None,
-    ]
-    return ", ".join(filter(None, told)) or "Records"
+    records, amount = about.records, about.read_bytes
+    told = count(records, "record") if records is not None else "Records"
+    return f"{told}, {size(amount)}" if amount is not None else told
 
 
 def _source(data: Data) -> str:
-    rows = data.rows("rounds", ("source", "confidence"))
-    if not rows:
+    rows = data.columns("rounds", ("source", "confidence"))
+    if not rows.num_rows:
         return "no rebalance was read"
-    inferred = [row["confidence"] for row in rows if row["source"] == LOG]
-    if not inferred:
+    inferred = rows.filter(pc.equal(rows["source"].cast("string"), LOG))
+    if not inferred.num_rows:
         return "group events: rebalances and causes are those that the coordinator stored"
-    sure = [each for each in inferred if each is not None]
-    how = f", the least sure with confidence {min(sure):.2f}" if sure else ""
-    told = f"{count(len(inferred))} of {count(len(rows), 'rebalance')} inferred{how}"
-    return told if len(inferred) < len(rows) else f"group records and commits: {told}"
+    sure = pc.min(inferred["confidence"]).as_py()
+    how = f", the least sure with confidence {sure:.2f}" if sure is not None else ""
+    told = f"{count(inferred.num_rows)} of {count(rows.num_rows, 'rebalance')} inferred{how}"
+    is_all = inferred.num_rows == rows.num_rows
+    return f"group records and commits: {told}" if is_all else told
 
 
 def _known(data: Data) -> str:
-    rows = data.rows("coverage", ("partition", "first_offset", "known_from_offset", "known_from"))
-    if not rows:
-        return "not told"
+    rows = data.rows("coverage", ("first_offset", "known_from_offset", "known_from"))
     late = [row for row in rows if (row["known_from_offset"] or 0) > (row["first_offset"] or 0)]
+    of = count(len(rows), "partition")
     if not late:
-        return f"everything in {count(len(rows), 'partition')} of the log that was read is known"
-    times = [row["known_from"] for row in late if row["known_from"] is not None]
-    since = f", the last one from {day_time(max(times))} UTC on" if times else ""
+        return f"everything in {of} of the log that was read is known" if rows else "not told"
+    since = max((row["known_from"] or 0 for row in late), default=0)
     return (
-        f"{count(len(late))} of {count(len(rows), 'partition')} of the log were compacted or cut, "
-        f"and are known from a later offset on{since}: see the table of coverage"
+        f"{count(len(late))} of {of} of the log were compacted or cut, and are known from a later "
+        f"offset on{f', the last one from {day_time(since)} UTC on' if since else ''}: see the "
+        "table of coverage"
     )

@@ -1,140 +1,198 @@
-"""Tables of the page: sortable where scripts run, with a limit of bytes, and what it leaves out."""
+"""Tables of the page: all groups, and every table of the analysis with its first rows, as far as
+the page has room. Each is sortable where scripts run, and says how many of its rows it shows.
+"""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from groupkeeper.analytics.page.markup import Child, Html, joined, name, tag, text
-from groupkeeper.analytics.page.times import NONE, count, day_time, length
+import pyarrow as pa
+import pyarrow.compute as pc
 
-# Any: a value of a column.
-Shown = Callable[[Any], Child]
+from groupkeeper.analytics.history.schemas import TABLES
+from groupkeeper.analytics.page.about import About
+from groupkeeper.analytics.page.data import Data, milliseconds
+from groupkeeper.analytics.page.figure import Link
+from groupkeeper.analytics.page.markup import Child, Html, joined, linked, name, tag, text
+from groupkeeper.analytics.page.times import NONE, count, day_time, share, told
 
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column that `has_key` is sorted by the numbers behind what it shows."""
-
-    title: str
-    show: Shown
-    is_number: bool = False
-    hint: str | None = None
-    has_key: bool = False
-
-
-def table(
-    caption: str, columns: Sequence[Column], rows: Iterable[Sequence[Any]], most: int
-) -> tuple[Html, int, int]:
-    """A table, how many rows it has, and their bytes, at most `most`. End tags that HTML does not
-    need are left out: of large tables they are a third.
-    """
-    body: list[str] = []
-    size = 0
-    for row in rows:
-        line = _row(columns, row)
-        if size + len(line.encode("utf-8")) > most:
-            break
-        size += len(line.encode("utf-8"))
-        body.append(line)
-    head = tag(
-        "tr",
-        [
-            tag(
-                "th",
-                each.title,
-                scope="col",
-                class_="number" if each.is_number else None,
-                title=each.hint,
-            )
-            for each in columns
-        ],
-    )
-    # numbers are at the right by their column: a class for each cell would be a tenth of the page
-    rights = [f"n{at}" for at, each in enumerate(columns, 1) if each.is_number]
-    made = tag(
-        "table",
-        tag("caption", caption),
-        tag("thead", head),
-        tag("tbody", Html("".join(body))),
-        class_=" ".join(["sortable", *rights]),
-    )
-    return made, len(body), size
-
-
-def _row(columns: Sequence[Column], row: Sequence[Any]) -> str:
-    cells = []
-    for number, (column, value) in enumerate(zip(columns, row, strict=True)):
-        start = "<td" if number else "<th scope=row"
-        key = ""
-        if column.has_key and value is not None:
-            key = f" data-k={value:.9g}" if isinstance(value, float) else f" data-k={int(value)}"
-        cells.append(f"{start}{key}>{joined(column.show(value))}")
-    return f"<tr>{''.join(cells)}\n"
-
-
-def scrolled(caption: str, made: Html) -> Html:
-    """With a place of its own that scrolls, by keys too."""
-    return tag(
-        "div",
-        made,
-        class_="scroll tall",
-        tabindex="0",
-        role="group",
-        aria_label=f"Table: {caption}",
-    )
-
-
-def folded(caption: str, made: Html, shown: int, total: int, note: str) -> Html:
-    """Closed until it is opened; says how many rows it shows of how many."""
-    rows = count(total, "row") if shown == total else f"{count(shown)} of {count(total, 'row')}"
-    return tag(
-        "details",
-        tag("summary", caption, " ", tag("span", rows, class_="quiet")),
-        tag("p", note, class_="quiet") if note else None,
-        scrolled(caption, made),
-        class_="table",
-    )
-
-
-# -- values ----------------------------------------------------------------------------------------
-
-
-def shown_number(value: float | None) -> Child:
-    return NONE if value is None else count(value)
-
-
-def shown_length(value: float | None) -> Child:
-    return length(value)
-
-
-def shown_time(value: int | datetime | None) -> Child:
-    if isinstance(value, datetime):
-        value = round(value.timestamp() * 1000)
-    return day_time(value)
-
-
-def shown_name(value: object) -> Child:
-    return NONE if value is None else name(value)
-
-
-def shown_words(value: str | None) -> Child:
-    return NONE if value is None else tag("span", text(value), class_="words")
-
-
-def shown_yes(value: bool | None) -> Child:
-    return NONE if value is None else "yes" if value else "no"
-
-
+GROUPS_BYTES: Final = 240_000
+"""Of the table of groups: a thousand with usual names need about 200 kB."""
+MOST_BYTES: Final = 320_000
+"""Of the rows of all tables: those that need less than their part leave it to the others."""
+FIRST: Final = "findings"
+"""It has half of them, if it needs that: the page shows a few of its rows elsewhere."""
+LARGEST: Final[Mapping[str, str]] = {
+    "rounds": "duration_ms",
+    "sessions": "away_ms",
+    "refusals": "count",
+}
+"""Table -> the column whose largest values are shown; of others the first rows are."""
+SENTENCES: Final = frozenset({"sentence", "assumption", "reason"})
+"""Columns that are read as a whole."""
+COUNTED: Final = frozenset(
+    {
+        *("events", "commits", "snapshots", "assignments", "members"),
+        *("ownership", "commit_minutes", "lag"),
+    }
+)
+"""Shown as a number of rows only: rows of these say nothing by themselves."""
 LIST_MOST: Final = 6
 """Elements of a list in a cell."""
 
 
-def shown_list(value: Sequence[object] | None) -> Child:
-    if not value:
-        return NONE
-    more = f" and {count(len(value) - LIST_MOST)} more" if len(value) > LIST_MOST else ""
-    told = [
-        [", " if number else "", name(each, 24)] for number, each in enumerate(value[:LIST_MOST])
+def groups_part(data: Data, link: Link) -> Html | None:
+    """The table of all groups, those first that were not stable for the longest."""
+    if not data.groups:
+        return None
+    rows = [
+        {
+            "group": each.name,
+            "rebalances": each.rounds,
+            "not_stable_ms": each.not_stable_ms,
+            "share": None if each.not_stable_ms is None else each.not_stable_ms / data.shown.ms,
+            "longest_ms": each.longest_ms,
+            "no_owner_ms": each.unowned_ms or None,
+            "moved": each.moved,
+            "members": each.members,
+            "usual_cause": f"{each.usual[0]} {share(each.usual[1], each.rounds)}",
+        }
+        for each in data.groups
     ]
-    return [told, more]
+    made, shown, _ = _table("All groups", pa.Table.from_pylist(rows), {}, GROUPS_BYTES, link)
+    left = len(rows) - shown
+    note = f" {count(left)} are left out: the page has a limit of size." if left else ""
+    said = f"{count(len(rows), 'group')}.{note} No owner: summed over partitions."
+    return tag("div", tag("p", said), made, id="groups-table")
+
+
+def tables_part(data: Data, about: About, room: int) -> Html | None:
+    """Answers and then tables, each folded, with rows of `room` bytes at most; a sentence about
+    those that are not shown.
+    """
+    if not data.tables:
+        return None
+    full = [each for each in data.tables if data.has(each)]
+    shown = sorted((each for each in full if each not in COUNTED), key=TABLES.__contains__)
+    made, left = {}, min(room, MOST_BYTES)
+    waiting = sorted(shown, key=lambda each: (each != FIRST, data.tables[each].num_rows))
+    for at, each in enumerate(waiting):
+        part = left // (2 if each == FIRST else len(waiting) - at)
+        made[each], size = _folded(each, data.tables[each], about, part)
+        left -= size
+    counted = [
+        f"{each} ({count(data.tables[each].num_rows, 'row')})" for each in full if each in COUNTED
+    ]
+    empty = [_title(each, about) for each in data.tables if each not in full]
+    notes = (
+        "All rows are in the files of --out and --csv.",
+        f"Only counted here: {', '.join(counted)}." if counted else "",
+        f"Without rows: {', '.join(empty)}." if empty else "",
+    )
+    said = tag("p", " ".join(filter(None, notes)), class_="quiet")
+    return joined([said, [made[each] for each in shown]])
+
+
+def _title(table: str, about: About) -> str:
+    asked = about.questions.get(table)
+    return table if asked is None else asked.title
+
+
+def _folded(table: str, content: pa.Table, about: About, most: int) -> tuple[Html, int]:
+    """Closed until it is opened, with how many bytes its rows have. Columns without any value are
+    left out.
+    """
+    asked, known = about.questions.get(table), TABLES.get(table)
+    meaning = asked.meaning if asked else known.about if known else ""
+    columns = asked.columns if asked else known.columns if known else ()
+    hints = {each.name: each.about for each in columns}
+    column, limit = LARGEST.get(table), most // 40
+    rows = content.slice(0, limit)
+    if column in content.column_names and content.num_rows > limit:
+        rows = content.take(pc.select_k_unstable(content[column], limit, [("", "descending")]))
+        meaning += f" Those with the largest {column} are shown."
+    rows = rows.select([each for each in rows.column_names if rows[each].null_count < len(rows)])
+    title, total = _title(table, about), content.num_rows
+    made, shown, size = _table(title, rows, hints, most)
+    rows_told = f"{count(shown)} of " if shown < total else ""
+    rows_told += count(total, "row")
+    summary = tag("summary", title, " ", tag("span", rows_told, class_="quiet"))
+    note = tag("p", meaning, class_="quiet") if meaning else None
+    return tag("details", summary, note, made, class_="table"), size
+
+
+def _table(
+    caption: str, content: pa.Table, hints: Mapping[str, str], most: int, link: Link | None = None
+) -> tuple[Html, int, int]:
+    """A table, how many rows it has, and their bytes, at most `most`. With `link` the first column
+    leads somewhere.
+    """
+    names, body, size = content.column_names, list[str](), 0
+    lists = [_told_times(each).to_pylist() for each in content.columns]
+    for row in zip(*lists, strict=True):
+        line = _row(names, row, link)
+        size += len(line.encode())
+        if size > most:
+            size -= len(line.encode())
+            break
+        body.append(line)
+    is_number = [
+        pa.types.is_integer(each) or pa.types.is_floating(each) for each in content.schema.types
+    ]
+    head = [
+        tag(
+            "th",
+            each.replace("_ms", "").replace("_", " "),
+            scope="col",
+            class_="number" if right else None,
+            title=hints.get(each),
+        )
+        for each, right in zip(names, is_number, strict=True)
+    ]
+    # numbers are at the right by their column: a class for each cell would be a tenth of the page
+    rights = [f"n{at}" for at, right in enumerate(is_number, 1) if right]
+    made = tag(
+        "table",
+        tag("caption", caption),
+        tag("thead", tag("tr", head)),
+        tag("tbody", Html("".join(body))),
+        class_=" ".join(["sortable", *rights]),
+    )
+    scrolls = {"class_": "scroll tall", "role": "group", "aria_label": f"Table: {caption}"}
+    return tag("div", made, tabindex="0", **scrolls), len(body), size
+
+
+def _row(columns: Sequence[str], row: Sequence[Any], link: Link | None) -> str:
+    """End tags that HTML does not need are left out: of large tables they are a third. A length is
+    sorted by its milliseconds.
+    """
+    named = [*zip(columns, row, strict=True)]
+    cells = [NONE if each is None else _cell(column, each) for column, each in named]
+    if link is not None:
+        cells[0] = linked(row[0], link(row[0]))
+    keys = [
+        f" data-k={each:.9g}" if column.endswith("_ms") and each is not None else ""
+        for column, each in named
+    ]
+    told = [f"<td{key}>{joined(cell)}" for key, cell in zip(keys, cells, strict=True)]
+    return f"<tr><th scope=row{told[0].removeprefix('<td')}{''.join(told[1:])}\n"
+
+
+def _told_times(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if not pa.types.is_timestamp(column.type):
+        return column
+    return pa.chunked_array(
+        [pa.array(map(day_time, milliseconds(column).to_pylist()), pa.string())]
+    )
+
+
+# Any: a value of any column.
+def _cell(column: str, value: Any) -> Child:
+    """A value that is not null, as it is shown."""
+    if isinstance(value, str):
+        is_sentence = column in SENTENCES
+        return tag("span", text(value), class_="words") if is_sentence else name(value)
+    if isinstance(value, list):
+        shown = [[", " if at else "", name(each, 24)] for at, each in enumerate(value[:LIST_MOST])]
+        more = f" and {count(len(value) - LIST_MOST)} more" if len(value) > LIST_MOST else ""
+        return [shown, more] if value else NONE
+    return told(column, value)

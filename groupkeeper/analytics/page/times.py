@@ -1,10 +1,9 @@
 """Times and amounts as people read them, and ticks of axes at round values. All times are UTC."""
 
-import math
-from collections.abc import Iterable
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from groupkeeper.why.texts import span
 
@@ -143,37 +142,17 @@ def share(part: float, whole: float) -> str:
     return f"{value:.1f} %" if value < 10 else f"{value:.0f} %"
 
 
-def nice(most: float) -> float:
-    """The next number of the form 1, 2, 5, 10, 20, ..., and 1 at least."""
-    if most <= 1:
-        return 1.0
-    power = 10.0 ** math.floor(math.log10(most))
-    return next(each * power for each in (1, 2, 5, 10) if each * power >= most * 0.999999)
-
-
-def amounts(most: float, number: int = 4) -> list[float]:
-    """Round numbers from 0 to `most` or just above, about `number` of them."""
-    size = nice(most / number) if most > number else 1.0
-    return [size * each for each in range(math.ceil(most / size - 1e-9) + 1)]
-
-
-def durations(most: float, number: int = 4) -> list[float]:
-    """The same for milliseconds: 0, 30 s, 1 min and so on."""
-    if most <= number * STEPS[0]:
-        return amounts(most, number)
-    size = step(round(most), number)
-    return [float(size * each) for each in range(math.ceil(most / size - 1e-9) + 1)]
-
-
-def brief(number: float) -> str:
-    """A number on an axis: 12, 3.4k, 5M."""
-    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if number >= size:
-            return f"{number / size:.3g}{letter}"
-    return f"{number:.3g}"
-
-
-def median(values: Iterable[int]) -> int:
-    """The middle one; 0 of none."""
-    ordered = sorted(values)
-    return ordered[len(ordered) // 2] if ordered else 0
+# Any: a value of any numeric column.
+def told(column: str, value: Any) -> str:
+    """A number as its column wants it: a length, a percentage, a name or an amount."""
+    if value is None:
+        return NONE
+    if column.endswith("_ms"):
+        return length(value)
+    if re.search(r"(^|_)(share|within)$", column):
+        return share(value, 1)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if column.endswith(("offset", "partition", "epoch", "generation", "round", "id")):
+        return str(value)
+    return f"{value:,.3g}" if isinstance(value, float) and abs(value) < 1000 else f"{value:,.0f}"

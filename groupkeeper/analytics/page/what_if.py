@@ -1,206 +1,107 @@
-"""What the same time would have been with other settings: a curve or a pair of bars a group."""
+"""What the same time would have been with other settings: a line for each group."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
-from groupkeeper.analytics.page.bars import Bar, bars
 from groupkeeper.analytics.page.data import Data, Row
-from groupkeeper.analytics.page.markup import Html, cut, joined, tag
-from groupkeeper.analytics.page.svg import Figure, Scale, box, curve, label, line, picture, short
-from groupkeeper.analytics.page.times import amounts, brief, count, durations, length
+from groupkeeper.analytics.page.figure import Figure, LaneRow, up_to
+from groupkeeper.analytics.page.markup import cut, name
+from groupkeeper.analytics.page.times import count, length
 
 SCENARIOS: Final = 8
 GROUPS: Final = 6
-"""In a picture: those with the most rebalances today."""
+"""In a picture: those with the most rebalances."""
 COLUMNS: Final = (
-    *("scenario", "group", "setting", "value", "rounds", "rounds_avoided", "not_stable_ms"),
-    *("detection_ms", "is_today", "assumption", "recorded_rounds", "replayed_rounds"),
+    *("scenario", "group", "setting", "value", "rounds", "not_stable_ms", "detection_ms"),
+    *("is_today", "assumption", "recorded_rounds", "replayed_rounds"),
 )
 FAR_OFF: Final = 0.25
 """A replay that is off by a larger share of the recorded rebalances, and by more than one, says
 little about its group.
 """
-_TOP: Final = 30
-_TALL: Final = 210
-Lines = dict[str, list[Row]]
+Lines = dict[str, list[tuple[str, Row]]]
+"""Group -> settings in words, and rows."""
 
 
 def what_if(data: Data) -> list[Figure]:
-    """One figure a scenario: curves where a setting varies, else bars beside those as it was."""
-    before: dict[str, Row] = {}
+    """One figure a scenario. Where no setting varies, its lines begin with the time as it was."""
+    before: Lines = defaultdict(list)
     scenarios: dict[tuple[str, str | None], Lines] = defaultdict(lambda: defaultdict(list))
-    for row in data.rows("what_if", COLUMNS):
-        group = row["group"] or "all groups"
+    for row in sorted(data.rows("what_if", COLUMNS), key=lambda row: row["value"] or 0):
+        group, value, setting = row["group"] or "all groups", row["value"], row["setting"]
         if row["rounds"] is None:
             continue
-        if row["value"] is None and row["is_today"]:
-            before[group] = row
-        elif row["value"] is not None or row["setting"] is None:
-            scenarios[row["scenario"] or "", row["setting"]][group].append(row)
+        if value is None and row["is_today"]:
+            before[group] = [("as it was", row)]
+        elif value is not None or setting is None:
+            told = row["scenario"] if value is None else count(value)
+            told = length(value) if (setting or "").endswith(".ms") else told
+            scenarios[row["scenario"] or "", setting][group].append((told, row))
     figures = []
-    for number, ((scenario, setting), lines) in enumerate(scenarios.items(), 1):
-        name, shown = f"what-if-{number}", _worst(lines)
-        if setting is not None:
-            figures.append(_curves(name, scenario, setting, shown))
-        elif pairs := [
-            (group, before[group], shown[group][0]) for group in shown if group in before
-        ]:
-            figures.append(_pairs(name, scenario, pairs))
-    return figures[:SCENARIOS]
+    for number, ((scenario, setting), every) in enumerate([*scenarios.items()][:SCENARIOS], 1):
+        worst = sorted(every, key=lambda group: -max(row["rounds"] for _, row in every[group]))
+        lines = {each: every[each] for each in worst[:GROUPS]}
+        if setting is None:
+            lines = {each: before[each] + rows[:1] for each, rows in lines.items()}
+        title = f"{scenario} ({setting})" if setting else scenario
+        figures.append(_figure(f"what-if-{number}", title, lines))
+    return figures
 
 
-def _worst(lines: Lines) -> Lines:
-    """Of the groups with the most rebalances, by value."""
-    worst = sorted(lines, key=lambda group: -max(row["rounds"] for row in lines[group]))
-    return {
-        group: sorted(lines[group], key=lambda row: row["value"] or 0) for group in worst[:GROUPS]
-    }
+def _figure(identity: str, title: str, lines: Lines) -> Figure:
+    every = sorted((each for rows in lines.values() for each in rows), key=_value)
+    places = {told: at + 0.5 for at, told in enumerate(dict.fromkeys(told for told, _ in every))}
+    rows: list[LaneRow] = []
+    for group, some in lines.items():
+        line = [(places[told], row["rounds"]) for told, row in some]
+        today = [(places[told], row["rounds"]) for told, row in some if row["is_today"]]
+        axis = up_to(max(rounds for _, rounds in line), count, 64)
+        rows.append((name(group), _words(some), {"line": line, "rings": today, **axis}))
+    slowest = {places[told]: row["detection_ms"] for told, row in every if row["detection_ms"]}
+    if len(slowest) > 1:
+        least, most = (edge(slowest.values()) for edge in (min, max))
+        lane = {"line": [*slowest.items()], **up_to(most, length, 64)}
+        rows.append(("until a lost member is noticed", f"{length(least)} to {length(most)}", lane))
+    return Figure(
+        identity,
+        f"What if: {title}",
+        "Look for the place where a line becomes flat: a value beyond it only costs time until a "
+        "lost member is noticed.",
+        "Rebalances of the same time, replayed. Each line has a scale of its own; a ring is the "
+        f"setting of today.{_assumed(lines)}",
+        rows,
+        {"of": len(places), "ticks": [(at, told) for told, at in places.items()]},
+        "bars",
+    )
 
 
-def today(rows: Sequence[Row]) -> Row | None:
-    """The row with the setting of today: it says so."""
-    return next((row for row in rows if row["is_today"]), None)
+def _value(each: tuple[str, Row]) -> int:
+    return int(each[1]["value"] or not each[1]["is_today"])
 
 
-def _assumed(rows: Iterable[Row]) -> str:
-    told = dict.fromkeys(row["assumption"] for row in rows if row["assumption"])
-    return f" Assumed: {' '.join(told)}" if told else ""
+def _words(some: list[tuple[str, Row]]) -> str:
+    """The least, and what is so today."""
+    least = min(some, key=lambda each: each[1]["rounds"])
+    shown = [each for each in some if each[1]["is_today"] or each is least]
+    return "; ".join(
+        f"{told}{' (today)' if row['is_today'] else ''}: {count(row['rounds'], 'rebalance')}, not "
+        f"stable {length(row['not_stable_ms'])}"
+        for told, row in shown
+    )
 
 
-def _far_off(lines: Lines) -> str:
-    """Of groups whose replay as it was is not what was recorded."""
-    told = []
-    for group, rows in lines.items():
-        recorded, replayed = rows[0]["recorded_rounds"], rows[0]["replayed_rounds"]
+def _assumed(lines: Lines) -> str:
+    """What the rows assume, and of which groups the replay as it was is not what was recorded."""
+    assumed = dict.fromkeys(row["assumption"] for rows in lines.values() for _, row in rows)
+    told = f" Assumed: {' '.join(filter(None, assumed))}" if any(assumed) else ""
+    for group, [(_, row), *_] in lines.items():
+        recorded, replayed = row["recorded_rounds"], row["replayed_rounds"]
         if recorded is None or replayed is None:
             continue
         if abs(replayed - recorded) > max(1, FAR_OFF * recorded):
-            told.append(
+            told += (
                 f" The replay of {cut(group, 40)} as it was gives {count(replayed, 'rebalance')} "
                 f"where {count(recorded)} {'was' if recorded == 1 else 'were'} recorded: what is "
                 "shown says little about it."
             )
-    return "".join(told)
-
-
-def _pairs(name: str, scenario: str, pairs: Sequence[tuple[str, Row, Row]]) -> Figure:
-    """As it was and otherwise, as two bars a group."""
-    rows: list[Bar] = []
-    for group, was, row in pairs:
-        rows.append(Bar(f"{group}, as it was", [("p7", was["rounds"])], _words(was)))
-        rows.append(Bar(f"with {scenario}", [("k-new", row["rounds"])], _words(row)))
-    drawn, height = bars(rows)
-    says = "; ".join(f"{each.label}: {each.words}" for each in rows)
-    return Figure(
-        name,
-        f"What if: {scenario}",
-        "Look for a second bar that is much shorter than the first.",
-        f"Unit: rebalances of the same time, replayed.{_assumed(row for _, _, row in pairs)}"
-        f"{_far_off({group: [row] for group, _, row in pairs})}",
-        picture(name, height, says, drawn),
-    )
-
-
-def _words(row: Row) -> str:
-    return f"{count(row['rounds'], 'rebalance')}, not stable {length(row['not_stable_ms'])}"
-
-
-@dataclass(frozen=True, slots=True)
-class _Plot:
-    """One of the two plots: values of a setting across, at even distances, and a column up."""
-
-    start: float
-    end: float
-    title: str
-    column: str
-    axis: Sequence[float]
-    show: Callable[[float], str]
-
-    def up(self, amount: float) -> float:
-        return Scale(0, self.axis[-1], _TOP + _TALL, _TOP)(amount)
-
-    def across(self, place: int, places: int) -> float:
-        return Scale(0, max(places - 1, 1), self.start, self.end)(place)
-
-    def axes(self, values: Sequence[str]) -> Html:
-        every = max(1, len(values) // 8)
-        return joined(
-            [
-                label(self.start, 14, self.title, "small strong"),
-                [
-                    [
-                        line(self.start, self.up(each), self.end, self.up(each), "grid"),
-                        label(self.start - 6, self.up(each) + 4, self.show(each), "end small"),
-                    ]
-                    for each in self.axis
-                ],
-                [
-                    label(self.across(at, len(values)), _TOP + _TALL + 16, words, "middle small")
-                    for at, words in enumerate(values)
-                    if at % every == 0
-                ],
-            ]
-        )
-
-    def lines(self, lines: Lines, values: Sequence[float]) -> Html:
-        places = {value: at for at, value in enumerate(values)}
-        return joined(self._line(rows, places, f"o{at}") for at, rows in enumerate(lines.values()))
-
-    def _line(self, rows: Sequence[Row], places: dict[float, int], look: str) -> Html:
-        points = [
-            (self.across(places[row["value"]], len(places)), self.up(row[self.column]), row)
-            for row in rows
-            if row[self.column] is not None
-        ]
-        now = today(rows)
-        rings = [
-            tag("circle", cx=short(x), cy=short(y), r=6, class_="frame")
-            for x, y, row in points
-            if row is now
-        ]
-        return joined([curve([(x, y) for x, y, _ in points], f"line {look}"), rings])
-
-
-def _curves(name: str, scenario: str, setting: str, lines: Lines) -> Figure:
-    every = [row for rows in lines.values() for row in rows]
-    values = sorted({row["value"] for row in every})
-    most = max(row["rounds"] for row in every)
-    slowest = max((row["detection_ms"] or 0 for row in every), default=0)
-    rounds = _Plot(60, 480, "Rebalances", "rounds", amounts(most), brief)
-    plots = [rounds]
-    if slowest:
-        words = "Time until a lost member is noticed"
-        plots.append(_Plot(730, 1080, words, "detection_ms", durations(slowest), length))
-    shown = [length(each) if setting.endswith(".ms") else brief(each) for each in values]
-    told = [
-        f"{group}: {count(max(row['rounds'] for row in rows))} to "
-        f"{count(min(row['rounds'] for row in rows), 'rebalance')}"
-        for group, rows in lines.items()
-    ]
-    drawn = [[each.axes(shown), each.lines(lines, values)] for each in plots]
-    height = _TOP + _TALL + 26
-    return Figure(
-        name,
-        f"What if: {scenario} ({setting})",
-        "Look for the place where a curve becomes flat: a value beyond it only costs time until a "
-        "lost member is noticed.",
-        f"Across: {setting}. A ring is the setting of today. The same time, replayed."
-        f"{_assumed(every)}{_far_off(lines)}",
-        picture(name, height, "; ".join(told), drawn, _names(lines, rounds)),
-    )
-
-
-def _names(lines: Lines, plot: _Plot) -> list[Html]:
-    """Of the curves, at their ends, one below the other."""
-    found: list[Html] = []
-    ends = [
-        (plot.up(rows[-1]["rounds"]), at, group) for at, (group, rows) in enumerate(lines.items())
-    ]
-    last = 0.0
-    for y, at, group in sorted(ends):
-        last = max(y + 4, last + 15)
-        found.append(box(plot.end + 10, last - 9, 10, 10, f"fill{at}"))
-        found.append(label(plot.end + 26, last, cut(group, 22), "small"))
-    return found
+    return told

@@ -8,7 +8,7 @@ from groupkeeper.analytics.errors import AnalyticsError, EngineFailed
 from groupkeeper.analytics.page.about import About
 from groupkeeper.analytics.page.data import Tables
 from groupkeeper.analytics.page.document import OURS
-from groupkeeper.analytics.page.render import render
+from groupkeeper.analytics.page.report import render
 
 _START: Final = 1024
 

@@ -1,0 +1,82 @@
+"""A picture with its words: numbers are HTML, and what `lanes.js` draws beside them is data."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from groupkeeper.analytics.page.markup import Child, Html, tag
+from groupkeeper.analytics.page.times import Span, ticks
+
+# Any: JSON.
+Lane = dict[str, Any]
+"""What is drawn in a row: see `paint` in lanes.js."""
+LaneRow = tuple[Child, Child, Lane]
+"""A name, words and a lane."""
+Link = Callable[[str], str | None]
+"""The place in the page where more is said of a group."""
+_NEEDS_SCRIPT: Final = "The picture needs a script; these are its numbers."
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """`look_for` is a sentence; `told` has the main numbers, and their unit."""
+
+    name: str
+    """Of its element in the page."""
+    title: str
+    look_for: str
+    told: str
+    rows: Sequence[LaneRow]
+    shared: Lane = field(default_factory=dict)
+    """What the rows have in common: `of`, `ticks`, `legend`, ..."""
+    kind: str = ""
+    level: str = "h3"
+    """Of its heading."""
+
+    @property
+    def data(self) -> Lane:
+        return {**self.shared, "rows": [lane for _, _, lane in self.rows]}
+
+    def html(self) -> Html:
+        rows = [
+            tag(
+                "li",
+                tag("span", name, class_="name"),
+                tag("span", class_="lane"),
+                tag("span", words, class_="words"),
+            )
+            for name, words, _ in self.rows
+        ]
+        return tag(
+            "figure",
+            tag("figcaption", tag(self.level, self.title), tag("p", self.look_for)),
+            tag("noscript", tag("p", _NEEDS_SCRIPT, class_="quiet")),
+            tag("ol", rows, class_=f"lanes {self.kind}"),
+            tag("p", self.told, class_="quiet"),
+            class_="card",
+            id=self.name,
+        )
+
+
+def up_to(most: float, show: Callable[[float], str], tall: int) -> Lane:
+    """The axis of a lane with amounts."""
+    return {"most": most or 1, "axis": [(0, "0"), (most, show(most))], "tall": tall}
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """From times to places across a picture, which runs to `of`: so many steps of `size` ms."""
+
+    shown: Span
+    of: int
+
+    @property
+    def size(self) -> int:
+        return self.shown.ms // self.of
+
+    def __call__(self, at: int) -> float:
+        return round((at - self.shown.start) * self.of / self.shown.ms, 1)
+
+    @property
+    def axis(self) -> Lane:
+        return {"of": self.of, "ticks": [(self(at), words) for at, words in ticks(self.shown, 9)]}

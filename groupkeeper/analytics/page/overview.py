@@ -1,0 +1,138 @@
+"""Rebalances over time: of all groups as columns, and of the worst groups as one line each."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from groupkeeper.analytics.page.causes import NAMES, legend
+from groupkeeper.analytics.page.data import Data, Row
+from groupkeeper.analytics.page.figure import Figure, LaneRow, Link, Scale, up_to
+from groupkeeper.analytics.page.findings import CARDS, within
+from groupkeeper.analytics.page.markup import linked, name
+from groupkeeper.analytics.page.times import (
+    SECOND,
+    Span,
+    count,
+    floor,
+    share,
+    step,
+    step_name,
+)
+
+WORST: Final = 40
+"""Groups in the timeline; the others are in the table."""
+BINS: Final = 180
+"""The most of a time axis: each is at least four pixels wide, so that its texture is seen."""
+FLAGS: Final = 8
+"""Findings below the columns, of those about a part of the time of at most `LONGEST`."""
+LONGEST: Final = 0.5
+Counts = npt.NDArray[np.int64]
+
+
+def binned(shown: Span, most: int = BINS) -> Scale:
+    """The axis of a span in round steps."""
+    size = max(step(shown.ms, most), SECOND)
+    start = floor(shown.start, size)
+    steps = (shown.end - start) // size + 1
+    return Scale(Span(start, start + steps * size), steps)
+
+
+def counts_of(rounds: pa.Table, scale: Scale, groups: Sequence[str]) -> Counts:
+    """Rebalances by group, step and family; without groups those of all as one."""
+    found = np.zeros((max(len(groups), 1), scale.of, len(NAMES)), dtype=np.int64)
+    rows: Counts | int = 0
+    if groups:
+        places = pc.index_in(rounds["group"], pa.array(groups))
+        rounds = rounds.filter(pc.is_valid(places))
+        rows = places.drop_null().to_numpy()
+    at = (rounds["at"].to_numpy() - scale.shown.start) * scale.of // scale.shown.ms
+    is_in = (at >= 0) & (at < scale.of)
+    rows = rows if isinstance(rows, int) else rows[is_in]
+    np.add.at(found, (rows, at[is_in], rounds["family"].to_numpy()[is_in]), 1)
+    return found
+
+
+def marks(counts: Counts) -> tuple[list[str], tuple[int, int]]:
+    """A letter for each step of each row, for its usual cause and height; and up to how many are
+    few, and some.
+    """
+    sums = counts.sum(axis=2)
+    few, some = (max(least, round(sums.max() ** (least / 3))) for least in (1, 2))
+    codes = counts.argmax(axis=2) + len(NAMES) * ((sums > few).astype(int) + (sums > some))
+    letters = np.where(sums > 0, ord("a") + codes, ord(".")).astype(np.uint8)
+    return [row.tobytes().decode("ascii") for row in letters], (few, some)
+
+
+def rate(data: Data, findings: Sequence[Row]) -> Figure:
+    """Rebalances per hour or so, by cause; loads of coordinators, and findings."""
+    scale = binned(data.shown)
+    [counts] = counts_of(data.rounds, scale, ())
+    tops = counts.cumsum(axis=1)
+    most, causes = int(tops[:, -1].max()), counts.sum(axis=0)
+    columns = [
+        (at, at + 0.9, f"p{cause}", int(tops[at, cause] - counts[at, cause]), int(tops[at, cause]))
+        for at, cause in np.argwhere(counts).tolist()
+    ]
+    per = step_name(scale.size)
+    highest = f"at most {count(most)} in {per if per[0].isdigit() else f'one {per}'}"
+    lane = {"columns": columns, **up_to(most, count, 200)}
+    rows: list[LaneRow] = [(f"rebalances per {per}", highest, lane)]
+    loads = {row["loaded"] for row in data.rows("epochs", ["loaded"])} - {None}
+    if bars := [(scale(at), scale(at), "loaded", "▽") for at in loads if data.shown.has(at)]:
+        rows.append(("coordinator loaded", count(len(bars), "time"), {"bars": sorted(bars)}))
+    told = ", ".join(
+        f"{NAMES[at][2:]} {count(int(causes[at]))}" for at in np.argsort(-causes) if causes[at]
+    )
+    return Figure(
+        "rate",
+        f"Rebalances per {per}, by cause",
+        "Look for towers: many rebalances at once have one cause, such as a deployment or a "
+        "coordinator that restarted; a low steady band is one group that never settles.",
+        f"{count(len(data.rounds), 'rebalance')} of {count(len(data.groups), 'group')}; {highest}. "
+        f"By cause: {told}. Time: UTC.",
+        rows + _flags(data, findings, scale),
+        {**scale.axis, "legend": legend(data.rounds["family"].to_pylist())},
+    )
+
+
+def _flags(data: Data, findings: Sequence[Row], scale: Scale) -> list[LaneRow]:
+    """What findings are about."""
+    rows: list[LaneRow] = []
+    for number, row in enumerate(findings[:CARDS], 1):
+        part = within(row, data.shown)
+        if part.ms <= LONGEST * data.shown.ms and len(rows) < FLAGS:
+            bar = scale(part.start), scale(part.end), f"flag {row['severity']}"
+            place = linked(f"finding {number}", f"#finding-{number}")
+            rows.append((place, name(row["group"] or "several groups"), {"bars": [bar]}))
+    return rows
+
+
+def timeline(data: Data, link: Link) -> Figure:
+    """One line a group."""
+    shown, scale = data.groups[:WORST], binned(data.shown)
+    counts = counts_of(data.rounds, scale, [each.name for each in shown])
+    lines, (few, some) = marks(counts)
+    rest = len(data.groups) - len(shown)
+    more = f" {count(rest, 'other group')}: see the table of groups." if rest else ""
+    return Figure(
+        "timeline",
+        f"When groups rebalanced{': those that did so most, or longest' if rest else ''}",
+        "Look for columns, which are moments that hit many groups, and for rows without gaps, "
+        "which are groups that never rest.",
+        f"One mark per {step_name(scale.size)} with rebalances, in the colour of their usual "
+        f"cause: low for 1{f' to {few}' if few > 1 else ''}, middle up to {some}, full for more. "
+        f"At the right: rebalances, and their usual cause. Time: UTC.{more}",
+        [
+            (
+                linked(each.name, link(each.name)),
+                f"{count(each.rounds)}, {share(each.usual[1], each.rounds)} {each.usual[0]}",
+                {"marks": line},
+            )
+            for each, line in zip(shown, lines, strict=True)
+        ],
+        {**scale.axis, "legend": legend(np.flatnonzero(counts.sum(axis=(0, 1))).tolist())},
+    )

@@ -1,0 +1,76 @@
+"""The report: which parts it has, in which order, and what is said where a part is empty."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from groupkeeper.analytics.page import costs
+from groupkeeper.analytics.page.about import About
+from groupkeeper.analytics.page.data import Data, Tables
+from groupkeeper.analytics.page.document import Part, document, embedded
+from groupkeeper.analytics.page.figure import Figure
+from groupkeeper.analytics.page.findings import findings_of, findings_part
+from groupkeeper.analytics.page.markup import Child, Html, joined, tag
+from groupkeeper.analytics.page.overview import rate, timeline
+from groupkeeper.analytics.page.panels import Panels
+from groupkeeper.analytics.page.read import summary, what_was_read
+from groupkeeper.analytics.page.tables import groups_part, tables_part
+from groupkeeper.analytics.page.times import count, period
+from groupkeeper.analytics.page.what_if import what_if
+
+PAGE_BYTES: Final = 1_000_000
+"""Of the whole page: a browser opens it in a moment, and mail takes it."""
+REST_BYTES: Final = 100_000
+"""Style, script, and what is around the rows of tables."""
+NO_ROUNDS: Final = "No rebalances: the table `rounds` is missing or empty."
+NO_FINDINGS: Final = "No findings: the table `findings` was not made."
+NO_PANELS: Final = (
+    "No pictures of single groups: the tables `ownership`, `commit_minutes` and `lag` have "
+    "nothing of these groups."
+)
+NO_TABLES: Final = "The analysis made no tables."
+NO_TIME: Final = "No rebalance has a duration (table `rounds`)."
+NO_BARRIER: Final = "Nobody joined a second or more after the others (table `barrier`)."
+NO_RESTARTS: Final = "No client was seen to come back (table `restart_gaps`)."
+NO_WHAT_IF: Final = "Nothing was replayed with other settings (table `what_if`)."
+NO_IDLE: Final = "No member was without a partition for long (table `idle_members`)."
+
+
+def render(tables: Tables, about: About) -> str:
+    """The page as HTML. A missing or empty table leaves its part out, and a line says so."""
+    data = Data(tables, about.made)
+    findings = findings_of(data)
+    panels = Panels(data, findings)
+    link = panels.link
+    told = findings_part(findings, data.shown, link) if "findings" in tables else None
+    over_time = [rate(data, findings), timeline(data, link)] if data.groups else []
+    answers = [costs.answer(data, each, link) for each in costs.ANSWERS]
+    missing = NO_TIME, NO_BARRIER, NO_RESTARTS, NO_IDLE
+    cost = dict(zip(missing, [costs.not_stable(data, link), *answers], strict=True))
+    replayed = what_if(data)
+    drawn = [each for each in (*over_time, *cost.values(), *replayed) if each] + panels.figures
+    parts = [
+        Part("findings", "Findings", told, NO_FINDINGS),
+        Part("read", "What was read", what_was_read(data, about)),
+        Part("time", "Over time", _figures(over_time), NO_ROUNDS),
+        Part("groups", "Group by group", panels.html(), NO_PANELS),
+        Part("cost", "What it cost, and why", joined(_or(*each) for each in cost.items())),
+        Part("what-if", "What if", _figures(replayed), NO_WHAT_IF),
+        Part("all", "All groups", groups_part(data, link), NO_ROUNDS),
+    ]
+    used = sum(len((each.content or "").encode()) for each in parts) + len(embedded(drawn))
+    room = max(PAGE_BYTES - REST_BYTES - used, 0)
+    parts.append(Part("tables", "All tables", tables_part(data, about, room), NO_TABLES))
+    made = f"{about.made:%Y-%m-%d %H:%M} UTC"
+    foot = f"Made by Groupkeeper {about.version}, {made}. All times are UTC."
+    title = "No rebalance has a usable time" if data.has("rounds") else "No group was read"
+    if data.groups:
+        title = f"What happened to {count(len(data.groups), 'group')}, {period(data.shown)}"
+    return document(title, summary(data, about, findings), parts, drawn, foot)
+
+
+def _figures(figures: Sequence[Figure]) -> Html | None:
+    return joined(each.html() for each in figures) if figures else None
+
+
+def _or(missing: str, figure: Figure | None) -> Child:
+    return tag("p", missing, class_="missing") if figure is None else figure.html()
