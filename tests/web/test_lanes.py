@@ -1,5 +1,6 @@
 """Pictures, as they are drawn: where marks are, how they look, and what is said of them."""
 
+import re
 from typing import Any
 
 import pytest
@@ -18,12 +19,17 @@ def lane(picture: dict[str, Any], **row: Any) -> Element:
     return svg
 
 
-def rects(svg: Element) -> list[tuple[str, str, str]]:
-    """Where each box begins, how wide it is, and its look."""
+def boxes(svg: Element) -> list[tuple[str, float, float, float, float]]:
+    """Look, place, top, width and height of each box, of a thousand across."""
+    box = r"M([\d.]+) ([\d.]+)h([\d.]+)v([\d.]+)h-[\d.]+z"
     return [
-        tuple(each["attributes"][key] for key in ("x", "width", "class"))
-        for each in found(svg, "rect")
+        (look, *map(float, each)) for look, d in paths(svg).items() for each in re.findall(box, d)
     ]
+
+
+def paths(svg: Element) -> dict[str, str]:
+    """By look."""
+    return {each["attributes"]["class"]: each["attributes"]["d"] for each in found(svg, "path")}
 
 
 def texts(svg: Element) -> list[str]:
@@ -38,12 +44,13 @@ def test_rows_have_a_name_and_words_that_are_read_and_a_lane_that_is_not():
     )
     assert made["tag"] == "ol"
     assert [text_of(each) for each in made["children"]] == ["a1 of 2", "b3"]
-    assert [each["attributes"]["aria-hidden"] for each in found(made, "svg")] == ["true", "true"]
+    drawings = [svg for place in found(made, "span") for svg in place["children"] if "tag" in svg]
+    assert [each["attributes"]["aria-hidden"] for each in drawings] == ["true", "true"]
 
 
 def test_bars_are_at_parts_of_the_width():
     svg = lane({"of": 200}, bars=[[50, 100, "p1", "E"], [200, 200, "o0"]])
-    assert rects(svg) == [("25%", "25%", "p1"), ("100%", "0.17%", "o0")]  # never invisible
+    assert boxes(svg) == [("p1", 250, 1, 250, 16), ("o0", 1_000, 1, 1.6, 16)]  # never invisible
     assert texts(svg) == ["E"]
 
 
@@ -54,44 +61,44 @@ def test_ticks_are_above_and_through_the_lanes():
     assert texts(axis) == ["Mon", "Tue", "Wed"]
     kinds = [each["attributes"]["class"].split()[1] for each in found(axis, "text")]
     assert kinds == ["begin", "middle", "end"]
-    assert [each["attributes"]["x1"] for each in found(row, "line")] == ["0%", "50%", "100%"]
+    assert paths(row)["grid"] == "M0 0V18M500 0V18M1000 0V18"
 
 
 def test_marks_have_the_look_and_the_height_of_their_letters():
     svg = lane({"of": 4}, marks=".ajw")
-    assert rects(svg) == [("25%", "22.5%", "p0"), ("50%", "22.5%", "p1"), ("75%", "22.5%", "p6")]
-    few, some, many = (float(each["attributes"]["height"]) for each in found(svg, "rect"))
-    assert few < some < many
+    marks = boxes(svg)
+    assert [each[:2] for each in marks] == [("p0", 250), ("p1", 500), ("p6", 750)]
+    assert marks[0][-1] < marks[1][-1] < marks[2][-1] == 16
+    assert {top + height for _, _, top, _, height in marks} == {17}
 
 
 def test_columns_stand_upon_each_other_below_their_axis():
     row = {"columns": [[0, 1, "p0", 0, 2], [0, 1, "p3", 2, 4]], "most": 8, "tall": 80}
     svg = lane({"of": 2}, axis=[[0, "0"], [8, "8"]], **row)
-    sizes = [(each["attributes"]["y"], each["attributes"]["height"]) for each in found(svg, "rect")]
-    assert sizes == [("60", "20"), ("40", "20")]
+    assert boxes(svg) == [("p0", 0, 60, 500, 20), ("p3", 0, 40, 500, 20)]
     assert texts(svg) == ["0", "8"]
 
 
 def test_a_line_is_stretched_and_its_ring_is_round():
     svg = lane({"of": 4}, line=[[0, 0], [4, 10]], rings=[[2, 5]], most=10, tall=100)
-    [line], [area], [ring] = (found(svg, tag) for tag in ("polyline", "polygon", "circle"))
-    assert line["attributes"]["points"] == "0,100 4,0"
-    assert area["attributes"]["points"] == "0,100 0,100 4,0 4,100"
+    assert paths(svg)["line"] == "M0 100L1000 0"
+    assert paths(svg)["area"] == "M0 100L1000 0V100H0z"
+    [ring] = found(svg, "circle")
     assert (ring["attributes"]["cx"], ring["attributes"]["cy"]) == ("50%", "50")
-    [inner] = [each for each in svg["children"] if each != "" and each["tag"] == "svg"]
-    assert inner["attributes"]["viewBox"] == "0 0 4 100"
+    assert svg["children"][0]["attributes"]["viewBox"] == "0 0 1000 100"
+    assert svg["children"][0]["attributes"]["preserveAspectRatio"] == "none"
 
 
 def test_rules_go_through_each_lane():
     svg = lane({"of": 4, "rules": [1]}, marks="....")
-    assert [each["attributes"]["class"] for each in found(svg, "line")] == ["rule"]
+    assert paths(svg)["rule"] == "M250 0V18"
 
 
 @pytest.mark.parametrize(
     ("owners", "letters", "looks"),
     [
         ([0, 0, 50, 1], ["A", "▸B"], ["o0", "o1"]),
-        ([0, 0, 50, -1, 51, 0], ["A"], ["o0", "o0", "unowned"]),
+        ([0, 0, 50, -1, 51, 0], ["A"], ["o0", "o0", "unowned"]),  # a gap is above the others
         ([0, 0, 50, -1, 51, 9], ["A", "▸J"], ["o0", "o1", "unowned"]),
         ([0, 26, 50, -2], ["A1"], ["o2", "none"]),
         ([0, 0, 99, 1], ["A"], ["o0", "o1"]),  # no room for a letter
@@ -100,7 +107,7 @@ def test_rules_go_through_each_lane():
 def test_owners_have_letters_and_what_moved_is_marked(owners, letters, looks):
     svg = lane({"of": 100}, owners=owners)
     assert [each for each in texts(svg) if each] == letters
-    assert [look for _, _, look in rects(svg)] == looks
+    assert [each[0] for each in boxes(svg)] == looks
 
 
 def test_a_legend_says_looks_and_letters():
@@ -178,5 +185,4 @@ def test_lag_is_a_line_over_an_hour():
     axis, row = made[1]["children"]
     assert texts(axis) == [*(f"\N{MINUS SIGN}{each} min" for each in (60, 40, 20)), "now"]
     assert "at most 30" in text_of(row)
-    [line] = found(row, "polyline")
-    assert line["attributes"]["points"] == "1800000,37.5 3600000,112.5"
+    assert paths(row)["line"] == "M500 37.5L1000 112.5"

@@ -4,6 +4,8 @@
 import { h, s } from "./dom.js";
 
 const ROW = 18;
+const WIDE = 1_000; // units of a drawing, about pixels, so that textures look alike
+const LEAST = 1.6; // a mark is seen
 const LEVELS = [0.35, 0.65, 1]; // heights of marks: few, some, many
 const MARKS = 8; // looks of marks
 const COLOURS = 8; // classes o0 to o7 of the style sheet
@@ -49,32 +51,31 @@ function round(number) {
   return Math.round(number * 100) / 100;
 }
 
+/** Marks are in a drawing of its own, which is stretched to the width; texts and rings are not. */
 function lane(row, { of, ticks = [], rules = [] }) {
   const { tall = ROW, most = 1 } = row;
+  const across = (at) => round((WIDE * at) / of);
   const up = (amount) => round(tall - (tall * amount) / most);
-  const upright = (at, kind) => s("line", { x1: part(at, of), x2: part(at, of), y1: 0, y2: tall, class: kind });
+  const upright = (places) => places.map((at) => `M${across(at)} 0V${tall}`).join("");
+  const level = (row.axis ?? []).map(([amount]) => `M0 ${up(amount)}H${WIDE}`).join("");
   const bars = [...(row.bars ?? []), ...marked(row.marks ?? ""), ...owned(row.owners ?? [], of)];
+  const paths = new Map(); // look -> path: one for thousands of marks
+  const add = (from, to, look, y, height) => {
+    const wide = round(Math.max(across(to) - across(from), LEAST));
+    paths.set(look, `${paths.get(look) ?? ""}M${across(from)} ${y}h${wide}v${round(height)}h${-wide}z`);
+  };
+  row.columns?.forEach(([from, to, look, low, high]) => add(from, to, look, up(high), up(low) - up(high)));
+  bars.forEach(([from, to, look, , part = 1]) => add(from, to, look, round((tall - 2) * (1 - part) + 1), (tall - 2) * part));
+  const line = row.line?.map(([at, amount]) => `${across(at)} ${up(amount)}`).join("L");
   return s("svg", { height: tall, "aria-hidden": "true" },
-    ticks.map(([at]) => upright(at, "grid")),
-    rules.map((at) => upright(at, "rule")),
-    row.axis?.map(([amount]) => s("line", { x1: 0, x2: "100%", y1: up(amount), y2: up(amount), class: "grid" })),
-    row.columns?.map(([from, to, look, low, high]) => box(from, to, of, up(high), up(low) - up(high), look)),
-    row.line && curve(row.line, of, up, tall),
+    s("svg", { width: "100%", height: tall, viewBox: `0 0 ${WIDE} ${tall}`, preserveAspectRatio: "none" },
+      s("path", { d: upright(ticks.map(([at]) => at)) + level, class: "grid" }),
+      rules.length > 0 && s("path", { d: upright(rules), class: "rule" }),
+      [...paths].map(([look, d]) => s("path", { d, class: look })),
+      line && [s("path", { d: `M${line}V${tall}H${across(row.line[0][0])}z`, class: "area" }), s("path", { d: `M${line}`, class: "line" })]),
     row.rings?.map(([at, amount]) => s("circle", { cx: part(at, of), cy: up(amount), r: 5, class: "ring" })),
-    bars.map((each) => bar(each, of, tall)),
+    bars.map(([from, , look, text]) => text && s("text", { x: part(from, of), dx: 3, y: tall / 2 + 4, class: `small on-${look}` }, text)),
     row.axis?.map(([amount, text]) => s("text", { x: 2, y: Math.max(up(amount) - 3, 10), class: "small halo" }, text)));
-}
-
-function box(from, to, of, y, height, look) {
-  return s("rect", { x: part(from, of), width: part(Math.max(to - from, of / 600), of), y, height: round(height), class: look });
-}
-
-function bar([from, to, look, text, level = 1], of, tall) {
-  const height = (tall - 2) * level;
-  return [
-    box(from, to, of, round(tall - 1 - height), height, look),
-    text && s("text", { x: part(from, of), dx: 3, y: tall / 2 + 4, class: `small on-${look}` }, text),
-  ];
 }
 
 /** Marks of neighbouring steps stay apart. */
@@ -110,15 +111,6 @@ function owned(owners, of) {
 /** A to Z, then A1 to Z1 and so on. */
 export function letterOf(owner) {
   return String.fromCharCode(65 + (owner % 26)) + (owner < 26 ? "" : Math.floor(owner / 26));
-}
-
-/** A line with the area below it, stretched to the width. */
-function curve(points, of, up, tall) {
-  const line = points.map(([at, amount]) => `${round(at)},${up(amount)}`).join(" ");
-  const area = `${round(points[0][0])},${tall} ${line} ${round(points.at(-1)[0])},${tall}`;
-  return s("svg", { width: "100%", height: tall, viewBox: `0 0 ${of} ${tall}`, preserveAspectRatio: "none" },
-    s("polygon", { points: area, class: "area" }),
-    s("polyline", { points: line, class: "line", "vector-effect": "non-scaling-stroke" }));
 }
 
 /** What looks mean, and the letters of owners, which are in the order of their numbers. */

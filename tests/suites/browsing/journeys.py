@@ -122,7 +122,7 @@ def see_the_owners(window: Window, scene: Scene) -> None:
     window.wait_text(place, "The picture as a table")
     rows = place.locator(".lanes li:not(.axis)")
     assert rows.count() == PARTITIONS
-    assert rows.first.locator("rect").count() >= 1
+    assert rows.first.locator("path").count() >= 2
     place.locator("summary").click()
     [last] = window.get(f"groups/{GROUP}/rounds?last=1")["rounds"]
     for each in last["assignment"]:
@@ -141,7 +141,7 @@ def see_the_lag(window: Window, scene: Scene) -> None:
     place = window.section("Lag in the last hour")
     window.wait_text(place, f"{lag['records']:,} records", "behind now.")
     window.wait_text(place.locator(".lanes"), "Records", "at most")
-    assert place.locator("polyline").count() == 1
+    assert place.locator("path.line").count() == 1
     place.locator("summary").click()
     window.wait_text(place.locator("tbody"), f"{lag['records']:,}")
     rows = window.section("Offsets").first.locator("tbody tr")

@@ -42,8 +42,8 @@ def open_a_group(window: Window) -> None:
     window.open("groups")
     panels = window.find(".group-panel")
     window.wait_text(panels, "payments", "Who owned which partition", "Commits and lag")
-    assert window.find("#group-1-owners rect.unowned").count() > 5
-    assert window.find("#group-1-curves polyline").count() == 2
+    assert window.find("#group-1-owners path.unowned").count() > 5
+    assert window.find("#group-1-curves path.line").count() == 2
     second = window.find("#group-2-owners")
     assert not second.is_visible()
     panels.nth(1).locator("summary").click()
@@ -57,7 +57,7 @@ def see_what_it_cost(window: Window) -> None:
     window.wait_text(window.find("#barrier"), "payments-2 on 10.0.0.6")
     window.wait_text(window.find("#restart_gaps"), "session.timeout.ms 45 s")
     window.wait_text(window.find("#idle_members"), "10 d, 100 %")
-    widths = _boxes(window, "#barrier rect")
+    widths = _boxes(window, "#barrier path.p1")
     assert widths[0]["width"] > 100 * widths[1]["width"] > 0
     assert window.find("#what-if-2 circle").count() == 3, "today is not marked"
 
@@ -65,12 +65,11 @@ def see_what_it_cost(window: Window) -> None:
 def see_every_mark(window: Window) -> None:
     """Marks, columns, lines and owners are within their lanes, and have colours."""
     window.open()
-    for panel in window.find(".group-panel:not([open]) summary").all():
-        panel.click()
+    _open_groups(window)
     for name in ("#rate", "#timeline", "#not-stable", "#group-1-owners", "#what-if-2"):
         lanes, marks = (
             _boxes(window, f"{name} .lane"),
-            _boxes(window, f"{name} .lane rect, {name} polyline"),
+            _boxes(window, f"{name} .lane path"),
         )
         assert marks, name
         left, right = (
@@ -81,7 +80,7 @@ def see_every_mark(window: Window) -> None:
             each for each in marks if each["x"] < left - 1 or each["x"] + each["width"] > right + 3
         ]
         assert not outside, (name, outside[:3], left, right)
-    fills = window.find(".lane rect").evaluate_all(
+    fills = window.find(".lane path").evaluate_all(
         "all => all.map(each => getComputedStyle(each).fill)"
     )
     assert "rgb(0, 0, 0)" not in fills, "a look has no colour"
@@ -166,8 +165,7 @@ def _boxes(window: Window, what: str) -> list[dict[str, float]]:
 
 
 def _open_groups(window: Window) -> None:
-    for each in window.find(".group-panel:not([open]) summary").all():
-        each.click()
+    window.find(".group-panel").evaluate_all("all => all.forEach((each) => { each.open = true; })")
 
 
 def _column(window: Window, number: int) -> list[str]:
