@@ -9,61 +9,49 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from typing import Final
 
 from groupkeeper.analytics.page.figure import Figure
-from groupkeeper.analytics.page.markup import Child, Html, tag
+from groupkeeper.analytics.page.markup import Child, Html, fill
 
-_PACKAGE: Final = files("groupkeeper")
-"""It may be in a zip file."""
 STYLES: Final = ("web/page/page.css", "analytics/page/report.css")
 SCRIPTS: Final = ("web/page/dom.js", "web/page/lanes.js", "analytics/page/report.js")
 """In an order in which each imports from those before."""
-OURS: Final = tag("meta", name="generator", content="groupkeeper")
+OURS: Final = '<meta name="generator" content="groupkeeper">'
 """Near the start of each page: what else is in a file is not replaced."""
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A section: `missing` says why it is empty, if it is."""
-
-    name: str
-    title: str
-    content: Html | None
-    missing: str = ""
+Part = tuple[str, str, Html | None, str]
+"""A section: its name and its title, what is in it, and why it is empty, if it is."""
+_PAGE: Final = f"""<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8">{OURS}
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src '{{}}'; \
+script-src '{{}}'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; \
+trusted-types 'none'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark"><meta name="referrer" content="no-referrer">
+<title>{{}}</title><style>{{}}</style></head><body><a href="#main" class="skip">To the findings</a>
+<header><p class="name">Groupkeeper</p><h1>{{}}</h1>{{}}</header>
+<nav class="contents" aria-label="Contents"><ul>{{}}</ul></nav>
+<main id="main" tabindex="-1">{{}}</main><footer>{{}}</footer>
+<script type="application/json" id="pictures">{{}}</script><script>{{}}</script></body></html>
+"""
+_SECTION: Final = '<section id="{}" aria-labelledby="{}-head"><h2 id="{}-head">{}</h2>{}</section>'
 
 
 def document(
     title: str, summary: Child, parts: Sequence[Part], figures: Sequence[Figure], foot: Child
 ) -> str:
     """The page. Parts without content say why in one line, and are not in the list of contents."""
-    style, code = "".join(map(_read, STYLES)), script()
-    there = [each for each in parts if each.content is not None]
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        OURS,
-        tag("meta", http_equiv="Content-Security-Policy", content=_policy(style, code)),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("meta", name="referrer", content="no-referrer"),
-        tag("title", title),
-        tag("style", Html(style)),
-    )
-    links = [tag("li", tag("a", each.title, href=f"#{each.name}")) for each in there]
-    body = tag(
-        "body",
-        tag("a", "To the findings", href=f"#{there[0].name}" if there else "#main", class_="skip"),
-        tag("header", tag("p", "Groupkeeper", class_="name"), tag("h1", title), summary),
-        tag("nav", tag("ul", links), class_="contents", aria_label="Contents"),
-        tag("main", [_section(each) for each in parts], id="main", tabindex="-1"),
-        tag("footer", foot),
-        tag("script", embedded(figures), type="application/json", id="pictures"),
-        tag("script", Html(code)),
-    )
-    return f"<!DOCTYPE html>\n{tag('html', head, body, lang='en')}\n"
+    style, code = Html("".join(map(_read, STYLES))), script()
+    links = [fill('<li><a href="#{}">{}</a></li>', *each[:2]) for each in parts if each[2]]
+    sections = [
+        fill(
+            _SECTION, name, name, name, head, content or fill('<p class="missing">{}</p>', missing)
+        )
+        for name, head, content, missing in parts
+    ]
+    head = _digest(style), _digest(code), title, style, title, summary
+    return fill(_PAGE, *head, links, sections, foot, embedded(figures), code)
 
 
 def embedded(figures: Sequence[Figure]) -> Html:
@@ -72,50 +60,26 @@ def embedded(figures: Sequence[Figure]) -> Html:
     return Html(told.replace("<", "\\u003c"))
 
 
-def script() -> str:
+def script() -> Html:
     """The modules as one script, each in a function: nothing of one is seen by another but what it
     exports.
     """
     made = ['"use strict";\nconst modules = {};\n']
     for path in SCRIPTS:
-        code = _read(path)
-        exports = ", ".join(
-            re.findall(r"^export (?:class|const|function) (\w+)", code, re.MULTILINE)
-        )
+        code, name = _read(path), path.rpartition("/")[2]
+        exports = re.findall(r"^export (?:class|const|function) (\w+)", code, re.MULTILINE)
         code = re.sub(r"^export ", "", code, flags=re.MULTILINE)
-        code = re.sub(
-            r'^import (.*) from "(.*)";', r'const \1 = modules["\2"];', code, flags=re.MULTILINE
+        required = r'const \1 = modules["\2"];'
+        code = re.sub(r'^import (.*) from "./(.*)";', required, code, flags=re.MULTILINE)
+        made.append(
+            f'modules["{name}"] = (() => {{\n{code}return {{ {", ".join(exports)} }};\n}})();\n'
         )
-        name = path.rpartition("/")[2]
-        made.append(f'modules["./{name}"] = (() => {{\n{code}return {{ {exports} }};\n}})();\n')
-    return "".join(made)
+    return Html("".join(made))
 
 
 def _read(path: str) -> str:
-    return _PACKAGE.joinpath(*path.split("/")).read_text(encoding="utf-8")
-
-
-def _section(part: Part) -> Html:
-    return tag(
-        "section",
-        tag("h2", part.title, id=f"{part.name}-head"),
-        tag("p", part.missing, class_="missing") if part.content is None else part.content,
-        id=part.name,
-        aria_labelledby=f"{part.name}-head",
-    )
-
-
-def _policy(style: str, script: str) -> str:
-    rules = (
-        "default-src 'none'",
-        f"style-src '{_digest(style)}'",
-        f"script-src '{_digest(script)}'",
-        "base-uri 'none'",
-        "form-action 'none'",
-        "require-trusted-types-for 'script'",
-        "trusted-types 'none'",
-    )
-    return "; ".join(rules)
+    """A file of the package, which may be in a zip file."""
+    return files("groupkeeper").joinpath(*path.split("/")).read_text(encoding="utf-8")
 
 
 def _digest(content: str) -> str:

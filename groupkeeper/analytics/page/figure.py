@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from groupkeeper.analytics.page.markup import Child, Html, tag
+from groupkeeper.analytics.page.markup import Child, Html, fill
 from groupkeeper.analytics.page.times import Span, ticks
 
 # Any: JSON.
@@ -14,7 +14,11 @@ LaneRow = tuple[Child, Child, Lane]
 """A name, words and a lane."""
 Link = Callable[[str], str | None]
 """The place in the page where more is said of a group."""
-_NEEDS_SCRIPT: Final = "The picture needs a script; these are its numbers."
+_ROW: Final = """<li><span class="name">{}</span><span class="lane"></span>\
+<span class="words">{}</span></li>"""
+_FIGURE: Final = """<figure class="card" id="{}"><figcaption><{}>{}</{}><p>{}</p></figcaption>
+<noscript><p class="quiet">The picture needs a script; these are its numbers.</p></noscript>
+<ol class="lanes {}">{}</ol><p class="quiet">{}</p></figure>"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,24 +42,9 @@ class Figure:
         return {**self.shared, "rows": [lane for _, _, lane in self.rows]}
 
     def html(self) -> Html:
-        rows = [
-            tag(
-                "li",
-                tag("span", name, class_="name"),
-                tag("span", class_="lane"),
-                tag("span", words, class_="words"),
-            )
-            for name, words, _ in self.rows
-        ]
-        return tag(
-            "figure",
-            tag("figcaption", tag(self.level, self.title), tag("p", self.look_for)),
-            tag("noscript", tag("p", _NEEDS_SCRIPT, class_="quiet")),
-            tag("ol", rows, class_=f"lanes {self.kind}"),
-            tag("p", self.told, class_="quiet"),
-            class_="card",
-            id=self.name,
-        )
+        told = [fill(_ROW, name, words) for name, words, _ in self.rows]
+        level, title, kind = Html(self.level), self.title, self.kind
+        return fill(_FIGURE, self.name, level, title, level, self.look_for, kind, told, self.told)
 
 
 def up_to(most: float, show: Callable[[float], str], tall: int) -> Lane:

@@ -6,7 +6,7 @@ from typing import Final
 from groupkeeper.analytics.history.schemas import LOG
 from groupkeeper.analytics.page.data import Data, Row
 from groupkeeper.analytics.page.figure import Link
-from groupkeeper.analytics.page.markup import Html, joined, linked, name, tag, text
+from groupkeeper.analytics.page.markup import Html, fill, linked, name
 from groupkeeper.analytics.page.times import Span, count, day_time, period
 
 CARDS: Final = 30
@@ -29,6 +29,9 @@ COLUMNS: Final = (
 ALL_OF_IT: Final = 0.98
 """A finding about so much of the time is about all of it."""
 
+_CARD: Final = """<li id="finding-{}" class="finding {}"><p><span class="ordinal">{}</span>
+<span class="severity {}">{}</span>{}</p><p class="sentence">{}</p>{}<p class="quiet">{}</p></li>"""
+
 
 def findings_of(data: Data) -> list[Row]:
     """The worst first; within one severity as they were found."""
@@ -42,30 +45,31 @@ def findings_of(data: Data) -> list[Row]:
 def findings_part(rows: list[Row], span: Span, link: Link) -> Html:
     """All cards, and how many of each severity and question there are."""
     if not rows:
-        return tag("p", "Nothing was found that should be changed.")
+        return Html("<p>Nothing was found that should be changed.</p>")
     severities = Counter(str(row["severity"]) for row in rows).items()
     told = ", ".join(f"{count(number)} {severity}" for severity, number in severities)
     asked = Counter(row["question"] for row in rows if row["question"] is not None).most_common()
     of = ", ".join(f"{each.replace('_', ' ')} {count(number)}" for each, number in asked)
     cards = [_card(number, row, span, link) for number, row in enumerate(rows[:CARDS], 1)]
     more = f"{count(len(rows) - CARDS, 'more finding')}: see the table of findings."
-    return joined(
-        [
-            tag("p", f"{count(len(rows), 'finding')}: {told}."),
-            tag("p", f"By question: {of}.", class_="quiet") if len(asked) > 1 else None,
-            tag("ol", cards, class_="findings"),
-            tag("p", more) if len(rows) > CARDS else None,
-        ]
+    return fill(
+        '<p>{}: {}.</p>{}<ol class="findings">{}</ol>{}',
+        count(len(rows), "finding"),
+        told,
+        fill('<p class="quiet">By question: {}.</p>', of) if len(asked) > 1 else None,
+        cards,
+        fill("<p>{}</p>", more) if len(rows) > CARDS else None,
     )
 
 
 def _card(number: int, row: Row, span: Span, link: Link) -> Html:
     severity, group, key = row["severity"], row["group"], row["config_key"]
     kind = severity if severity in SIGNS else "info"
+    now, proposed = row["now"], row["proposed"]
     change = [
-        tag("code", name(key, 80)),
-        [" ", tag("s", name(row["now"], 80)), " →"] if row["now"] is not None else None,
-        [" ", tag("b", name(row["proposed"], 160))] if row["proposed"] is not None else None,
+        fill("<code>{}</code>", name(key, 80)),
+        fill(" <s>{}</s> →", name(now, 80)) if now is not None else None,
+        fill(" <b>{}</b>", name(proposed, 160)) if proposed is not None else None,
     ]
     sure = "" if row["confidence"] is None else f", confidence {row['confidence']:.2f}"
     is_all = within(row, span).ms >= ALL_OF_IT * span.ms
@@ -74,19 +78,13 @@ def _card(number: int, row: Row, span: Span, link: Link) -> Html:
         _evidence(row),
         f"Inferred{sure}." if row["source"] == LOG else "",
     )
-    return tag(
-        "li",
-        tag(
-            "p",
-            tag("span", number, class_="ordinal"),
-            tag("span", f"{SIGNS.get(severity, '·')} {severity}", class_=f"severity {kind}"),
-            tag("b", linked(group, link(group))) if group is not None else None,
-        ),
-        tag("p", text(row["sentence"] or ""), class_="sentence"),
-        tag("p", change, class_="change") if key is not None else None,
-        tag("p", " ".join(filter(None, said)), class_="quiet"),
-        id=f"finding-{number}",
-        class_=f"finding {kind}",
+    return fill(
+        _CARD,
+        *(number, kind, number, kind, f"{SIGNS.get(severity, '·')} {severity}"),
+        fill("<b>{}</b>", linked(group, link(group))) if group is not None else None,
+        row["sentence"],
+        fill('<p class="change">{}</p>', change) if key is not None else None,
+        " ".join(filter(None, said)),
     )
 
 

@@ -14,7 +14,6 @@ NAME_CHARACTERS: Final = 48
 """How much of a name is shown; a log may have names of 32,767 bytes."""
 TEXT_CHARACTERS: Final = 600
 """How much of a sentence is shown."""
-_VOID: Final = frozenset({"meta", "input"})
 
 
 class Html(str):
@@ -32,31 +31,19 @@ def cut(text: str, most: int) -> str:
     return printable(text)
 
 
-def text(value: object, most: int = TEXT_CHARACTERS) -> Html:
-    """Escaped, for an element or for an attribute in quotes."""
-    return Html(html.escape(cut(str(value), most)))
-
-
 def name(value: object, most: int = NAME_CHARACTERS) -> Html:
     """A name out of a log, which has a direction of its own; the whole is not repeated."""
-    return tag("bdi", text(value, most))
+    return Html(f"<bdi>{html.escape(cut(str(value), most))}</bdi>")
 
 
 def linked(value: object, place: str | None, most: int = NAME_CHARACTERS) -> Html:
     """A name that leads to a place in the page, if there is one."""
-    return tag("a", name(value, most), href=place) if place else name(value, most)
+    return fill('<a href="{}">{}</a>', place, name(value, most)) if place else name(value, most)
 
 
-def tag(kind: str, *children: Child, **attributes: str | float | None) -> Html:
-    """An element. `class_` is `class` and `aria_label` is `aria-label`; None leaves one out."""
-    told = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{text(value)}"'
-        for key, value in attributes.items()
-        if value is not None
-    )
-    return Html(
-        f"<{kind}{told}>" if kind in _VOID else f"<{kind}{told}>{joined(children)}</{kind}>"
-    )
+def fill(template: str, *values: Child) -> Html:
+    """HTML with `{}` where values are: in elements, or in attributes in quotes."""
+    return Html(template.format(*map(joined, values)))
 
 
 def joined(children: Child) -> Html:
@@ -66,5 +53,5 @@ def joined(children: Child) -> Html:
     if isinstance(children, Html):
         return children
     if isinstance(children, str | int | float):
-        return text(children)
-    return Html("".join(joined(each) for each in children))
+        return Html(html.escape(cut(str(children), TEXT_CHARACTERS)))
+    return Html("".join(map(joined, children)))

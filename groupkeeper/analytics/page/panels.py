@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from groupkeeper.analytics.page.causes import legend
 from groupkeeper.analytics.page.data import Data, Group, Row
 from groupkeeper.analytics.page.figure import Figure, LaneRow, Scale, up_to
-from groupkeeper.analytics.page.markup import Html, cut, name, tag
+from groupkeeper.analytics.page.markup import Html, cut, fill, name
 from groupkeeper.analytics.page.overview import binned, counts_of, marks
 from groupkeeper.analytics.page.times import (
     MINUTE,
@@ -94,12 +94,14 @@ def _panel(
         times += f", the longest {length(group.longest_ms)}"
     inferred = ", inferred" if group.is_inferred else ""
     told = f"{count(group.rounds, 'rebalance')}, {times}, mostly {group.usual[0]}{inferred}."
-    return tag(
-        "details",
-        tag("summary", tag("h3", name(group.name, 120))),
-        tag("div", tag("p", told, class_="quiet"), [each.html() for each in figures], id=identity),
-        class_="group-panel",
-        open="" if is_open else None,
+    return fill(
+        '<details class="group-panel"{}><summary><h3>{}</h3></summary>'
+        '<div id="{}"><p class="quiet">{}</p>{}</div></details>',
+        " open" if is_open else "",
+        name(group.name, 120),
+        identity,
+        told,
+        [each.html() for each in figures],
     )
 
 

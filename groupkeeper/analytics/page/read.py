@@ -1,5 +1,6 @@
 """What was read: how much, from when to when, how sure, and what is wrong with it."""
 
+from collections.abc import Sequence
 from typing import Final
 
 import pyarrow.compute as pc
@@ -7,15 +8,15 @@ import pyarrow.compute as pc
 from groupkeeper.analytics.history.schemas import LOG
 from groupkeeper.analytics.page.about import About
 from groupkeeper.analytics.page.data import Data, Row
-from groupkeeper.analytics.page.markup import Child, Html, joined, name, tag
+from groupkeeper.analytics.page.markup import Child, Html, fill, name
 from groupkeeper.analytics.page.times import DAY, HOUR, count, day_time, length, share
 from groupkeeper.analytics.render import size
 
 PATHS: Final = 12
 """More paths than these are counted; the same for damage."""
-_INFERRED: Final = (
-    "the logs have no group events, so rebalances and their causes were concluded from group "
-    "records and commits. Each row says how sure that is."
+_INFERRED: Final = Html(
+    '<p class="problem"><b>Inferred: </b>the logs have no group events, so rebalances and their '
+    "causes were concluded from group records and commits. Each row says how sure that is.</p>"
 )
 
 
@@ -25,25 +26,22 @@ def summary(data: Data, about: About, findings: list[Row]) -> Html:
     if len(about.paths) > 1:
         told.append(f" and {count(len(about.paths) - 1, 'other path')}")
     if about.choice:
-        told += [", only ", tag("code", name(about.choice, 200))]
-    damage = tag(
-        "div",
-        tag("p", tag("b", "The log is damaged"), ": what is below is of the rest."),
-        tag("ul", _some([tag("li", each) for each in about.damage])),
-        class_="problem",
+        told.append(fill(", only <code>{}</code>", name(about.choice, 200)))
+    damage = fill(
+        '<div class="problem"><p><b>The log is damaged</b>: what is below is of the rest.</p>'
+        "<ul>{}</ul></div>",
+        _some(about.damage),
     )
-    inferred = tag("p", tag("b", "Inferred: "), _INFERRED, class_="problem")
-    return joined(
-        [
-            tag("p", told, class_="quiet"),
-            damage if about.damage else None,
-            inferred if data.is_inferred else None,
-            tag("ul", _tiles(data, findings), class_="tiles"),
-        ]
+    return fill(
+        '<p class="quiet">{}</p>{}{}<ul class="tiles">{}</ul>',
+        told,
+        damage if about.damage else None,
+        _INFERRED if data.is_inferred else None,
+        [fill("<li>{}</li>", each) for each in _tiles(data, findings)],
     )
 
 
-def _tiles(data: Data, findings: list[Row]) -> list[Html]:
+def _tiles(data: Data, findings: list[Row]) -> list[str]:
     """The whole in a few numbers."""
     groups, rounds, span = data.groups, data.rounds.num_rows, data.shown.ms
     timed = [each.not_stable_ms for each in groups if each.not_stable_ms is not None]
@@ -63,16 +61,16 @@ def _tiles(data: Data, findings: list[Row]) -> list[Html]:
         shown.append(f"{length(unowned)} of partition time without an owner")
     if data.has("findings"):
         shown.append(f"{count(len(findings), 'finding')}, {found}")
-    return [tag("li", each) for each in shown]
+    return shown
 
 
 def what_was_read(data: Data, about: About) -> Html:
     """Paths, times, amounts, and from where on it is known."""
-    paths = _some([tag("li", tag("code", name(each, 160))) for each in about.paths])
+    paths = _some([fill("<code>{}</code>", name(each, 160)) for each in about.paths])
     span, left = data.span, f"{count(data.left_out, 'rebalance')} without a group or a usable time"
     times = f"{day_time(span.start)} to {day_time(span.end)} UTC, {length(span.ms)}" if span else ""
     facts: dict[str, Child] = {
-        "Read": tag("ul", paths, class_="plain"),
+        "Read": fill('<ul class="plain">{}</ul>', paths),
         "Amount": _amount(about),
         "Time": times or "not known",
         "Source": _source(data),
@@ -81,14 +79,14 @@ def what_was_read(data: Data, about: About) -> Html:
         "Left out": left if data.left_out else "",
         "Damage": f"{count(len(about.damage))}: see the top" if about.damage else "none",
     }
-    told = [[tag("dt", key), tag("dd", each)] for key, each in facts.items() if each]
-    return tag("dl", told, class_="read")
+    told = [fill("<dt>{}</dt><dd>{}</dd>", key, each) for key, each in facts.items() if each]
+    return fill('<dl class="read">{}</dl>', told)
 
 
-def _some(items: list[Html]) -> list[Html]:
+def _some(items: Sequence[str]) -> list[Html]:
     """The first ones, and how many more there are."""
-    more = len(items) - PATHS
-    return items[:PATHS] + ([tag("li", f"and {count(more)} more")] if more > 0 else [])
+    more = [f"and {count(len(items) - PATHS)} more"] if len(items) > PATHS else []
+    return [fill("<li>{}</li>", each) for each in (*items[:PATHS], *more)]
 
 
 def _amount(about: About) -> str:

@@ -6,10 +6,10 @@ from typing import Final
 from groupkeeper.analytics.page import costs
 from groupkeeper.analytics.page.about import About
 from groupkeeper.analytics.page.data import Data, Tables
-from groupkeeper.analytics.page.document import Part, document, embedded
+from groupkeeper.analytics.page.document import document, embedded
 from groupkeeper.analytics.page.figure import Figure
 from groupkeeper.analytics.page.findings import findings_of, findings_part
-from groupkeeper.analytics.page.markup import Child, Html, joined, tag
+from groupkeeper.analytics.page.markup import Child, Html, fill, joined
 from groupkeeper.analytics.page.overview import rate, timeline
 from groupkeeper.analytics.page.panels import Panels
 from groupkeeper.analytics.page.read import summary, what_was_read
@@ -49,19 +49,20 @@ def render(tables: Tables, about: About) -> str:
     replayed = what_if(data)
     drawn = [each for each in (*over_time, *cost.values(), *replayed) if each] + panels.figures
     parts = [
-        Part("findings", "Findings", told, NO_FINDINGS),
-        Part("read", "What was read", what_was_read(data, about)),
-        Part("time", "Over time", _figures(over_time), NO_ROUNDS),
-        Part("groups", "Group by group", panels.html(), NO_PANELS),
-        Part("cost", "What it cost, and why", joined(_or(*each) for each in cost.items())),
-        Part("what-if", "What if", _figures(replayed), NO_WHAT_IF),
-        Part("all", "All groups", groups_part(data, link), NO_ROUNDS),
+        ("findings", "Findings", told, NO_FINDINGS),
+        ("read", "What was read", what_was_read(data, about), ""),
+        ("time", "Over time", _figures(over_time), NO_ROUNDS),
+        ("groups", "Group by group", panels.html(), NO_PANELS),
+        ("cost", "What it cost, and why", joined(_or(*each) for each in cost.items()), ""),
+        ("what-if", "What if", _figures(replayed), NO_WHAT_IF),
+        ("all", "All groups", groups_part(data, link), NO_ROUNDS),
     ]
-    used = sum(len((each.content or "").encode()) for each in parts) + len(embedded(drawn))
+    used = sum(len((content or "").encode()) for _, _, content, _ in parts) + len(embedded(drawn))
     room = max(PAGE_BYTES - REST_BYTES - used, 0)
-    parts.append(Part("tables", "All tables", tables_part(data, about, room), NO_TABLES))
-    made = f"{about.made:%Y-%m-%d %H:%M} UTC"
-    foot = f"Made by Groupkeeper {about.version}, {made}. All times are UTC."
+    parts.append(("tables", "All tables", tables_part(data, about, room), NO_TABLES))
+    foot = (
+        f"Made by Groupkeeper {about.version}, {about.made:%Y-%m-%d %H:%M} UTC. All times are UTC."
+    )
     title = "No rebalance has a usable time" if data.has("rounds") else "No group was read"
     if data.groups:
         title = f"What happened to {count(len(data.groups), 'group')}, {period(data.shown)}"
@@ -69,8 +70,8 @@ def render(tables: Tables, about: About) -> str:
 
 
 def _figures(figures: Sequence[Figure]) -> Html | None:
-    return joined(each.html() for each in figures) if figures else None
+    return joined(each.html() for each in figures) or None
 
 
 def _or(missing: str, figure: Figure | None) -> Child:
-    return tag("p", missing, class_="missing") if figure is None else figure.html()
+    return figure.html() if figure else fill('<p class="missing">{}</p>', missing)

@@ -12,7 +12,7 @@ from groupkeeper.analytics.history.schemas import TABLES
 from groupkeeper.analytics.page.about import About
 from groupkeeper.analytics.page.data import Data, milliseconds
 from groupkeeper.analytics.page.figure import Link
-from groupkeeper.analytics.page.markup import Child, Html, joined, linked, name, tag, text
+from groupkeeper.analytics.page.markup import Child, Html, fill, joined, linked, name
 from groupkeeper.analytics.page.times import NONE, count, day_time, share, told
 
 GROUPS_BYTES: Final = 240_000
@@ -36,6 +36,12 @@ COUNTED: Final = frozenset(
     }
 )
 """Shown as a number of rows only: rows of these say nothing by themselves."""
+_FOLDED: Final = """<details class="table"><summary>{} <span class="quiet">{}</span></summary>
+<p class="quiet">{}</p>{}</details>"""
+_TABLE: Final = """<div class="scroll tall" role="group" tabindex="0" aria-label="Table: {}">
+<table class="sortable {}"><caption>{}</caption><thead><tr>{}</tr></thead><tbody>{}</tbody></table>
+</div>"""
+_HEAD: Final = '<th scope="col" class="{}" title="{}">{}</th>'
 LIST_MOST: Final = 6
 """Elements of a list in a cell."""
 
@@ -62,7 +68,7 @@ def groups_part(data: Data, link: Link) -> Html | None:
     left = len(rows) - shown
     note = f" {count(left)} are left out: the page has a limit of size." if left else ""
     said = f"{count(len(rows), 'group')}.{note} No owner: summed over partitions."
-    return tag("div", tag("p", said), made, id="groups-table")
+    return fill('<div id="groups-table"><p>{}</p>{}</div>', said, made)
 
 
 def tables_part(data: Data, about: About, room: int) -> Html | None:
@@ -88,8 +94,8 @@ def tables_part(data: Data, about: About, room: int) -> Html | None:
         f"Only counted here: {', '.join(counted)}." if counted else "",
         f"Without rows: {', '.join(empty)}." if empty else "",
     )
-    said = tag("p", " ".join(filter(None, notes)), class_="quiet")
-    return joined([said, [made[each] for each in shown]])
+    said = " ".join(filter(None, notes))
+    return fill('<p class="quiet">{}</p>{}', said, [made[each] for each in shown])
 
 
 def _title(table: str, about: About) -> str:
@@ -115,9 +121,7 @@ def _folded(table: str, content: pa.Table, about: About, most: int) -> tuple[Htm
     made, shown, size = _table(title, rows, hints, most)
     rows_told = f"{count(shown)} of " if shown < total else ""
     rows_told += count(total, "row")
-    summary = tag("summary", title, " ", tag("span", rows_told, class_="quiet"))
-    note = tag("p", meaning, class_="quiet") if meaning else None
-    return tag("details", summary, note, made, class_="table"), size
+    return fill(_FOLDED, title, rows_told, meaning, made), size
 
 
 def _table(
@@ -135,30 +139,20 @@ def _table(
             size -= len(line.encode())
             break
         body.append(line)
-    is_number = [
-        pa.types.is_integer(each) or pa.types.is_floating(each) for each in content.schema.types
+    numbers = [
+        at
+        for at, each in enumerate(content.schema.types)
+        if pa.types.is_integer(each) or pa.types.is_floating(each)
     ]
+    titles = [each.replace("_ms", "").replace("_", " ") for each in names]
     head = [
-        tag(
-            "th",
-            each.replace("_ms", "").replace("_", " "),
-            scope="col",
-            class_="number" if right else None,
-            title=hints.get(each),
-        )
-        for each, right in zip(names, is_number, strict=True)
+        fill(_HEAD, "number" if at in numbers else "", hints.get(each), titles[at])
+        for at, each in enumerate(names)
     ]
     # numbers are at the right by their column: a class for each cell would be a tenth of the page
-    rights = [f"n{at}" for at, right in enumerate(is_number, 1) if right]
-    made = tag(
-        "table",
-        tag("caption", caption),
-        tag("thead", tag("tr", head)),
-        tag("tbody", Html("".join(body))),
-        class_=" ".join(["sortable", *rights]),
-    )
-    scrolls = {"class_": "scroll tall", "role": "group", "aria_label": f"Table: {caption}"}
-    return tag("div", made, tabindex="0", **scrolls), len(body), size
+    rights = " ".join(f"n{at + 1}" for at in numbers)
+    made = fill(_TABLE, caption, rights, caption, head, Html("".join(body)))
+    return made, len(body), size
 
 
 def _row(columns: Sequence[str], row: Sequence[Any], link: Link | None) -> str:
@@ -190,7 +184,7 @@ def _cell(column: str, value: Any) -> Child:
     """A value that is not null, as it is shown."""
     if isinstance(value, str):
         is_sentence = column in SENTENCES
-        return tag("span", text(value), class_="words") if is_sentence else name(value)
+        return fill('<span class="words">{}</span>', value) if is_sentence else name(value)
     if isinstance(value, list):
         shown = [[", " if at else "", name(each, 24)] for at, each in enumerate(value[:LIST_MOST])]
         more = f" and {count(len(value) - LIST_MOST)} more" if len(value) > LIST_MOST else ""
