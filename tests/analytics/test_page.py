@@ -364,7 +364,7 @@ def test_the_highest_bar_says_how_many_it_is():
 def test_a_likely_cause_counts_more_than_its_code():
     slow = {"cause": "member_left", "likely": "max_poll_exceeded"}
     told = texts_of(render(rounds_of(slow, slow, {}), about()), "timeline")
-    assert "67 % S application too slow" in told
+    assert "3, S application too slow 67 %" in told
 
 
 def answer_of(name: str, **row: object) -> dict[str, pa.Table]:

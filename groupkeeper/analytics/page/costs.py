@@ -5,11 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from groupkeeper.analytics.page.causes import NAMES, legend
-from groupkeeper.analytics.page.data import Data, Group, Row
-from groupkeeper.analytics.page.figure import Figure, Lane, LaneRow, Link
+import numpy as np
+
+from groupkeeper.analytics.page.causes import legend
+from groupkeeper.analytics.page.data import Data, Row
+from groupkeeper.analytics.page.figure import Figure, Lane, LaneRow, Link, Scale
 from groupkeeper.analytics.page.markup import joined, linked, name
-from groupkeeper.analytics.page.times import count, length, share, told
+from groupkeeper.analytics.page.overview import counts_of
+from groupkeeper.analytics.page.times import Span, count, told
 
 ROWS: Final = 15
 
@@ -68,16 +71,20 @@ ANSWERS: Final = (
 
 def not_stable(data: Data, link: Link) -> Figure | None:
     """The groups that were not stable for the longest, by cause."""
-    worst = [each for each in data.groups if each.not_stable_ms][:ROWS]
+    worst = [each for each in data.groups.slice(0, ROWS).to_pylist() if each["not_stable_ms"]]
+    if not worst:
+        return None
+    names, whole = [each["group"] for each in worst], Span(data.shown.start, data.shown.end + 1)
+    lost = counts_of(data.rounds, Scale(whole, 1), names, "duration_ms")[:, 0]
     rest = len(data.groups) - len(worst)
     more = f" {count(rest, 'other group')}: see the table of groups." if rest else ""
     rows: list[LaneRow] = [
         (
-            linked(each.name, link(each.name)),
-            _lost(each, data.shown.ms),
-            _bars(*((f"p{at}", each.family_ms[at]) for at in range(len(NAMES)))),
+            linked(each["group"], link(each["group"])),
+            _words("{not_stable_ms}, {share}; longest {longest_ms}", each),
+            _bars(*((f"p{at}", part) for at, part in enumerate(parts))),
         )
-        for each in worst
+        for each, parts in zip(worst, lost.tolist(), strict=True)
     ]
     return _figure(
         "not-stable",
@@ -87,28 +94,27 @@ def not_stable(data: Data, link: Link) -> Figure | None:
         "Unit: time in which a rebalance was under way, its share of all the time, and the longest "
         f"rebalance.{more}",
         rows,
-        legend(at for each in worst for at in each.families),
+        legend(np.flatnonzero(lost.sum(axis=0))),
     )
-
-
-def _lost(group: Group, ms: int) -> str:
-    lost = group.not_stable_ms or 0
-    return f"{length(lost)}, {share(lost, ms)}; longest {length(group.longest_ms)}"
 
 
 def answer(data: Data, asked: Answer, link: Link) -> Figure | None:
     """None without rows."""
     rows: list[LaneRow] = []
-    columns = re.findall(r"\{(\w+)\}", asked.words)
-    found = [row for row in data.rows(asked.name) if row[asked.by]]
-    for row in sorted(found, key=lambda row: -row[asked.by])[:ROWS]:
+    for row in data.most(asked.name, asked.by, ROWS):
         within = (row[asked.within] or 0) * row[asked.by] if asked.within else 0
-        words = asked.words.format(**{each: told(each, row[each]) for each in columns})
+        words = _words(asked.words, row)
         lane = _bars(("within", round(within)), (asked.look, row[asked.by] - round(within)))
         rows.append((joined([_client(row), linked(row["group"], link(row["group"]))]), words, lane))
     looks = ("within", "shorter than the session timeout"), ("beyond", "longer, or not known")
     shown = looks if asked.within else ()
     return _figure(asked.name, asked.title, asked.look_for, asked.unit, rows, shown)
+
+
+def _words(template: str, row: Row) -> str:
+    """With the values of columns that are named in braces."""
+    columns = re.findall(r"\{(\w+)\}", template)
+    return template.format(**{each: told(each, row[each]) for each in columns})
 
 
 def _client(row: Row) -> Sequence[str] | None:

@@ -1,18 +1,17 @@
 """The tables that a report is made of, and what its parts have in common."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupkeeper.analytics.history.schemas import LOG
 from groupkeeper.analytics.page.causes import NAMES, families_of
-from groupkeeper.analytics.page.times import DAY, EARLIEST, HOUR, Span
+from groupkeeper.analytics.page.times import DAY, EARLIEST, HOUR, Span, share
 
 Tables = Mapping[str, pa.Table]
 Row = dict[str, Any]
@@ -26,31 +25,16 @@ _TIMES: Final = {
 }
 _AMOUNTS: Final = ("duration_ms", "unowned_ms", "moved", "members")
 _TEXTS: Final = ("group", "cause", "likely", "source")
-
-
-@dataclass(slots=True)
-class Group:
-    """The rebalances of one group. Numbers of families are keys of `families` and `family_ms`."""
-
-    name: str
-    rounds: int
-    not_stable_ms: int | None
-    """None if no duration is known: a plain log tells none."""
-    longest_ms: int | None
-    unowned_ms: int
-    moved: int
-    members: int | None
-    """Of its last rebalance."""
-    is_inferred: bool
-    """Nothing of it is from events."""
-    families: Counter[int] = field(default_factory=Counter)
-    family_ms: Counter[int] = field(default_factory=Counter)
-
-    @property
-    def usual(self) -> tuple[str, int]:
-        """The cause of most of its rebalances, and of how many."""
-        [(family, number)] = self.families.most_common(1)
-        return NAMES[family], number
+_TOTALS: Final = (
+    ("at", "count", "rebalances"),
+    ("duration_ms", "sum", "not_stable_ms"),
+    ("duration_ms", "max", "longest_ms"),
+    ("unowned_ms", "sum", "no_owner_ms"),
+    ("moved", "sum", "moved"),
+    ("members", "last", "members"),
+    ("is_event", "any", "is_event"),
+)
+"""Column of rounds, how it is summed up, column of groups."""
 
 
 class Data:
@@ -74,11 +58,17 @@ class Data:
         there = table.column_names
         return pa.table({at: milliseconds(table[at]) if at in there else nothing for at in wanted})
 
-    def rows(self, name: str, wanted: Sequence[str] = ()) -> list[Row]:
-        """All columns if none are named."""
-        there = self.tables[name].column_names if name in self.tables else ()
-        found: list[Row] = self.columns(name, wanted or there).to_pylist()
+    def rows(self, name: str, wanted: Sequence[str]) -> list[Row]:
+        found: list[Row] = self.columns(name, wanted).to_pylist()
         return found
+
+    def most(self, name: str, by: str, number: int) -> list[Row]:
+        """The rows with the largest values of a column."""
+        table = self.columns(name, self.tables[name].column_names) if self.has(name) else None
+        if table is None:
+            return []
+        places = pc.select_k_unstable(table[by], number, [("", "descending")])
+        return [row for row in table.take(places).to_pylist() if row[by]]
 
     def within(self, times: pa.ChunkedArray) -> pa.ChunkedArray:
         """Times that can be drawn; null for others."""
@@ -102,34 +92,22 @@ class Data:
         return pa.table(made).filter(is_known).sort_by("at")
 
     @cached_property
-    def groups(self) -> list[Group]:
-        """All groups of rounds, those first that were not stable for the longest."""
-        sums = pa.TableGroupBy(self.rounds, "group", use_threads=False).aggregate(
-            [
-                *(("at", "count"), ("duration_ms", "sum"), ("duration_ms", "max")),
-                *(("unowned_ms", "sum"), ("moved", "sum"), ("members", "last")),
-                ("is_event", "any"),
-            ]
-        )
-        found = {}
-        for name, rounds, ms, longest, unowned, moved, members, is_event in zip(
-            *(each.to_pylist() for each in sums.columns), strict=True
-        ):
-            amounts = rounds, ms, longest, unowned or 0, moved or 0, members
-            found[name] = Group(name, *amounts, is_inferred=not is_event)
-        by_family = self.rounds.group_by(["group", "family"])
-        for row in by_family.aggregate([("at", "count"), ("duration_ms", "sum")]).to_pylist():
-            found[row["group"]].families[row["family"]] = row["at_count"]
-            found[row["group"]].family_ms[row["family"]] = row["duration_ms_sum"] or 0
-        return sorted(
-            found.values(),
-            key=lambda each: (
-                -(each.not_stable_ms or 0),
-                -each.unowned_ms,
-                -each.rounds,
-                each.name,
-            ),
-        )
+    def groups(self) -> pa.Table:
+        """Sums of all groups of rounds, those first that were not stable for the longest."""
+        rounds, ms = self.rounds, float(self.shown.ms)
+        columns, hows, names = zip(*_TOTALS, strict=True)
+        by = pa.TableGroupBy(rounds, "group", use_threads=False)
+        found = by.aggregate([*zip(columns, hows, strict=True)]).rename_columns(["group", *names])
+        places = pc.index_in(rounds["group"], found["group"].combine_chunks()).to_numpy()
+        counts = np.zeros((found.num_rows, len(NAMES)), dtype=np.int64)
+        np.add.at(counts, (places, rounds["family"].to_numpy()), 1)
+        most = counts.argmax(axis=1), counts.max(axis=1), counts.sum(axis=1)
+        usual = [f"{NAMES[at]} {share(of, all_)}" for at, of, all_ in zip(*most, strict=True)]
+        shares = pc.divide(found["not_stable_ms"].cast(pa.float64()), ms)
+        found = found.add_column(3, "share", shares)
+        found = found.append_column("usual_cause", pa.array(usual, pa.string()))
+        order = ("not_stable_ms", "no_owner_ms", "rebalances")
+        return found.sort_by([(each, "descending") for each in order] + [("group", "ascending")])
 
     @cached_property
     def span(self) -> Span | None:
@@ -155,7 +133,7 @@ class Data:
     @property
     def is_inferred(self) -> bool:
         """No rebalance was read from events."""
-        return bool(self.groups) and all(each.is_inferred for each in self.groups)
+        return len(self.groups) > 0 and not pc.any(self.groups["is_event"]).as_py()
 
 
 def milliseconds(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -28,7 +28,7 @@ Child = Html | str | int | float | None | Iterable["Child"]
 def cut(text: str, most: int) -> str:
     """At most `most` characters; of a longer one the beginning and the end, which differ most."""
     text = text if len(text) <= most else f"{text[: most - most // 3 - 1]}…{text[-(most // 3) :]}"
-    return printable(text)
+    return text if text.isprintable() else printable(text)
 
 
 def name(value: object, most: int = NAME_CHARACTERS) -> Html:

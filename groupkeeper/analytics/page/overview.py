@@ -18,7 +18,6 @@ from groupkeeper.analytics.page.times import (
     Span,
     count,
     floor,
-    share,
     step,
     step_name,
 )
@@ -41,8 +40,12 @@ def binned(shown: Span, most: int = BINS) -> Scale:
     return Scale(Span(start, start + steps * size), steps)
 
 
-def counts_of(rounds: pa.Table, scale: Scale, groups: Sequence[str]) -> Counts:
-    """Rebalances by group, step and family; without groups those of all as one."""
+def counts_of(
+    rounds: pa.Table, scale: Scale, groups: Sequence[str], column: str | None = None
+) -> Counts:
+    """Rebalances by group, step and family, or sums of a column; without groups those of all as
+    one.
+    """
     found = np.zeros((max(len(groups), 1), scale.of, len(NAMES)), dtype=np.int64)
     rows: Counts | int = 0
     if groups:
@@ -52,7 +55,8 @@ def counts_of(rounds: pa.Table, scale: Scale, groups: Sequence[str]) -> Counts:
     at = (rounds["at"].to_numpy() - scale.shown.start) * scale.of // scale.shown.ms
     is_in = (at >= 0) & (at < scale.of)
     rows = rows if isinstance(rows, int) else rows[is_in]
-    np.add.at(found, (rows, at[is_in], rounds["family"].to_numpy()[is_in]), 1)
+    amounts = rounds[column].fill_null(0).to_numpy()[is_in] if column else 1
+    np.add.at(found, (rows, at[is_in], rounds["family"].to_numpy()[is_in]), amounts)
     return found
 
 
@@ -113,8 +117,8 @@ def _flags(data: Data, findings: Sequence[Row], scale: Scale) -> list[LaneRow]:
 
 def timeline(data: Data, link: Link) -> Figure:
     """One line a group."""
-    shown, scale = data.groups[:WORST], binned(data.shown)
-    counts = counts_of(data.rounds, scale, [each.name for each in shown])
+    shown, scale = data.groups.slice(0, WORST).to_pylist(), binned(data.shown)
+    counts = counts_of(data.rounds, scale, [each["group"] for each in shown])
     lines, (few, some) = marks(counts)
     rest = len(data.groups) - len(shown)
     more = f" {count(rest, 'other group')}: see the table of groups." if rest else ""
@@ -128,8 +132,8 @@ def timeline(data: Data, link: Link) -> Figure:
         f"At the right: rebalances, and their usual cause. Time: UTC.{more}",
         [
             (
-                linked(each.name, link(each.name)),
-                f"{count(each.rounds)}, {share(each.usual[1], each.rounds)} {each.usual[0]}",
+                linked(each["group"], link(each["group"])),
+                f"{count(each['rebalances'])}, {each['usual_cause']}",
                 {"marks": line},
             )
             for each, line in zip(shown, lines, strict=True)

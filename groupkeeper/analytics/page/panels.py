@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupkeeper.analytics.page.causes import legend
-from groupkeeper.analytics.page.data import Data, Group, Row
+from groupkeeper.analytics.page.data import Data, Row
 from groupkeeper.analytics.page.figure import Figure, LaneRow, Scale, up_to
 from groupkeeper.analytics.page.markup import Html, cut, fill, name
 from groupkeeper.analytics.page.overview import binned, counts_of, marks
@@ -21,8 +21,8 @@ from groupkeeper.analytics.page.times import (
     count,
     length,
     period,
-    share,
     step_name,
+    told,
 )
 from groupkeeper.why.texts import short_id
 
@@ -58,22 +58,25 @@ class Panels:
     """The groups that have a panel, and the places of these in the page."""
 
     def __init__(self, data: Data, findings: Sequence[Row]) -> None:
-        known = {each.name: each for each in data.groups}
-        wanted = dict.fromkeys([row["group"] for row in findings] + [*known])
+        names = [row["group"] for row in findings if row["group"] is not None]
+        names += data.groups["group"].slice(0, GROUPS).to_pylist()
+        wanted = pa.array(dict.fromkeys(names), pa.string())
+        places = pc.index_in(wanted, data.groups["group"].combine_chunks()).drop_null()
         self.figures: list[Figure] = []
         self._made: dict[str, tuple[str, Html]] = {}
         size = 0
-        for group in [known[each] for each in wanted if each in known][:GROUPS]:
+        for group in data.groups.take(places.slice(0, GROUPS)).to_pylist():
             identity = f"group-{len(self._made) + 1}"
-            made = [_ownership(data, group, identity), _curves(data, group, identity)]
+            named = group["group"]
+            made = [_ownership(data, named, identity), _curves(data, named, identity)]
             figures = [each for each in made if each is not None]
-            html = _panel(data, group, identity, figures, is_open=not self._made)
+            html = _panel(group, identity, figures, is_open=not self._made)
             size += len(html.encode()) + sum(len(json.dumps(each.data)) for each in figures)
             if size > PANELS_BYTES:
                 break
             if figures:
                 self.figures += figures
-                self._made[group.name] = identity, html
+                self._made[named] = identity, html
 
     def link(self, group: str) -> str | None:
         """Where more is said of a group."""
@@ -84,32 +87,31 @@ class Panels:
         return Html("".join(html for _, html in self._made.values())) or None
 
 
-def _panel(
-    data: Data, group: Group, identity: str, figures: Sequence[Figure], *, is_open: bool
-) -> Html:
+def _panel(group: Row, identity: str, figures: Sequence[Figure], *, is_open: bool) -> Html:
     times = "of unknown duration"
-    if group.not_stable_ms is not None:
-        part = share(group.not_stable_ms, data.shown.ms)
-        times = f"not stable for {length(group.not_stable_ms)} ({part} of the time)"
-        times += f", the longest {length(group.longest_ms)}"
-    inferred = ", inferred" if group.is_inferred else ""
-    told = f"{count(group.rounds, 'rebalance')}, {times}, mostly {group.usual[0]}{inferred}."
+    if group["not_stable_ms"] is not None:
+        times = (
+            f"not stable for {length(group['not_stable_ms'])} ({told('share', group['share'])} of "
+        )
+        times += f"the time), the longest {length(group['longest_ms'])}"
+    inferred = "" if group["is_event"] else ", inferred"
+    said = f"{count(group['rebalances'], 'rebalance')}, {times}, mostly {group['usual_cause']}"
     return fill(
         '<details class="group-panel"{}><summary><h3>{}</h3></summary>'
         '<div id="{}"><p class="quiet">{}</p>{}</div></details>',
         " open" if is_open else "",
-        name(group.name, 120),
+        name(group["group"], 120),
         identity,
-        told,
+        f"{said}{inferred}.",
         [each.html() for each in figures],
     )
 
 
-def _ownership(data: Data, group: Group, identity: str) -> Figure | None:
+def _ownership(data: Data, group: str, identity: str) -> Figure | None:
     """One row a partition, for the part of the time in which most went without an owner; None if
     nothing is known of it.
     """
-    table = data.columns("ownership", _OWNED, group.name)
+    table = data.columns("ownership", _OWNED, group)
     until = pc.coalesce(data.within(table["until"]), pa.scalar(data.shown.end, pa.int64()))
     table = table.set_column(2, "from", data.within(table["from"])).set_column(3, "until", until)
     is_known = pc.and_(pc.is_valid(table["topic_partition"]), pc.less(table["from"], until))
@@ -129,7 +131,7 @@ def _ownership(data: Data, group: Group, identity: str) -> Figure | None:
     lanes = _lanes(rows, scale, owners)
     whole = "all the time" if shown == data.shown else "the part with most time without an owner"
     left = f"the {len(worst)} with the longest gaps of " if len(lost) > len(worst) else ""
-    [line], _ = marks(counts_of(data.rounds, scale, [group.name]))
+    [line], _ = marks(counts_of(data.rounds, scale, [group]))
     more = [("none", f"and {count(len(owners) - OWNERS)} more")] if len(owners) > OWNERS else []
     return Figure(
         f"{identity}-owners",
@@ -194,14 +196,15 @@ def _lanes(rows: Sequence[Row], scale: Scale, owners: dict[str, str]) -> dict[Pl
     return found
 
 
-def _curves(data: Data, group: Group, identity: str) -> Figure | None:
+def _curves(data: Data, group: str, identity: str) -> Figure | None:
     """Commits and lag over time, below rebalances; None if neither is known."""
     scale = binned(data.shown, POINTS)
     bands = [*_commits(data, group, scale), *_lag(data, group, scale)]
     if not bands:
         return None
-    [line], _ = marks(counts_of(data.rounds, scale, [group.name]))
-    times = data.rounds.filter(pc.equal(data.rounds["group"], group.name))["at"].to_pylist()
+    counts = counts_of(data.rounds, scale, [group])
+    [line], _ = marks(counts)
+    times = data.rounds.filter(pc.equal(data.rounds["group"], group))["at"].to_pylist()
     return Figure(
         f"{identity}-curves",
         "Commits and lag, with rebalances",
@@ -209,18 +212,18 @@ def _curves(data: Data, group: Group, identity: str) -> Figure | None:
         "to come down.",
         f"One point per {step_name(scale.size)}. Marks at the top are rebalances, by cause. Time: "
         "UTC.",
-        [("rebalances", count(group.rounds), {"marks": line}), *bands],
+        [("rebalances", count(len(times)), {"marks": line}), *bands],
         {
             **scale.axis,
             "rules": [*map(scale, times)] if len(times) <= RULES else [],
-            "legend": legend(group.families),
+            "legend": legend(np.flatnonzero(counts.sum(axis=(0, 1)))),
         },
         level="h4",
     )
 
 
-def _commits(data: Data, group: Group, scale: Scale) -> list[LaneRow]:
-    rows = data.columns("commit_minutes", ("minute", "commits"), group.name)
+def _commits(data: Data, group: str, scale: Scale) -> list[LaneRow]:
+    rows = data.columns("commit_minutes", ("minute", "commits"), group)
     at, is_known = _places(rows["minute"], data, scale)
     if not is_known.any():
         return []
@@ -232,9 +235,9 @@ def _commits(data: Data, group: Group, scale: Scale) -> list[LaneRow]:
     return [("commits a minute, all partitions", f"at most {count(most)}", lane)]
 
 
-def _lag(data: Data, group: Group, scale: Scale) -> list[LaneRow]:
+def _lag(data: Data, group: str, scale: Scale) -> list[LaneRow]:
     """In time; in records where no time is known."""
-    rows = data.columns("lag", ("time", "lag", "lag_ms"), group.name)
+    rows = data.columns("lag", ("time", "lag", "lag_ms"), group)
     is_time = rows["lag_ms"].null_count < rows.num_rows
     amount = rows["lag_ms" if is_time else "lag"].cast(pa.int64())
     at, is_known = _places(rows["time"], data, scale)

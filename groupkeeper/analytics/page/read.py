@@ -44,19 +44,18 @@ def summary(data: Data, about: About, findings: list[Row]) -> Html:
 def _tiles(data: Data, findings: list[Row]) -> list[str]:
     """The whole in a few numbers."""
     groups, rounds, span = data.groups, data.rounds.num_rows, data.shown.ms
-    timed = [each.not_stable_ms for each in groups if each.not_stable_ms is not None]
-    unowned = sum(each.unowned_ms for each in groups)
+    timed = len(groups) - groups["not_stable_ms"].null_count
+    lost, unowned = (pc.sum(groups[each]).as_py() for each in ("not_stable_ms", "no_owner_ms"))
     worst = sum(row["severity"] in ("critical", "high") for row in findings)
     each = rounds / (len(groups) * max(span, HOUR) / DAY or 1)
     rate = count(round(each)) if each >= 10 else f"{each:.2g}" if each >= 0.01 else "less than 0.01"
     found = f"{count(worst)} of them high" if worst else "by severity, the worst first"
-    lost = share(sum(timed), len(timed) * span)
     shown = [
         f"{count(len(groups), 'group')} with rebalances",
         f"{count(rounds, 'rebalance')}, {rate} a group and day",
     ]
     if timed:
-        shown.append(f"{length(sum(timed))} not stable, {lost} of the time")
+        shown.append(f"{length(lost)} not stable, {share(lost, timed * span)} of the time")
     if unowned:
         shown.append(f"{length(unowned)} of partition time without an owner")
     if data.has("findings"):

@@ -42,7 +42,7 @@ def render(tables: Tables, about: About) -> str:
     panels = Panels(data, findings)
     link = panels.link
     told = findings_part(findings, data.shown, link) if "findings" in tables else None
-    over_time = [rate(data, findings), timeline(data, link)] if data.groups else []
+    over_time = [rate(data, findings), timeline(data, link)] if len(data.groups) else []
     answers = [costs.answer(data, each, link) for each in costs.ANSWERS]
     missing = NO_TIME, NO_BARRIER, NO_RESTARTS, NO_IDLE
     cost = dict(zip(missing, [costs.not_stable(data, link), *answers], strict=True))
@@ -64,7 +64,7 @@ def render(tables: Tables, about: About) -> str:
         f"Made by Groupkeeper {about.version}, {about.made:%Y-%m-%d %H:%M} UTC. All times are UTC."
     )
     title = "No rebalance has a usable time" if data.has("rounds") else "No group was read"
-    if data.groups:
+    if len(data.groups):
         title = f"What happened to {count(len(data.groups), 'group')}, {period(data.shown)}"
     return document(title, summary(data, about, findings), parts, drawn, foot)
 

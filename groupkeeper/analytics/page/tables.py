@@ -13,7 +13,7 @@ from groupkeeper.analytics.page.about import About
 from groupkeeper.analytics.page.data import Data, milliseconds
 from groupkeeper.analytics.page.figure import Link
 from groupkeeper.analytics.page.markup import Child, Html, fill, joined, linked, name
-from groupkeeper.analytics.page.times import NONE, count, day_time, share, told
+from groupkeeper.analytics.page.times import NONE, count, day_time, told
 
 GROUPS_BYTES: Final = 240_000
 """Of the table of groups: a thousand with usual names need about 200 kB."""
@@ -48,23 +48,10 @@ LIST_MOST: Final = 6
 
 def groups_part(data: Data, link: Link) -> Html | None:
     """The table of all groups, those first that were not stable for the longest."""
-    if not data.groups:
+    if not len(data.groups):
         return None
-    rows = [
-        {
-            "group": each.name,
-            "rebalances": each.rounds,
-            "not_stable_ms": each.not_stable_ms,
-            "share": None if each.not_stable_ms is None else each.not_stable_ms / data.shown.ms,
-            "longest_ms": each.longest_ms,
-            "no_owner_ms": each.unowned_ms or None,
-            "moved": each.moved,
-            "members": each.members,
-            "usual_cause": f"{each.usual[0]} {share(each.usual[1], each.rounds)}",
-        }
-        for each in data.groups
-    ]
-    made, shown, _ = _table("All groups", pa.Table.from_pylist(rows), {}, GROUPS_BYTES, link)
+    rows = data.groups.drop_columns(["is_event"])
+    made, shown, _ = _table("All groups", rows, {}, GROUPS_BYTES, link)
     left = len(rows) - shown
     note = f" {count(left)} are left out: the page has a limit of size." if left else ""
     said = f"{count(len(rows), 'group')}.{note} No owner: summed over partitions."
@@ -111,12 +98,13 @@ def _folded(table: str, content: pa.Table, about: About, most: int) -> tuple[Htm
     meaning = asked.meaning if asked else known.about if known else ""
     columns = asked.columns if asked else known.columns if known else ()
     hints = {each.name: each.about for each in columns}
-    column, limit = LARGEST.get(table), most // 40
-    rows = content.slice(0, limit)
-    if column in content.column_names and content.num_rows > limit:
-        rows = content.take(pc.select_k_unstable(content[column], limit, [("", "descending")]))
+    used = [each for each in content.column_names if content[each].null_count < len(content)]
+    rows = content.select(used)
+    column, limit = LARGEST.get(table), most // (6 * len(used))
+    if column in used and len(rows) > limit:
+        rows = rows.take(pc.select_k_unstable(rows[column], limit, [("", "descending")]))
         meaning += f" Those with the largest {column} are shown."
-    rows = rows.select([each for each in rows.column_names if rows[each].null_count < len(rows)])
+    rows = rows.slice(0, limit)
     title, total = _title(table, about), content.num_rows
     made, shown, size = _table(title, rows, hints, most)
     rows_told = f"{count(shown)} of " if shown < total else ""
