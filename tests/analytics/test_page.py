@@ -483,7 +483,9 @@ def test_findings_of_a_part_of_the_time_are_beside_the_columns(page):
 def test_what_if_marks_the_setting_of_today(sample):
     made = render({"what_if": sample["what_if"]}, about())
     told = texts_of(made, "what-if-1")
-    assert "billing as it was (today): 312 rebalances, not stable 31 min 12 s; static" in told
+    assert (
+        "billing today (as it was): 312 rebalances, not stable 31 min 12 s; least (static" in told
+    )
     pictures = pictures_of(made)
     assert sum(len(each.get("rings", ())) for each in pictures["what-if-2"]["rows"]) == 3
     assert "until a lost member is noticed 6 s to 2 min" in texts_of(made, "what-if-2")

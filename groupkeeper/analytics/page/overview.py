@@ -85,9 +85,11 @@ def rate(data: Data, findings: Sequence[Row]) -> Figure:
     highest = f"at most {count(most)} in {per if per[0].isdigit() else f'one {per}'}"
     lane = {"columns": columns, **up_to(most, count, 200)}
     rows: list[LaneRow] = [(f"rebalances per {per}", highest, lane)]
-    loads = {row["loaded"] for row in data.rows("epochs", ["loaded"])} - {None}
-    if bars := [(scale(at), scale(at), "loaded", "▽") for at in loads if data.shown.has(at)]:
-        rows.append(("coordinator loaded", count(len(bars), "time"), {"bars": sorted(bars)}))
+    loads = {row["loaded"] for row in data.rows("epochs", ["loaded"])}
+    places = sorted({int(scale(at)) for at in loads if data.shown.has(at)})
+    if places:
+        bars = [(at, at, "loaded", "▽") for at in places]
+        rows.append(("coordinator loaded", count(len(bars), "time"), {"bars": bars}))
     told = ", ".join(
         f"{NAMES[at][2:]} {count(int(causes[at]))}" for at in np.argsort(-causes) if causes[at]
     )

@@ -100,7 +100,7 @@ def _folded(table: str, content: pa.Table, about: About, most: int) -> tuple[Htm
     hints = {each.name: each.about for each in columns}
     used = [each for each in content.column_names if content[each].null_count < len(content)]
     rows = content.select(used)
-    column, limit = LARGEST.get(table), most // (6 * len(used))
+    column, limit = LARGEST.get(table), most // (6 * max(len(used), 1))
     if column in used and len(rows) > limit:
         rows = rows.take(pc.select_k_unstable(rows[column], limit, [("", "descending")]))
         meaning += f" Those with the largest {column} are shown."

@@ -58,7 +58,7 @@ def _figure(identity: str, title: str, lines: Lines) -> Figure:
         axis = up_to(max(rounds for _, rounds in line), count, 64)
         rows.append((name(group), _words(some), {"line": line, "rings": today, **axis}))
     slowest = {places[told]: row["detection_ms"] for told, row in every if row["detection_ms"]}
-    if len(slowest) > 1:
+    if len({*slowest.values()}) > 1:
         least, most = (edge(slowest.values()) for edge in (min, max))
         lane = {"line": [*slowest.items()], **up_to(most, length, 64)}
         rows.append(("until a lost member is noticed", f"{length(least)} to {length(most)}", lane))
@@ -84,8 +84,8 @@ def _words(some: list[tuple[str, Row]]) -> str:
     least = min(some, key=lambda each: each[1]["rounds"])
     shown = [each for each in some if each[1]["is_today"] or each is least]
     return "; ".join(
-        f"{told}{' (today)' if row['is_today'] else ''}: {count(row['rounds'], 'rebalance')}, not "
-        f"stable {length(row['not_stable_ms'])}"
+        f"{'today' if row['is_today'] else 'least'} ({told}): {count(row['rounds'], 'rebalance')}, "
+        f"not stable {length(row['not_stable_ms'])}"
         for told, row in shown
     )
 
