@@ -18,6 +18,7 @@ from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.history.schemas import TABLES, Column
 from groupkeeper.analytics.page import render, write_report
 from groupkeeper.analytics.page.findings import OFFSETS
+from groupkeeper.analytics.page.panels import INTERVALS
 from groupkeeper.analytics.page.report import (
     NO_BARRIER,
     NO_FINDINGS,
@@ -429,6 +430,29 @@ def test_owners_that_are_not_known_are_said_to_be():
     ownership = {"ownership": table_of(TABLES["ownership"].schema, rows)}
     made = render(rounds_of(*[{}] * 6) | ownership, about())
     assert pictures_of(made)["group-1-owners"]["rows"][1]["owners"][1::2] == [-2, 0, -2, 0, -2]
+
+
+def test_a_group_with_very_many_partitions_shows_those_without_an_owner_for_the_longest():
+    """And a shorter time where there are too many intervals."""
+    place = {"group": "g", "topic": "t", "generation": 1}
+    rows = []
+    for number in range(200):
+        told = place | {"topic_partition": number}
+        for at in range(0, 100_000, 1_000):
+            lost = 900 if number in (7, 11) else 1
+            begin, end = START + at, START + at + lost
+            rows.append(told | {"from": begin, "until": end, "is_owned": False})
+            owned = {"from": end, "until": START + at + 1_000, "is_owned": True, "member": "a"}
+            rows.append(told | owned)
+    ownership = {"ownership": table_of(TABLES["ownership"].schema, rows)}
+    made = render(rounds_of({}, {}) | ownership, about())
+    told, picture = texts_of(made, "group-1-owners"), pictures_of(made)["group-1-owners"]
+    assert "the 32 with the longest gaps of 200 partitions" in told
+    assert {"t-7", "t-11"} <= set(told.split())
+    lanes = [each["owners"] for each in picture["rows"][1:]]
+    assert len(lanes) == 32
+    assert sum(map(len, lanes)) <= 2 * INTERVALS + 2 * 32
+    assert all(owner != -2 for lane in lanes for owner in lane[1:-2:2])
 
 
 def test_members_without_a_partition_are_named():

@@ -48,6 +48,7 @@ NOBODY, UNKNOWN = -1, -2
 """Numbers of owners in lanes.js."""
 Numbers = npt.NDArray[np.int64]
 Place = tuple[str, int]
+_PLACE: Final = ["topic", "topic_partition"]
 _OWNED: Final = (
     *("topic", "topic_partition", "from", "until", "is_owned", "member", "instance"),
     *("client_id", "host"),
@@ -111,26 +112,16 @@ def _ownership(data: Data, group: str, identity: str) -> Figure | None:
     """One row a partition, for the part of the time in which most went without an owner; None if
     nothing is known of it.
     """
-    table = data.columns("ownership", _OWNED, group)
-    until = pc.coalesce(data.within(table["until"]), pa.scalar(data.shown.end, pa.int64()))
-    table = table.set_column(2, "from", data.within(table["from"])).set_column(3, "until", until)
-    is_known = pc.and_(pc.is_valid(table["topic_partition"]), pc.less(table["from"], until))
-    table = table.filter(is_known).sort_by("from")
-    if not table.num_rows:
+    rows, shown, number = _intervals(data, group)
+    if not rows:
         return None
-    starts, ends = table["from"].to_numpy(), table["until"].to_numpy()
-    shown = _shown_span(starts, ends, pc.equal(table["is_owned"], False).to_numpy(), data.shown)
-    is_seen = (starts < shown.end) & (ends > shown.start)
-    rows = table.filter(pa.array(is_seen)).slice(0, INTERVALS).to_pylist()
     lost: dict[Place, int] = defaultdict(int)
     for row in rows:
-        gap = min(row["until"], shown.end) - max(row["from"], shown.start)
-        lost[row["topic"] or "", row["topic_partition"]] += 0 if row["is_owned"] else gap
-    worst = sorted(sorted(lost, key=lambda place: (-lost[place], place))[:ROWS])
-    scale, owners = Scale(shown, WIDE), dict[str, str]()
+        lost[row["topic"], row["topic_partition"]] += row["gap_ms"]
+    scale, owners = Scale(shown, WIDE), dict[str, tuple[int, str]]()
     lanes = _lanes(rows, scale, owners)
     whole = "all the time" if shown == data.shown else "the part with most time without an owner"
-    left = f"the {len(worst)} with the longest gaps of " if len(lost) > len(worst) else ""
+    left = f"the {len(lost)} with the longest gaps of " if number > len(lost) else ""
     [line], _ = marks(counts_of(data.rounds, scale, [group]))
     more = [("none", f"and {count(len(owners) - OWNERS)} more")] if len(owners) > OWNERS else []
     return Figure(
@@ -138,23 +129,51 @@ def _ownership(data: Data, group: str, identity: str) -> Figure | None:
         f"Who owned which partition, {period(shown)}",
         "Look for hatched columns: nobody read these partitions. A letter that changes behind one "
         "says that the partition moved.",
-        f"One row a partition, {left}{count(len(lost), 'partition')}; {whole}. Without an owner "
-        f"for {length(sum(lost.values()))} of partition time, at the right that of each. Time: "
+        f"One row a partition, {left}{count(number, 'partition')}; {whole}. Without an owner for "
+        f" {length(sum(lost.values()))} of partition time, at the right that of each. Time: "
         "UTC.",
         [
             ("rebalances", "no owner", {"marks": line}),
             *(
                 (name("-".join(map(str, at)), 22), length(lost[at]), {"owners": lanes[at]})
-                for at in worst
+                for at in sorted(lost)
             ),
         ],
         {
             **scale.axis,
-            "owners": [cut(each, 48) for each in [*owners.values()][:OWNERS]],
+            "owners": [cut(told, 48) for _, told in [*owners.values()][:OWNERS]],
             "legend": [("unowned", "no owner"), *more],
         },
         level="h4",
     )
+
+
+def _intervals(data: Data, group: str) -> tuple[list[Row], Span, int]:
+    """Times with one owner or none, of the partitions with the longest gaps, in the time that is
+    shown; and how many partitions there are. `gap_ms` is how long it had no owner.
+    """
+    table = data.columns("ownership", _OWNED, group)
+    if not len(table):
+        return [], data.shown, 0
+    until = pc.coalesce(data.within(table["until"]), pa.scalar(data.shown.end, pa.int64()))
+    table = table.set_column(0, "topic", table["topic"].cast(pa.string()).fill_null(""))
+    table = table.set_column(2, "from", data.within(table["from"])).set_column(3, "until", until)
+    is_known = pc.and_(pc.is_valid(table["topic_partition"]), pc.less(table["from"], until))
+    table = table.filter(is_known).sort_by("from")
+    starts, ends = table["from"].to_numpy(), table["until"].to_numpy()
+    is_gap = pc.invert(table["is_owned"].cast(pa.bool_()).fill_null(False)).to_numpy()
+    shown = _shown_span(starts, ends, is_gap, data.shown)
+    seen = np.minimum(ends, shown.end) - np.maximum(starts, shown.start)
+    gaps = pa.array(np.where(is_gap, seen, 0), pa.int64())
+    table = table.append_column("gap_ms", gaps).filter(pa.array(seen > 0))
+    places = table.group_by(_PLACE).aggregate([("gap_ms", "sum")])
+    order = [("gap_ms_sum", "descending"), *((each, "ascending") for each in _PLACE)]
+    worst = places.sort_by(order).select(_PLACE).slice(0, ROWS)
+    rows = table.join(worst, _PLACE, join_type="inner")
+    rows = rows.sort_by([(each, "ascending") for each in ("from", *_PLACE)]).to_pylist()
+    if len(rows) > INTERVALS:
+        shown = Span(shown.start, rows[INTERVALS]["from"])
+    return rows[:INTERVALS], shown, len(places)
 
 
 def _shown_span(starts: Numbers, ends: Numbers, is_gap: npt.NDArray[np.bool_], span: Span) -> Span:
@@ -171,14 +190,16 @@ def _shown_span(starts: Numbers, ends: Numbers, is_gap: npt.NDArray[np.bool_], s
     return Span(max(begin, span.start), begin + size)
 
 
-def _lanes(rows: Sequence[Row], scale: Scale, owners: dict[str, str]) -> dict[Place, list[float]]:
-    """Place, owner, place, owner, ... of each partition. Owners have numbers in the order in which
-    they appear, as on the live page; `owners` gets their names.
+def _lanes(
+    rows: Sequence[Row], scale: Scale, owners: dict[str, tuple[int, str]]
+) -> dict[Place, list[float]]:
+    """Place, owner, place, owner, ... of each partition. `owners` gets their numbers, in the order
+    in which they appear, as on the live page, and their names.
     """
     found: dict[Place, list[float]] = defaultdict(list)
     ends: dict[Place, int] = defaultdict(lambda: scale.shown.start)
     for row in rows:
-        place = row["topic"] or "", row["topic_partition"]
+        place = row["topic"], row["topic_partition"]
         start = max(row["from"], scale.shown.start)
         if ends[place] < start:
             found[place] += [scale(ends[place]), UNKNOWN]
@@ -187,8 +208,8 @@ def _lanes(rows: Sequence[Row], scale: Scale, owners: dict[str, str]) -> dict[Pl
         if row["is_owned"]:
             key = row["instance"] or row["member"] or "?"
             who = row["instance"] or short_id(row["member"] or "") or row["client_id"] or "?"
-            owners.setdefault(key, f"{who} on {row['host']}" if row["host"] else str(who))
-            owner = [*owners].index(key)
+            told = f"{who} on {row['host']}" if row["host"] else str(who)
+            owner, _ = owners.setdefault(key, (len(owners), told))
         found[place] += [scale(start), owner]
     for place, end in ends.items():
         if end < scale.shown.end:
