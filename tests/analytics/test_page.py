@@ -416,6 +416,8 @@ def test_owners_are_shown_where_most_time_went_without_one():
     [begin, first, gap, nobody, after, second] = picture["rows"][1]["owners"]
     assert (begin, first, nobody, second, picture["owners"]) == (0, 0, -1, 1, ["a", "b"])
     assert after - gap > picture["of"] / 200
+    [(at, _, look, letter)] = picture["rows"][0]["bars"]
+    assert (at, look, letter) == (gap, "p0", "E")
     assert "Without an owner for 10 s of partition time" in told
     assert "t-3 10 s" in told
     assert "2026-11-09 23:58 to 2026-11-10 00:23" in told

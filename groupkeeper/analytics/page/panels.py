@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupkeeper.analytics.page.causes import legend
+from groupkeeper.analytics.page.causes import NAMES, legend
 from groupkeeper.analytics.page.data import Data, Row
 from groupkeeper.analytics.page.figure import Figure, LaneRow, Scale, up_to
 from groupkeeper.analytics.page.markup import Html, cut, fill, name
@@ -122,7 +122,6 @@ def _ownership(data: Data, group: str, identity: str) -> Figure | None:
     lanes = _lanes(rows, scale, owners)
     whole = "all the time" if shown == data.shown else "the part with most time without an owner"
     left = f"the {len(lost)} with the longest gaps of " if number > len(lost) else ""
-    [line], _ = marks(counts_of(data.rounds, scale, [group]))
     more = [("none", f"and {count(len(owners) - OWNERS)} more")] if len(owners) > OWNERS else []
     return Figure(
         f"{identity}-owners",
@@ -130,10 +129,10 @@ def _ownership(data: Data, group: str, identity: str) -> Figure | None:
         "Look for hatched columns: nobody read these partitions. A letter that changes behind one "
         "says that the partition moved.",
         f"One row a partition, {left}{count(number, 'partition')}; {whole}. Without an owner for "
-        f" {length(sum(lost.values()))} of partition time, at the right that of each. Time: "
-        "UTC.",
+        f"{length(sum(lost.values()))} of partition time, at the right that of each. Letters at "
+        "the top are causes of rebalances. Time: UTC.",
         [
-            ("rebalances", "no owner", {"marks": line}),
+            ("rebalances", "no owner", {"bars": _causes(data, group, scale)}),
             *(
                 (name("-".join(map(str, at)), 22), length(lost[at]), {"owners": lanes[at]})
                 for at in sorted(lost)
@@ -188,6 +187,17 @@ def _shown_span(starts: Numbers, ends: Numbers, is_gap: npt.NDArray[np.bool_], s
     inside = sums[np.searchsorted(first, first + size)] - sums[:-1]
     begin = int(first[inside.argmax()]) - size // 20
     return Span(max(begin, span.start), begin + size)
+
+
+def _causes(data: Data, group: str, scale: Scale) -> list[tuple[float, float, str, str]]:
+    """Bars with letters where rebalances began, as far as there is room for letters."""
+    rounds = data.rounds.filter(pc.equal(data.rounds["group"], group))
+    found: dict[int, tuple[float, float, str, str]] = {}
+    for at, family in zip(rounds["at"].to_pylist(), rounds["family"].to_pylist(), strict=True):
+        if scale.shown.has(at):
+            place = scale(at)
+            found.setdefault(int(place) // 16, (place, place + 3, f"p{family}", NAMES[family][0]))
+    return [*found.values()]
 
 
 def _lanes(
