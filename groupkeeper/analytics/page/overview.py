@@ -13,14 +13,7 @@ from groupkeeper.analytics.page.data import Data, Row
 from groupkeeper.analytics.page.figure import Figure, LaneRow, Link, Scale, up_to
 from groupkeeper.analytics.page.findings import CARDS, within
 from groupkeeper.analytics.page.markup import linked, name
-from groupkeeper.analytics.page.times import (
-    SECOND,
-    Span,
-    count,
-    floor,
-    step,
-    step_name,
-)
+from groupkeeper.analytics.page.times import SECOND, Span, count, floor, step, step_name
 
 WORST: Final = 40
 """Groups in the timeline; the others are in the table."""
@@ -47,16 +40,13 @@ def counts_of(
     one.
     """
     found = np.zeros((max(len(groups), 1), scale.of, len(NAMES)), dtype=np.int64)
-    rows: Counts | int = 0
+    rows = np.zeros(len(rounds), dtype=np.int64)
     if groups:
         places = pc.index_in(rounds["group"], pa.array(groups))
-        rounds = rounds.filter(pc.is_valid(places))
-        rows = places.drop_null().to_numpy()
+        rounds, rows = rounds.filter(pc.is_valid(places)), places.drop_null().to_numpy()
     at = (rounds["at"].to_numpy() - scale.shown.start) * scale.of // scale.shown.ms
-    is_in = (at >= 0) & (at < scale.of)
-    rows = rows if isinstance(rows, int) else rows[is_in]
-    amounts = rounds[column].fill_null(0).to_numpy()[is_in] if column else 1
-    np.add.at(found, (rows, at[is_in], rounds["family"].to_numpy()[is_in]), amounts)
+    amounts = rounds[column].fill_null(0).to_numpy() if column else 1
+    np.add.at(found, (rows, at, rounds["family"].to_numpy()), amounts)
     return found
 
 

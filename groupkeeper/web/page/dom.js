@@ -23,6 +23,15 @@ function fill(node, attributes, children) {
   return node;
 }
 
+/** A table in a place that scrolls. A row is its key, its head and its cells. */
+export function table(label, heads, rows, kind = "") {
+  return h("div", { class: `scroll ${kind}`, tabindex: "0", role: "group", "aria-label": label },
+    h("table", {},
+      h("thead", {}, h("tr", {}, heads.map((each) => h("th", { scope: "col" }, each)))),
+      h("tbody", {}, rows.map(([key, head, ...cells]) => h("tr", { "data-key": key },
+        h("th", { scope: "row" }, head), cells.map((each) => h("td", {}, each)))))));
+}
+
 /** Make the children of `parent` like `children`: nodes that stay keep focus, scroll and what is open. */
 export function show(parent, ...children) {
   const wanted = parent.cloneNode(false);

@@ -1,7 +1,7 @@
 // One group: what it does now, its rebalances, who owned what, lag, members, offsets.
 
 import { Barrier } from "./barrier.js";
-import { h, show } from "./dom.js";
+import { h, show, table } from "./dom.js";
 import { ago, count, nameOf, shortId, span, time, whereOf } from "./format.js";
 import { lagTexts, stateOf } from "./groups.js";
 import { lagPicture, offsetsTable } from "./lag.js";
@@ -136,10 +136,7 @@ function membersTable(members) {
   if (members.length === 0) return h("p", {}, "The group has no members.");
   const shown = members.slice(0, ROWS_MOST);
   return [
-    h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Members" },
-      h("table", {},
-        h("thead", {}, h("tr", {}, ["Member", "Host, client", "Last heard", "Session timeout", "Assignment"].map((name) => h("th", { scope: "col" }, name)))),
-        h("tbody", {}, shown.map(memberRow)))),
+    table("Members", ["Member", "Host, client", "Last heard", "Session timeout", "Assignment"], shown.map(memberRow)),
     members.length > shown.length && h("p", {}, `The first ${ROWS_MOST} of ${count(members.length)}.`),
   ];
 }
@@ -147,12 +144,12 @@ function membersTable(members) {
 function memberRow(member) {
   const heard = member.last_heard_ms === null ? "not since the load" : `${ago(member.last_heard_ms)} ago`;
   const kind = member.instance_id === null ? "dynamic" : "static";
-  return h("tr", { "data-key": member.member_id },
-    h("th", { scope: "row", title: member.member_id }, h("bdi", {}, nameOf(member)), " ", h("span", { class: "quiet" }, kind)),
-    h("td", {}, whereOf(member) || "unknown", member.connection === "closed" ? ", connection closed" : ""),
-    h("td", {}, heard),
-    h("td", { class: "number" }, span(member.session_timeout_ms)),
-    h("td", {}, assignmentText(member.assignment)));
+  return [
+    member.member_id,
+    [h("bdi", { title: member.member_id }, nameOf(member)), " ", h("span", { class: "quiet" }, kind)],
+    [whereOf(member) || "unknown", member.connection === "closed" ? ", connection closed" : ""],
+    heard, span(member.session_timeout_ms), assignmentText(member.assignment),
+  ];
 }
 
 function assignmentText(assignment) {

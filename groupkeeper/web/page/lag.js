@@ -1,6 +1,6 @@
 // Lag over the last hour as a line, and offsets by partition.
 
-import { h } from "./dom.js";
+import { h, table } from "./dom.js";
 import { count, moment, span, time } from "./format.js";
 import { lanes, paint } from "./lanes.js";
 
@@ -18,12 +18,8 @@ export function lagPicture(lag) {
       `One point a minute since the lag was first asked for: ${count(lag.history.length)} so far.`)),
     paint(lanes([["Records", `at most ${count(highest.records)}, at ${moment(highest.at_ms)}`]], "lag"), lineOf(points)),
     h("details", {}, h("summary", {}, "The line as a table"),
-      h("div", { class: "scroll tall", tabindex: "0", role: "group", "aria-label": "Lag as a table" },
-        h("table", {},
-          h("thead", {}, h("tr", {}, ["Time", "Records", "Behind by"].map((name) => h("th", { scope: "col" }, name)))),
-          h("tbody", {}, points.toReversed().map((each) => h("tr", {}, h("th", { scope: "row" }, time(each.at_ms)),
-            h("td", { class: "number" }, count(each.records)),
-            h("td", { class: "number" }, each.lag_ms === null ? "unknown" : span(each.lag_ms)))))))),
+      table("Lag as a table", ["Time", "Records", "Behind by"], points.toReversed().map((each) =>
+        [null, time(each.at_ms), count(each.records), each.lag_ms === null ? "unknown" : span(each.lag_ms)]), "tall numbers")),
   ];
 }
 
@@ -53,17 +49,13 @@ export function offsetsTable(partitions) {
   const isCut = partitions.length > ROWS_MOST;
   const shown = isCut ? partitions.toSorted((one, other) => other.lag - one.lag).slice(0, ROWS_MOST) : partitions;
   return [
-    h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Offsets" },
-      h("table", {},
-        h("thead", {}, h("tr", {}, ["Topic", "Partition", "Committed", "End", "Lag", "Behind by"].map((name) => h("th", { scope: "col" }, name)))),
-        h("tbody", {}, shown.map(offsetRow)))),
+    table("Offsets", ["Topic", "Partition", "Committed", "End", "Lag", "Behind by"], shown.map(offsetRow), "numbers"),
     isCut && h("p", {}, `The ${ROWS_MOST} with the most lag, of ${count(partitions.length)} partitions.`),
   ];
 }
 
 function offsetRow(each) {
   const behind = each.lag_ms === null ? "unknown" : each.lag ? span(each.lag_ms) : "";
-  const numbers = [count(each.partition), count(each.committed), count(each.end), count(each.lag), behind];
-  return h("tr", { "data-key": `${each.topic}-${each.partition}` }, h("th", { scope: "row" }, h("bdi", {}, each.topic)),
-    numbers.map((text) => h("td", { class: "number" }, text)));
+  const numbers = [each.partition, each.committed, each.end, each.lag].map((number) => count(number));
+  return [`${each.topic}-${each.partition}`, h("bdi", {}, each.topic), ...numbers, behind];
 }

@@ -1,9 +1,8 @@
 // Who owned which partition after each rebalance: a picture, and the same as a table.
 
-import { h } from "./dom.js";
+import { h, table } from "./dom.js";
 import { count, nameOf, shortId, time } from "./format.js";
 import { NOBODY, UNKNOWN, lanes, legend, letterOf, paint } from "./lanes.js";
-import { keyOf } from "./timeline.js";
 
 const ROUNDS = 12; // columns
 const ROWS_MOST = 60;
@@ -28,7 +27,9 @@ export function ownershipPicture(rounds) {
     }),
     shown.length < partitions.length && h("p", {}, `The first ${ROWS_MOST} of ${count(partitions.length)} partitions.`),
     legend({ owners: owners.names.map((name, owner) => (seen.has(owner) ? name : null)), legend: SIGNS.filter((each) => seen.has(each[2])) }),
-    h("details", {}, h("summary", {}, "The picture as a table"), table(shown, told, grid, owners)),
+    h("details", {}, h("summary", {}, "The picture as a table"), table("Ownership as a table",
+      ["Partition", ...told.map((round) => [`${round.generation}, `, time(round.ended_at_ms ?? round.started_at_ms ?? 0)])],
+      shown.map((name, row) => [name, name, ...grid[row].map((owner) => shortId(owners.name(owner)))]))),
   ];
 }
 
@@ -76,13 +77,4 @@ function isWhole(round) {
 
 function byTopic(one, other) {
   return one.localeCompare(other, "en", { numeric: true });
-}
-
-function table(names, rounds, grid, owners) {
-  return h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Ownership as a table" },
-    h("table", {},
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Partition"),
-        rounds.map((round) => h("th", { scope: "col", "data-key": keyOf(round) }, `${round.generation}, `, time(round.ended_at_ms ?? round.started_at_ms ?? 0))))),
-      h("tbody", {}, names.map((name, row) => h("tr", { "data-key": name }, h("th", { scope: "row" }, name),
-        grid[row].map((owner) => h("td", {}, shortId(owners.name(owner)))))))));
 }

@@ -54,7 +54,7 @@ def read_why(window: Window, scene: Scene) -> None:
     window.check()
     if window.size == "desktop":
         window.wait_text(window.section("Ownership of partitions"), "The picture as a table")
-        window.save(IMAGES / "group.png", 380, window.find(".columns"))
+        window.save(IMAGES / "group.png", 360, window.find(".columns"))
 
 
 def follow_a_round(window: Window, scene: Scene) -> None:
