@@ -21,6 +21,7 @@ from groupkeeper.analytics.questions.registry import (
     answers_to,
     with_findings,
 )
+from groupkeeper.analytics.reading.files import Place
 from groupkeeper.analytics.store.slices import SLICE_ROWS, Slices, cut, read_slice
 from groupkeeper.analytics.store.tables import dataset_of, read_inside
 from groupkeeper.analytics.what_if.scenarios import what_if
@@ -126,7 +127,7 @@ class History:
 
 
 def ask(
-    folder: Path,
+    folder: Place,
     chosen: Chosen,
     engine: Engine,
     scratch: Path,

@@ -34,7 +34,7 @@ def make_folder(folder: Path) -> None:
 
 
 @contextmanager
-def reading(path: str | Path) -> Iterator[None]:
+def reading(path: object) -> Iterator[None]:
     """Of a file that a former run has written. Raises AnalyticsError if it is broken."""
     try:
         yield

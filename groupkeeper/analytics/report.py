@@ -3,6 +3,7 @@
 The tables are made in `groupkeeper.analytics.pipeline`.
 """
 
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -52,6 +53,8 @@ Plans = Mapping[str, Plan]
 """By topic."""
 COMPILING: Final = "compiling what reads logs: once after an installation, about 20 s"
 DAMAGED: Final = 3
+_SCHEME: Final = re.compile(r"\w{2,}:/")
+"""A URL, also if `Path` has made one slash of two."""
 TABLES: Final = ("groups", "members", "generations", "offsets")
 
 
@@ -97,6 +100,11 @@ def _check_places(request: Request) -> None:
             raise AnalyticsError(
                 f"--{option} - is not standard output, which is for what is printed (--json): name "
                 f"a {'file' if option == 'report' else 'folder'}"
+            )
+        if isinstance(files.place(str(place)), Path) and _SCHEME.match(str(place)):
+            raise AnalyticsError(
+                f"--{option} {place} is no path of this machine: only --out writes to other file "
+                f"systems, to URLs of {', '.join(files.SCHEMES)}"
             )
 
 
@@ -151,7 +159,7 @@ def _run(paths: "Sequence[Place]", plans: Plans, request: Request) -> int:
     if request.report:
         from groupkeeper.analytics.page import check_report
 
-        check_report(request.report, request.out)
+        check_report(request.report, request.out if isinstance(request.out, Path) else None)
     with ExitStack() as stack:
         findings, history = _find(paths, plans, request, stack)
     failed = _write(plans, request, findings, history)
@@ -240,9 +248,8 @@ def _find(
     findings = Findings(plans[OFFSETS], records, tables, problems, events)
     if output is None:
         return findings, {}
-    slices = stack.enter_context(store.aside()) if store else Path(scratch, "slices")
     folder = store.folder if store else output.folder
-    return _asked(findings, folder, request, engine, slices, tell)
+    return _asked(findings, folder, request, engine, Path(scratch, "slices"), tell)
 
 
 def _load_kernels(tell: "Progress") -> None:
@@ -269,14 +276,15 @@ def _opened(
         return None, None
     from groupkeeper.analytics.store.folder import Store
 
-    store = stack.enter_context(Store(request.out, rebuild=request.rebuild))
+    folder = files.place(str(request.out))
+    store = stack.enter_context(Store(folder, rebuild=request.rebuild))
     store.check(plans, newest_segments(paths, request.partition))
     return store, store.begin(request.choice.groups)
 
 
 def _asked(
     findings: "Findings",
-    folder: Path,
+    folder: "Place",
     request: Request,
     engine: "Engine",
     slices: Path,

@@ -17,13 +17,13 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is wanted of an analysis: Parquet files in the folder `out`, CSV files in the folder
-    `csv`, an HTML page in the file `report`, lines of JSON instead of text, and a choice of rows.
-    `partition` is that of segments in no partition folder. `rebuild`: make what `out` has anew.
-    `workers` is how many processes run it.
+    """What is wanted of an analysis: Parquet files in the folder or URL `out`, CSV files in the
+    folder `csv`, an HTML page in the file `report`, lines of JSON instead of text, and a choice
+    of rows. `partition` is that of segments in no partition folder. `rebuild`: make what `out` has
+    anew. `workers` is how many processes run it.
     """
 
-    out: Path | None = None
+    out: Path | str | None = None
     csv: Path | None = None
     report: Path | None = None
     as_json: bool = False

@@ -16,8 +16,7 @@ from groupkeeper.cli.why_times import since_option
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option(
     "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Also write tables here, or go on with those that are here.",
+    help="Also write tables here, or go on with those that are here: a folder, or s3://bucket/x.",
 )
 @click.option("--rebuild", is_flag=True, help="Make the tables of --out anew.")
 @click.option(
@@ -45,6 +44,7 @@ from groupkeeper.cli.why_times import since_option
 )
 def analyze(
     paths: tuple[str, ...],
+    out: str | None,
     groups: tuple[str, ...],
     since_ms: int | None,
     top: int | None,
@@ -60,7 +60,8 @@ def analyze(
     from groupkeeper.analytics.libraries import LOCAL, check_libraries, prepare_process
     from groupkeeper.analytics.request import Choice, Request
 
-    request = Request(**how, choice=Choice(frozenset(groups), since_ms, top))
+    folder = Path(out) if out and "://" not in out else out
+    request = Request(folder, **how, choice=Choice(frozenset(groups), since_ms, top))
     try:
         check_libraries(LOCAL)
     except AnalyticsError as error:

@@ -1,10 +1,9 @@
 """Ends of a run on a folder of tables: killed before a step, or by a power cut. For tests."""
 
 import os
-import shutil
 from pathlib import Path
 
-from groupkeeper.analytics.store import durable
+from groupkeeper.analytics.store.durable import Files
 from groupkeeper.analytics.store.folder import Store
 
 
@@ -13,22 +12,24 @@ class KilledError(BaseException):
 
 
 class Death:
-    """Ends a run before one of its steps: each changes files."""
+    """Ends a run before one of its steps: each changes files of the folder."""
 
-    STEPS = ((os, "replace"), (os, "rename"), (os, "unlink"), (os, "mkdir"), (shutil, "rmtree"))
+    STEPS = ("write", "move", "remove", "sync")
 
     def __init__(self, monkeypatch):
         self.at = None
         """The step; None: never."""
         self.steps = []
-        for module, name in self.STEPS:
-            monkeypatch.setattr(module, name, self._step(getattr(module, name)))
+        for name in self.STEPS:
+            monkeypatch.setattr(Files, name, self._step(getattr(Files, name)))
         leave = Store.__exit__
-        monkeypatch.setattr(
-            Store,
-            "__exit__",
-            lambda store, *error: os.close(store._lock) if self.is_dead else leave(store, *error),
-        )
+
+        def left(store, *error):
+            leave(store, *error)
+            if self.is_dead:
+                Path(store.scratch, "tables").mkdir(parents=True)
+
+        monkeypatch.setattr(Store, "__exit__", left)
 
     @property
     def is_dead(self):
@@ -36,7 +37,7 @@ class Death:
 
     def _step(self, real):
         def step(*arguments, **options):
-            self.steps.append(arguments)
+            self.steps.append(arguments[1:])
             if self.is_dead:
                 raise KilledError
             return real(*arguments, **options)
@@ -67,7 +68,7 @@ class Cache:
 
     def write_back(self, folder):
         """All of it is on the disk."""
-        durable.sync([folder, *folder.rglob("*")])
+        Files(folder).sync([".", *(str(each.relative_to(folder)) for each in folder.rglob("*"))])
 
     def lose(self, folder, left, *, names):
         """What a power cut leaves of a folder; with `names`, the disk had all names already."""

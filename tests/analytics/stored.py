@@ -8,6 +8,7 @@ from groupkeeper.analytics import answering, report
 from groupkeeper.analytics.history.schemas import TABLES
 from groupkeeper.analytics.questions.registry import answers_to
 from groupkeeper.analytics.request import Request
+from groupkeeper.analytics.store.durable import PRIVATE
 from groupkeeper.analytics.store.slices import Slices
 from groupkeeper.analytics.store.tables import read_tables
 
@@ -27,6 +28,13 @@ def ask_little(monkeypatch):
     monkeypatch.setattr(answering, "ask", ask)
 
 
+def seen(out):
+    """Table -> how often each of its rows is there, for a reader that knows nothing of a run."""
+    names = [path.name for path in out.iterdir() if path.name in TABLES]
+    found = {name: parquet.read_table(out / name).drop_columns("day") for name in names}
+    return {name: Counter(map(repr, table.to_pylist())) for name, table in found.items()}
+
+
 def rows(out):
     """Table -> how often each of its rows is there; printed ones and answers, too."""
     found = read_tables(out)
@@ -38,7 +46,14 @@ def rows(out):
         f"answer {path.stem}": parquet.read_table(path) for path in out.glob("answers/*.parquet")
     }
     found["records"] = parquet.read_table(out / "records", partitioning=None)
-    return {name: Counter(map(repr, table.to_pylist())) for name, table in found.items()}
+    counted = {name: Counter(map(repr, table.to_pylist())) for name, table in found.items()}
+    assert seen(out) == {name: counted[name] for name in TABLES}
+    return counted
+
+
+def ended(out):
+    """Whether nothing is left in the folder of a run that was killed."""
+    return [path.name for path in (out / PRIVATE).iterdir()] == ["state.zip"]
 
 
 def files(out):

@@ -124,7 +124,7 @@ def test_hadoops_names_of_a_scheme_are_known_and_settings_stay_behind():
 
 
 def test_a_file_system_that_cannot_be_had_is_one_line():
-    with pytest.raises(AnalyticsError, match=r"^cannot read from s3://bucket/\?nonsense=1: .+$"):
+    with pytest.raises(AnalyticsError, match=r"^cannot reach s3://bucket/\?nonsense=1: .+$"):
         plan(expand(["s3://bucket/x?nonsense=1"]))
 
 

@@ -3,10 +3,10 @@
 from collections import Counter
 
 import pytest
-from pyarrow import parquet
 
 from groupkeeper.analytics.history.events import EventFold
 from groupkeeper.analytics.history.rows import table_of
+from groupkeeper.analytics.store.tables import read_days
 from groupkeeper.protocol.group_events import encode
 from tests.analytics.churn import churn
 from tests.analytics.folded import fed, parsed, rows_of
@@ -14,11 +14,8 @@ from tests.analytics.logs import analysis, batch, write_segment
 
 
 def written(out):
-    return {
-        folder.name: parquet.read_table(folder, partitioning=None).to_pylist()
-        for folder in out.iterdir()
-        if folder.name not in ("records", "state")
-    }
+    names = [folder.name for folder in out.iterdir() if folder.name not in ("records", "state")]
+    return {name: rows.to_pylist() for name, rows in read_days(out, names=names).items()}
 
 
 def as_written(rows):

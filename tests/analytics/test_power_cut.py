@@ -5,10 +5,11 @@ from contextlib import nullcontext
 
 import pytest
 
+from groupkeeper.analytics.store.progress import NAME as STATE
 from tests.analytics.churn import churn
 from tests.analytics.logs import write_segment
 from tests.analytics.power import Cache, Death, KilledError
-from tests.analytics.stored import analyzed, ask_little, rows, same
+from tests.analytics.stored import analyzed, ask_little, ended, rows, same
 
 
 @pytest.mark.parametrize("names", [False, True])
@@ -24,8 +25,8 @@ def test_a_power_cut_anywhere_leaves_no_trace(names, tmp_path, monkeypatch):
     cache, death = Cache(monkeypatch), Death(monkeypatch)
     analyzed(log, tmp_path / "alive")
     expected, steps = rows(tmp_path / "alive"), [*death.steps]
-    counts = next(at for at, each in enumerate(steps) if str(each[-1]).endswith("progress.json"))
-    later = range(counts - 1, len(steps) + 1, 12)
+    counts = next(at for at, each in enumerate(steps) if each[-1] == STATE)
+    later = range(counts - 2, len(steps) + 1, 12)
     for at in {*later, counts, counts + 1, len(steps) - 1, len(steps)}:
         folder = shutil.copytree(out, tmp_path / f"lit-{at}")
         cache.write_back(folder)
@@ -37,4 +38,4 @@ def test_a_power_cut_anywhere_leaves_no_trace(names, tmp_path, monkeypatch):
         cache.lose(folder, left, names=names)
         analyzed(log, left)
         same(rows(left), expected)
-        assert not [*left.glob(".run-*")]
+        assert ended(left)

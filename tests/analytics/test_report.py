@@ -9,10 +9,7 @@ import pytest
 from pyarrow import parquet
 
 from groupkeeper.analytics import export, report
-from groupkeeper.analytics.errors import AnalyticsError
-from groupkeeper.analytics.pipeline.engine import LocalEngine
 from groupkeeper.analytics.pipeline.run import Trunk
-from groupkeeper.analytics.reading.plan import plan
 from groupkeeper.analytics.request import Choice, Request
 from groupkeeper.protocol.group_events import Event, encode
 from tests.analytics.logs import NOW, batch, commit, group, log, write_segment
@@ -276,12 +273,6 @@ def test_a_reader_that_has_seen_enough_is_no_failure(broker_copy, capsys, monkey
     with pytest.raises(BrokenPipeError):  # click, which calls it, ends without a word
         report.analyze([broker_copy], Request(as_json=True))
     assert capsys.readouterr().err == ""
-
-
-def test_a_folder_that_workers_do_not_have_is_said(broker_copy, tmp_path):
-    trunk = Trunk(LocalEngine(1), str(tmp_path / "nowhere"))
-    with pytest.raises(AnalyticsError, match="a worker does not have the folder"):
-        trunk.run(plan([broker_copy]))
 
 
 def test_nothing_is_written_over(broker_copy, capsys):

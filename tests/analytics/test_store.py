@@ -2,6 +2,8 @@
 
 import random
 import shutil
+from datetime import date
+from zipfile import ZipFile
 
 import pyarrow as pa
 import pytest
@@ -14,14 +16,15 @@ from groupkeeper.analytics.pipeline import chunks
 from groupkeeper.analytics.reading.parse import parse_split
 from groupkeeper.analytics.request import Choice, Request
 from groupkeeper.analytics.store import merge as merging
-from groupkeeper.analytics.store.days import by_day
+from groupkeeper.analytics.store.days import with_day
 from groupkeeper.analytics.store.folder import Store
+from groupkeeper.analytics.store.progress import NAME as STATE
 from groupkeeper.analytics.store.tables import read_tables
 from tests.analytics.churn import churn
 from tests.analytics.logs import NOW, batch, commit, group, write_segment
 from tests.analytics.logs import log as log_of
 from tests.analytics.power import Death, KilledError
-from tests.analytics.stored import analyzed, ask_little, files, rows, same
+from tests.analytics.stored import analyzed, ask_little, ended, files, rows, same, seen
 from tests.analytics.test_history import event_log
 from tests.analytics.test_minutes import random_log
 
@@ -109,38 +112,25 @@ def test_a_run_that_is_killed_anywhere_leaves_no_trace(story, tmp_path, monkeypa
     write_segment(log / OFFSETS, 0, data[:few])
     write_segment(log / EVENTS, 0, b"".join(event_log(events[:40])))
     shutil.copytree(out, tmp_path / "alive")
+    before = seen(out)
     death = Death(monkeypatch)
     analyzed(log, tmp_path / "alive")
     expected, steps = rows(tmp_path / "alive"), [*death.steps]
-    counts = next(at for at, each in enumerate(steps) if str(each[-1]).endswith("progress.json"))
-    assert 0 < counts < len(steps) - 20
-    for at in {*range(0, len(steps), 20), counts - 1, counts, counts + 1, len(steps) - 1}:
+    counts = next(at for at, each in enumerate(steps) if each[-1] == STATE)
+    assert 5 < counts < len(steps) - 20
+    for at in {*range(0, len(steps), 7), counts - 1, counts, counts + 1, len(steps) - 1}:
         folder = shutil.copytree(out, tmp_path / f"killed-{at}")
         death.at, death.steps = at, []
         with pytest.raises(KilledError):
             analyzed(log, folder)
         death.at = None
+        if at <= counts:
+            assert seen(folder) == before
+        if at >= len(steps) - 2:
+            assert seen(folder) == {name: expected[name] for name in TABLES}
         analyzed(log, folder)
         same(rows(folder), expected)
-        assert not [*folder.glob(".run-*")]
-
-
-def test_what_an_ended_run_has_left_of_its_slices_is_removed(story, tmp_path):
-    out = tmp_path / "out"
-    write_segment(tmp_path / "log" / OFFSETS, 0, story[0])
-    analyzed(tmp_path / "log", out)
-    before = rows(out)
-    with Store(out) as store:
-        aside = store.aside()
-        ended = aside.__enter__()
-        (ended / "slice-000").mkdir()
-        with store.aside() as place:
-            assert place.parent == out
-        assert not place.exists()
-    assert ended.exists()
-    same(rows(out), before)  # a reader is not in the way, nor led astray
-    analyzed(tmp_path / "log", out)
-    assert not ended.exists()
+        assert ended(folder)
 
 
 def refused(capsys, log, out, **options):
@@ -177,7 +167,7 @@ def test_a_log_that_went_backwards_is_refused(folder, capsys):
     assert analyzed(log, out, rebuild=True) == 0
     assert analyzed(log, out.with_name("at once")) == 0
     same(rows(out), rows(out.with_name("at once")))
-    assert not [*out.rglob("*-000001-*")]
+    assert len([*out.glob("commits/*/*")]) == 1
 
 
 def test_another_leader_epoch_at_the_same_offset_is_refused(folder, capsys):
@@ -205,11 +195,16 @@ def test_folders_with_other_content_are_refused(folder, tmp_path, capsys):
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "mine.txt").touch()
     assert "name a new or an empty folder" in refused(capsys, log, tmp_path / "other")
-    progress = out / "progress.json"
-    progress.write_text(progress.read_text().replace('"format": 1', '"format": 0'))
-    assert "was written by another version" in refused(capsys, log, out)
-    progress.write_text("{}}")
-    assert "progress.json cannot be read" in refused(capsys, log, out)
+    state = out / STATE
+    with ZipFile(state) as packed:
+        progress = packed.read("progress.json")
+    for changed, said in {
+        progress.replace(b'"format": 2', b'"format": 1'): "was written by another version",
+        progress + b"}": "state.zip cannot be read",
+    }.items():
+        with ZipFile(state, "w") as packed:
+            packed.writestr("progress.json", changed)
+        assert said in refused(capsys, log, out)
     assert analyzed(log, out, rebuild=True) == 0
     capsys.readouterr()
     with Store(out):
@@ -282,18 +277,16 @@ def test_days_are_found_by_their_folder(tmp_path):
     assert not len(read_tables(out, NOW + 9 * day, ["rounds"])["rounds"])
 
 
-def test_rows_without_a_time_have_the_default_folder(tmp_path):
-    rows = pa.table({"time": pa.array([None, 0, -1, 86_400_000], pa.timestamp("ms"))})
-    found = {day: each.column("time").to_pylist() for day, each in by_day(rows, "time")}
-    assert {day: len(each) for day, each in found.items()} == {
-        "__HIVE_DEFAULT_PARTITION__": 2,
-        "1970-01-01": 1,
-        "1970-01-02": 1,
-    }
+def test_rows_without_a_time_have_no_day():
+    times = [None, 0, -1, 86_400_000, 2**62]
+    for kind in pa.int64(), pa.timestamp("ms", "UTC"):
+        rows = pa.record_batch({"time": pa.array(times, kind)})
+        days = with_day(rows, "time").column("day")
+        assert days.to_pylist() == [None, date(1970, 1, 1), None, date(1970, 1, 2), None]
 
 
 def test_tables_are_read_from_what_analyze_wrote(tmp_path):
-    with pytest.raises(AnalyticsError, match=r"has no progress\.json"):
+    with pytest.raises(AnalyticsError, match=r"has no _groupkeeper/state\.zip"):
         read_tables(tmp_path)
 
 
@@ -304,11 +297,8 @@ def test_many_small_files_become_one(folder, monkeypatch, capsys):
     for number in range(20, 26):
         path.write_bytes(path.read_bytes() + batch([commit("g", "t", 0, number)], number))
         analyzed(log, out)
-    found = sorted(each.name for each in out.glob("commits/*/*"))
-    assert found == [
-        *("run-000005-merged.parquet", "run-000005-part-00000.parquet"),
-        *("run-000006-part-00000.parquet", "run-000007-part-00000.parquet"),
-    ]
+    found = sorted(each.name[:6] for each in out.glob("commits/*/*"))
+    assert found == ["000005", "000006", "000007"]
     analyzed(log, out.with_name("at once"))
     same(rows(out), rows(out.with_name("at once")))
 

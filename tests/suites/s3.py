@@ -1,24 +1,37 @@
-"""The logs of a server on an S3 server: read from there, they have the same rows as on the disk."""
+"""Logs on an S3 server have the rows that they have on the disk, and tables that are written there
+have the rows of those on the disk.
+"""
 
 import contextlib
+import io
 import os
 import shutil
 import socket
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pyarrow import fs
+import pyarrow as pa
+from pyarrow import dataset, fs
 
 from groupkeeper.analytics.errors import AnalyticsError
+from groupkeeper.analytics.history.schemas import TABLES
+from groupkeeper.analytics.reading.files import place
 from groupkeeper.analytics.reading.parse import parse_split
 from groupkeeper.analytics.reading.plan import Plan, plan
 from groupkeeper.analytics.reading.segments import OFFSETS, TOPICS, expand
 from groupkeeper.analytics.reading.select import Selection
+from groupkeeper.analytics.report import analyze
+from groupkeeper.analytics.request import Request
+from groupkeeper.analytics.store import folder as tables
+from groupkeeper.analytics.store.durable import Files
+from tests.analytics.churn import churn
+from tests.analytics.logs import write_segment
 from tests.suites import versions
 from tests.suites.process import Lines, call
 from tests.suites.suite import Outcome, Result, Results, Suite, SuiteError, Target
@@ -41,7 +54,7 @@ class S3(Suite):
     """moto plays S3, in a Python environment of its own."""
 
     name = "s3"
-    about = "logs on an S3 server have the rows that they have on the disk, through Spark, too"
+    about = "logs and tables on an S3 server have the rows of those on the disk, through Spark, too"
     versions: ClassVar = {"moto": versions.S3_PACKAGES[0]}
 
     def prepare(self, folder: Path) -> None:
@@ -74,6 +87,9 @@ class S3(Suite):
                 "replaced after planning": partial(store.survives, FIXTURE),
                 "nothing there": store.refuses,
                 "Spark": store.is_same_in_spark,
+                "tables of two runs": partial(store.keeps_tables, folder / "tables"),
+                "two runs at once": partial(store.refuses_another_run, folder / "tables"),
+                "a run that was killed": partial(store.finishes, folder / "tables"),
             }
             for name, check in checks.items():
                 yield _result(name, check)
@@ -127,6 +143,64 @@ class Store:
             assert said in why
             assert "\n" not in why
 
+    def keeps_tables(self, folder: Path) -> None:
+        """Of a log that grows."""
+        shutil.rmtree(folder, ignore_errors=True)
+        data, _ = churn(8, seed=5)
+        for size in (len(data) // 2, len(data)):
+            write_segment(folder / "log" / "__consumer_offsets-0", 0, data[:size])
+            assert analyze([folder / "log"], Request(self._tables())) == 0
+        assert analyze([folder / "log"], Request(folder / "local")) == 0
+        self.has_tables_of(folder / "local")
+
+    def has_tables_of(self, local: Path) -> None:
+        """As any reader sees them."""
+        for name in TABLES:
+            there = dataset.dataset(
+                f"{_BUCKET}/tables/{name}", filesystem=self._system, partitioning="hive"
+            )
+            here = dataset.dataset(local / name, partitioning="hive")
+            assert there.schema == here.schema, name
+            assert _counted(there.to_table()) == _counted(here.to_table()), name
+        names = {each.path for each in self._files()}
+        assert not any("staged" in name or "lock" in name for name in names)
+
+    def refuses_another_run(self, folder: Path) -> None:
+        with tables.Store(place(self._tables())):
+            said = io.StringIO()
+            with contextlib.redirect_stderr(said):
+                assert analyze([folder / "log"], Request(self._tables())) == 2
+        assert "another analysis (process" in said.getvalue()
+        assert analyze([folder / "log"], Request(self._tables())) == 0
+
+    def finishes(self, folder: Path) -> None:
+        """What a run has left that was ended while its files were moved."""
+        left = 9
+        move = Files.move
+
+        def killed(files: Files, path: str, target: str) -> None:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise OSError("killed")
+            move(files, path, target)
+
+        Files.move = killed  # type: ignore[method-assign]  # a fault
+        try:
+            assert analyze([folder / "log"], Request(self._tables(), rebuild=True)) == 1
+        finally:
+            Files.move = move  # type: ignore[method-assign]
+        assert left < 0
+        assert analyze([folder / "log"], Request(self._tables())) == 0
+        self.has_tables_of(folder / "local")
+
+    def _tables(self) -> str:
+        return self.url("tables")
+
+    def _files(self) -> list[fs.FileInfo]:
+        found = self._system.get_file_info(fs.FileSelector(f"{_BUCKET}/tables", recursive=True))
+        return [each for each in found if each.is_file]
+
     def is_same_in_spark(self) -> None:
         from tests.support.spark import open_session
 
@@ -148,6 +222,10 @@ def _rows(work: Plan) -> list[Row]:
         for batch in parse_split(split)
         for row in batch.to_pylist()
     ]
+
+
+def _counted(table: pa.Table) -> Counter[str]:
+    return Counter(map(repr, table.to_pylist()))
 
 
 def _refusal(url: str) -> str:

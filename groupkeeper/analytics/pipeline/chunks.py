@@ -93,8 +93,7 @@ def read_chunk(job: Job, item: tuple[int, Chunk]) -> Found:
         part = files.enter_context(job.output.part(name)) if job.output else None
         kinds = KINDS if part else ("records",)
         spools = {
-            kind: files.enter_context(Spool(job.scratch, f"{name}-{kind}", KINDS[kind]))
-            for kind in kinds
+            kind: files.enter_context(Spool[int](job.scratch, f"{name}-{kind}")) for kind in kinds
         }
         run = _Run(spools, part)
         for split in chunk:
@@ -113,7 +112,7 @@ def read_chunk(job: Job, item: tuple[int, Chunk]) -> Found:
 
 
 def _pieces(
-    spools: Mapping[str, Spool],
+    spools: Mapping[str, Spool[int]],
     ranges: Mapping[int, tuple[int, int]],
     lost: Mapping[int, Sequence[int]],
 ) -> Iterator[Piece]:
@@ -157,7 +156,7 @@ def filled(rows: pa.RecordBatch | pa.Table, name: str, missing: int) -> npt.NDAr
 class _Run:
     """Rows of a chunk; those of one log partition are neighbours."""
 
-    def __init__(self, spools: Mapping[str, Spool], part: Part | None) -> None:
+    def __init__(self, spools: Mapping[str, Spool[int]], part: Part | None) -> None:
         self._spools = spools
         self._part = part
         self.ranges: dict[int, tuple[int, int]] = {}

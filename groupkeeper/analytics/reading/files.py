@@ -144,8 +144,17 @@ def _system(url: str) -> "tuple[pyarrow_fs.FileSystem, str]":
     try:
         system, root = pyarrow_fs.FileSystem.from_uri(f"{SCHEMES[scheme]}{separator}{rest}")
     except (OSError, ValueError, NotImplementedError) as error:
-        raise AnalyticsError(f"cannot read from {url}: {one_line(error)}") from error
+        raise AnalyticsError(f"cannot reach {url}: {one_line(error)}") from error
     return system, root
+
+
+def located(path: Place) -> "tuple[pyarrow_fs.FileSystem, str]":
+    """The file system of pyarrow, and the path on it."""
+    if isinstance(path, RemotePath):
+        return path.located()
+    from pyarrow import fs as pyarrow_fs
+
+    return pyarrow_fs.LocalFileSystem(), os.path.abspath(path)
 
 
 def one_line(error: BaseException) -> str:

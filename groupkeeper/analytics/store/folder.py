@@ -1,36 +1,37 @@
 """One run on a folder of tables.
 
-A run writes into a hidden folder of its own: workers of one that was killed may still be writing
-into theirs. Replacing `progress.json` makes it count; then its files are moved to their places, and
-those that they replace are removed. What a run left that was ended before that is removed by the
-next one; what was ended after that is finished by it. Each of these steps is on the disk before the
-next one begins, so a power cut is no other end.
+What workers leave is on this machine. At its end a run makes files of tables of that, in a folder
+that readers skip. Replacing `state.zip` makes the run count; then its files are moved to their
+places, and those that they replace are removed. A run that was ended before that has changed
+nothing; what was ended after that is finished by the next one. Each of these steps is on the disk
+before the next one begins, so a power cut is no other end.
 """
 
-import os
 import re
 import shutil
-import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from importlib.util import find_spec
-from pathlib import Path
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
+from uuid import uuid4
+from zipfile import ZipFile
 
 import pyarrow as pa
 from pyarrow import parquet
 
-from groupkeeper.analytics.errors import AnalyticsError, make_folder, one_line
-from groupkeeper.analytics.history.schemas import TABLES
-from groupkeeper.analytics.pipeline.output import Output, finished_name, open_name, state_name
+from groupkeeper.analytics.errors import AnalyticsError, make_folder
+from groupkeeper.analytics.pipeline.output import OPEN, Output
+from groupkeeper.analytics.reading.files import Place, one_line
 from groupkeeper.analytics.reading.plan import Plan
-from groupkeeper.analytics.store import resume
-from groupkeeper.analytics.store.days import DAY, NO_DAY
-from groupkeeper.analytics.store.durable import sync
-from groupkeeper.analytics.store.merge import merge
-from groupkeeper.analytics.store.progress import NAME, Progress
+from groupkeeper.analytics.store import progress, resume
+from groupkeeper.analytics.store.days import DAY
+from groupkeeper.analytics.store.durable import PRIVATE, Files, each
+from groupkeeper.analytics.store.lock import LOCK, locked
+from groupkeeper.analytics.store.merge import write_tables
+from groupkeeper.analytics.store.progress import Progress
 
 if TYPE_CHECKING:
     from groupkeeper.analytics.pipeline.run import Analysis
@@ -39,11 +40,12 @@ Plans = Mapping[str, Plan]
 """By topic."""
 Newest = Mapping[str, Mapping[int, int]]
 """Topic -> partition -> first offset of its last segment."""
-SCRATCH: Final = "scratch"
 ANSWERS: Final = "answers"
-_RUN: Final = re.compile(r"\.run-\d{6,}-[0-9a-f]{32}")
-_FINISHED: Final = re.compile(r"run-(\d{6,})-.*\.parquet")
-_OPEN: Final = re.compile(r"open-(\d{6,})-.*\.parquet")
+_REPORT: Final = "report"
+_GOES_ON: Final = ("state/*/*", f"*/{OPEN}-*")
+"""What the next run goes on from: states of partitions, and rows that are not finished."""
+_PARTITION: Final = re.compile(rf"(?:state/|\w+/{OPEN}-)(-?\d+)")
+"""In the names of these files."""
 
 
 class Store:
@@ -51,38 +53,44 @@ class Store:
     is replaced at the end of the run. Raises AnalyticsError if it is not such a folder.
     """
 
-    def __init__(self, folder: Path, *, rebuild: bool = False) -> None:
+    def __init__(self, folder: Place, *, rebuild: bool = False) -> None:
         self.folder = folder.resolve()
-        self._rebuild = rebuild
-        self._lock = -1
-        self._staging = self.folder
-        self._is_over = False
         self.progress = Progress()
+        self.scratch = ""
+        """A folder of this machine for files between the stages."""
+        self._files = Files(self.folder)
+        self._rebuild = rebuild
+        self._state: ZipFile | None = None
 
     def __enter__(self) -> Self:
-        _check(self.folder)
-        make_folder(self.folder)
-        self._lock = _locked(self.folder)
-        try:
-            found = self._read()
-            self._recover(found)
-        except BaseException:
-            os.close(self._lock)
-            raise
-        self.progress = found or Progress(run=_last_run(self.folder))
-        if self._rebuild:
-            run = self.progress.run
-            self.progress = Progress(run=run, since=run + 1)
-        self._staging = self.folder / _staging_name(self.progress.run + 1)
+        local = self.folder / PRIVATE if isinstance(self.folder, Path) else None
+        with ExitStack() as opened:
+            try:
+                _check(self._files)
+                if local:
+                    make_folder(local.parent)
+                    local.mkdir(exist_ok=True)
+                self._still_ours = opened.enter_context(locked(self._files))
+            except OSError as error:
+                said = f"{self.folder} cannot be written to: {one_line(error)}"
+                raise AnalyticsError(said) from error
+            self._read()
+            self.scratch = opened.enter_context(TemporaryDirectory("", "groupkeeper-", local))
+            self._opened = opened.pop_all()
         return self
 
-    def _read(self) -> Progress | None:
+    def _read(self) -> None:
+        """Raises AnalyticsError unless what cannot be read is to be replaced."""
         try:
-            return Progress.read(self.folder)
+            found = progress.read(self._files)
         except AnalyticsError:
-            if self._rebuild:
-                return None
-            raise
+            if not self._rebuild:
+                raise
+            return
+        before, state = found or (Progress(), None)
+        self._settle(before)
+        if not self._rebuild:
+            self.progress, self._state = before, state
 
     def __exit__(
         self,
@@ -90,42 +98,37 @@ class Store:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if not self._is_over:
-            shutil.rmtree(self._staging, ignore_errors=True)
-        os.close(self._lock)
+        self._opened.close()
 
     # -- before ----------------------------------------------------------------------------------
 
     def size(self) -> int:
         """Bytes of all tables that are there."""
-        return sum(each.stat().st_size for each in self.folder.glob("*/day=*/*.parquet"))
+        return sum(self._tables().values())
+
+    def _tables(self) -> dict[str, int]:
+        return {path: size for path, size in self._files.sizes().items() if f"/{DAY}=" in path}
 
     def begin(self, groups: frozenset[str]) -> Output:
         """What the run is told. Raises AnalyticsError if the folder holds other groups."""
-        progress = self.progress
-        if progress.runs and sorted(groups) != progress.groups:
-            held = f"the groups {', '.join(progress.groups)}" if progress.groups else "all groups"
+        before = self.progress
+        if before.run and sorted(groups) != before.groups:
+            held = f"the groups {', '.join(before.groups)}" if before.groups else "all groups"
             raise AnalyticsError(
                 f"{self.folder} holds {held}: ask for the same (--group), name another folder, or "
                 "--rebuild"
             )
-        progress.groups = sorted(groups)
-        before = {
-            partition: str(self.folder / state_name(run, partition))
-            for partition, run in progress.runs.items()
-        }
+        before.groups = sorted(groups)
+        last = Path(self.scratch, "before")
+        if self._state:
+            self._state.extractall(last)
+        states = {int(path.name): str(path) for path in last.glob("state/*")}
         unsolved = {
             (topic, partition): place.unsolved
-            for topic, of in progress.places.items()
+            for topic, of in before.places.items()
             for partition, place in of.items()
         }
-        (self._staging / SCRATCH).mkdir(parents=True)
-        return Output(self._staging, progress.run + 1, before, unsolved)
-
-    @property
-    def scratch(self) -> str:
-        """A folder for files between the stages."""
-        return str(self._staging / SCRATCH)
+        return Output(Path(self.scratch, "tables"), states, unsolved)
 
     def check(self, plans: Plans, newest: Newest) -> None:
         """Raises AnalyticsError unless these are the logs that the folder was made from."""
@@ -146,178 +149,90 @@ class Store:
 
     def commit(self, plans: Plans, analysis: "Analysis") -> None:
         """The run counts from now on. `plans`: what was read."""
-        is_first = self.progress.run < self.progress.since
-        if not analysis.is_news and not is_first:
+        now, made = self.progress, Path(self.scratch, "tables")
+        if now.run and not analysis.is_news:
             return
-        report = self._staging / "report"
-        report.mkdir()
-        for name, table in analysis.tables.items():
-            parquet.write_table(table, report / f"{name}.parquet")
-        progress = self.progress
-        if is_first:
-            _write_empty(self._staging, progress.run + 1)
-        counts = self.counts(analysis)
-        progress.merged = [] if is_first else merge(self.folder, self._staging, progress.run + 1)
-        progress.run += 1
-        progress.staging = self._staging.name
-        progress.counts = [(*kind, count) for kind, count in counts.items()]
-        progress.runs |= dict.fromkeys(analysis.folded, progress.run)
+        if self._state:
+            kept = [
+                name
+                for name in self._state.namelist()
+                if (match := _PARTITION.match(name)) and int(match[1]) not in analysis.folded
+            ]
+            self._state.extractall(made, kept)
+        now.counts = [(*kind, count) for kind, count in self.counts(analysis).items()]
         for topic, plan in plans.items():
-            before = progress.places.get(topic, {})
-            progress.places[topic] = resume.places(plan, before, analysis.ends[topic])
-        sync([*_kept(self._staging), self._staging, self.folder])
-        self._is_over = True
-        progress.write(self.folder)
-        self._finish(progress)
+            before = now.places.get(topic, {})
+            now.places[topic] = resume.places(plan, before, analysis.ends[topic])
+        self._stage(made, analysis.tables)
+        self._still_ours()
+        now.write(self._files, made, (path for some in _GOES_ON for path in made.glob(some)))
+        shutil.rmtree(made, ignore_errors=True)
+        self._settle(now)
 
-    @contextmanager
-    def aside(self) -> Iterator[Path]:
-        """An empty folder on the same file system, which workers can reach too; it is removed."""
-        folder = self.folder / _staging_name(self.progress.run)
-        folder.mkdir()
-        try:
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+    def _stage(self, made: Path, report: Mapping[str, pa.Table]) -> None:
+        """Write all files of the run to where no reader looks."""
+        now, files, old = self.progress, self._files, self._tables()
+        goes_on = bool(now.run)
+        now.run = f"{int(now.run[:6] or 0) + 1:06d}-{uuid4().hex[:8]}"
+        joined = write_tables(made, files, now.staged, now.run, old if goes_on else {})
+        for name, table in report.items():
+            files.write(f"{now.staged}/{_REPORT}/{name}.parquet", _parquet(table))
+        staged = files.sizes(now.staged)
+        replaced = [*(joined if goes_on else old), *files.sizes(ANSWERS)]
+        now.replaced = [path for path in replaced if f"{now.staged}/{path}" not in staged]
+        files.sync({*staged, *_folders(staged)})
 
     # -- what counts, and what does not ------------------------------------------------------------
 
-    def _recover(self, progress: Progress | None) -> None:
-        for found in self.folder.iterdir():
-            if progress and found.name == progress.staging:
-                self._finish(progress)
-            elif _RUN.fullmatch(found.name):
-                # What a worker still writes there is removed another time.
-                shutil.rmtree(found, ignore_errors=True)
-
-    def _finish(self, progress: Progress) -> None:
-        """Move the files of the last run, and remove what it replaces; this may be repeated."""
-        staging = self.folder / progress.staging
-        shutil.rmtree(staging / SCRATCH, ignore_errors=True)
-        states = (path for path in staging.glob("state/*") if not path.name.startswith("."))
-        changed = {self.folder}
-        for path in [*states, *staging.glob("report/*"), *staging.glob("*/*/*.parquet")]:
-            place = self.folder / path.relative_to(staging)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            if place.is_dir():  # moved before a power cut, which took back only that it left here
-                shutil.rmtree(place)
-            os.replace(path, place)
-            changed |= {place.parent, place.parent.parent}
-        sync(changed)
-        changed = set()
-        for path in [*_stale(self.folder, progress)]:
-            if path.is_dir():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
-            changed.add(path.parent)
-        sync(changed)
-        shutil.rmtree(staging)
+    def _settle(self, now: Progress) -> None:
+        """Move the files of the last run to their places, and remove what they replace; this may be
+        repeated. Then remove what runs have left that were ended.
+        """
+        files, prefix = self._files, f"{now.staged}/"
+        targets = {path.removeprefix(prefix) for path in files.sizes(now.staged)}
+        # While one of these is left, the rest is known to be unfinished.
+        last = {path for path in targets if path.startswith(_REPORT)}
+        if targets:
+            first = targets - last
+            each(lambda path: files.move(prefix + path, path), sorted(first))
+            each(files.remove, now.replaced)
+            files.sync(_folders([*first, *now.replaced]))
+            each(lambda path: files.move(prefix + path, path), sorted(last))
+            files.sync(_folders(last))
+        kept = {progress.NAME, LOCK, f"{PRIVATE}/{Path(self.scratch).name}"}
+        each(files.remove, files.sizes(PRIVATE, recursive=False).keys() - kept)
 
 
-def write_answers(folder: Path, answers: Mapping[str, pa.Table]) -> None:
+def write_answers(folder: Place, answers: Mapping[str, pa.Table]) -> None:
     """Those of the last analysis as it was chosen, in `answers/`: a file each."""
-    place = folder / ANSWERS
-    place.mkdir(exist_ok=True)
-    changed: dict[Path, Path] = {}
-    for name, table in answers.items():
-        path = place / f"{name}.parquet"
-        if not _has(path, table):
-            attempt = path.with_name(f".{path.name}")
-            parquet.write_table(table, attempt)
-            changed[attempt] = path
-    sync(changed)
-    for attempt, path in changed.items():
-        os.replace(attempt, path)
+    files = Files(folder)
+
+    def write(name: str) -> None:
+        path, data = f"{ANSWERS}/{name}.parquet", _parquet(answers[name])
+        if files.read(path) != data:
+            files.replace(path, data)
+
+    each(write, answers)
 
 
-def _has(path: Path, table: pa.Table) -> bool:
-    """Whether the file has these rows: not if it is broken."""
-    try:
-        return bool(parquet.read_table(path).equals(table))
-    except (ValueError, OSError):
-        return False
+def _parquet(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    parquet.write_table(table, sink)
+    return bytes(sink.getvalue())
 
 
-def _write_empty(staging: Path, run: int) -> None:
-    """A file without rows for each table that has none yet: readers find all of them. Its day is
-    one that another table has, so that nobody meets a day without rows.
-    """
-    days = sorted({path.name for path in staging.glob(f"*/{DAY}=*")}) or [f"{DAY}={NO_DAY}"]
-    for name, table in TABLES.items():
-        if not (staging / name).exists():
-            place = staging / name / days[0]
-            place.mkdir(parents=True)
-            empty = table.schema.empty_table()
-            parquet.write_table(empty, place / f"{finished_name(run, 'empty')}.parquet")
+def _folders(paths: Iterable[str]) -> set[str]:
+    """Those in which these paths are, at any depth."""
+    return {str(parent) for path in paths for parent in PurePosixPath(path).parents}
 
 
-def _kept(staging: Path) -> Iterator[Path]:
-    """What a run has written that is to stay: files and the folders of their names."""
-    for path in staging.rglob("*"):
-        parts = path.relative_to(staging).parts
-        if parts[0] != SCRATCH and not parts[-1].startswith("."):
-            yield path
-
-
-def _stale(folder: Path, progress: Progress) -> Iterator[Path]:
-    """Files whose rows others have now, and answers, until the questions are asked again."""
-    states = {Path(state_name(run, each)).name for each, run in progress.runs.items()}
-    opened = {f"{open_name(run, each)}.parquet" for each, run in progress.runs.items()}
-    yield from filter(Path.exists, (folder / name for name in (ANSWERS, *progress.merged)))
-    for path in folder.glob("state/*"):
-        if path.name not in states:
-            yield path
-    for path in folder.glob("*/day=*/*.parquet"):
-        finished = _FINISHED.fullmatch(path.name)
-        is_old = finished is not None and int(finished[1]) < progress.since
-        if is_old or (_OPEN.fullmatch(path.name) and path.name not in opened):
-            yield path
-
-
-def _check(folder: Path) -> None:
+def _check(files: Files) -> None:
     """Never write over or among the files of others."""
-    if not folder.exists() or (folder / NAME).is_file():
-        return
-    if not folder.is_dir() or not all(_is_left_over(path) for path in folder.iterdir()):
-        raise AnalyticsError(
-            f"{folder} exists: name a new or an empty folder, or one that analyze has written"
-        )
-
-
-def _staging_name(run: int) -> str:
-    """A folder that the next run removes if this one was ended. See _RUN."""
-    return f".run-{run:06d}-{uuid.uuid4().hex}"
-
-
-def _is_left_over(path: Path) -> bool:
-    """Whether a run that was ended has left it."""
-    return path.name == f".{NAME}" or _RUN.fullmatch(path.name) is not None
-
-
-def _locked(folder: Path) -> int:
-    """A lock that ends with the process."""
-    if find_spec("fcntl") is None:  # Windows
-        raise AnalyticsError(
-            "--out needs the file locks (flock) of Linux or macOS, and this system has none: use "
-            "--csv or --json instead"
-        )
-    import fcntl
-
-    handle = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(handle)
-        raise AnalyticsError(f"another analysis writes to {folder}: wait until it ends") from None
-    except OSError as error:
-        os.close(handle)
-        raise AnalyticsError(f"{folder} cannot be locked: {one_line(error)}") from None
-    return handle
-
-
-def _last_run(folder: Path) -> int:
-    """The highest number in the name of a file."""
-    names = (path.name for path in folder.glob("*/day=*/*.parquet"))
-    found = (re.match(r"(?:run|open)-(\d{6,})-", name) for name in names)
-    return max((int(match[1]) for match in found if match), default=0)
+        is_ours = {*files.sizes(recursive=False)} <= {PRIVATE} or bool(files.read(progress.NAME))
+    except NotADirectoryError:
+        is_ours = False
+    if not is_ours:
+        raise AnalyticsError(
+            f"{files.place} exists: name a new or an empty folder, or one that analyze has written"
+        )

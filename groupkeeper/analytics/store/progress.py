@@ -1,107 +1,90 @@
-"""`progress.json`: which run of a folder was the last, and how far it has read each log.
-
-It is replaced at the end of a run, which counts from then on.
+"""`_groupkeeper/state.zip`: which run of a folder was the last, how far it has read each log, and
+what the next one goes on from. It is replaced at the end of a run, which counts from then on.
 """
 
 import json
-import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
+from io import BytesIO
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple
+from zipfile import BadZipFile, ZipFile
 
 from groupkeeper.analytics.errors import AnalyticsError
-from groupkeeper.analytics.store.durable import sync
+from groupkeeper.analytics.store.durable import PRIVATE, Files
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Of all files of a folder, the states of folds included: another one is never read."""
-NAME: Final = "progress.json"
+NAME: Final = f"{PRIVATE}/state.zip"
+_PROGRESS: Final = "progress.json"
 Row = dict[str, Any]  # of a problem
 
 
-class Mark(NamedTuple):
-    """The last batch that was read: by it a log is known again. `segment` is the first offset of
-    its file.
+class Place(NamedTuple):
+    """How far a partition was read: its next log offset, and the last batch that was read, by which
+    a log is known again: first offset of its file, position, and what is before its records in
+    hexadecimal; "" if it is not known. `unsolved`: the problems behind that.
     """
 
-    segment: int
-    position: int
-    base: int
-    size: int
-    epoch: int
-    crc: int
-    records: int
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """How far a partition was read: its next log offset. `unsolved`: the problems behind that."""
-
     next: int
-    mark: Mark | None = None
-    unsolved: tuple[Row, ...] = ()
-
-
-Places = dict[str, dict[int, Place]]
-"""Topic -> partition -> place."""
+    segment: int = 0
+    position: int = 0
+    header: str = ""
+    unsolved: Sequence[Row] = ()
 
 
 @dataclass(slots=True)
 class Progress:
-    """`staging` is the folder from which the files of the last run are moved to their places.
-    `since` is the first run whose files count, and `runs` has for each partition the last run
-    that wrote its state. `groups`: those that are read (none: all). `counts`: records by key type
-    and whether they are tombstones. `merged`: files whose rows another one has since the last run.
+    """`run` names the last run, "" before the first one. `replaced`: files whose rows others have
+    since that run. `groups`: those that are read (none: all). `counts`: records by key type and
+    whether they are tombstones. `places`: topic -> partition -> place.
     """
 
-    run: int = 0
-    staging: str = ""
-    since: int = 1
+    run: str = ""
+    replaced: list[str] = field(default_factory=list)
     groups: list[str] = field(default_factory=list)
-    runs: dict[int, int] = field(default_factory=dict)
-    places: Places = field(default_factory=dict)
     counts: list[tuple[int | None, bool, int]] = field(default_factory=list)
-    merged: list[str] = field(default_factory=list)
+    places: dict[str, dict[int, Place]] = field(default_factory=dict)
 
-    def write(self, folder: Path) -> None:
-        """Replace what the folder has, durably."""
-        attempt = folder / f".{NAME}"
-        with attempt.open("w", encoding="utf-8") as file:
-            json.dump({"format": FORMAT, **asdict(self)}, file, indent=1)
-        sync([attempt])
-        os.replace(attempt, folder / NAME)
-        sync([folder])
+    @property
+    def staged(self) -> str:
+        """The folder from which the files of the last run are moved to their places."""
+        return f"{PRIVATE}/staged-{self.run}"
 
-    @classmethod
-    def read(cls, folder: Path) -> Self | None:
-        """None if there is none. Raises AnalyticsError."""
-        try:
-            data = json.loads((folder / NAME).read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return None
-        except (ValueError, UnicodeDecodeError) as error:
-            raise _strange(folder) from error
-        if not isinstance(data, dict) or data.pop("format", None) != FORMAT:
+    def write(self, files: Files, made: Path, paths: Iterable[Path]) -> None:
+        """Replace what the folder has, durably, with this and some files under `made`."""
+        data = BytesIO()
+        with ZipFile(data, "w") as packed:
+            packed.writestr(_PROGRESS, json.dumps({"format": FORMAT, **asdict(self)}))
+            for path in paths:
+                packed.write(path, path.relative_to(made))
+        files.replace(NAME, data.getvalue())
+
+
+def read(files: Files) -> tuple[Progress, ZipFile] | None:
+    """With the files. None if there is none. Raises AnalyticsError."""
+    found = files.read(NAME)
+    if found is None:
+        return None
+    try:
+        packed = ZipFile(BytesIO(found))
+        broken = packed.testzip()
+        if broken:
+            raise BadZipFile(broken)
+        data = json.loads(packed.read(_PROGRESS))
+        if data.pop("format") != FORMAT:
             raise AnalyticsError(
-                f"{folder} was written by another version of groupkeeper: name a new folder, or "
-                "remove that one"
+                f"{files.place} was written by another version of groupkeeper: name a new folder, "
+                "or remove that one"
             )
-        try:
-            places = {
-                topic: {int(number): _place(each) for number, each in of.items()}
-                for topic, of in data.pop("places").items()
-            }
-            runs = {int(number): run for number, run in data.pop("runs").items()}
-            counts = [tuple(each) for each in data.pop("counts")]
-            return cls(places=places, runs=runs, counts=counts, **data)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise _strange(folder) from error
-
-
-def _place(each: Mapping[str, Any]) -> Place:
-    mark = Mark(*each["mark"]) if each["mark"] else None
-    return Place(each["next"], mark, tuple(each["unsolved"]))
-
-
-def _strange(folder: Path) -> AnalyticsError:
-    return AnalyticsError(f"{folder / NAME} cannot be read: name a new folder, or remove that one")
+        places = {
+            topic: {int(number): Place(*each) for number, each in of.items()}
+            for topic, of in data.pop("places").items()
+        }
+        counts = [tuple(each) for each in data.pop("counts")]
+        return Progress(places=places, counts=counts, **data), packed
+    except (AttributeError, BadZipFile, KeyError, TypeError, ValueError) as error:
+        raise AnalyticsError(
+            f"{files.place / NAME} cannot be read, it is cut off or damaged: analyze the log anew "
+            "with --rebuild, or into another folder"
+        ) from error

@@ -12,7 +12,7 @@ from groupkeeper.analytics.reading import files, walk
 from groupkeeper.analytics.reading.files import Place as File
 from groupkeeper.analytics.reading.plan import NO_END, Chunk, Plan, Split
 from groupkeeper.analytics.reading.problems import Problem
-from groupkeeper.analytics.store.progress import Mark, Place
+from groupkeeper.analytics.store.progress import Place
 from groupkeeper.protocol.record_batch import HEADER_SIZE, BatchHeader, CorruptBatch, read_header
 
 _ALL: Final = (0, NO_END)
@@ -43,25 +43,21 @@ def _behind(split: Split, place: Place) -> Split | None:
         return split
     if split.until <= place.next:
         return None
-    start = _start(split, place)
+    path = files.place(split.path)
+    if _has(path, place):
+        start = place.position + _header(place).size
+    else:
+        start = walk.size_before(path, split.end, place.next)
+    start = max(split.start, start)
     if start >= split.end:
         return None
     only = max(split.only[0], place.next), split.only[1]
     part = replace(split, start=start, first=place.next, only=only, notes=())
-    header = _header(files.place(split.path), start)
-    if header is not None and header.base_offset == place.next:
+    found = _read(path, start)
+    if found is not None and found.base_offset == place.next:
         return part
     # By the first offset the parser knows that a file is still what was planned.
     return replace(part, identity=(0, 0))
-
-
-def _start(split: Split, place: Place) -> int:
-    """Where the first batch from the place on starts."""
-    path, mark = files.place(split.path), place.mark
-    if mark and int(path.stem) == mark.segment and _is_there(path, mark):
-        end = mark.position + mark.size
-        return max(split.start, end)
-    return max(split.start, walk.size_before(path, split.end, place.next))
 
 
 def _told_gap(split: Split, place: Place) -> Split:
@@ -90,74 +86,72 @@ def check(plan: Plan, places: Mapping[int, Place], newest: Mapping[int, int], to
                 f"{name} was read into this folder and is not there: name all paths of its log, "
                 "or another folder"
             )
-        _check_one(name, splits[partition], place, newest[partition])
+        if place.header:
+            _check(name, splits[partition], place, newest[partition])
 
 
-def _check_one(name: str, splits: Sequence[Split], place: Place, newest: int) -> None:
-    mark = place.mark
-    segments = {files.place(split.path): split.end for split in splits}
-    if mark is None or any(
-        int(path.stem) == mark.segment and _is_there(path, mark) for path in segments
-    ):
+def _check(name: str, splits: Sequence[Split], place: Place, newest: int) -> None:
+    if any(_has(files.place(split.path), place) for split in splits):
         return
-    before = max((int(path.stem) for path in segments if int(path.stem) <= mark.base), default=0)
-    segments = {path: size for path, size in segments.items() if int(path.stem) >= before}
     # Compaction moves batches, and takes records and whole batches out.
-    later: BatchHeader | None = None
-    for path, size in segments.items():
-        for header in _headers_from(path, size, mark.base):
-            if header.base_offset < place.next:
-                if not _is_rewritten(header, mark):
-                    raise _other(name, header, mark)
-                return
-            later = later or header
-    if later is None and newest < place.next:
+    was = _header(place)
+    later = _headers_from(splits, was.base_offset)
+    found = min(later, key=lambda header: header.base_offset, default=None)
+    if found is None:
+        if newest >= place.next:
+            return
         raise AnalyticsError(
             f"{name} ends before offset {place.next}, up to which it was read: it was cut off or "
             f"restored; {_ADVICE}"
         )
-    if later is not None and later.leader_epoch < mark.epoch:
-        raise _other(name, later, mark)
+    if found.base_offset >= place.next:
+        is_same = found.leader_epoch >= was.leader_epoch
+    else:
+        is_same = (found.base_offset, found.leader_epoch) == (was.base_offset, was.leader_epoch)
+        is_same &= found.crc == was.crc or found.record_count < was.record_count
+    if not is_same:
+        raise AnalyticsError(
+            f"{name} has another batch at offset {found.base_offset} (leader epoch "
+            f"{found.leader_epoch}, was {was.leader_epoch}): it was cut off or restored, or is of "
+            f"another cluster; {_ADVICE}"
+        )
 
 
-def _other(name: str, header: BatchHeader, mark: Mark) -> AnalyticsError:
-    return AnalyticsError(
-        f"{name} has another batch at offset {header.base_offset} (leader epoch "
-        f"{header.leader_epoch}, was {mark.epoch}): it was cut off or restored, or is of another "
-        f"cluster; {_ADVICE}"
-    )
-
-
-def _is_rewritten(header: BatchHeader, mark: Mark) -> bool:
-    """Whether it is the batch, or what compaction has left of it."""
-    same = header.base_offset == mark.base and header.leader_epoch == mark.epoch
-    return same and (header.crc == mark.crc or header.record_count < mark.records)
-
-
-def _headers_from(path: File, size: int, offset: int) -> Iterator[BatchHeader]:
+def _headers_from(splits: Sequence[Split], offset: int) -> Iterator[BatchHeader]:
     """Batches with that offset or later ones."""
-    with suppress(OSError), path.open("rb") as file:
-        for each in walk.headers(file, 0, size):
-            if each.until > offset:
-                found = _header(path, each.position)
-                if found is not None:
-                    yield found
+    for split in splits:
+        path = files.place(split.path)
+        if split.until > offset:
+            with suppress(OSError), path.open("rb") as file:
+                for each in walk.headers(file, split.start, split.end):
+                    found = _read(path, each.position) if each.until > offset else None
+                    if found is not None:
+                        yield found
 
 
-def _is_there(path: File, mark: Mark) -> bool:
-    header = _header(path, mark.position)
-    return header is not None and (header.base_offset, header.leader_epoch, header.crc) == (
-        *(mark.base, mark.epoch, mark.crc),
-    )
+def _has(path: File, place: Place) -> bool:
+    """Whether the last batch that was read is where it was."""
+    is_there = place.header and int(path.stem) == place.segment
+    return bool(is_there) and _bytes(path, place.position).hex() == place.header
 
 
-def _header(path: File, position: int) -> BatchHeader | None:
-    try:
-        with path.open("rb") as file:
-            file.seek(position)
-            return read_header(file.read(HEADER_SIZE))
-    except (OSError, CorruptBatch):
-        return None
+def _header(place: Place) -> BatchHeader:
+    return read_header(bytes.fromhex(place.header))
+
+
+def _read(path: File, position: int) -> BatchHeader | None:
+    data = _bytes(path, position)
+    return read_header(data) if data else None
+
+
+def _bytes(path: File, position: int) -> bytes:
+    """Of the header there; none if there is no batch."""
+    with suppress(OSError, CorruptBatch), path.open("rb") as file:
+        file.seek(position)
+        data = file.read(HEADER_SIZE)
+        read_header(data)
+        return data
+    return b""
 
 
 # -- where it ended ----------------------------------------------------------------------------
@@ -168,24 +162,17 @@ def places(plan: Plan, before: Mapping[int, Place], ends: Ends) -> dict[int, Pla
     found = dict(before)
     last = {split.partition: split for chunk in plan.chunks for split in chunk}
     for partition, split in last.items():
-        known = before.get(partition, Place(0))
-        mark, reached = known.mark, known.next
+        place = before.get(partition, Place(0))
         end = ends.ends.get(partition)
-        if end is not None and end.offset >= reached:
-            header = _header(files.place(end.path), end.position)
-            reached = end.offset + 1
-            mark = _mark(files.place(end.path), end.position, header) if header else None
-            if mark and header and header.base_offset <= end.offset <= header.last_offset:
-                reached = header.last_offset + 1
-            else:
-                mark = None
-        if split.only == _ALL:
-            # What is before the last split does not change.
-            reached = max(reached, split.first)
-        found[partition] = Place(reached, mark, tuple(ends.problems.get(partition, ())))
+        if end is not None and end.offset >= place.next:
+            path = files.place(end.path)
+            data = _bytes(path, end.position)
+            batch = read_header(data) if data else None
+            place = Place(end.offset + 1)
+            if batch and batch.base_offset <= end.offset <= batch.last_offset:
+                place = Place(batch.next_offset, int(path.stem), end.position, data.hex())
+        # What is before the last split does not change.
+        reached = max(place.next, split.first) if split.only == _ALL else place.next
+        unsolved = ends.problems.get(partition, ())
+        found[partition] = place._replace(next=reached, unsolved=unsolved)
     return found
-
-
-def _mark(path: File, position: int, header: BatchHeader) -> Mark:
-    about = header.base_offset, header.size, header.leader_epoch, header.crc, header.record_count
-    return Mark(int(path.stem), position, *about)

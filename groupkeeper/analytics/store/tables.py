@@ -2,31 +2,33 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-from pyarrow import dataset
+from pyarrow import dataset, fs
 
 from groupkeeper.analytics.errors import AnalyticsError, reading
 from groupkeeper.analytics.history.schemas import TABLES
+from groupkeeper.analytics.reading.files import Place, located
 from groupkeeper.analytics.store.days import DAY, NO_DAY, day_name
-from groupkeeper.analytics.store.progress import NAME, Progress
+from groupkeeper.analytics.store.durable import Files
+from groupkeeper.analytics.store.progress import NAME, read
 
 LASTING: Final = frozenset({"ownership", "sessions", "epochs", "coverage"})
 """Tables whose rows begin at a day and may last: all their days are read."""
 
 
 def read_tables(
-    folder: Path, since_ms: int | None = None, names: Iterable[str] = tuple(TABLES)
+    folder: Place, since_ms: int | None = None, names: Iterable[str] = tuple(TABLES)
 ) -> dict[str, pa.Table]:
     """See `read_days`, of a folder that `groupkeeper analyze --out` has written. Raises
     AnalyticsError if it is none, or if a run on it has been ended just before its end.
     """
-    progress = Progress.read(folder)
-    if progress is None:
+    files = Files(folder)
+    found = read(files)
+    if found is None:
         raise AnalyticsError(f"{folder} has no {NAME}: name a folder that analyze --out has made")
-    if (folder / progress.staging).exists():
+    if files.sizes(found[0].staged):
         raise AnalyticsError(
             f"an analysis of {folder} is just ending, or was ended: wait, or run it again"
         )
@@ -34,7 +36,7 @@ def read_tables(
 
 
 def read_days(
-    folder: Path, since_ms: int | None = None, names: Iterable[str] = tuple(TABLES)
+    folder: Place, since_ms: int | None = None, names: Iterable[str] = tuple(TABLES)
 ) -> dict[str, pa.Table]:
     """Table -> its rows, with the columns of its schema, in a fixed order; empty if it has none.
 
@@ -44,17 +46,20 @@ def read_days(
     return {name: dataset_of(folder, name, since_ms).to_table() for name in names}
 
 
-def dataset_of(folder: Path, name: str, since_ms: int | None = None) -> dataset.Dataset:
-    """The same of one table, not read yet."""
-    first = "" if since_ms is None or name in LASTING else day_name(max(since_ms, 0))
-    paths = (folder / name).glob(f"{DAY}=*")
-    days = {path: path.name.removeprefix(f"{DAY}=") for path in paths}
-    wanted = [path for path, day in sorted(days.items()) if day == NO_DAY or day >= first]
-    files = [str(file) for path in wanted for file in sorted(path.glob("*.parquet"))]
+def dataset_of(folder: Place, name: str, since_ms: int | None = None) -> dataset.Dataset:
+    """The same of one table, not read yet. `folder` is one of tables, or of what workers left."""
+    system, root = located(folder)
+    chosen = fs.FileSelector(f"{root}/{name}", allow_not_found=True, recursive=True)
+    paths = sorted(each.path for each in system.get_file_info(chosen) if each.is_file)
+    if since_ms is not None and name not in LASTING:
+        first = day_name(max(since_ms, 0))
+        days = {path: path.rpartition(f"/{DAY}=")[2].partition("/")[0] for path in paths}
+        paths = [path for path, day in days.items() if day in ("", NO_DAY) or day >= first]
     schema = TABLES[name].schema
-    if not files:
+    if not paths:
         return dataset.dataset(schema.empty_table())
-    return dataset.dataset(files, schema, format="parquet")
+    kind = "ipc" if paths[0].endswith(".arrow") else "parquet"
+    return dataset.dataset(paths, schema, format=kind, filesystem=system)
 
 
 @contextmanager
