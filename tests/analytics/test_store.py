@@ -2,7 +2,6 @@
 
 import random
 import shutil
-from datetime import date
 from zipfile import ZipFile
 
 import pyarrow as pa
@@ -16,7 +15,7 @@ from groupkeeper.analytics.pipeline import chunks
 from groupkeeper.analytics.reading.parse import parse_split
 from groupkeeper.analytics.request import Choice, Request
 from groupkeeper.analytics.store import merge as merging
-from groupkeeper.analytics.store.days import with_day
+from groupkeeper.analytics.store.days import by_day
 from groupkeeper.analytics.store.folder import Store
 from groupkeeper.analytics.store.progress import NAME as STATE
 from groupkeeper.analytics.store.tables import read_tables
@@ -277,12 +276,18 @@ def test_days_are_found_by_their_folder(tmp_path):
     assert not len(read_tables(out, NOW + 9 * day, ["rounds"])["rounds"])
 
 
-def test_rows_without_a_time_have_no_day():
+def test_rows_without_a_time_have_the_default_folder():
     times = [None, 0, -1, 86_400_000, 2**62]
     for kind in pa.int64(), pa.timestamp("ms", "UTC"):
-        rows = pa.record_batch({"time": pa.array(times, kind)})
-        days = with_day(rows, "time").column("day")
-        assert days.to_pylist() == [None, date(1970, 1, 1), None, date(1970, 1, 2), None]
+        rows = pa.table({"time": pa.array(times, kind)})
+        found = {
+            day: each["time"].cast(pa.int64()).to_pylist() for day, each in by_day(rows, "time")
+        }
+        assert found == {
+            "__HIVE_DEFAULT_PARTITION__": [None, -1, 2**62],
+            "1970-01-01": [0],
+            "1970-01-02": [86_400_000],
+        }
 
 
 def test_tables_are_read_from_what_analyze_wrote(tmp_path):

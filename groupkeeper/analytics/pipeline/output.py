@@ -59,7 +59,7 @@ class Passed:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """In their order."""
-        with pa.memory_map(self.path) as source, pa.ipc.open_file(source) as file:
+        with pa.OSFile(self.path) as source, pa.ipc.open_file(source) as file:
             yield from map(file.get_batch, range(file.num_record_batches))
 
     def read(self) -> pa.Table:

@@ -1,11 +1,11 @@
 """The day of a row, by which tables are partitioned on disk."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from groupkeeper.analytics.history.schemas import TABLES
 from groupkeeper.why.fields import LAST_MS
@@ -20,14 +20,17 @@ DAYS: Final[Mapping[str, str]] = {
     RECORDS: "timestamp_ms",
 }
 """Table -> the column that says the day: a timestamp, or epoch milliseconds."""
+_DAY_MS: Final = 86_400_000
 
 
-def with_day(rows: pa.RecordBatch, column: str) -> pa.RecordBatch:
-    """With a column more; null where the time is."""
-    times = rows.column(column).cast(pa.int64())
-    is_known = pc.and_(pc.greater_equal(times, 0), pc.less_equal(times, LAST_MS))
-    known = pc.if_else(is_known, times, pa.scalar(None, pa.int64()))
-    return rows.append_column(DAY, known.cast(pa.timestamp("ms")).cast(pa.date32()))
+def by_day(rows: pa.Table, column: str) -> Iterator[tuple[str, pa.Table]]:
+    """The rows of each day, in their order."""
+    times = rows.column(column).cast(pa.int64()).fill_null(-1).to_numpy()
+    days = np.where((times >= 0) & (times <= LAST_MS), times // _DAY_MS, -1)
+    for day in np.unique(days).tolist():
+        is_it = days == day
+        name = day_name(day * _DAY_MS) if day >= 0 else NO_DAY
+        yield name, rows if is_it.all() else rows.filter(pa.array(is_it))
 
 
 def day_name(milliseconds: int) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final, TypeVar
 from uuid import uuid4
 
+import pyarrow as pa
 from pyarrow import fs
 
 from groupkeeper.analytics.reading.files import Place, located
@@ -31,8 +32,8 @@ class Files:
         self.place = place
         system, root = located(place)
         self.system = fs.SubTreeFileSystem(root, system)
-        self.has_folders = system.type_name not in {"s3", "gcs", "abfs"}
-        """In an object store a name with slashes is enough, and a folder would be an object."""
+        # In an object store a name with slashes is enough, and a folder would be an object.
+        self._has_folders = system.type_name not in {"s3", "gcs", "abfs"}
 
     def sizes(self, under: str = "", *, recursive: bool = True) -> dict[str, int]:
         """Path -> bytes, of files at any depth; without `recursive`, of all that is right there."""
@@ -52,10 +53,14 @@ class Files:
         except FileNotFoundError:
             return None
 
-    def write(self, path: str, data: bytes) -> None:
+    def writer(self, path: str) -> pa.NativeFile:
         """A new file, which is not on the disk yet."""
         self._make_folder_of(path)
-        with self.system.open_output_stream(path, compression=None) as file:
+        return self.system.open_output_stream(path, compression=None)
+
+    def write(self, path: str, data: bytes) -> None:
+        """The same of a whole file."""
+        with self.writer(path) as file:
             file.write(data)
 
     def replace(self, path: str, data: bytes) -> None:
@@ -85,7 +90,7 @@ class Files:
             each(_sync, [self.place / path for path in paths])
 
     def _make_folder_of(self, path: str) -> None:
-        if self.has_folders:
+        if self._has_folders:
             self.system.create_dir(str(PurePosixPath(path).parent))
 
 

@@ -2,29 +2,31 @@
 one of its rows that a later run replaces. Small ones of earlier runs are joined with it.
 """
 
+import os
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-from pyarrow import dataset, parquet
+from pyarrow import parquet
 
 from groupkeeper.analytics.errors import reading
 from groupkeeper.analytics.history.schemas import TABLES
 from groupkeeper.analytics.pipeline.output import OPEN, Passed
 from groupkeeper.analytics.reading.columns import SCHEMA
-from groupkeeper.analytics.store.days import DAY, DAYS, NO_DAY, RECORDS, with_day
+from groupkeeper.analytics.store.days import DAY, DAYS, NO_DAY, RECORDS, by_day
 from groupkeeper.analytics.store.durable import Files
 
 MOST_FILES: Final = 32
 """With more small files in a day, the next run that finds something joins them."""
 SMALL_BYTES: Final = 8 * 1024 * 1024
-_ROWS: Final = 100_000
-"""A row group has at least as many, but for the last ones of a file."""
-_OPEN_FILES: Final = 200
+_ROWS: Final = 200_000
+"""So many rows of a table wait for being written; those of a day become a row group."""
 _SCHEMAS: Final = {name: table.schema for name, table in TABLES.items()} | {RECORDS: SCHEMA}
-_BY_DAY: Final = pa.field(DAY, pa.date32())
 
 Source = Path | str
 """A file of a worker, or one of the folder of tables."""
@@ -41,13 +43,15 @@ def write_tables(
         if size < SMALL_BYTES and not _is_open(path):
             small[path.rpartition("/")[0]].append(path)
     joined = [path for some in small.values() if len(some) > MOST_FILES for path in some]
-    for name in _SCHEMAS:
-        found: dict[str, list[Source]] = {run: [], OPEN: []}
-        found[run] += [path for path in joined if path.startswith(f"{name}/")]
-        for source in sorted(Path(made, name).glob("*.arrow")):
-            found[OPEN if source.name.startswith(OPEN) else run].append(source)
-        for prefix, sources in found.items():
-            _write(files, f"{target}/{name}", prefix, sources)
+    sources: defaultdict[tuple[str, str], list[Source]] = defaultdict(list)
+    for path in joined:
+        sources[path.partition("/")[0], run].append(path)
+    for source in sorted(made.glob("*/*.arrow")):
+        prefix = OPEN if source.name.startswith(OPEN) else run
+        sources[source.parent.name, prefix].append(source)
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        for _ in threads.map(partial(_write, files, target), sources.items()):
+            pass
     if not old:
         _write_empty(files, target, run)
     return [*joined, *filter(_is_open, old)]
@@ -57,26 +61,32 @@ def _is_open(path: str) -> bool:
     return path.rpartition("/")[2].startswith(OPEN)
 
 
-def _write(files: Files, target: str, prefix: str, sources: Sequence[Source]) -> None:
-    """A file a day."""
-    name = target.rpartition("/")[2]
-    dataset.write_dataset(
-        (with_day(batch, DAYS[name]) for each in sources for batch in _batches(files, each)),
-        target,
-        schema=_SCHEMAS[name].append(_BY_DAY),
-        filesystem=files.system,
-        format="parquet",
-        partitioning=dataset.partitioning(pa.schema([_BY_DAY]), flavor="hive"),
-        basename_template=f"{prefix}-{{i}}.parquet",
-        file_options=dataset.ParquetFileFormat().make_write_options(compression="zstd"),
-        preserve_order=True,
-        max_partitions=2**31 - 1,
-        max_open_files=_OPEN_FILES,
-        min_rows_per_group=_ROWS,
-        max_rows_per_group=10 * _ROWS,
-        existing_data_behavior="overwrite_or_ignore",
-        create_dir=files.has_folders,
-    )
+def _write(files: Files, target: str, of: tuple[tuple[str, str], Sequence[Source]]) -> None:
+    """A file a day. Few large row groups are read faster than many small ones."""
+    (name, prefix), sources = of
+    writers: dict[str, parquet.ParquetWriter] = {}
+    waiting: defaultdict[str, list[pa.Table]] = defaultdict(list)
+    with ExitStack() as opened:
+
+        def flush() -> None:
+            for day, rows in waiting.items():
+                if day not in writers:
+                    path = f"{target}/{name}/{DAY}={day}/{prefix}-0.parquet"
+                    to = opened.enter_context(files.writer(path))
+                    writer = parquet.ParquetWriter(to, _SCHEMAS[name], compression="zstd")
+                    writers[day] = opened.enter_context(writer)
+                writers[day].write_table(pa.concat_tables(rows))
+            waiting.clear()
+
+        held = 0
+        for batch in (batch for source in sources for batch in _batches(files, source)):
+            for day, rows in by_day(pa.Table.from_batches([batch]), DAYS[name]):
+                waiting[day].append(rows)
+            held += len(batch)
+            if held > _ROWS:
+                flush()
+                held = 0
+        flush()
 
 
 def _batches(files: Files, source: Source) -> Iterator[pa.RecordBatch]:
@@ -84,7 +94,7 @@ def _batches(files: Files, source: Source) -> Iterator[pa.RecordBatch]:
         yield from Passed(str(source)).batches()
         return
     with reading(files.place / source), files.system.open_input_file(source) as file:
-        yield from parquet.ParquetFile(file).iter_batches(_ROWS)
+        yield from parquet.ParquetFile(file).iter_batches()
 
 
 def _write_empty(files: Files, target: str, run: str) -> None:
