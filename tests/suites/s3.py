@@ -146,11 +146,12 @@ class Store:
     def keeps_tables(self, folder: Path) -> None:
         """Of a log that grows."""
         shutil.rmtree(folder, ignore_errors=True)
-        data, _ = churn(8, seed=5)
+        with contextlib.redirect_stderr(io.StringIO()):
+            data, _ = churn(8, seed=5)
         for size in (len(data) // 2, len(data)):
             write_segment(folder / "log" / "__consumer_offsets-0", 0, data[:size])
-            assert analyze([folder / "log"], Request(self._tables())) == 0
-        assert analyze([folder / "log"], Request(folder / "local")) == 0
+            assert _analyze(folder, self._tables())[0] == 0
+        assert _analyze(folder, folder / "local")[0] == 0
         self.has_tables_of(folder / "local")
 
     def has_tables_of(self, local: Path) -> None:
@@ -167,11 +168,9 @@ class Store:
 
     def refuses_another_run(self, folder: Path) -> None:
         with tables.Store(place(self._tables())):
-            said = io.StringIO()
-            with contextlib.redirect_stderr(said):
-                assert analyze([folder / "log"], Request(self._tables())) == 2
-        assert "another analysis (process" in said.getvalue()
-        assert analyze([folder / "log"], Request(self._tables())) == 0
+            code, said = _analyze(folder, self._tables())
+            assert (code, "another analysis writes to" in said) == (2, True), said
+        assert _analyze(folder, self._tables())[0] == 0
 
     def finishes(self, folder: Path) -> None:
         """What a run has left that was ended while its files were moved."""
@@ -187,11 +186,11 @@ class Store:
 
         Files.move = killed  # type: ignore[method-assign]  # a fault
         try:
-            assert analyze([folder / "log"], Request(self._tables(), rebuild=True)) == 1
+            assert _analyze(folder, self._tables(), rebuild=True)[0] == 1
         finally:
             Files.move = move  # type: ignore[method-assign]
         assert left < 0
-        assert analyze([folder / "log"], Request(self._tables())) == 0
+        assert _analyze(folder, self._tables())[0] == 0
         self.has_tables_of(folder / "local")
 
     def _tables(self) -> str:
@@ -222,6 +221,13 @@ def _rows(work: Plan) -> list[Row]:
         for batch in parse_split(split)
         for row in batch.to_pylist()
     ]
+
+
+def _analyze(folder: Path, out: str | Path, *, rebuild: bool = False) -> tuple[int, str]:
+    """Exit code, and what was said beside the report."""
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
+        return analyze([folder / "log"], Request(out, rebuild=rebuild)), said.getvalue()
 
 
 def _counted(table: pa.Table) -> Counter[str]:

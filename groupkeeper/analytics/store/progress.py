@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Final, NamedTuple
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
 
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.store.durable import PRIVATE, Files
@@ -54,7 +54,7 @@ class Progress:
     def write(self, files: Files, made: Path, paths: Iterable[Path]) -> None:
         """Replace what the folder has, durably, with this and some files under `made`."""
         data = BytesIO()
-        with ZipFile(data, "w") as packed:
+        with ZipFile(data, "w", ZIP_DEFLATED, compresslevel=1) as packed:
             packed.writestr(_PROGRESS, json.dumps({"format": FORMAT, **asdict(self)}))
             for path in paths:
                 packed.write(path, path.relative_to(made))
