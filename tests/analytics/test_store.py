@@ -16,6 +16,7 @@ from groupkeeper.analytics.reading.parse import parse_split
 from groupkeeper.analytics.request import Choice, Request
 from groupkeeper.analytics.store import merge as merging
 from groupkeeper.analytics.store.days import by_day
+from groupkeeper.analytics.store.durable import Files
 from groupkeeper.analytics.store.folder import Store
 from groupkeeper.analytics.store.progress import NAME as STATE
 from groupkeeper.analytics.store.tables import read_tables
@@ -325,3 +326,22 @@ def test_damage_is_told_by_later_runs_and_once(folder):
         "batch with a wrong checksum skipped",
         "unfinished batch at the end of the log",
     ]
+
+
+def test_a_full_disk_leaves_the_folder_as_it_was(folder, monkeypatch, capsys):
+    log, out = folder
+    write_segment(log / OFFSETS, 20, batch([commit("g", "t", 0, 20)], 20))
+    before = files(out)
+    write = Files.write
+
+    def full(of, path, data):
+        if path.endswith("offsets.parquet"):
+            raise OSError(28, "No space left on device")
+        write(of, path, data)
+
+    monkeypatch.setattr(Files, "write", full)
+    assert analyzed(log, out) == 1
+    said = capsys.readouterr().err
+    assert said == f"groupkeeper: {out} was not written: No space left on device\n"
+    assert files(out) == before
+    assert ended(out)

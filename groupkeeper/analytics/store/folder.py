@@ -22,7 +22,7 @@ from zipfile import ZipFile
 import pyarrow as pa
 from pyarrow import parquet
 
-from groupkeeper.analytics.errors import AnalyticsError, make_folder
+from groupkeeper.analytics.errors import AnalyticsError, EngineFailed, make_folder
 from groupkeeper.analytics.pipeline.output import OPEN, Output
 from groupkeeper.analytics.reading.files import Place, one_line
 from groupkeeper.analytics.reading.plan import Plan
@@ -163,9 +163,18 @@ class Store:
         for topic, plan in plans.items():
             before = now.places.get(topic, {})
             now.places[topic] = resume.places(plan, before, analysis.ends[topic])
-        self._stage(made, analysis.tables)
-        self._still_ours()
-        now.write(self._files, made, (path for some in _GOES_ON for path in made.glob(some)))
+        try:
+            self._stage(made, analysis.tables)
+            self._still_ours()
+        except BaseException as error:
+            # The disk may be full.
+            self._files.remove(now.staged)
+            if isinstance(error, OSError):
+                said = f"{self.folder} was not written: {one_line(error)}"
+                raise EngineFailed(said) from error
+            raise
+        self._files.move(f"{now.staged}/{progress.NAME}", progress.NAME)
+        self._files.sync([PRIVATE])
         shutil.rmtree(made, ignore_errors=True)
         self._settle(now)
 
@@ -180,7 +189,9 @@ class Store:
         staged = files.sizes(now.staged)
         replaced = [*(joined if goes_on else old), *files.sizes(ANSWERS)]
         now.replaced = [path for path in replaced if f"{now.staged}/{path}" not in staged]
-        files.sync({*staged, *_folders(staged)})
+        kept = [path for some in _GOES_ON for path in made.glob(some)]
+        files.write(state := f"{now.staged}/{progress.NAME}", now.packed(made, kept))
+        files.sync({state, *staged, *_folders([state, *staged])})
 
     # -- what counts, and what does not ------------------------------------------------------------
 

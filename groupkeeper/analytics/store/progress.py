@@ -51,14 +51,14 @@ class Progress:
         """The folder from which the files of the last run are moved to their places."""
         return f"{PRIVATE}/staged-{self.run}"
 
-    def write(self, files: Files, made: Path, paths: Iterable[Path]) -> None:
-        """Replace what the folder has, durably, with this and some files under `made`."""
+    def packed(self, made: Path, paths: Iterable[Path]) -> bytes:
+        """The file with this and some files under `made`."""
         data = BytesIO()
         with ZipFile(data, "w", ZIP_DEFLATED, compresslevel=1) as packed:
             packed.writestr(_PROGRESS, json.dumps({"format": FORMAT, **asdict(self)}))
             for path in paths:
                 packed.write(path, path.relative_to(made))
-        files.replace(NAME, data.getvalue())
+        return data.getvalue()
 
 
 def read(files: Files) -> tuple[Progress, ZipFile] | None:
