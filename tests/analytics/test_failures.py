@@ -56,7 +56,7 @@ def test_a_broken_answer_is_replaced(folder, broken):
 @pytest.mark.parametrize("broken", [lambda path: path.write_bytes(b""), cut_off])
 def test_a_broken_table_is_named(folder, capsys, broken, table):
     log, out = folder
-    [path] = out.glob(f"{table}/*/open-0.parquet")
+    [path] = out.glob(f"{table}/*/open.parquet")
     broken(path)
     before = files(out)
     assert analyzed(log, out) == 2
@@ -82,7 +82,7 @@ def test_a_broken_table_is_named_before_it_is_joined_with_others(folder, capsys,
 
 def test_a_page_of_a_table_may_be_what_is_broken(folder, capsys):
     log, out = folder
-    [path] = out.glob("coverage/*/open-0.parquet")
+    [path] = out.glob("coverage/*/open.parquet")
     data = bytearray(path.read_bytes())
     data[4:40] = bytes(36)
     path.write_bytes(data)

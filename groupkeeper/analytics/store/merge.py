@@ -58,7 +58,7 @@ def write_tables(
 
 
 def _is_open(path: str) -> bool:
-    return path.rpartition("/")[2].startswith(OPEN)
+    return path.endswith(f"/{OPEN}.parquet")
 
 
 def _write(files: Files, target: str, of: tuple[tuple[str, str], Sequence[Source]]) -> None:
@@ -71,7 +71,7 @@ def _write(files: Files, target: str, of: tuple[tuple[str, str], Sequence[Source
         def flush() -> None:
             for day, rows in waiting.items():
                 if day not in writers:
-                    path = f"{target}/{name}/{DAY}={day}/{prefix}-0.parquet"
+                    path = f"{target}/{name}/{DAY}={day}/{prefix}.parquet"
                     to = opened.enter_context(files.writer(path))
                     writer = parquet.ParquetWriter(to, _SCHEMAS[name], compression="zstd")
                     writers[day] = opened.enter_context(writer)
@@ -103,7 +103,7 @@ def _write_empty(files: Files, target: str, run: str) -> None:
     """
     paths = [path.removeprefix(f"{target}/").split("/") for path in files.sizes(target)]
     day = min((day for _, day, _ in paths), default=f"{DAY}={NO_DAY}")
-    for name in TABLES.keys() - {name for name, _, file in paths if not _is_open(file)}:
+    for name in TABLES.keys() - {name for name, _, file in paths if file != f"{OPEN}.parquet"}:
         sink = pa.BufferOutputStream()
         parquet.write_table(TABLES[name].schema.empty_table(), sink)
-        files.write(f"{target}/{name}/{day}/{run}-0.parquet", bytes(sink.getvalue()))
+        files.write(f"{target}/{name}/{day}/{run}.parquet", bytes(sink.getvalue()))
