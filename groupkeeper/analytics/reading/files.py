@@ -1,5 +1,5 @@
-"""Files and folders to read from: local ones, and those on pyarrow's file systems (S3, Google Cloud
-Storage, Azure, HDFS), named by a URL.
+"""Files and folders to read from, and to write tables to: local ones, and those on pyarrow's file
+systems (S3, Google Cloud Storage, Azure, HDFS), named by a URL.
 
 A `RemotePath` has the part of `pathlib.Path` that the reading needs, so that the rest knows no
 difference. Only what depends on the kind of a file is a function here.
