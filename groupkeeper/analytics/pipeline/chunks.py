@@ -92,9 +92,7 @@ def read_chunk(job: Job, item: tuple[int, Chunk]) -> Found:
     with ExitStack() as files:
         part = files.enter_context(job.output.part(name)) if job.output else None
         kinds = KINDS if part else ("records",)
-        spools = {
-            kind: files.enter_context(Spool[int](job.scratch, f"{name}-{kind}")) for kind in kinds
-        }
+        spools = {kind: files.enter_context(Spool(job.scratch, f"{name}-{kind}")) for kind in kinds}
         run = _Run(spools, part)
         for split in chunk:
             gaps = Gaps()
@@ -112,7 +110,7 @@ def read_chunk(job: Job, item: tuple[int, Chunk]) -> Found:
 
 
 def _pieces(
-    spools: Mapping[str, Spool[int]],
+    spools: Mapping[str, Spool],
     ranges: Mapping[int, tuple[int, int]],
     lost: Mapping[int, Sequence[int]],
 ) -> Iterator[Piece]:
@@ -156,7 +154,7 @@ def filled(rows: pa.RecordBatch | pa.Table, name: str, missing: int) -> npt.NDAr
 class _Run:
     """Rows of a chunk; those of one log partition are neighbours."""
 
-    def __init__(self, spools: Mapping[str, Spool[int]], part: Part | None) -> None:
+    def __init__(self, spools: Mapping[str, Spool], part: Part | None) -> None:
         self._spools = spools
         self._part = part
         self.ranges: dict[int, tuple[int, int]] = {}

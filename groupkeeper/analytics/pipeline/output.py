@@ -2,17 +2,16 @@
 and what passes between the stages.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Generic, TypeVar
+from typing import Final
 
 import pyarrow as pa
 
 from groupkeeper.analytics.pipeline.ends import Row
-
-Key = TypeVar("Key", int, str)
 
 OPEN: Final = "open"
 """Begins the names of files with rows that the next run replaces."""
@@ -53,52 +52,71 @@ def partition_name(partition: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """Rows in a file of Arrow batches."""
+    """Rows of one log partition in a file of Arrow batches: numbers of the batches; none: all."""
 
     path: str
+    numbers: tuple[int, ...] = ()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """In their order."""
         with pa.OSFile(self.path) as source, pa.ipc.open_file(source) as file:
-            yield from map(file.get_batch, range(file.num_record_batches))
+            yield from map(file.get_batch, self.numbers or range(file.num_record_batches))
 
     def read(self) -> pa.Table:
         """All rows."""
         return pa.Table.from_batches(self.batches())
 
 
-class Spool(ExitStack, Generic[Key]):
-    """Writes rows into files of this machine, one of each table, or partition of the log; a context
-    manager. What has no rows has no file. No other one of the folder has that name.
+class Spool(ExitStack):
+    """Writes rows of log partitions into one file; a context manager. Without rows there is no
+    file. No other spool of the folder has that name.
     """
 
-    def __init__(self, folder: str | Path, name: str, left_out: Collection[Key] = ()) -> None:
+    def __init__(self, folder: str | Path, name: str) -> None:
         super().__init__()
-        self.left_out: Collection[Key] = left_out
-        self._folder = folder
-        self._name = f"{name}.arrow"
-        self._files: dict[Key, tuple[str, pa.RecordBatchFileWriter]] = {}
+        self._path = Path(folder, f"{name}.arrow")
+        self._file: pa.RecordBatchFileWriter | None = None
+        self._count = 0
+        self._of: defaultdict[int, list[int]] = defaultdict(list)
 
-    def write(self, of: Key, rows: pa.Table | pa.RecordBatch) -> None:
+    def write(self, partition: int, rows: pa.Table) -> None:
         """Append rows, which always have the same schema."""
-        if of in self.left_out or not len(rows):
+        for batch in rows.combine_chunks().to_batches(_BATCH_ROWS):
+            if batch.num_rows:
+                if self._file is None:
+                    self._path.parent.mkdir(parents=True, exist_ok=True)
+                    sink = self.enter_context(pa.OSFile(str(self._path), "wb"))
+                    options = pa.ipc.IpcWriteOptions(compression="lz4")
+                    file = pa.ipc.new_file(sink, rows.schema, options=options)
+                    self._file = self.enter_context(file)
+                self._file.write_batch(batch)
+                self._of[partition].append(self._count)
+                self._count += 1
+
+    def passed(self) -> dict[int, Passed]:
+        """What was written, by log partition."""
+        return {of: Passed(str(self._path), tuple(numbers)) for of, numbers in self._of.items()}
+
+
+class Part(ExitStack):
+    """Writes the rows of one work item, each table into a file of its own; a context manager."""
+
+    def __init__(self, folder: Path, name: str, left_out: Collection[str] = ()) -> None:
+        super().__init__()
+        self.left_out = left_out
+        self._folder = folder
+        self._name = name
+        self._spools: dict[str, Spool] = {}
+
+    def write(self, table: str, rows: pa.Table | pa.RecordBatch) -> None:
+        """Append rows, which have the schema of the table."""
+        if table in self.left_out:
             return
-        if of not in self._files:
-            path = Path(self._folder, str(of), self._name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            sink = self.enter_context(pa.OSFile(str(path), "wb"))
-            options = pa.ipc.IpcWriteOptions(compression="lz4")
-            file = self.enter_context(pa.ipc.new_file(sink, rows.schema, options=options))
-            self._files[of] = str(path), file
+        if table not in self._spools:
+            spool = Spool(self._folder / table, self._name)
+            self._spools[table] = self.enter_context(spool)
         whole = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
-        self._files[of][1].write_table(whole.combine_chunks(), _BATCH_ROWS)
-
-    def passed(self) -> dict[Key, Passed]:
-        """What was written."""
-        return {of: Passed(path) for of, (path, _) in self._files.items()}
-
-
-Part = Spool[str]
+        self._spools[table].write(0, whole)
 
 
 def read_all(parts: Sequence[Passed], schema: pa.Schema) -> pa.Table:

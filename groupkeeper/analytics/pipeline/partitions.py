@@ -108,7 +108,7 @@ class Folded:
     events: Ends
 
 
-Spools = Mapping[str, Spool[int]]
+Spools = Mapping[str, Spool]
 Row = dict[str, Any]  # of a table
 
 
@@ -118,8 +118,7 @@ def fold_partition(job: Job, work: Work) -> Folded:
     before = State.read(work.before) if work.before else State()
     with ExitStack() as files:
         spools = {
-            name: files.enter_context(Spool[int](job.scratch, f"{name}-{partition}"))
-            for name in SCHEMAS
+            name: files.enter_context(Spool(job.scratch, f"{name}-{partition}")) for name in SCHEMAS
         }
         part = None
         if job.output:
