@@ -4,7 +4,7 @@ import os
 import sys
 import time
 
-from groupkeeper.analytics import choose
+from groupkeeper.analytics.pipeline import engine
 from groupkeeper.analytics.pipeline.run import Trunk
 from groupkeeper.cli import main
 
@@ -22,6 +22,6 @@ def goes_on(trunk, *log):
 
 
 if __name__ == "__main__":
-    choose.ONE_PROCESS_BELOW = 0
+    engine.ONE_PROCESS_BELOW = 0
     Trunk.run = goes_on
     sys.exit(main(["analyze", "--workers", "2", *sys.argv[1:]]))

@@ -10,7 +10,6 @@ from crc32c import crc32c
 
 from groupkeeper.analytics import report
 from groupkeeper.analytics.reading import compiled, kernels
-from groupkeeper.analytics.request import Request
 
 
 @pytest.mark.parametrize("size", [0, 1, 7, 8, 9, 1000])
@@ -96,6 +95,6 @@ def test_the_first_report_says_that_it_compiles(monkeypatch, capsys, is_terminal
     stages = []
     monkeypatch.setattr(compiled, "told_of_compiling", compiling)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal, raising=False)
-    report._load_kernels(Request(), lambda *stage: stages.append(stage))
+    report._load_kernels(lambda *stage: stages.append(stage))
     assert stages == ([(report.COMPILING, 0, 1)] if is_terminal else [])
     assert capsys.readouterr().err == ("" if is_terminal else f"groupkeeper: {report.COMPILING}\n")

@@ -512,4 +512,4 @@ def test_a_group_that_falls_behind_is_a_finding_and_a_curve(tmp_path, capsys):
     findings = parquet.read_table(answers / "findings.parquet")
     [found] = [each for each in findings["sentence"].to_pylist() if " behind in " in each]
     assert found.startswith("Group 'billing' is 60 min behind in partition 0 of orders, 30 min")
-    assert "Lag of the worst partition, time" in page.read_text()
+    assert "lag of the worst partition, time" in page.read_text()

@@ -98,7 +98,9 @@ def test_the_code_of_the_page_runs_in_an_environment_that_is_not_activated(tmp_p
     """`python3` of the PATH is another one, without the libraries."""
     page = (ROOT / "docs" / "analytics.md").read_text()
     [code] = [
-        each for each in re.findall(r"```python\n(.*?)```", page, re.S) if "register(" in each
+        each
+        for each in re.findall(r"```python\n(.*?)```", page, re.S)
+        if "import SparkSession" in each
     ]
     begin, _, _ = code.partition("events = ")
     program = tmp_path / "program.py"
