@@ -10,9 +10,10 @@ from generated import run
 
 from groupkeeper.analytics.answering import DESCRIBED
 from groupkeeper.analytics.history.schemas import Column
-from groupkeeper.analytics.questions.asking import SURE, Question
 from groupkeeper.analytics.questions.findings import COLUMNS
+from groupkeeper.analytics.questions.question import SURE, Question
 
+SOURCE = "../groupkeeper/analytics/questions"
 PAGE = Path(__file__).with_name("analytics-questions.md")
 
 HEAD = """\
@@ -21,8 +22,8 @@ HEAD = """\
 *Generated from `groupkeeper/analytics/questions/` by `make docs`; edit there.*
 
 What `groupkeeper analyze` answers from [its tables](analytics-tables.md), for those who read or
-query the answers. Each question is a function that takes Arrow tables or Spark's DataFrames, and
-gives back what it was given:
+query the answers. Each question is a text of SQL, which DuckDB runs over Arrow tables and Spark
+over its DataFrames; the answer is of the same kind:
 
 ```python
 from groupkeeper.analytics.questions.registry import QUESTIONS
@@ -33,8 +34,23 @@ QUESTIONS["storms"](tables).show()
 QUESTIONS["storms"](tables, least=10, within_ms=300_000).show()
 ```
 
-Tables that are left out are empty; without `coverage` all rows are taken as known. All rows of one
-group have to fit into the memory of one process.
+`answers(tables)` of the same module asks all of them, and gives the findings, too. Tables that are
+left out are empty; without `coverage` all rows are taken as known.
+
+To change a question, copy its text. Texts read views of the tables, in which times are Unix
+milliseconds; `prepare` makes them, and names of parameters (`:least`) are replaced by numbers:
+
+```python
+import duckdb
+from groupkeeper.analytics.questions.local import prepare
+
+connection = duckdb.connect()
+names = ("rounds", "coverage")
+prepare(connection, {name: f"from 'analysis/{name}/*/*.parquet'" for name in names})
+connection.sql("select cause, count(*) from rounds where known_from is null group by cause").show()
+```
+
+In Spark SQL names in double quotes need `set spark.sql.ansi.doubleQuotedIdentifiers = true`.
 
 Times are UTC; columns that end in `_ms` are milliseconds, those that end in `_s` seconds, and
 shares are 0 to 1. Every answer ends with these columns:
@@ -71,8 +87,9 @@ def _contents() -> Iterator[str]:
 
 def _question(asked: Question) -> Iterator[str]:
     needs = " Needs events." if asked.needs_events else ""
-    definition = " ".join(asked.definition.split())
-    yield f"\n## {asked.name}\n\n*{asked.title}.* {asked.meaning}\n\n{definition}{needs}\n"
+    yield f"\n## {asked.name}\n\n*{asked.title}.* {asked.meaning}\n\n{asked.definition}{needs}\n"
+    if asked.sql:
+        yield f"\n[{asked.name}.sql]({SOURCE}/{asked.name}.sql)\n"
     if asked.parameters:
         told = ", ".join(f"`{name}={value}`" for name, value in asked.parameters.items())
         yield f"\nParameters: {told}.\n"

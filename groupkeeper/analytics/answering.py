@@ -1,32 +1,27 @@
-"""From the tables of an analysis to answers: all questions, and what other settings would have done
-to the groups that rebalance most.
-
-The tables are cut by groups into slices, which are the work items of an engine.
+"""From the tables in a folder to answers: all questions, and what other settings would have done to
+the groups that rebalance most.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow import dataset
+from pyarrow.fs import LocalFileSystem
 
-from groupkeeper.analytics.export import rows_of
-from groupkeeper.analytics.history.schemas import TABLES, TIME
+from groupkeeper.analytics.history.schemas import TABLES
 from groupkeeper.analytics.pipeline.engine import Engine
-from groupkeeper.analytics.questions.registry import (
-    OF_GROUPS,
-    QUESTIONS,
-    answers_to,
-    with_findings,
-)
+from groupkeeper.analytics.questions.local import Local, text
+from groupkeeper.analytics.questions.registry import QUESTIONS, answers_of
+from groupkeeper.analytics.questions.views import VIEWS
 from groupkeeper.analytics.reading.files import Place
-from groupkeeper.analytics.store.slices import SLICE_ROWS, Slices, cut, read_slice
 from groupkeeper.analytics.store.tables import dataset_of, read_inside
-from groupkeeper.analytics.what_if.scenarios import what_if
+from groupkeeper.analytics.what_if.scenarios import WHAT_IF, what_if
 
-Result = TypeVar("Result")
 Tables = dict[str, pa.Table]
 Progress = Callable[[str, int, int], None]
 
@@ -34,17 +29,13 @@ WHAT_IF_MOST: Final = 100
 """Groups that are replayed under other settings: those with the most rebalances."""
 SHOWN_MOST: Final = 60
 """Groups whose owners, commits and lag a report is given: it draws ten."""
-NOT_READ: Final = frozenset({"events", "commits", "assignments", "snapshots"})
+NOT_READ: Final = frozenset(TABLES) - {*VIEWS}
 """Tables that no question reads."""
-LARGE: Final = ("ownership", "commit_minutes", "lag")
-"""Tables that may not fit into memory: only slices of them are read."""
-_OF_GROUPS: Final = tuple(
-    name for name, each in TABLES.items() if "group" in each.schema.names and name not in NOT_READ
-)
-_SMALL: Final = tuple(name for name in TABLES if name not in NOT_READ and name not in LARGE)
+LARGE: Final[tuple[str, ...]] = ("ownership", "commit_minutes", "lag")
+"""Tables that may not fit into memory: they are read from their files."""
 _LASTS_UNTIL: Final = {"ownership": "until", "sessions": "until"}
 
-DESCRIBED: Final = {**QUESTIONS, what_if.name: what_if}
+DESCRIBED: Final = {**QUESTIONS, WHAT_IF.name: WHAT_IF}
 """All questions, by name."""
 
 
@@ -58,47 +49,45 @@ class Chosen:
     groups: Sequence[str] | None = None
     since_ms: int | None = None
 
-    def __call__(self, name: str, rows: pa.Table) -> pa.Table:
-        """These of some rows of a table."""
-        if self.since_ms is not None and name == "coverage":
-            rows = _known_since(rows, self.since_ms)
-        elif self.since_ms is not None:
-            time = rows.column(_LASTS_UNTIL.get(name, TABLES[name].day_of))
-            is_later = pc.greater_equal(time, pa.scalar(self.since_ms, time.type))
-            rows = rows.filter(pc.or_(is_later.fill_null(True), time.is_null()))
-            rows = _not_back_before(rows, self.since_ms) if name == "sessions" else rows
-        if self.groups is None or "group" not in rows.column_names:
-            return rows
-        return rows_of(rows, pa.array(self.groups, pa.string()))
+    def of(self, name: str, rows: str) -> str:
+        """The query that gives these rows of a table; `rows` is a relation."""
+        conditions, replaced = ["true"], ""
+        if self.since_ms is not None:
+            replaced = self._replaced(name)
+            time = "until" if name == "coverage" else _LASTS_UNTIL.get(name, TABLES[name].day_of)
+            if name != "coverage":
+                conditions.append(f'coalesce(epoch_ms("{time}") >= {self.since_ms}, true)')
+        if self.groups is not None and "group" in TABLES[name].schema.names:
+            names = ", ".join(map(text, self.groups)) or "null"
+            conditions.append(f'"group" in ({names})')
+        columns = ", ".join(f'"{each}"' for each in TABLES[name].schema.names)
+        chosen = f"select {columns} from {rows} where {' and '.join(conditions)}"
+        return f"select * {replaced} from ({chosen})"
 
-
-def _known_since(coverage: pa.Table, since_ms: int) -> pa.Table:
-    """As if nothing from before had been read: rates are those of the time that was chosen."""
-    is_cut = pc.less(coverage["from"], pa.scalar(since_ms, TIME)).fill_null(True)
-    begin = pc.min_element_wise(since_ms, coverage["until"].cast(pa.int64())).cast(TIME)
-    for name, now in (("from", begin), ("known_from", begin), ("known_from_offset", None)):
-        at = coverage.column_names.index(name)
-        values = coverage[name]
-        found = pc.if_else(is_cut, pa.scalar(None, values.type) if now is None else now, values)
-        coverage = coverage.set_column(at, name, found)
-    return coverage
-
-
-def _not_back_before(sessions: pa.Table, since_ms: int) -> pa.Table:
-    """Whose client came back before that was not away since then."""
-    is_later = pc.greater_equal(sessions["from"], pa.scalar(since_ms, TIME)).fill_null(True)
-    away = pc.if_else(is_later, sessions["away_ms"], pa.scalar(None, pa.int64()))
-    return sessions.set_column(sessions.column_names.index("away_ms"), "away_ms", away)
+    def _replaced(self, name: str) -> str:
+        """As if nothing from before had been read: rates are those of the time that was chosen, and
+        whose client came back before that was not away since then.
+        """
+        is_before = f'coalesce(epoch_ms("from") < {self.since_ms}, {name == "coverage"})'
+        if name == "sessions":
+            return f"replace (case when not {is_before} then away_ms end as away_ms)"
+        if name != "coverage":
+            return ""
+        since = f"to_timestamp({(self.since_ms or 0) / 1000})"
+        begin = f"case when {is_before} then least({since}, until) else"
+        return (
+            f'replace ({begin} "from" end as "from", {begin} known_from end as known_from, '
+            f"case when not {is_before} then known_from_offset end as known_from_offset)"
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What was asked: the small tables as they are chosen, and all that have groups in slices,
-    which are files.
-    """
+    """What was asked: the small tables as they are chosen, and queries that give the large ones."""
 
     small: Tables
-    slices: Slices
+    large: Mapping[str, str]
+    found: Mapping[str, dataset.Dataset]
 
     def shown(self, found: Tables) -> Tables:
         """What a report is given with the answers: the large tables only of groups that have
@@ -107,18 +96,17 @@ class History:
         names = dict.fromkeys(found["findings"].column("group").drop_null().to_pylist())
         names |= dict.fromkeys(_busiest(self.small, SHOWN_MOST))
         wanted = Chosen([*names][:SHOWN_MOST])
-        parts = {name: [TABLES[name].schema.empty_table()] for name in LARGE}
-        for folder in self.slices.of_groups(wanted.groups or ()):
-            for name in LARGE:  # one at a time: all of them may not fit into memory
-                parts[name].append(wanted(name, read_slice(folder, [name])[name]))
-        return self.small | {name: pa.concat_tables(parts[name]) for name in LARGE} | found
+        with Local(self.large, None, self.found) as local:
+            large = {name: local.rows(name, wanted.of(name, f"given_{name}")) for name in LARGE}
+        return self.small | large | found
 
     def not_known(self) -> list[str]:
         """What the tables say nothing about, and why: one sentence each."""
-        if not self.slices.rows["commit_minutes"] or self.slices.rows["lag"]:
-            return []
-        [first] = self.slices.first("commit_minutes").to_pylist()
-        folder = f"{first['topic']}-{first['topic_partition']}"
+        with Local(self.large, None, self.found) as local:
+            first = local.rows("commit_minutes", "select * from given_commit_minutes limit 1")
+            if not len(first) or len(local.rows("lag", "select * from given_lag limit 1")):
+                return []
+        folder = f"{first['topic'][0]}-{first['topic_partition'][0]}"
         sentence = (
             f"Lag is not known: the folders of the topics' partitions, such as {folder}, are not "
             "beside those of the log, or do not tell when their records were written."
@@ -127,78 +115,64 @@ class History:
 
 
 def ask(
-    folder: Place,
-    chosen: Chosen,
-    engine: Engine,
-    scratch: Path,
-    progress: Progress,
-    most_rows: int = SLICE_ROWS,
+    folder: Place, chosen: Chosen, engine: Engine, threads: int | None, progress: Progress
 ) -> tuple[History, Tables]:
-    """The tables in a folder as far as they are chosen, and the answers to all questions. `scratch`
-    is a folder that all workers can reach; the history is in there, in slices of about `most_rows`
-    rows. Raises AnalyticsError.
+    """The tables in a folder as far as they are chosen, and the answers to all questions. Raises
+    AnalyticsError.
     """
     progress("tables", 0, 1)
-    found = {name: dataset_of(folder, name, chosen.since_ms) for name in (*_SMALL, *LARGE)}
+    found = {name: dataset_of(folder, name, chosen.since_ms) for name in VIEWS}
+    queries = {name: chosen.of(name, _relation(name, rows)) for name, rows in found.items()}
+    with _readable(found):
+        with Local(queries, threads, found) as local:
+            small = {
+                name: local.rows(name, f"select * from given_{name}")
+                for name in VIEWS
+                if name not in LARGE
+            }
+        large = {name: queries[name] for name in LARGE}
+        progress("tables", 1, 1)
+        with Local({**small, **large}, threads, found) as local:
+            answers = answers_of(local, lambda done: progress("questions", done, len(QUESTIONS)))
+            replays = replays_of(local, _busiest(small, WHAT_IF_MOST))
+    replayed = []
+    progress(WHAT_IF.title, 0, len(replays))
+    for done, each in enumerate(engine.map(replay, replays), 1):
+        replayed.append(each)
+        progress(WHAT_IF.title, done, len(replays))
+    told = pa.concat_tables([WHAT_IF.schema.empty_table(), *replayed])
+    return History(small, large, found), {**answers, WHAT_IF.name: told}
+
+
+def _relation(name: str, rows: dataset.Dataset) -> str:
+    """What a query reads: DuckDB reads local Parquet by itself, in half of the time."""
+    paths = getattr(rows, "files", [])
+    if paths and paths[0].endswith(".parquet") and isinstance(rows.filesystem, LocalFileSystem):
+        return f"read_parquet([{', '.join(map(text, paths))}])"
+    return f"files_{name}"
+
+
+@contextmanager
+def _readable(found: Mapping[str, dataset.Dataset]) -> Iterator[None]:
+    """Raises AnalyticsError, which names the file, if one that is read inside is broken."""
     with read_inside(found.values()):
-        small = {name: chosen(name, found[name].to_table()) for name in _SMALL}
-        replays = _replays(small)
-        replaying = engine.map(_replay, replays)  # while this process cuts
-        slices = cut({name: found[name] for name in _OF_GROUPS}, chosen, scratch, most_rows)
-    answered = answers_to([name for name in QUESTIONS if name not in OF_GROUPS], small)
-    progress("tables", 1, 1)
-    replayed = _watched(what_if.title, replaying, len(replays), progress)
-    parts = _of_slices(slices, small["coverage"], engine, progress)
-    answered |= {name: _in_order(part[name] for part in parts) for name in OF_GROUPS}
-    told = pa.concat_tables([what_if.schema.empty_table(), *replayed])
-    return History(small, slices), {**with_findings(answered), what_if.name: told}
+        try:
+            yield
+        except duckdb.Error as error:
+            raise ValueError(str(error).partition("\n")[0]) from error
 
 
-def _watched(
-    stage: str, results: Iterator[Result], number: int, progress: Progress
-) -> list[Result]:
-    """All results, with progress."""
-    found = []
-    progress(stage, 0, number)
-    for done, each in enumerate(results, 1):
-        found.append(each)
-        progress(stage, done, number)
-    return found
+def replays_of(local: Local, groups: Sequence[str]) -> list[tuple[str, Any]]:
+    """Groups with their rows, in the order of groups: work items of `replay`."""
+    rows = local.rows_of(WHAT_IF.reads, groups)
+    return [(group, rows[group]) for group in sorted(rows)]
 
 
-def _of_slices(
-    slices: Slices, coverage: pa.Table, engine: Engine, progress: Progress
-) -> list[Tables]:
-    items = [(folder, coverage) for folder in slices.folders]
-    return _watched("questions", engine.map(_asked, items), len(items), progress)
-
-
-def _asked(item: tuple[str, pa.Table]) -> Tables:
-    """In a worker: the answers of a slice."""
-    folder, coverage = item
-    tables = read_slice(folder, _OF_GROUPS)
-    return answers_to(OF_GROUPS, {**tables, "coverage": coverage})
-
-
-def _in_order(parts: Iterable[pa.Table]) -> pa.Table:
-    """By group; each group is in one part."""
-    table = pa.concat_tables(parts)
-    return table.take(pc.sort_indices(table["group"].fill_null("")))  # stable
-
-
-def _replays(small: Tables) -> list[Tables]:
-    """In the order of groups; each group is a work item."""
-    read = {name: small[name] for name in (*what_if.reads, "coverage")}
-    return [
-        {name: only(name, rows) for name, rows in read.items()}
-        for only in (Chosen([group]) for group in sorted(_busiest(small, WHAT_IF_MOST)))
-    ]
-
-
-def _replay(tables: Tables) -> pa.Table:
+def replay(item: tuple[str, Any]) -> pa.Table:
     """In a worker: the results of one group."""
-    found: pa.Table = what_if(tables)
-    return found
+    rows = [*what_if(*item)]
+    columns = {each.name: [row[each.name] for row in rows] for each in WHAT_IF.columns}
+    return WHAT_IF.table(pa.table(columns))
 
 
 def _busiest(tables: Mapping[str, pa.Table], most: int) -> list[str]:

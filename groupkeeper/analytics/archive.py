@@ -22,7 +22,7 @@ _ROOMS: Final = ("analytics", "coordinator", "protocol", "web/page", "why")
 """What an analysis imports, and what its report is drawn with; the contracts of the imports hold it
 to that.
 """
-_PACKED: Final = (".py", ".css", ".js")
+_PACKED: Final = (".py", ".css", ".js", ".sql")
 _TIME: Final = (1980, 1, 1, 0, 0, 0)
 """The same files make the same archive."""
 

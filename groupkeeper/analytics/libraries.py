@@ -12,8 +12,9 @@ from typing import Final
 from groupkeeper.analytics.errors import AnalyticsError
 
 TABLES: Final = ("numpy", "pyarrow")
-"""For reading logs record by record, and for questions."""
-LOCAL: Final = (*TABLES, "numba", "llvmlite")
+"""For reading logs record by record."""
+QUERIES: Final = ("duckdb", *TABLES)
+LOCAL: Final = (*QUERIES, "numba", "llvmlite")
 SOURCES: Final = ("pyspark", "py4j", "pandas", *TABLES)
 """For the sources of Spark; they use numba where it is installed."""
 _COLLECT_AFTER: Final = 50_000

@@ -249,7 +249,7 @@ def _find(
     if output is None:
         return findings, {}
     folder = store.folder if store else output.folder
-    return _asked(findings, folder, request, engine, Path(scratch, "slices"), tell)
+    return _asked(findings, folder, request, engine, tell)
 
 
 def _load_kernels(tell: "Progress") -> None:
@@ -287,7 +287,6 @@ def _asked(
     folder: "Place",
     request: Request,
     engine: "Engine",
-    slices: Path,
     tell: "Progress",
 ) -> "tuple[Findings, Tables]":
     """With answers, which are kept beside the tables."""
@@ -296,7 +295,7 @@ def _asked(
 
     top = findings.tables["groups"].column("group").to_pylist() if request.choice.top else None
     chosen = Chosen(top, request.choice.since_ms)
-    history, answers = ask(folder, chosen, engine, slices, tell)
+    history, answers = ask(folder, chosen, engine, request.workers, tell)
     if request.out:
         write_answers(folder, answers)
     drawn = history.shown(answers) if request.report else {}

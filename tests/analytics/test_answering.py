@@ -1,8 +1,6 @@
 """`groupkeeper analyze --report` and the answers beside the tables, on a real broker's log."""
 
 import json
-import weakref
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +8,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from groupkeeper.analytics import answering
-from groupkeeper.analytics.answering import LARGE, Chosen, History, ask
-from groupkeeper.analytics.errors import EngineFailed
+from groupkeeper.analytics.answering import Chosen, History, ask
 from groupkeeper.analytics.history.rows import table_of
 from groupkeeper.analytics.history.schemas import TABLES
 from groupkeeper.analytics.pipeline.engine import LocalEngine
 from groupkeeper.analytics.pipeline.output import Output
-from groupkeeper.analytics.questions.registry import OF_GROUPS, QUESTIONS, answers
+from groupkeeper.analytics.questions.registry import QUESTIONS, answers
 from groupkeeper.analytics.report import analyze
 from groupkeeper.analytics.request import Choice, Request
-from groupkeeper.analytics.store.slices import SLICE_ROWS, cut, read_slice
 from groupkeeper.analytics.store.tables import read_days
 from tests.analytics.questions.week import week
 
@@ -59,7 +55,7 @@ def test_the_first_findings_are_said_before_what_was_read(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    told = asked(written(tmp_path / "tables", week()), tmp_path / "slices")
+    told = asked(written(tmp_path / "tables", week()))
     found = told[1]["findings"]
     monkeypatch.setattr(answering, "ask", lambda *choice: told)
     assert analyze([broker_copy], Request(out=tmp_path / "out")) == 0
@@ -106,11 +102,9 @@ def written(folder: Path, tables: dict[str, Any]) -> Path:
     return folder
 
 
-def asked(
-    folder: Path, scratch: Path, chosen: Chosen = ALL, most_rows: int = SLICE_ROWS
-) -> tuple[History, Any]:
+def asked(folder: Path, chosen: Chosen = ALL) -> tuple[History, Any]:
     with LocalEngine(1) as engine:
-        return ask(folder, chosen, engine, scratch, lambda stage, done, of: None, most_rows)
+        return ask(folder, chosen, engine, 1, lambda stage, done, of: None)
 
 
 def test_rows_that_were_over_before_are_left_out(tmp_path: Path) -> None:
@@ -123,11 +117,10 @@ def test_rows_that_were_over_before_are_left_out(tmp_path: Path) -> None:
         ownership=[row("ownership", **{"from": 0, "until": HOUR, "topic": "t"})],
     )
     folder = written(tmp_path / "tables", tables)
-    history, _ = asked(folder, tmp_path / "slices", Chosen(since_ms=HOUR + 1))
-    assert (len(history.small["rounds"]), len(history.small["sessions"])) == (1, 1)
-    assert history.slices.rows["ownership"] == 0
-    whole, _ = asked(folder, tmp_path / "others")
-    assert (len(whole.small["rounds"]), whole.slices.rows["ownership"]) == (2, 1)
+    for since_ms, left in ((HOUR + 1, (1, 1, 0)), (None, (2, 2, 1))):
+        history, found = asked(folder, Chosen(since_ms=since_ms))
+        shown = history.shown(found)
+        assert tuple(len(shown[name]) for name in ("rounds", "sessions", "ownership")) == left
 
 
 def test_a_report_is_given_the_large_tables_of_few_groups(tmp_path: Path) -> None:
@@ -136,7 +129,7 @@ def test_a_report_is_given_the_large_tables_of_few_groups(tmp_path: Path) -> Non
         rounds=[row("rounds", group=each, started=0, ended=HOUR) for each in groups],
         ownership=[row("ownership", group=each, **{"from": 0, "topic": "t"}) for each in groups],
     )
-    history, _ = asked(written(tmp_path / "tables", tables), tmp_path / "slices")
+    history, _ = asked(written(tmp_path / "tables", tables))
     empty = {"findings": table_of("coverage", []).append_column("group", [[]])}
     few = history.shown(empty)
     assert len(few["ownership"]) == 60
@@ -146,54 +139,31 @@ def test_a_report_is_given_the_large_tables_of_few_groups(tmp_path: Path) -> Non
 def test_a_folder_without_rows_has_empty_tables(tmp_path: Path) -> None:
     found = read_days(tmp_path)
     assert {len(table) for table in found.values()} == {0}
-    history, answers = asked(tmp_path, tmp_path / "slices")
+    history, answers = asked(tmp_path)
     assert {len(table) for table in answers.values()} == {0}
     assert not history.not_known()
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_slices_of_groups_are_answered_as_all_groups_at_once(tmp_path: Path, workers: int) -> None:
+@pytest.mark.parametrize("threads", [1, 2])
+def test_files_are_answered_as_tables_are(tmp_path: Path, threads: int) -> None:
     tables = week()
     folder = written(tmp_path / "tables", tables)
-    with LocalEngine(workers) as engine:
-        history, found = ask(folder, Chosen(), engine, tmp_path / "slices", lambda *stage: None, 50)
-    slices = [read_slice(each, ["commit_minutes"]) for each in history.slices.folders]
-    assert sum(len(each["commit_minutes"]) > 0 for each in slices) == 3
+    with LocalEngine(1) as engine:
+        history, found = ask(folder, Chosen(), engine, threads, lambda *stage: None)
     assert {name: found[name] for name in (*QUESTIONS, "findings")} == answers(tables)
     shown = history.shown(found)["ownership"]
     order = [(name, "ascending") for name in ("group", "topic_partition", "from")]
     assert shown.sort_by(order) == tables["ownership"].sort_by(order)
 
 
-def test_a_slice_that_is_gone_is_no_empty_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def lost(*given: Any, **more: Any) -> Any:
-        found = cut(*given, **more)
-        Path(found.folders[0], "sessions.arrow").unlink()
-        return found
-
-    monkeypatch.setattr(answering, "cut", lost)
-    folder = written(tmp_path / "tables", week())
-    with pytest.raises(EngineFailed, match=r"sessions\.arrow is gone: all workers must reach"):
-        asked(folder, tmp_path / "slices")
-
-
-def test_a_report_has_one_slice_in_memory_at_a_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    history, found = asked(written(tmp_path / "tables", week()), tmp_path / "slices", most_rows=50)
-    read: list[Any] = []
-
-    def watched(folder: str, names: Sequence[str]) -> dict[str, Any]:
-        assert not [each for each in read if each() is not None]
-        tables = read_slice(folder, names)
-        read.extend(map(weakref.ref, tables.values()))
-        return tables
-
-    monkeypatch.setattr(answering, "read_slice", watched)
-    assert len(history.shown(found)["ownership"])
-    assert len(read) > 3
+def test_a_choice_of_groups_quotes_their_names(tmp_path: Path) -> None:
+    names = ["o'hara", "x'; drop table reach; --", "mail \u00fc"]
+    tables = made(rounds=[row("rounds", group=each, started=0, ended=HOUR) for each in names])
+    folder = written(tmp_path / "tables", tables)
+    for name in names:
+        _, found = asked(folder, Chosen([name]))
+        assert found["rebalance_rate"]["group"].to_pylist() == [name]
+    assert not len(asked(folder, Chosen([]))[1]["rebalance_rate"])
 
 
 def test_rates_are_those_of_the_time_that_was_chosen(tmp_path: Path) -> None:
@@ -208,7 +178,7 @@ def test_rates_are_those_of_the_time_that_was_chosen(tmp_path: Path) -> None:
         sessions=[row("sessions", **back, **{"from": at}) for at in (HOUR, 13 * day + HOUR)],
     )
     folder = written(tmp_path / "tables", tables)
-    history, found = asked(folder, tmp_path / "slices", Chosen(since_ms=13 * day))
+    history, found = asked(folder, Chosen(since_ms=13 * day))
     [rate] = found["rebalance_rate"].to_pylist()
     assert (rate["rounds"], rate["per_day"]) == (96, 96.0)
     [stable] = found["not_stable"].to_pylist()
@@ -216,12 +186,12 @@ def test_rates_are_those_of_the_time_that_was_chosen(tmp_path: Path) -> None:
     assert [each["restarts"] for each in found["restart_gaps"].to_pylist()] == [1]
     [known] = history.small["coverage"].column("from").cast("int64").to_pylist()
     assert known == 13 * day
-    _, late = asked(folder, tmp_path / "others", Chosen(since_ms=20 * day))
+    _, late = asked(folder, Chosen(since_ms=20 * day))
     assert not len(late["rebalance_rate"])
     assert not len(late["restart_gaps"])
     assert not history.small["sessions"]["away_ms"][0].is_valid
-    whole_of_it, _ = asked(folder, tmp_path / "early", Chosen(since_ms=0))
-    assert whole_of_it.small["coverage"] == asked(folder, tmp_path / "all")[0].small["coverage"]
+    whole_of_it, _ = asked(folder, Chosen(since_ms=0))
+    assert whole_of_it.small["coverage"] == asked(folder)[0].small["coverage"]
 
 
 @pytest.mark.parametrize(
@@ -247,11 +217,3 @@ def test_a_run_that_reads_little_asks_of_all_that_is_there(
     monkeypatch.setattr("groupkeeper.analytics.pipeline.engine.ONE_PROCESS_BELOW", below)
     assert analyze([broker_copy], Request(out=tmp_path, workers=workers)) == 0
     assert made == [used]
-
-
-def test_questions_that_need_all_groups_read_no_table_that_is_cut() -> None:
-    read = {
-        name for each in QUESTIONS.values() if each.name not in OF_GROUPS for name in each.reads
-    }
-    assert read
-    assert not read & {*LARGE}

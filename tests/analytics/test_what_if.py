@@ -19,8 +19,8 @@ from groupkeeper.analytics.what_if.scenarios import (
     SESSION,
     STATIC,
     STATIC_SESSION,
-    what_if,
 )
+from tests.analytics.replayed import replayed_of
 
 Row = dict[str, Any]
 
@@ -273,7 +273,7 @@ def asked(sessions: list[Row], rounds: list[Row], until: int = HOUR) -> list[Row
         "rounds": table_of("rounds", [filled("rounds", row) for row in rounds]),
         "coverage": table_of("coverage", [filled("coverage", read)]),
     }
-    return what_if(tables).to_pylist()
+    return replayed_of(tables)
 
 
 def filled(name: str, row: Row) -> Row:

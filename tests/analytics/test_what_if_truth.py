@@ -18,8 +18,8 @@ from groupkeeper.analytics.what_if.scenarios import (
     SESSION,
     STATIC,
     STATIC_SESSION,
-    what_if,
 )
+from tests.analytics.replayed import replayed_of
 from tests.weeks.analysed import tables_of
 from tests.weeks.team import Team, TeamPlan
 from tests.weeks.weeks import Size, Weeks, quiet
@@ -98,7 +98,7 @@ def rounds_of(tables: Tables) -> int:
 
 
 def replayed(tables: Tables) -> Rounds:
-    rows = what_if(tables).to_pylist()
+    rows = replayed_of(tables)
     found = {(row["scenario"], row["value"]): row["rounds"] for row in rows}
     return found | {RECORDED: rounds_of(tables)}
 

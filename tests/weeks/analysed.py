@@ -4,7 +4,6 @@ analyze` makes them.
 
 import tempfile
 from pathlib import Path
-from typing import Final
 
 import pyarrow as pa
 
@@ -15,9 +14,6 @@ from groupkeeper.analytics.pipeline.run import NOTHING, Trunk
 from groupkeeper.analytics.reading.plan import plan_topics
 from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS
 from groupkeeper.analytics.store.tables import read_days
-
-SLICE_ROWS: Final = 1_000
-"""Few, so that groups are spread over many slices."""
 
 
 def tables_of(data: Path, *, events: bool = True, workers: int = 1) -> dict[str, pa.Table]:
@@ -30,12 +26,8 @@ def asked_of(data: Path, *, events: bool = True, workers: int = 2) -> dict[str, 
     """Name -> table or answer."""
     with tempfile.TemporaryDirectory() as scratch, LocalEngine(workers) as engine:
         folder = _analysed(data, Path(scratch), engine, events=events)
-        slices = Path(scratch, "slices")
         everything = answering.Chosen()
-        history, answers = answering.ask(
-            folder, everything, engine, slices, lambda *_: None, SLICE_ROWS
-        )
-        assert len(history.slices.folders) > 1
+        _, answers = answering.ask(folder, everything, engine, workers, lambda *_: None)
         return read_days(folder) | answers
 
 

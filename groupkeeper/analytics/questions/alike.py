@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from groupkeeper.analytics.questions.figures import name_of
-from groupkeeper.analytics.questions.finding import SEVERITIES, Finding
+from groupkeeper.analytics.questions.finding import SEVERITIES, Finding, name_of
 from groupkeeper.analytics.questions.telling import quoted, times
 from groupkeeper.why.texts import setting
 
@@ -24,11 +23,11 @@ def as_one(alike: Sequence[Finding]) -> Finding:
         return alike[0]
     told = min(alike, key=lambda each: (SEVERITIES.index(each.severity), *_order(each)))
     rows = [each.row for each in alike]
-    names = {name_of(row.get("instance"), row.get("client_id")) for row in rows}
+    names = {name_of(row) for row in rows}
     noun = "client" if any(row.get("client_id") for row in rows) else "instance id"
     since = min((row["from"] for row in rows if row["from"] is not None), default=None)
     until = max((row["until"] for row in rows if row["until"] is not None), default=None)
-    own = name_of(told.row.get("instance"), told.row.get("client_id"))
+    own = name_of(told.row)
     others = sorted(name for name in names - {own} if name is not None)
     of = f", with {len(names)} {noun}s: also {_listed(others)}" if others else ""
     costs = [each.cost_s for each in alike if each.cost_s is not None]

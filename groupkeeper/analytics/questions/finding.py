@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
-from groupkeeper.analytics.questions.rows import Row
+# Any: the values of a row have the types of its answer.
+Row = dict[str, Any]
 
 CRITICAL, HIGH, MEDIUM, LOW, INFO = "critical", "high", "medium", "low", "info"
 SEVERITIES: Final = (CRITICAL, HIGH, MEDIUM, LOW, INFO)
@@ -33,3 +34,8 @@ Answers = Mapping[str, Sequence[Row]]
 """Question -> rows of its answer; times are Unix milliseconds."""
 Finder = Callable[[Answers], Iterator[Finding]]
 """What is worth a finding in one answer; it may look at others."""
+
+
+def name_of(row: Row) -> str | None:
+    """A client in one word, that stays the same over its restarts if it can."""
+    return row.get("instance") or row.get("client_id")

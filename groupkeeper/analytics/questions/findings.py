@@ -14,17 +14,41 @@ import pyarrow as pa
 
 from groupkeeper.analytics.history.schemas import INT, LONG, REAL, TEXT, TIME, Column
 from groupkeeper.analytics.questions.alike import agreed, as_one, asked_of
-from groupkeeper.analytics.questions.asking import SURE
-from groupkeeper.analytics.questions.figures import EVIDENCE
-from groupkeeper.analytics.questions.finding import SEVERITIES, Finder, Finding
-from groupkeeper.analytics.questions.incident_finders import INCIDENTS
-from groupkeeper.analytics.questions.rows import Row
-from groupkeeper.analytics.questions.state_finders import STATES
+from groupkeeper.analytics.questions.finding import SEVERITIES, Finder, Finding, Row
+from groupkeeper.analytics.questions.incident_finders import HOLDS, INCIDENTS
+from groupkeeper.analytics.questions.question import EVIDENCE, SURE
+from groupkeeper.analytics.questions.state_finders import (
+    BEHIND_MS,
+    EAGER_MS,
+    OFTEN,
+    RESTARTS,
+    SKEWED,
+    STATES,
+    UNSTABLE,
+)
 
 FINDERS: Final[Mapping[str, Finder]] = {**INCIDENTS, **STATES}
 """Question -> what is worth a finding in its answer."""
 _USED: Final = (*FINDERS, "causes")
 """The answers that findings are made of."""
+_OFTEN: Final = f"per_day >= {OFTEN} and rounds >= {OFTEN}"
+_IDLE: Final = "share > 0.5"
+WORTH: Final[Mapping[str, str]] = {
+    **dict.fromkeys(_USED, "true"),
+    "barrier": f"held >= {HOLDS}",
+    "restart_gaps": f"restarts >= {RESTARTS}",
+    "not_stable": f"share >= {UNSTABLE} or "
+    f'"group" in (select "group" from idle_members where {_IDLE})',
+    "rebalance_rate": _OFTEN,
+    "causes": f'rank = 1 and "group" in (select "group" from rebalance_rate where {_OFTEN})',
+    "idle_members": _IDLE,
+    "skew": f"ratio >= {SKEWED}",
+    "cooperative_or_eager": f"not is_cooperative and unowned_ms >= {EAGER_MS}",
+    "lag_seconds": f"now_ms >= {BEHIND_MS}",
+}
+"""Question -> which rows of its answer findings may be made of, in SQL: the others are of all that
+is well, and they are many.
+"""
 COLUMNS: Final = (
     Column("id", TEXT, "Stays the same when the same is found again."),
     Column("severity", TEXT, "`critical`, `high`, `medium`, `low` or `info`."),

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from groupkeeper.analytics.questions.alike import asked_of
-from groupkeeper.analytics.questions.figures import name_of
 from groupkeeper.analytics.questions.finding import (
     CRITICAL,
     HIGH,
@@ -14,9 +13,9 @@ from groupkeeper.analytics.questions.finding import (
     Answers,
     Finder,
     Finding,
+    Row,
+    name_of,
 )
-from groupkeeper.analytics.questions.rows import Row
-from groupkeeper.analytics.questions.silence import COMMIT, LOG_END, LOSS
 from groupkeeper.analytics.questions.state_finders import STATES
 from groupkeeper.analytics.questions.telling import (
     advise,
@@ -118,9 +117,10 @@ def _silence(rows: Answers) -> Iterator[Finding]:
         yield Finding(severity, sentence + text, row, cost, *_change(text, row, kind))
 
 
+LOG_END: Final = "log_end"
 _WITHOUT_COMMIT: Final[Mapping[str, str]] = {
-    COMMIT: "",
-    LOSS: "; then it lost them",
+    "commit": "",
+    "loss": "; then it lost them",
     LOG_END: "; at the end of the log it still had not",
 }
 """How a silence ended."""
@@ -189,7 +189,7 @@ def _flapping(rows: Answers) -> Iterator[Finding]:
 def _is_same(row: Row, other: Row) -> bool:
     """Whether a storm or duel has the same client, at that time."""
     is_together = other["from"] <= row["until"] and row["from"] <= other["until"]
-    names = [(each["group"], name_of(each["instance"], each["client_id"])) for each in (row, other)]
+    names = [(each["group"], name_of(each)) for each in (row, other)]
     return is_together and names[0] == names[1]
 
 

@@ -1,68 +1,69 @@
-"""All questions, by name."""
+"""All questions, by name, and how all of them are asked at once."""
 
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from groupkeeper.analytics.questions import (
-    committing,
-    members,
-    rates,
-    refused,
-    restarts,
-    silence,
-    storms,
-    work,
-)
-from groupkeeper.analytics.questions.asking import Cuts, Question
-from groupkeeper.analytics.questions.findings import findings_of
+from groupkeeper.analytics.libraries import QUERIES, check_libraries
+from groupkeeper.analytics.questions.findings import WORTH, findings_of
+from groupkeeper.analytics.questions.of_commits import COMMITS
+from groupkeeper.analytics.questions.of_members import MEMBERS
+from groupkeeper.analytics.questions.of_rebalances import REBALANCES
+from groupkeeper.analytics.questions.question import Frame, Parameters, Question, Tables
+
+if TYPE_CHECKING:
+    from groupkeeper.analytics.questions.local import Local
+    from groupkeeper.analytics.questions.spark import OnSpark
 
 QUESTIONS: Final[Mapping[str, Question]] = {
-    each.name: each
-    for each in (
-        rates.rebalance_rate,
-        rates.timeline,
-        rates.not_stable,
-        rates.causes,
-        rates.causes_by_software,
-        rates.causes_by_host,
-        storms.storms,
-        members.flapping,
-        refused.zombies,
-        members.duels,
-        refused.refused_commits,
-        work.barrier,
-        work.idle_members,
-        work.skew,
-        work.cooperative_or_eager,
-        restarts.restart_gaps,
-        silence.commit_silence,
-        committing.commit_rhythm,
-        committing.rhythm_steps,
-        committing.lag_seconds,
-        restarts.split_brain,
-    )
+    each.name: each for each in (*REBALANCES, *MEMBERS, *COMMITS)
 }
-
-OF_GROUPS: Final = tuple(name for name, each in QUESTIONS.items() if each.key == ("group",))
-"""Questions that are asked of one group at a time; of others the rows of all groups are needed."""
 FINDINGS: Final = "findings"
+"""The answer that tells what to look at first."""
 
 
-def answers(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
-    """The answers to all questions by name, and the `findings` in them, which are first. `tables`
-    are those of an analysis, with all columns; one that is left out is empty.
+def ask(asked: Question, tables: Tables, parameters: Parameters) -> Frame:
+    """One answer; see Question."""
+    with _engine(tables) as engine:
+        for name in asked.sources & QUESTIONS.keys():
+            engine.ask(QUESTIONS[name], parameters)
+        return engine.ask(asked, parameters)
+
+
+def answers(tables: Tables) -> dict[str, Frame]:
+    """The `findings`, and the answers to all questions by name: DataFrames if a table is one, else
+    Arrow tables. `tables` are those of an analysis, with all columns; one that is left out is
+    empty. On Spark only answers that findings are made of are computed, and they are cached;
+    findings are made on the driver, of the few rows that they may need.
     """
-    return with_findings(answers_to(QUESTIONS, tables))
+    with _engine(tables) as engine:
+        return answers_of(engine)
 
 
-def answers_to(names: Iterable[str], tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
-    """The answers to some questions."""
-    cuts = Cuts(tables)
-    return {name: QUESTIONS[name].of_cuts(cuts) for name in names}
+def answers_of(
+    engine: "Local | OnSpark", told: Callable[[int], None] = lambda done: None
+) -> dict[str, Frame]:
+    """See `answers`. `told` is called with the number of answers that are there."""
+    found = {}
+    for done, (name, asked) in enumerate(QUESTIONS.items(), 1):
+        found[name] = engine.ask(asked)
+        told(done)
+    few = {name: engine.few(QUESTIONS[name], condition) for name, condition in WORTH.items()}
+    return {FINDINGS: engine.frame(findings_of(few)), **found}
 
 
-def with_findings(answered: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
-    """The answers to all questions, in their order, with `findings` first."""
-    return {FINDINGS: findings_of(answered), **{name: answered[name] for name in QUESTIONS}}
+@contextmanager
+def _engine(tables: Tables) -> "Iterator[Local | OnSpark]":
+    frames = [each for each in tables.values() if not isinstance(each, pa.Table)]
+    if frames:
+        from groupkeeper.analytics.questions.spark import OnSpark
+
+        yield OnSpark(frames[0].sparkSession, tables)
+        return
+    check_libraries(QUERIES)
+    from groupkeeper.analytics.questions.local import Local
+
+    with Local(tables) as local:
+        yield local

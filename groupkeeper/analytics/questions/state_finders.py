@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from groupkeeper.analytics.history.schemas import LOG
-from groupkeeper.analytics.questions.figures import name_of
 from groupkeeper.analytics.questions.finding import (
     HIGH,
     INFO,
@@ -14,9 +13,10 @@ from groupkeeper.analytics.questions.finding import (
     Answers,
     Finder,
     Finding,
+    Row,
+    name_of,
 )
-from groupkeeper.analytics.questions.restarts import OUTAGE_MS
-from groupkeeper.analytics.questions.rows import Row
+from groupkeeper.analytics.questions.of_members import OUTAGE_MS
 from groupkeeper.analytics.questions.telling import (
     advise,
     because,
@@ -146,7 +146,7 @@ def _clients(sessions: Iterable[Row]) -> list[Row]:
     """One row for each client, over its restarts."""
     found: dict[str | None, list[Row]] = defaultdict(list)
     for row in sessions:
-        found[name_of(row["instance"], row["client_id"])].append(row)
+        found[name_of(row)].append(row)
     return [
         max(some, key=lambda row: row["until"] - row["from"])
         | {"idle_ms": sum(row["idle_ms"] for row in some)}

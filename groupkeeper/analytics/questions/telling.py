@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from groupkeeper.analytics.history.schemas import LOG
-from groupkeeper.analytics.questions.figures import name_of
-from groupkeeper.analytics.questions.rows import Row
+from groupkeeper.analytics.questions.finding import Row, name_of
 from groupkeeper.protocol.group_event_words import CODES, LIKELY, Word
 from groupkeeper.why.advice import advice
 from groupkeeper.why.rounds import Round
@@ -38,7 +37,7 @@ def quoted(text: object) -> str:
 
 def who(row: Row) -> str:
     """A client in a few words: 'orders-3' on 10.0.0.7."""
-    name = name_of(row.get("instance"), row.get("client_id"))
+    name = name_of(row)
     if name is None:
         name = short_id(row["member"]) if row.get("member") else None
     if name is None:

@@ -12,8 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from groupkeeper.analytics.questions.figures import is_timed
-
 # Any: a row of a table, as pyarrow gives it.
 Row = Mapping[str, Any]
 
@@ -69,7 +67,7 @@ def lives_of(
         row["member"]: (row["session_timeout_ms"], row["rebalance_timeout_ms"]) for row in members
     }
     rows = sorted(
-        filter(is_timed, sessions), key=lambda row: (_ms(row["from"], begin_ms), row["member"])
+        filter(_is_timed, sessions), key=lambda row: (_ms(row["from"], begin_ms), row["member"])
     )
     slots: dict[tuple[str, ...], list[_Slot]] = defaultdict(list)
     found: list[Life] = []
@@ -89,6 +87,11 @@ def lives_of(
         slot.take(life, row)
         _add_longest(life, row, _ms(row["until"], end_ms), rounds)
     return found
+
+
+def _is_timed(session: Row) -> bool:
+    """Whether a session goes on, or it is known when it ended."""
+    return session["until"] is not None or session["ended_by"] is None
 
 
 @dataclass(slots=True)

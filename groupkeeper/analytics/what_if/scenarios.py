@@ -4,13 +4,13 @@ All are compared with a replay under the settings as they were: what the model o
 wrong is wrong in both, and `recorded_rounds` beside `replayed_rounds` says how wrong it is.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean
 from typing import Any, Final
 
-from groupkeeper.analytics.history.schemas import LONG, TEXT, YES, Column
-from groupkeeper.analytics.questions.asking import One, question
+from groupkeeper.analytics.history.schemas import EVENTS, LONG, TEXT, YES, Column
+from groupkeeper.analytics.questions.question import SURE, Question
 from groupkeeper.analytics.what_if.behaviour import Behaviour, behaviour_of
 from groupkeeper.analytics.what_if.lives import Life, Row, lives_of
 from groupkeeper.analytics.what_if.replay import GivenUp, Outcome, Settings, replay
@@ -51,27 +51,17 @@ class Scenario:
     is_today: bool = False
 
 
-_SESSIONS: Final = (
-    *("member", "instance", "client_id", "host", "from", "until", "ended_by", "old_member"),
-    *("away_ms", "silent_ms", "connection", "session_timeout_ms", "rebalance_timeout_ms"),
-    *("longest_gap_ms", "source", "confidence"),
-)
-_MEMBERS: Final = ("member", "session_timeout_ms", "rebalance_timeout_ms")
-_WHO: Final = ("instance", "client_id", "host")
-_ROUNDS: Final = (
-    *("started", "ended", "cause", "from_state", "ended_by", "join_ms", "leader_ms", "held_ms"),
-    *("partitions", "is_cooperative", "source", "confidence"),
-    *(f"by_{name}" for name in _WHO),
-    *(f"last_{name}" for name in _WHO),
-)
-
-
-@question(
+WHAT_IF: Final = Question(
+    "what_if",
     "What if",
     "Which setting would have avoided how many rebalances, and what it costs: how much longer it"
     " takes until a client that vanished is noticed.",
-    reads={"sessions": _SESSIONS, "rounds": _ROUNDS, "members": _MEMBERS},
-    columns=(
+    "Per group and scenario: what clients did (starts, ends, pauses, slow rejoins, changes of "
+    "subscription) is replayed through the coordinator's own decisions under other settings. "
+    "Clients are models of Kafka's Java consumer; `rounds_avoided` compares two replays, so that "
+    "what the model gets wrong is wrong in both. A restart of the coordinator is not replayed. "
+    "Groups whose clients would never come to rest have no row.",
+    (
         Column("group", TEXT, "Group id."),
         Column("scenario", TEXT, "What is different; `as it was`: nothing."),
         Column("setting", TEXT, "The setting that varies; null if it is none."),
@@ -91,29 +81,34 @@ _ROUNDS: Final = (
         Column("recorded_rounds", LONG, "Rebalances that there were."),
         Column("replayed_rounds", LONG, "In the replay as it was: how good the model is."),
         Column("assumption", TEXT, "What the scenario takes for granted."),
+        *SURE,
     ),
+    frozenset({"sessions", "rounds", "members"}),
 )
-def what_if(one: One) -> Iterator[dict[str, Any]]:
-    """Per group and scenario: what clients did (starts, ends, pauses, slow rejoins, changes of
-    subscription) is replayed through the coordinator's own decisions under other settings. Clients
-    are models of Kafka's Java consumer; `rounds_avoided` compares two replays, so that what the
-    model gets wrong is wrong in both. A restart of the coordinator is not replayed. Groups whose
-    clients would never come to rest have no row.
-    """
-    recorded = one["rounds"].dicts(*_ROUNDS)
+
+
+def what_if(group: str, tables: Mapping[str, Sequence[Row]]) -> Iterator[dict[str, Any]]:
+    """Rows of the answer for one group; `tables` are its rows in the views that questions read."""
+    recorded, sessions = tables["rounds"], tables["sessions"]
+    every = [row for rows in tables.values() for row in rows]
+    known_ms = max(filter(None, (row["known_from"] for row in every)), default=None)
+    until_ms = max(filter(None, (row["read_until"] for row in every)), default=0)
+    sure = {
+        "source": max((row["source"] for row in every), default=EVENTS),
+        "confidence": min((row["confidence"] for row in every), default=1.0),
+        "known_from": known_ms,
+    }
     rounds = [row for row in recorded if row["started"] is not None]
-    sessions = one["sessions"].dicts(*_SESSIONS)
-    known_ms = one.reach.known_from
     if known_ms is not None:  # who was there before joins at the beginning
         sessions = [
-            row | {"from": row["from"] if (row["from"] or 0) >= known_ms else None}
+            {**row, "from": row["from"] if (row["from"] or 0) >= known_ms else None}
             for row in sessions
         ]
     times = [row["from"] for row in sessions if row["from"] is not None]
     begin_ms = min([*times, *(row["started"] for row in rounds)], default=0)
-    end_ms = max(one.reach.until or 0, *(row["ended"] or 0 for row in recorded), *times, 0, 0)
+    end_ms = max(until_ms, *(row["ended"] or 0 for row in recorded), *times, 0, 0)
     spans = sorted((row["started"], row["ended"] or row["started"]) for row in rounds)
-    lives = lives_of(sessions, begin_ms, end_ms, one["members"].dicts(*_MEMBERS), spans)
+    lives = lives_of(sessions, begin_ms, end_ms, tables["members"], spans)
     if not lives:
         return
     behaviour = behaviour_of(rounds, lives)
@@ -126,7 +121,7 @@ def what_if(one: One) -> Iterator[dict[str, Any]]:
             outcome = replay(lives, behaviour, scenario.settings, end_ms)
         except GivenUp:  # no number is better than a wrong one
             continue
-        yield _row(scenario, outcome, base, len(recorded)) | {"group": one.key[0]}
+        yield _row(scenario, outcome, base, len(recorded)) | sure | {"group": group}
 
 
 def scenarios(

@@ -1,0 +1,19 @@
+-- Per partition: the age of the first record that is not committed, each time that a minute's
+-- last commit was made; samples whose age is not known are left out.
+with known as (
+    select *, row_number() over (
+            partition by "group", topic, topic_partition order by time desc) as place,
+        row_number() over (
+            partition by "group", topic, topic_partition order by lag_ms desc, time) as longest
+    from lag where lag_ms is not null
+)
+select "group", topic, topic_partition,
+    min(time) as "from", max(time) as until, count(*) as samples,
+    percentile_disc(0.5) within group (order by lag_ms) as median_ms,
+    percentile_disc(0.95) within group (order by lag_ms) as p95_ms, max(lag_ms) as longest_ms,
+    max(case when longest = 1 then time end) as longest_at,
+    max(case when place = 1 then lag_ms end) as now_ms,
+    max(case when place = 1 then lag end) as now,
+    'log' as source, 1.0 as confidence, null as known_from
+from known group by "group", topic, topic_partition
+order by "group", topic, topic_partition

@@ -1,0 +1,64 @@
+-- Per group: the union of the times in which a rebalance was under way, and the sum over
+-- partitions of the times in which nobody owned them (`ownership`). A group is without members
+-- from a rebalance that ended `emptied` to the beginning of the next.
+with seen as (
+    select "group", began, began as round_began, generation, null as place,
+        known_from, read_from, read_until, source, confidence
+    from rounds where began is not null
+    union all
+    select "group", "from", null, null, case when is_owned then concat(topic, ' ', topic_partition) end,
+        known_from, read_from, read_until, source, confidence
+    from ownership
+), timed as (
+    select "group",
+        case when min_by(generation, round_began) <= 1 then min(began)
+            else least(coalesce(max(known_from), max(read_from)), min(began)) end as since,
+        greatest(max(read_until), min(began)) as until, count(distinct place) as partitions,
+        max(source) as source, min(confidence) as confidence, max(known_from) as known_from
+    from seen group by "group"
+), followed as (
+    select r."group", began, ended, outcome, until,
+        coalesce(greatest(began, lead(began) over (
+            partition by r."group" order by ended nulls last, began)), until) as next_began
+    from rounds as r join timed as t on t."group" = r."group" where began is not null
+), spans as (
+    select "group", began as starts, coalesce(ended, until) as ends,
+        1 as moving, 0 as empty, 0 as owned, 0 as unowned
+    from followed
+    union all
+    select "group", ended, next_began, 0, 1, 0, 0 from followed
+    where outcome = 'emptied' and ended is not null
+    union all
+    select o."group", o."from", coalesce(o.until, t.until), 0, 0,
+        case when is_owned then 1 else 0 end, case when is_owned then 0 else 1 end
+    from ownership as o join timed as t on t."group" = o."group"
+), steps as (
+    select "group", case when step > 0 then starts else ends end as moment,
+        sum(step * moving) as moving, sum(step * empty) as empty,
+        sum(step * owned) as owned, sum(step * unowned) as unowned
+    from spans cross join (values (1), (-1)) as both_ends(step)
+    where ends > starts
+    group by "group", case when step > 0 then starts else ends end
+), moments as (  -- how many of each are under way, and for how long
+    select "group", (lead(moment) over w) - moment as ms,
+        sum(moving) over w > 0 as is_moving, sum(empty) over w > 0 as is_empty,
+        sum(owned) over w as owned, sum(unowned) over w as unowned
+    from steps window w as (partition by "group" order by moment)
+), summed as (
+    select "group",
+        sum(case when is_moving then ms end) as not_stable_ms,
+        sum(case when is_empty then ms end) as empty_ms,
+        sum(case when is_empty then 0 else ms * owned end) as owned_ms,
+        sum(case when is_empty then 0 else ms * unowned end) as unowned_ms,
+        sum(case when is_empty then ms * unowned end) as unowned_empty_ms
+    from moments group by "group"
+)
+select t."group", since as "from", until,
+    coalesce(not_stable_ms, 0) as not_stable_ms,
+    coalesce(not_stable_ms / nullif(until - since, 0), 0) as share,
+    coalesce(empty_ms, 0) as empty_ms, partitions, coalesce(unowned_ms, 0) / 1000 as unowned_s,
+    coalesce(unowned_empty_ms, 0) / 1000 as unowned_empty_s,
+    coalesce(unowned_ms / nullif(owned_ms + unowned_ms, 0), 0) as unowned_share,
+    source, confidence, known_from
+from timed as t left join summed as s on s."group" = t."group"
+order by t."group"

@@ -1,0 +1,33 @@
+-- Per group with restarts: sessions of clients that had been in it before (`away_ms`). The
+-- proposal is that of `groupkeeper why` for the time that 95 % did not exceed. Outages are counted
+-- and nothing else: no session timeout should outlast them.
+with outages as (
+    select "group", count(*) as outages from sessions where away_ms > :outage_ms group by "group"
+), restarts as (
+    select * from sessions where away_ms <= :outage_ms
+), summed as (
+    select "group",
+        count(*) as restarts, count(*) filter (where instance <> '') as static,
+        percentile_disc(0.5) within group (order by away_ms) as median_ms,
+        percentile_disc(0.95) within group (order by away_ms) as p95_ms,
+        max(away_ms) as longest_ms,
+        mode() within group (order by session_timeout_ms) as session_timeout_ms,
+        min("from") as "from", max("from") as until, min(partition) as partition,
+        slice(array_sort(array_agg("offset")), 1, 20) as evidence,
+        max(source) as source, min(confidence) as confidence, max(known_from) as known_from
+    from restarts group by "group"
+), shorter as (
+    select r."group", count(*) filter (where r.away_ms < s.session_timeout_ms) / count(*) as within
+    from restarts as r join summed as s on s."group" = r."group"
+    where s.session_timeout_ms is not null group by r."group"
+), stepped as (  -- proposals are round numbers
+    select *, case when p95_ms < 8000 then 1000 when p95_ms < 96000 then 5000 else 60000 end as step
+    from summed
+)
+select s.*,
+    coalesce(outages, 0) as outages, within,
+    least(1800000, greatest(1, ceil(p95_ms * 1.25 / step)) * step) as proposed_ms
+from stepped as s
+left join outages as o on o."group" = s."group"
+left join shorter as w on w."group" = s."group"
+order by s."group"

@@ -1,0 +1,10 @@
+-- Per group, hour and first cause: the rebalances that began in that hour. One whose beginning
+-- was not read counts where it ended.
+select "group",
+    began - began % 3600000 as hour, cause, count(*) as rounds, max(generation) as generation,
+    sum(duration_ms) as duration_ms, sum(unowned_ms) as unowned_ms, sum(moved) as moved,
+    max(source) as source, min(confidence) as confidence, max(known_from) as known_from
+from rounds
+where began is not null
+group by "group", began - began % 3600000, cause
+order by "group", hour, cause
