@@ -10,24 +10,11 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Final
 
-from groupkeeper.backoff import Backoff
-from groupkeeper.client.client import FIRST_PAUSE_S, LONGEST_PAUSE_S, CallFailed, Client
-from groupkeeper.client.partitions import (
-    EARLIEST,
-    LATEST,
-    MOVING,
-    NO_SUCH_RECORD,
-    leaders_of,
-    list_offsets,
-)
+from groupkeeper.client.client import LONGEST_PAUSE_S, CallFailed, Client
+from groupkeeper.client.partition_log import PartitionLog
+from groupkeeper.client.partitions import EARLIEST, LATEST, MOVING, NO_SUCH_RECORD, leaders_of
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.group_events import TOPIC, Event, decode
-from groupkeeper.protocol.messages.fetch import (
-    FetchPartition,
-    FetchRequest,
-    FetchTopic,
-    PartitionData,
-)
 from groupkeeper.protocol.record_batch import (
     HEADER_SIZE,
     BatchHeader,
@@ -36,8 +23,6 @@ from groupkeeper.protocol.record_batch import (
     read_header,
 )
 
-FETCH_BYTES: Final = 1024 * 1024
-"""Of one answer; a batch that is larger comes alone."""
 FIRST_PIECE: Final = 200
 """Records in the first piece that is read from the end backwards; each further one is four times as
 long, up to `LARGEST_PIECE`."""
@@ -60,10 +45,8 @@ class EventLog:
     """The partition with a group's events. `start` and `end` are offsets, as they were at first."""
 
     def __init__(self, client: Client, group: str, partition: int) -> None:
-        self._client = client
+        self._log = PartitionLog(client, TOPIC, partition)
         self._key = group.encode("utf-8", "backslashreplace")
-        self._place = (TOPIC, partition)
-        self._leader: int | None = None
         self.start = self.end = 0
         self.bytes_read = 0
         self.unreadable = 0
@@ -85,12 +68,12 @@ class EventLog:
         if not partitions:
             raise NoEventLog
         log = cls(client, group, partition_of(group, max(partitions) + 1))
-        log.start, log.end = await log._offset(EARLIEST), await log._offset(LATEST)
+        log.start, log.end = await log._log.offset(EARLIEST), await log._log.offset(LATEST)
         return log
 
     async def since(self, time_ms: int) -> int:
         """The offset of the first event from a time on; the end if all are older."""
-        offset = await self._offset(time_ms)
+        offset = await self._log.offset(time_ms)
         return self.end if offset == NO_SUCH_RECORD else offset
 
     async def read(self, start: int, end: int) -> AsyncIterator[list[Event]]:
@@ -147,7 +130,6 @@ class EventLog:
                 if failure.error not in MOVING and failure.error != ErrorCode.REQUEST_TIMED_OUT:
                     raise
                 lost(failure)
-                self._leader = None
                 await asyncio.sleep(LONGEST_PAUSE_S)
                 continue
             yield events
@@ -156,56 +138,12 @@ class EventLog:
 
     # -- requests --------------------------------------------------------------------------------
 
-    async def _offset(self, time_ms: int) -> int:
-        found = (await list_offsets(self._client, [self._place], time_ms))[self._place]
-        if found is None:
-            detail = f"{TOPIC}, partition {self._place[1]}"
-            raise CallFailed("ListOffsets", None, ErrorCode.LEADER_NOT_AVAILABLE, detail)
-        return found
-
     async def _fetch(self, start: int, end: int | None, wait_ms: int) -> tuple[int, list[Event]]:
-        """The offset to go on from, and the events; asks again while the partition moves."""
-        backoff, loop = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S), asyncio.get_running_loop()
-        deadline = loop.time() + self._client.timeout_s
-        while True:
-            try:
-                data = await self._ask(start, wait_ms)
-            except CallFailed as failure:
-                pause = backoff.failed()
-                if failure.error not in MOVING or loop.time() + pause > deadline:
-                    raise
-                self._leader = None
-                await asyncio.sleep(pause)
-                continue
-            if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:  # deleted meanwhile
-                return max(start, await self._offset(EARLIEST)), []
-            return self._events(data.records or b"", start, end)
-
-    async def _ask(self, start: int, wait_ms: int) -> PartitionData:
-        """What the leader has from an offset on. Raises CallFailed, also for the partition's error
-        unless that is OFFSET_OUT_OF_RANGE.
-        """
-        topic, number = self._place
-        if self._leader is None:
-            self._leader = (await leaders_of(self._client, [topic])).get(self._place)
-            if self._leader is None:
-                raise CallFailed("Fetch", None, ErrorCode.LEADER_NOT_AVAILABLE, topic)
-        partition = FetchPartition(
-            partition=number, fetch_offset=start, partition_max_bytes=FETCH_BYTES
-        )
-        request = FetchRequest(
-            replica_id=-1,
-            max_wait_ms=wait_ms,
-            min_bytes=1,
-            max_bytes=FETCH_BYTES,
-            topics=[FetchTopic(topic=topic, partitions=[partition])],
-        )
-        answer = await self._client.call(request, node=self._leader)
-        data: PartitionData = answer.responses[0].partitions[0]
-        if data.error_code not in (ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE):
-            detail = f"{topic}, partition {number}"
-            raise CallFailed("Fetch", self._leader, ErrorCode(data.error_code), detail)
-        return data
+        """The offset to go on from, and the events."""
+        data = await self._log.fetch(start, wait_ms)
+        if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:  # deleted meanwhile
+            return max(start, await self._log.offset(EARLIEST)), []
+        return self._events(data.records or b"", start, end)
 
     # -- records ---------------------------------------------------------------------------------
 
@@ -225,7 +163,7 @@ class EventLog:
                 events += self._of_batch(data, header, start, end)
             except CorruptBatch as problem:
                 raise CallFailed(
-                    "Fetch", self._leader, ErrorCode.CORRUPT_MESSAGE, str(problem)
+                    "Fetch", None, ErrorCode.CORRUPT_MESSAGE, str(problem)
                 ) from problem
             position, following = header.end, max(following, header.next_offset)
         return following, events

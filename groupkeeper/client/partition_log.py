@@ -1,0 +1,83 @@
+"""The log of one partition, read from its leader in whole record batches.
+
+Source: Kafka's `FetchCollector` and `AbstractFetch` (which errors are tried again).
+"""
+
+import asyncio
+from typing import Final
+
+from groupkeeper.backoff import Backoff
+from groupkeeper.client.client import FIRST_PAUSE_S, LONGEST_PAUSE_S, CallFailed, Client
+from groupkeeper.client.partitions import MOVING, leaders_of, list_offsets
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    PartitionData,
+)
+
+FETCH_BYTES: Final = 1024 * 1024
+"""Of one answer; a batch that is larger comes alone."""
+
+
+class PartitionLog:
+    """Fetches from whichever node leads the partition."""
+
+    def __init__(
+        self, client: Client, topic: str, partition: int, most_bytes: int = FETCH_BYTES
+    ) -> None:
+        self.name = f"{topic}, partition {partition}"
+        self._client = client
+        self._place = (topic, partition)
+        self._most_bytes = most_bytes
+        self._leader: int | None = None
+
+    async def offset(self, time_ms: int) -> int:
+        """The offset of the first record from a time on (NO_SUCH_RECORD), or of LATEST or EARLIEST.
+
+        Raises CallFailed.
+        """
+        found = (await list_offsets(self._client, [self._place], time_ms))[self._place]
+        if found is None:
+            raise CallFailed("ListOffsets", None, ErrorCode.LEADER_NOT_AVAILABLE, self.name)
+        return found
+
+    async def fetch(self, start: int, wait_ms: int = 0) -> PartitionData:
+        """The batches from an offset on, of which the last may be cut off, or the error
+        OFFSET_OUT_OF_RANGE. Asks again while the partition moves, until the client's timeout.
+
+        Raises CallFailed, also for other errors of the partition.
+        """
+        backoff, loop = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S), asyncio.get_running_loop()
+        deadline = loop.time() + self._client.timeout_s
+        while True:
+            try:
+                return await self._ask(start, wait_ms)
+            except CallFailed as failure:
+                self._leader = None
+                pause = backoff.failed()
+                if failure.error not in MOVING or loop.time() + pause > deadline:
+                    raise
+            await asyncio.sleep(pause)
+
+    async def _ask(self, start: int, wait_ms: int) -> PartitionData:
+        topic, number = self._place
+        if self._leader is None:
+            self._leader = (await leaders_of(self._client, [topic])).get(self._place)
+            if self._leader is None:
+                raise CallFailed("Fetch", None, ErrorCode.LEADER_NOT_AVAILABLE, self.name)
+        partition = FetchPartition(
+            partition=number, fetch_offset=start, partition_max_bytes=self._most_bytes
+        )
+        request = FetchRequest(
+            max_wait_ms=wait_ms,
+            min_bytes=1,
+            max_bytes=self._most_bytes,
+            topics=[FetchTopic(topic=topic, partitions=[partition])],
+        )
+        answer = await self._client.call(request, node=self._leader)
+        data: PartitionData = answer.responses[0].partitions[0]
+        if data.error_code not in (ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE):
+            raise CallFailed("Fetch", self._leader, ErrorCode(data.error_code), self.name)
+        return data
