@@ -109,7 +109,8 @@ class History:
         folder = f"{first['topic'][0]}-{first['topic_partition'][0]}"
         sentence = (
             f"Lag is not known: the folders of the topics' partitions, such as {folder}, are not "
-            "beside those of the log, or do not tell when their records were written."
+            "beside those of the log (over the wire they are not read), or do not tell when their "
+            "records were written."
         )
         return [sentence]
 

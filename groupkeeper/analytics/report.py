@@ -75,24 +75,23 @@ def analyze(paths: Sequence[str | Path], request: Request | None = None) -> int:
 
 
 def _analyze(paths: Sequence[str | Path], request: Request) -> int:
-    check_libraries(LOCAL)
-    _check_places(request)
+    check_request(request)
     places = expand(map(str, paths))
     plans = plan_topics(places, partition=request.partition)
     _check_partition(plans, request.partition)
     if not any(work.chunks for work in plans.values()):
-        raise AnalyticsError(
-            f"nothing to read in {', '.join(map(str, paths))}: all segments are empty"
-        )
+        where = request.origin or ", ".join(map(str, paths))
+        raise AnalyticsError(f"nothing to read in {where}: all segments are empty")
     if not plans[OFFSETS].chunks and not request.asks:
         _say("only group events were found, and they are read with --report or --out")
     if request.csv:
-        _check_free(request.csv)
         make_folder(request.csv)
     return _run(places, plans, request)
 
 
-def _check_places(request: Request) -> None:
+def check_request(request: Request) -> None:
+    """What can be known before a log is looked at. Raises AnalyticsError."""
+    check_libraries(LOCAL)
     if request.rebuild and request.out is None:
         raise AnalyticsError("--rebuild makes the tables of a folder anew: name it with --out")
     for option, place in ("out", request.out), ("csv", request.csv), ("report", request.report):
@@ -106,6 +105,8 @@ def _check_places(request: Request) -> None:
                 f"--{option} {place} is no path of this machine: only --out writes to other file "
                 f"systems, to URLs of {', '.join(files.SCHEMES)}"
             )
+    if request.csv:
+        _check_free(request.csv)
 
 
 def _check_partition(plans: Plans, partition: int | None) -> None:
@@ -348,7 +349,7 @@ def _about(plans: Plans, request: Request, findings: "Findings") -> "About":
     paths = {split.path for work in plans.values() for chunk in work.chunks for split in chunk}
     folders = sorted({str(Path(each).parent.parent) for each in paths})
     return About(
-        folders,
+        [request.origin] if request.origin else folders,
         datetime.now(UTC),
         groupkeeper.__version__,
         findings.records,

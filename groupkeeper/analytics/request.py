@@ -20,7 +20,8 @@ class Request:
     """What is wanted of an analysis: Parquet files in the folder or URL `out`, CSV files in the
     folder `csv`, an HTML page in the file `report`, lines of JSON instead of text, and a choice
     of rows. `partition` is that of segments in no partition folder. `rebuild`: make what `out` has
-    anew. `workers` is how many processes run it.
+    anew. `workers` is how many processes run it. `origin`: the cluster of which the paths are a
+    copy, which a report names.
     """
 
     out: Path | str | None = None
@@ -30,6 +31,7 @@ class Request:
     partition: int | None = None
     workers: int | None = None
     rebuild: bool = False
+    origin: str | None = None
     choice: Choice = field(default_factory=Choice)
 
     @property

@@ -8,12 +8,19 @@ from typing import Any
 
 import click
 
+from groupkeeper.cli.cluster import Cluster, addresses, connection_options
 from groupkeeper.cli.signals import ended_in_order
 from groupkeeper.cli.why_times import since_option
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.argument("paths", nargs=-1, metavar="PATH...")
+@click.option(
+    "--bootstrap-server",
+    callback=addresses,
+    metavar="HOST:PORT,...",
+    help="Read the logs of this cluster over the wire, instead of a PATH.",
+)
 @click.option(
     "--out",
     help="Also write tables here, or go on with those that are here: a folder, or s3://bucket/x.",
@@ -42,6 +49,7 @@ from groupkeeper.cli.why_times import since_option
 @click.option(
     "--workers", type=click.IntRange(1), help="Processes on this machine; default: cores."
 )
+@connection_options
 def analyze(
     paths: tuple[str, ...],
     out: str | None,
@@ -54,12 +62,17 @@ def analyze(
     happened to groups, why, and what to change.
 
     PATH is a data directory or a `__consumer_offsets-N` folder, of Groupkeeper, running or stopped,
-    or of an Apache Kafka broker. Exit code 3: a log is damaged.
+    or of an Apache Kafka broker. With --bootstrap-server the logs are read over the wire, of any
+    Kafka cluster. Exit code 3: a log is damaged.
     """
     from groupkeeper.analytics.errors import AnalyticsError
     from groupkeeper.analytics.libraries import LOCAL, check_libraries, prepare_process
     from groupkeeper.analytics.request import Choice, Request
 
+    server, config, timeout = map(how.pop, ("bootstrap_server", "command_config", "timeout"))
+    cluster = Cluster(server, config, timeout, how["as_json"])
+    if bool(paths) == bool(cluster.bootstrap):
+        raise click.UsageError("name a PATH, or a cluster with --bootstrap-server")
     folder = Path(out) if out and "://" not in out else out
     request = Request(folder, **how, choice=Choice(frozenset(groups), since_ms, top))
     try:
@@ -67,7 +80,11 @@ def analyze(
     except AnalyticsError as error:
         raise click.ClickException(str(error)) from None
     prepare_process()
-    from groupkeeper.analytics.report import analyze as run
-
     with ended_in_order():
+        if cluster.bootstrap:
+            from groupkeeper.cli.analyze_cluster import analyze_cluster
+
+            return analyze_cluster(cluster, request)
+        from groupkeeper.analytics.report import analyze as run
+
         return run([*paths], request)

@@ -152,27 +152,34 @@ def cluster_options(function: Function) -> Function:
         cluster = Cluster(bootstrap_server, command_config, timeout, as_json)
         return function(*arguments, cluster=cluster, **more)
 
-    found: Function = with_options(collected, *_OPTIONS)
+    found: Function = with_options(collected, _BOOTSTRAP, *_CONNECTION, _JSON)
     return found
 
 
-def _addresses(_: object, __: object, text: str) -> str:
-    for each in text.split(","):
+def connection_options(function: Function) -> Function:
+    """The options of a command that may ask a cluster: how connections are made."""
+    found: Function = with_options(function, *_CONNECTION)
+    return found
+
+
+def addresses(_: object, __: object, text: str | None) -> str | None:
+    """Checks the nodes to ask first, for click."""
+    for each in text.split(",") if text is not None else ():
         found = _ADDRESS.fullmatch(each.strip())
         if found is None or not 0 < int(found[2]) < 2**16:
             raise click.BadParameter(f"'{each}' is not host:port")
     return text
 
 
-_OPTIONS = (
-    click.option(
-        "--bootstrap-server",
-        callback=_addresses,
-        default=BOOTSTRAP_SERVER,
-        show_default=True,
-        metavar="HOST:PORT,...",
-        help="Nodes to ask first.",
-    ),
+_BOOTSTRAP = click.option(
+    "--bootstrap-server",
+    callback=addresses,
+    default=BOOTSTRAP_SERVER,
+    show_default=True,
+    metavar="HOST:PORT,...",
+    help="Nodes to ask first.",
+)
+_CONNECTION = (
     click.option(
         "--command-config",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -187,5 +194,7 @@ _OPTIONS = (
         metavar="MS",
         help="How long a request, with its repetitions, may take.",
     ),
-    click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for each row."),
+)
+_JSON = click.option(
+    "--json", "as_json", is_flag=True, help="One JSON object a line, for each row."
 )

@@ -3,16 +3,21 @@
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 
 @contextmanager
 def ended_in_order() -> Iterator[None]:
     """SIGTERM is as SIGINT: what was written is removed."""
 
-    def stop(*_: object) -> None:
+    def stop(_: int, frame: FrameType | None) -> None:
         # `timeout` sends it twice; the second one would end the removing.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        raise KeyboardInterrupt
+        interrupt = signal.getsignal(signal.SIGINT)
+        if callable(interrupt):  # an event loop has its own
+            interrupt(signal.SIGINT, frame)
+        else:
+            raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGTERM, stop)
     try:

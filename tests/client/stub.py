@@ -44,6 +44,7 @@ class StubNode:
         for writer in self._connections:
             writer.close()
         await asyncio.gather(*filter(None, self._connections.values()))
+        self._connections.clear()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._connections[writer] = asyncio.current_task()

@@ -1,0 +1,166 @@
+"""Partitions of topics, copied over the wire into segment files as a broker has them.
+
+Batches are not decoded: what is written is what the leader has, with the markers and the records of
+aborted transactions.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from pathlib import Path
+from struct import Struct
+from types import TracebackType
+from typing import Any, Final, Self
+
+from groupkeeper.client.client import CallFailed, Client
+from groupkeeper.client.groups import Partition
+from groupkeeper.client.partition_log import PartitionLog
+from groupkeeper.client.partitions import EARLIEST, LATEST, list_offsets
+from groupkeeper.protocol.errors import ErrorCode
+
+ANSWER_BYTES: Final = 4 * 1024 * 1024
+"""Of one answer; a batch that is larger comes alone."""
+AT_ONCE: Final = 8
+"""Partitions that are read at the same time: 32 MiB are held."""
+SEGMENT_BYTES: Final = 64 * 1024 * 1024
+"""From this size on the next batch begins a new file."""
+WAIT_MS: Final = 500
+"""How long a leader waits that has not got what it had when the copy began."""
+EMPTY_PAUSE_S: Final = 0.05
+"""After an answer without a whole batch, which may come at once."""
+
+_OFFSETS: Final = 2**31
+"""In one segment: an index has them as int32."""
+_HEAD: Final = Struct(">qi4xb6xi")
+"""Base offset, size of what follows it, magic, and number of the last record in the batch."""
+_PREFIX: Final = 12
+"""Bytes of a batch that its size does not count."""
+
+Told = Callable[[str, int], None]
+"""Called with the name of a topic, and how many more bytes of it were copied."""
+Gone = Callable[[str, int], None]
+"""Called with the name of a partition whose records before an offset were deleted meanwhile."""
+
+
+async def copy_partitions(
+    client: Client, starts: Mapping[Partition, int], place: Path, told: Told, gone: Gone
+) -> None:
+    """Copy what partitions have from these offsets on, up to their ends as they are now, into
+    `<topic>-<partition>/<first offset>.log` in the folder `place`. Each gets a file, if only an
+    empty one.
+
+    Raises CallFailed, with OFFSET_OUT_OF_RANGE for a log that ends before what is wanted, and
+    OSError for what cannot be written.
+    """
+    first, last = [await list_offsets(client, starts, which) for which in (EARLIEST, LATEST)]
+    places = asyncio.Semaphore(AT_ONCE)
+
+    async def copy(partition: Partition, start: int) -> None:
+        topic, number = partition
+        log = PartitionLog(client, topic, number, ANSWER_BYTES)
+        begin, end = first[partition], last[partition]
+        if begin is None or end is None:
+            raise CallFailed("ListOffsets", None, ErrorCode.LEADER_NOT_AVAILABLE, log.name)
+        if start > end:
+            raise _cut_off(log, start)
+        async with places:
+            with _Segments(place / f"{topic}-{number}", max(begin, start)) as segments:
+                async for size in _copy(client, log, segments, end, gone):
+                    told(topic, size)
+
+    await asyncio.gather(*(copy(*each) for each in starts.items()))
+
+
+async def _copy(
+    client: Client, log: PartitionLog, segments: "_Segments", end: int, gone: Gone
+) -> AsyncIterator[int]:
+    """Write the batches that begin before `end`; yields how many bytes were."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + client.timeout_s
+    while segments.next < end:
+        start = segments.next
+        data = await log.fetch(start, WAIT_MS)
+        if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            begin = await log.offset(EARLIEST)
+            if begin <= start:
+                raise _cut_off(log, start)
+            gone(log.name, begin)
+            segments.begin(begin)
+        else:
+            yield segments.write(memoryview(data.records or b""), end)
+        if segments.next > start:
+            deadline = loop.time() + client.timeout_s
+        elif loop.time() > deadline:
+            detail = f"{log.name}: nothing comes from offset {start} on"
+            raise CallFailed("Fetch", None, ErrorCode.REQUEST_TIMED_OUT, detail)
+        else:
+            await asyncio.sleep(EMPTY_PAUSE_S)
+
+
+def _cut_off(log: PartitionLog, offset: int) -> CallFailed:
+    detail = f"{log.name} ends before offset {offset}, up to which it was read"
+    return CallFailed("Fetch", None, ErrorCode.OFFSET_OUT_OF_RANGE, detail)
+
+
+class _Segments:
+    """The files of one partition. `next` is the offset behind what was written."""
+
+    def __init__(self, folder: Path, start: int) -> None:
+        self._folder = folder
+        self.next = start
+
+    def __enter__(self) -> Self:
+        self._folder.mkdir()
+        self._open(self.next)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._file.close()
+
+    def _open(self, base: int) -> None:
+        self._base, self._size, self.next = base, 0, base
+        self._file = (self._folder / f"{base:020d}.log").open("wb")
+
+    def begin(self, base: int) -> None:
+        """Begin at an offset, without what was written."""
+        self._file.close()
+        for file in self._folder.iterdir():
+            file.unlink()
+        self._open(base)
+
+    def write(self, data: memoryview, end: int) -> int:
+        """Write the whole batches that begin before `end`. Returns how many bytes they have."""
+        begun = position = 0
+        for base, following, size in _batches(data):
+            if base >= end:  # nothing is left before it
+                self.next = end
+                break
+            is_far = following - self._base >= _OFFSETS
+            if is_far or self._size + position - begun >= SEGMENT_BYTES:
+                self._file.write(data[begun:position])
+                self._file.close()
+                begun = position
+                self._open(base if is_far else self.next)
+            position += size
+            self.next = following
+        self._file.write(data[begun:position])
+        self._size += position - begun
+        return position
+
+
+# Any: bytes of an answer.
+def _batches(data: Any) -> Iterator[tuple[int, int, int]]:
+    """The base offset, the offset behind, and the size of each whole batch."""
+    position = 0
+    while position + _HEAD.size <= len(data):
+        base, size, magic, last = _HEAD.unpack_from(data, position)
+        size += _PREFIX
+        if size <= _HEAD.size or position + size > len(data):
+            return
+        # Before magic 2 the first offset is the only one, or the last.
+        yield base, base + 1 + (last if magic >= 2 else 0), size
+        position += size
