@@ -73,6 +73,7 @@ def coordinator(rows):
             state[row["topic_partition"]] = max(
                 row, state.get(row["topic_partition"], row), key=lambda r: r["offset"]
             )
+    state.pop(None, None)  # the trace of a group
     return {key: (row["offset"], row["committed_offset"]) for key, row in state.items()}
 
 

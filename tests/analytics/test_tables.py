@@ -4,7 +4,10 @@ import os
 from datetime import UTC, datetime
 
 import pytest
+from pyarrow import parquet
 
+from groupkeeper.analytics import report
+from groupkeeper.analytics.request import Request
 from tests.analytics.logs import (
     NOW,
     STORY,
@@ -14,6 +17,7 @@ from tests.analytics.logs import (
     forgotten,
     group,
     marker,
+    no_group,
     tables,
     write_segment,
 )
@@ -125,3 +129,48 @@ def test_a_time_behind_the_year_9999_is_none(tmp_path):
     made = tables(tmp_path)
     assert [row["commit_time"] for row in made["offsets"]] == [None, None]
     assert made["groups"][0]["last_change"] is None
+
+
+LEFT = [
+    batch([commit("emptied", "t", 0, 1), forgotten("emptied", "t", 0)], 0),
+    batch([commit("deleted", "t", 0, 1)], 2),
+    batch([forgotten("deleted", "t", 0), no_group("deleted")], 3),
+    batch([commit("reborn", "t", 0, 1)], 5),
+    batch([forgotten("reborn", "t", 0), no_group("reborn")], 6),
+    batch([commit("reborn", "t", 0, 1), forgotten("reborn", "t", 0)], 8),
+    batch([commit("aborted", "t", 0, 1)], 10, TRANSACTIONAL, 1),
+    batch([commit("aborted-later", "t", 0, 1)], 11, TRANSACTIONAL, 1),
+    marker(12, 1, commit=False),
+    batch([commit("pending", "t", 0, 1)], 13, TRANSACTIONAL, 2),
+    batch([commit("kept", "t", 0, 1), commit("kept", "t", 1, 1), forgotten("kept", "t", 0)], 14),
+]
+
+
+@pytest.mark.parametrize("chunk_bytes", [100, 100_000])
+def test_groups_without_offsets_are_there_until_they_are_deleted(tmp_path, chunk_bytes):
+    """As a coordinator has them: a commit that counts no more has made its group."""
+    write_segment(tmp_path / "__consumer_offsets-0", 0, b"".join(LEFT))
+    found = tables(tmp_path, chunk_bytes=chunk_bytes)
+    assert {
+        row["group"]: (row["type"], row["state"], row["offsets"]) for row in found["groups"]
+    } == {
+        "emptied": ("simple", "Empty", 0),
+        "deleted": ("classic", "Dead", 0),
+        "reborn": ("simple", "Empty", 0),
+        "aborted": ("simple", "Empty", 0),
+        "aborted-later": ("simple", "Empty", 0),
+        "pending": ("simple", "Empty", 0),
+        "kept": ("simple", "Empty", 1),
+    }
+    assert [row["group"] for row in found["offsets"]] == ["kept"]
+
+
+def test_groups_without_offsets_are_there_in_later_runs(tmp_path):
+    file, out = write_segment(tmp_path / "__consumer_offsets-0", 0, b""), tmp_path / "out"
+    for number in range(1, len(LEFT) + 1):
+        file.write_bytes(b"".join(LEFT[:number]))
+        assert report.analyze([tmp_path / "__consumer_offsets-0"], Request(out)) == 0
+    anew = tmp_path / "anew"
+    assert report.analyze([tmp_path / "__consumer_offsets-0"], Request(anew)) == 0
+    one, other = (parquet.read_table(each / "report" / "groups.parquet") for each in (out, anew))
+    assert one.equals(other)

@@ -186,8 +186,9 @@ class _Run:
         self._pass_on(rows.filter(pa.array(~is_commit & ~decides)))
         commits = rows.filter(pa.array(is_commit & ~decides))
         if decides.any():
-            decided, markers = self._transactions.decide(rows.filter(pa.array(decides)))
+            decided, aborted, markers = self._transactions.decide(rows.filter(pa.array(decides)))
             self._pass_on(markers)
+            self._newest.add(aborted)
             commits = pa.concat_tables([commits, decided])
             if len(self._transactions.pending) > MOST_PENDING:
                 self._pass_on(self._transactions.hand_out())

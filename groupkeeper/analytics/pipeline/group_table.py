@@ -152,8 +152,9 @@ class GroupTable:
         self.problems.append({"partition": self._partition, **few})
 
     def finish(self, offsets: Mapping[str, Row]) -> tuple[list[Row], list[Row]]:
-        """Rows of GROUPS and MEMBERS, by group. `offsets` has for each group with committed offsets
-        `offsets`, how many, and `last_commit`, epoch milliseconds.
+        """Rows of GROUPS and MEMBERS, by group. `offsets` has for each group with commits
+        `offsets`, how many are not deleted, `last`, the log offset of the last one or of its
+        tombstone, and `last_commit`, epoch milliseconds.
         """
         groups: list[Row] = []
         members: list[Row] = []
@@ -258,9 +259,12 @@ def _group_row(name: str, classic: Row | None, newer: Row | None, offsets: Row) 
     is_newer = not is_classic and newer is not None
     newer = newer if is_newer and newer else {}
     is_dead = newer.get("state") == "Dead"
-    is_simple = not is_classic and bool(offsets) and (not is_newer or is_dead)
+    # Offsets that were deleted, or never counted, are of a group unless it was deleted after them.
+    ends = [each["offset"] for each in (classic, newer) if each]
+    is_left = row["offsets"] > 0 or offsets.get("last", -1) > max(ends, default=-1)
+    is_simple = not is_classic and is_left and (not is_newer or is_dead)
     kind = newer.get("type") if is_newer else "classic"
-    speaks = kind if is_newer and not is_simple and kind in ("consumer", "share") else None
+    speaks = kind if is_newer and not is_simple and kind in EPOCH_TYPES.values() else None
     if is_newer:
         state = newer.get("state")
     return row | {

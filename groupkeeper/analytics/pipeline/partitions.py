@@ -30,7 +30,7 @@ from groupkeeper.analytics.pipeline.output import (
     slices,
 )
 from groupkeeper.analytics.pipeline.state import State, Tables
-from groupkeeper.analytics.pipeline.transactions import Transactions
+from groupkeeper.analytics.pipeline.transactions import Transactions, traces
 from groupkeeper.analytics.reading.columns import SCHEMA
 from groupkeeper.analytics.reading.plan import Split
 from groupkeeper.why.fields import LAST_MS
@@ -213,8 +213,9 @@ class _Fold:
         is_commit, decides = kinds_of(records)
         self._newest.add(records.filter(pa.array(is_commit & ~decides)))
         if decides.any() or len(self._transactions.pending):
-            decided, _ = self._transactions.decide(records.filter(pa.array(decides)))
+            decided, aborted, _ = self._transactions.decide(records.filter(pa.array(decides)))
             self._newest.add(decided)
+            self._newest.add(aborted)
             if self._part:
                 self._part.write("commits", commit_rows(decided))
                 self._minutes.add(decided)
@@ -238,7 +239,8 @@ class _Fold:
         last = pa.Table.from_pylist(self._groups.state(), schema=LAST_RECORDS)
         self._write_rows("problems", self._groups.problems)
         self._groups.problems = []
-        groups, members = self._groups.finish(_by_group(committed))
+        known = pa.concat_tables([newest, traces(self._transactions.pending)])
+        groups, members = self._groups.finish(_by_group(known))
         self._write_rows("groups", groups)
         self._write_rows("members", members)
         self._write_rows("unsolved", self._groups.problems)
@@ -279,13 +281,25 @@ def _offset_rows(commits: pa.Table) -> pa.Table:
 
 
 def _by_group(commits: pa.Table) -> dict[str, Row]:
-    """What GroupTable.finish takes."""
-    sums = commits.select(["group", "offset", "commit_timestamp_ms"]).group_by("group")
-    found = sums.aggregate([("offset", "count"), ("commit_timestamp_ms", "max")])
+    """What GroupTable.finish takes; of groups with tombstones only their time is the last."""
+    is_dead = commits.column("tombstone")
+    said, written = commits.column("commit_timestamp_ms"), commits.column("timestamp_ms")
+    columns = {
+        "group": commits.column("group"),
+        "last": commits.column("offset"),
+        "offsets": pc.invert(is_dead).cast(pa.int64()),
+        "last_commit": said,
+        "deleted": pc.if_else(is_dead, written, None),
+    }
+    sums = pa.table(columns).group_by("group")
+    found = sums.aggregate(
+        [("offsets", "sum"), *((name, "max") for name in ("last", "last_commit", "deleted"))]
+    )
     return {
         row["group"]: {
-            "offsets": row["offset_count"],
-            "last_commit": row["commit_timestamp_ms_max"],
+            "offsets": row["offsets_sum"],
+            "last": row["last_max"],
+            "last_commit": row["last_commit_max" if row["offsets_sum"] else "deleted_max"],
         }
         for row in found.to_pylist()
     }

@@ -31,9 +31,10 @@ class Transactions:
     ended: set[int] = field(default_factory=set)
     """Producers with a marker in this run: later ones decide nothing in the runs before."""
 
-    def decide(self, more: pa.Table) -> tuple[pa.Table, pa.Table]:
+    def decide(self, more: pa.Table) -> tuple[pa.Table, pa.Table, pa.Table]:
         """Takes commits and markers in the order of the log. Returns the commits of transactions
-        that were committed, as plain ones, and markers that may decide commits of earlier runs.
+        that were committed, as plain ones; `traces` of those that were not; and markers that may
+        decide commits of earlier runs.
 
         A commit is decided by the next marker of its producer.
         """
@@ -51,9 +52,11 @@ class Transactions:
         next_marker[order] = order[at]
         is_decided = is_marker[next_marker] & (producers[next_marker] == producers)
         committed = is_decided & commits[next_marker] & ~is_marker
+        aborted = is_decided & ~commits[next_marker] & ~is_marker
         self.pending = table.filter(pa.array(~is_decided))
         first = table.filter(pa.array(self._are_first(producers, is_marker)))
-        return _plain(table.filter(pa.array(committed))), first
+        left = traces(table.filter(pa.array(aborted)))
+        return _plain(table.filter(pa.array(committed))), left, first
 
     def hand_out(self) -> pa.Table:
         """Commits that are not decided. What follows is a run of its own."""
@@ -72,6 +75,20 @@ class Transactions:
                 self.ended.add(producer)
                 first[place] = True
         return first
+
+
+def traces(commits: pa.Table) -> pa.Table:
+    """Tombstones of no topic, by which a group is known that has no other commit: to a coordinator
+    an aborted commit makes a group, too.
+    """
+    columns = {"topic": None, "topic_partition": None, "tombstone": True}
+    for name, value in columns.items():
+        at, column = (
+            SCHEMA.get_field_index(name),
+            pa.array([value] * len(commits), SCHEMA.field(name).type),
+        )
+        commits = commits.set_column(at, SCHEMA.field(name), column)
+    return _plain(commits)
 
 
 def _plain(table: pa.Table) -> pa.Table:
