@@ -5,7 +5,7 @@ The state follows from epochs, as in Kafka's `ConsumerGroup`, `ShareGroup` and `
 
 import base64
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,37 +18,35 @@ from groupkeeper.protocol.records.modern_groups import (
     Current,
     Epoch,
     Member,
-    ShareMember,
     StreamsCurrent,
-    StreamsMember,
     TargetEpoch,
     decode_modern_key,
     decode_modern_value,
 )
 
 FIRST_KEY_TYPE: Final = 3
-_STABLE: Final = 0
+_STABLE: Final = {"consumer": 0, "streams": 1}
+"""The state of a member that has what it is to have: Kafka's two `MemberState`."""
+
+_TOPOLOGY: Final = b"\0\x17"
+"""Begins the key of a streams group's topology, of which it is only known whether there is one."""
 
 Row = dict[str, object]
 Names = Mapping[bytes, str]
 
 
-def describe(row: Row, names: Names) -> Row:
-    """A row about a group, with `records`: the newest of each key -> without these, and with
-    `type`, `state`, `epoch`, `assignment_epoch` and `members`. If a value cannot be decoded,
-    `problem` says why instead. `names` are those of topics by id; topics without one are shown by
-    their id.
+def describe(records: Iterable[tuple[bytes, bytes | None]], names: Names) -> Row:
+    """`type`, `state`, `epoch`, `assignment_epoch` and `members` of a group from the newest record
+    of each key. If a value cannot be decoded, `type`, and `problem` says why instead. `names` are
+    those of topics by id; topics without one are shown by their id.
     """
-    records = row.pop("records")
-    assert isinstance(records, list)
     group = _Group()
     try:
         for each in records:
-            group.add(each["key"], each["value"])
+            group.add(*each)
     except DecodeError as error:
-        return {**row, "type": group.type, "problem": f"unreadable value: {error}"}
+        return {"type": group.type, "problem": f"unreadable value: {error}"}
     return {
-        **row,
         "type": group.type,
         "state": group.state,
         "epoch": group.epoch,
@@ -63,6 +61,7 @@ class _Group:
     epoch: int | None = None
     target_epoch: int | None = None
     deleted: bool = False
+    has_topology: bool = False
     living: bool = False
     """Whether any record has a value."""
     members: dict[str, Member] = field(default_factory=dict)
@@ -73,6 +72,7 @@ class _Group:
         self.living |= value is not None
         found = decode_modern_key(key)
         if found is None:
+            self.has_topology |= value is not None and key[:2] == _TOPOLOGY
             return
         if found.key_type in EPOCH_TYPES and self.epoch is None:
             self.type = EPOCH_TYPES[found.key_type]
@@ -99,6 +99,8 @@ class _Group:
             return "Empty"
         if self.type == "share":
             return "Stable"
+        if self.type == "streams" and not self.has_topology:
+            return "NotReady"
         if self.epoch > (self.target_epoch or 0):
             return "Assigning"
         return "Stable" if all(map(self._is_reconciled, self.members)) else "Reconciling"
@@ -107,43 +109,33 @@ class _Group:
         current = self.current.get(member_id)
         return (
             current is not None
-            and current.state == _STABLE
+            and current.state == _STABLE[self.type]
             and current.member_epoch == self.target_epoch
         )
 
     def member(self, member_id: str, names: Names) -> Row:
         """As a member is shown."""
         member, current = self.members[member_id], self.current.get(member_id)
+        owned = partitions_of(current, names) if current else ()
         return {
             "member_id": member_id,
-            "group_instance_id": None if isinstance(member, ShareMember) else member.instance_id,
+            "group_instance_id": getattr(member, "instance_id", None),
             "client_id": member.client_id,
             "client_host": member.client_host,
-            "rebalance_timeout_ms": (
-                None if isinstance(member, ShareMember) else member.rebalance_timeout_ms
-            ),
-            "subscribed_topics": (
-                None if isinstance(member, StreamsMember) else member.subscribed_topics
-            ),
+            "rebalance_timeout_ms": getattr(member, "rebalance_timeout_ms", None),
+            "subscribed_topics": getattr(member, "subscribed_topics", None),
             "member_epoch": current.member_epoch if current else None,
-            "assignment": _assignment(current, names),
+            "assignment": [{"topic": topic, "partitions": some} for topic, some in sorted(owned)],
         }
 
 
-def _assignment(current: Current | None, names: Names) -> list[Row]:
-    """By topic; in streams groups the active tasks by subtopology."""
-    if current is None:
-        return []
+def partitions_of(current: Current, names: Names) -> Iterator[tuple[str, list[int]]]:
+    """What a member has, by topic; in streams groups the active tasks by subtopology."""
     if isinstance(current, StreamsCurrent):
-        return [
-            {"topic": each.subtopology_id, "partitions": sorted(each.partitions)}
-            for each in current.active
-        ]
-    found: list[Row] = [
-        {"topic": names.get(each.topic_id) or id_text(each.topic_id), "partitions": each.partitions}
-        for each in current.assigned
-    ]
-    return sorted(found, key=lambda row: str(row["topic"]))
+        yield from ((each.subtopology_id, sorted(each.partitions)) for each in current.active)
+    else:
+        for each in current.assigned:
+            yield names.get(each.topic_id) or id_text(each.topic_id), each.partitions
 
 
 def id_text(topic_id: bytes) -> str:

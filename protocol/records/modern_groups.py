@@ -231,7 +231,7 @@ class StreamsCurrent:
     previous_epoch: Int32 = 0
     """Its epoch before."""
     state: Int8 = 0
-    """0 stable, 1 has tasks to give up, 2 waits for tasks of others."""
+    """1 stable, 2 has tasks to give up, 3 waits for tasks of others, 127 unknown."""
     active: Array[Tasks] = empty()
     """Active tasks."""
     standby: Array[Tasks] = empty()

@@ -160,7 +160,7 @@ class GroupTable:
         members: list[Row] = []
         for name in sorted({*self._groups, *offsets}):
             known = self._groups.get(name) or _Group()
-            newer = self._newer(name, known.newest)
+            newer = self._newer(known.newest)
             groups.append(_group_row(name, known.last, newer, offsets.get(name, {})))
             members += _members(name, known.last, newer)
         return groups, members
@@ -183,13 +183,12 @@ class GroupTable:
             else:
                 group.raw, group.last = row, _decoded(row)
 
-    def _newer(self, name: str, newest: Mapping[bytes, Row]) -> Row | None:
+    def _newer(self, newest: Mapping[bytes, Row]) -> Row | None:
         if not newest:
             return None
         last = max(newest.values(), key=itemgetter("offset"))
-        records = [{"key": row["key"], "value": row["value"]} for row in newest.values()]
-        known = {"group": name, "offset": last["offset"], "timestamp_ms": last["timestamp_ms"]}
-        found = describe({**known, "records": records}, self._names)
+        told = describe([(row["key"], row["value"]) for row in newest.values()], self._names)
+        found = {"offset": last["offset"], "timestamp_ms": last["timestamp_ms"], **told}
         if found.get("problem"):
             self._note(found)
         return found
