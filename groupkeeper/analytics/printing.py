@@ -1,5 +1,6 @@
 """Prints the result of an analysis as text."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -9,8 +10,10 @@ from rich.console import Console
 from rich.text import Text
 
 from groupkeeper.analytics.export import Tables
+from groupkeeper.analytics.pipeline.chunks import Counts
 from groupkeeper.analytics.questions.registry import FINDINGS
 from groupkeeper.analytics.reading.plan import Plan
+from groupkeeper.analytics.reading.problems import PROBLEM_TEXTS, Problem
 from groupkeeper.analytics.render import (
     Column,
     instant,
@@ -18,11 +21,11 @@ from groupkeeper.analytics.render import (
     plain,
     print_sentences,
     print_table,
-    ranges,
     size,
     text,
 )
-from groupkeeper.why.texts import count
+from groupkeeper.protocol.records.modern_groups import KNOWN_TYPES
+from groupkeeper.why.texts import count, ranges
 
 FINDINGS_SHOWN: Final = 10
 """The first ones: a terminal is no report."""
@@ -30,18 +33,45 @@ FINDINGS_SHOWN: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """The result of one analysis: the tables that are printed, what was read (`events`: how many
-    bytes of the event log), the answers to questions by name, if they were asked, and what is not
-    known, in sentences.
+    """The result of one analysis: the tables that are printed, what was read (`counts`: records by
+    key type; `events`: how many bytes of the event log), the answers to questions by name, if they
+    were asked, and what is not known, in sentences.
     """
 
     plan: Plan
-    records: int
+    counts: Counts
     tables: Tables
     problems: pa.Table
     events: int = 0
     answers: Tables = field(default_factory=dict)
     not_known: Sequence[str] = ()
+
+    @property
+    def records(self) -> int:
+        return self.counts.total()
+
+    @property
+    def unknown(self) -> str:
+        """Records of types that only a later Kafka has, which are no damage; empty if there are
+        none.
+        """
+        found: Counter[int] = Counter()
+        for (kind, _), amount in self.counts.items():
+            if kind is not None and kind not in KNOWN_TYPES:
+                found[kind] += amount
+        types = ", ".join(map(str, sorted(found)))
+        many = "types" if len(found) > 1 else "type"
+        number = count(found.total(), "record")
+        return f"{number} of {many} {types}, which this version does not know" if found else ""
+
+    def written(self) -> Tables:
+        """The tables that leave as CSV or JSON."""
+        problems = self.problems
+        if self.unknown:
+            told = f"{PROBLEM_TEXTS[Problem.UNKNOWN_TYPE]}: {self.unknown}"
+            row = pa.Table.from_pylist([{"problem": told}], problems.schema)
+            problems = pa.concat_tables([problems, row])
+        return self.tables | self.answers | {"problems": problems}
 
 
 _GROUPS: Final = {
@@ -116,6 +146,7 @@ def print_findings(to: Console, findings: Findings) -> None:
     work = findings.plan
     events = f", and {size(findings.events)} of events" if findings.events else ""
     whole = _left_over(findings.problems) if len(findings.problems) else "all of it sound"
+    whole += f"; {findings.unknown}" if findings.unknown else ""
     records = f"{findings.records:,} record" + ("" if findings.records == 1 else "s")
     to.print(
         f"Read {records} from {size(work.size)} in "

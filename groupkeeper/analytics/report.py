@@ -185,7 +185,7 @@ def _write(
     if request.csv:
         from groupkeeper.analytics.export import write_csv
 
-        writes["csv"] = partial(write_csv, _written(findings), request.csv)
+        writes["csv"] = partial(write_csv, findings.written(), request.csv)
     if request.report:
         from groupkeeper.analytics.page import write_report
 
@@ -238,7 +238,7 @@ def _find(
     size = sum(work.size for work in new.values()) + (store.size() if store else 0)
     engine = stack.enter_context(engine_for(size, request.workers))
     found = Trunk(engine, scratch, output, tell).run(new[OFFSETS], groups, new[EVENTS], names, data)
-    records = store.counts(found).total() if store else found.records
+    counts = store.counts(found) if store else found.counts
     if store:
         store.commit(new, found)
     problems = found.tables.pop("problems")
@@ -246,7 +246,7 @@ def _find(
     events = plans[EVENTS].size if output else 0
     tables = chosen(request.choice, found.tables)
     _tell_late(request.choice, found.tables, len(tables["groups"]))
-    findings = Findings(plans[OFFSETS], records, tables, problems, events)
+    findings = Findings(plans[OFFSETS], counts, tables, problems, events)
     if output is None:
         return findings, {}
     folder = store.folder if store else output.folder
@@ -308,23 +308,18 @@ def _show(findings: "Findings", request: Request) -> None:
     from groupkeeper.analytics.printing import print_findings
 
     if request.as_json:
-        print_json(_written(findings))
+        print_json(findings.written())
         return
     to = console()
     print_findings(to, findings)
     if request.out:
         to.print(Text(plain(f"Written to {request.out}")))
     if request.csv:
-        names = ", ".join(f"{name}.csv" for name in _written(findings))
+        names = ", ".join(f"{name}.csv" for name in findings.written())
         to.print(Text(plain(f"Written to {request.csv}: {names}")))
     if request.report:
         told = count(len(findings.answers["findings"]), "finding")
         to.print(Text(plain(f"Written to {request.report}: {told}, and pictures")))
-
-
-def _written(findings: "Findings") -> "Tables":
-    """What leaves as CSV or JSON."""
-    return findings.tables | findings.answers | {"problems": findings.problems}
 
 
 def _damage(problems: "pa.Table") -> list[str]:
@@ -356,7 +351,7 @@ def _about(plans: Plans, request: Request, findings: "Findings") -> "About":
         sum(work.size for work in plans.values()),
         " ".join(options),
         _damage(findings.problems),
-        findings.not_known,
+        [*findings.not_known, *([f"The log has {findings.unknown}."] if findings.unknown else [])],
         DESCRIBED,
     )
 

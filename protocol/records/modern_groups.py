@@ -250,6 +250,8 @@ Member: TypeAlias = ConsumerMember | ShareMember | StreamsMember
 Current: TypeAlias = ConsumerCurrent | ShareCurrent | StreamsCurrent
 Value: TypeAlias = ConsumerEpoch | Epoch | TargetEpoch | Member | Target | StreamsTarget | Current
 
+KNOWN_TYPES: Final = range(24)
+"""Key types of Kafka 4.1 and before, those that are not read included."""
 EPOCH_TYPES: Final = {3: "consumer", 11: "share", 17: "streams"}
 """Key types of a group's epoch, without which the group does not exist, and its type of group."""
 

@@ -10,6 +10,7 @@ from pyarrow import parquet
 
 from groupkeeper.analytics import export, report
 from groupkeeper.analytics.pipeline.run import Trunk
+from groupkeeper.analytics.reading.problems import is_damage
 from groupkeeper.analytics.request import Choice, Request
 from groupkeeper.protocol.group_events import Event, encode
 from tests.analytics.logs import NOW, batch, commit, group, log, write_segment
@@ -327,3 +328,20 @@ def test_a_report_in_another_new_folder_is_refused(broker_copy, tmp_path, capsys
     request = Request(out, report=out / "pages" / "report.html")
     assert "pages is no folder" in refused(capsys, [broker_copy], request)
     assert not out.exists()
+
+
+def test_records_of_unknown_types_are_told_and_are_no_damage(tmp_path, capsys):
+    unknown = [(b"\0\x28\x7f\xff\1", b"?"), (b"\0\x29\0\2g2", b"\0\0?"), (b"\0\x29\0\2g2", None)]
+    path = tmp_path / "__consumer_offsets-0"
+    write_segment(path, 0, batch([commit("g", "t", 0, 5), *unknown]))
+    page = tmp_path / "report.html"
+    told = "3 records of types 40, 41, which this version does not know"
+    assert report.analyze([path], Request(report=page)) == 0
+    assert f", all of it sound; {told}." in capsys.readouterr().out
+    assert f"The log has {told}." in page.read_text(encoding="utf-8")
+    for out in (tmp_path / "out", tmp_path / "out"):  # the second time nothing is new
+        assert report.analyze([path], Request(out, as_json=True)) == 0
+        rows = map(json.loads, capsys.readouterr().out.splitlines())
+        problems = [row["problem"] for row in rows if row["table"] == "problems"]
+        assert problems == [f"records of unknown types: {told}"]
+        assert not any(map(is_damage, problems))

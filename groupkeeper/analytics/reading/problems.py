@@ -33,6 +33,7 @@ class Problem(IntEnum):
     VANISHED = 23
     CUT = 24
     REWRITTEN = 25
+    UNKNOWN_TYPE = 26
 
 
 PROBLEM_TEXTS: Final = {
@@ -60,13 +61,14 @@ PROBLEM_TEXTS: Final = {
     Problem.VANISHED: "log is gone",
     Problem.CUT: "log ends before what was read",
     Problem.REWRITTEN: "log was rewritten below what was read",
+    Problem.UNKNOWN_TYPE: "records of unknown types",
 }
 """Details follow after a colon. OTHER_TASK has none: it is never told. Those from COMPACTED_AWAY
-on are of streams."""
+to REWRITTEN are of streams."""
 
 _HARMLESS: Final = frozenset(
     {Problem.TORN_TAIL, Problem.GONE, Problem.DUPLICATE, Problem.BEGINS, Problem.COMPACTED}
-    | {Problem.REMOVED, Problem.COMPACTED_AWAY}
+    | {Problem.REMOVED, Problem.COMPACTED_AWAY, Problem.UNKNOWN_TYPE}
 )
 HARMLESS_TEXTS: Final = frozenset(PROBLEM_TEXTS[each] for each in _HARMLESS)
 
