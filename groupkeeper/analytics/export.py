@@ -18,6 +18,7 @@ Tables = dict[str, pa.Table]
 _TIMES: Final = {"groups": "last_change", "generations": "time", "offsets": "commit_time"}
 _ROWS: Final = 10_000
 """So many rows are Python objects at a time."""
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -106,6 +107,7 @@ def _json(value: object) -> str:
 
 
 def _cell(value: object) -> object:
-    if isinstance(value, bool | list):
-        return _json(value)
-    return value
+    """Clients choose names: a text is no formula to a spreadsheet."""
+    if isinstance(value, str) and value.startswith(_FORMULA):
+        return f"'{value}"
+    return _json(value) if isinstance(value, bool | list) else value

@@ -345,3 +345,15 @@ def test_records_of_unknown_types_are_told_and_are_no_damage(tmp_path, capsys):
         problems = [row["problem"] for row in rows if row["table"] == "problems"]
         assert problems == [f"records of unknown types: {told}"]
         assert not any(map(is_damage, problems))
+
+
+def test_texts_in_csv_files_are_no_formulas(tmp_path):
+    log = batch(
+        [commit(name, "t", 0, -1, metadata="@SUM(A1)") for name in ("=1+1", "+1", "-1", "a-b")]
+    )
+    path = write_segment(tmp_path / "__consumer_offsets-0", 0, log)
+    assert report.analyze([path], Request(csv=tmp_path / "csv")) == 0
+    with (tmp_path / "csv" / "offsets.csv").open(encoding="utf-8", newline="") as file:
+        rows = [*csv.DictReader(file)]
+    assert [row["group"] for row in rows] == ["'+1", "'-1", "'=1+1", "a-b"]
+    assert {(row["metadata"], row["committed_offset"]) for row in rows} == {("'@SUM(A1)", "-1")}
