@@ -134,17 +134,6 @@ def instant(value: object) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S}.{value % 1000:03d}Z"
 
 
-def ranges(numbers: Iterable[int]) -> str:
-    """0,1,2,5 -> 0-2,5"""
-    spans: list[list[int]] = []
-    for number in sorted(numbers):
-        if spans and number == spans[-1][1] + 1:
-            spans[-1][1] = number
-        else:
-            spans.append([number, number])
-    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
-
-
 def size(count: int) -> str:
     """Bytes in the unit that keeps the number short."""
     amount = float(count)

@@ -11,7 +11,6 @@ from groupkeeper.analytics.render import (
     plain,
     print_sentences,
     print_table,
-    ranges,
     size,
     text,
 )
@@ -93,11 +92,6 @@ def test_markup_and_control_codes_of_clients_do_nothing():
 )
 def test_times_are_shown_to_the_millisecond(value, shown):
     assert instant(value) == shown
-
-
-@pytest.mark.parametrize(("numbers", "shown"), [([], ""), ([3], "3"), ([5, 1, 2, 0], "0-2,5")])
-def test_neighbouring_partitions_are_one_range(numbers, shown):
-    assert ranges(numbers) == shown
 
 
 @pytest.mark.parametrize(
