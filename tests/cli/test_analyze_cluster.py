@@ -292,11 +292,11 @@ def test_our_own_broker_is_read_with_its_events(tmp_path: Path, capsys: Capture)
             client.call(3, sync_request(who, generation, group, {who: b"all"}))
             client.call(7, commit_request({("orders", 1): 7}, group, who, generation))
         client.call(3, leave_request(who, group_id="two"))
-        client.call(7, commit_request({("orders", 1): 7}, "three"))  # stores the events before it
+        client.close()
+    with BlockingBroker(data=data) as broker:
         broker.freeze()  # no session is over when the files are read
         words = ["--bootstrap-server", broker.bootstrap_servers, "--out", str(tmp_path / "wire")]
         assert main(["analyze", *words]) == 0
-        client.close()
     assert main(["analyze", str(data), "--out", str(tmp_path / "files")]) == 0
     for name in names:
         wire, files = (
