@@ -1,5 +1,6 @@
 """All suites, in the order in which they are run and shown."""
 
+from tests.suites.analyze_groups import AnalyzeGroups
 from tests.suites.browser import Browser
 from tests.suites.examples import Examples
 from tests.suites.franz_go import FranzGo
@@ -33,6 +34,7 @@ SUITES: dict[str, Suite] = {
             GroupsCli(),
             KafkaMoves(),
             OffsetsLog(),
+            AnalyzeGroups(),
             SparkCluster(),
             Prometheus(),
             Browser(),

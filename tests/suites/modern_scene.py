@@ -10,14 +10,13 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from tests.suites.kafka_scene import PARTITIONS, TOPIC, wait_for
-from tests.suites.process import Lines, call
+from tests.suites.process import Lines
 
 LIVING, EMPTIED, UPGRADED, DELETED = "modern", "modern-emptied", "upgraded", "modern-deleted"
 SHARE = "shared"
 _CONSUMER = {"group.protocol": "consumer"}
 _TOOL_S = 60.0
 _SHARE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleShareConsumer"
-_FEATURES = "org.apache.kafka.tools.FeatureCommand"
 
 
 class ModernScene:
@@ -82,10 +81,7 @@ class ModernScene:
         consumer.close()
 
     def _share(self) -> None:
-        address = ["--bootstrap-server", self._bootstrap]
-        upgrade = ["upgrade", "--feature", "share.version=1"]
-        call([*self._java, _FEATURES, *address, *upgrade], self._folder)
-        words = [*address, "--topic", TOPIC, "--group", SHARE]
+        words = ["--bootstrap-server", self._bootstrap, "--topic", TOPIC, "--group", SHARE]
         lines = Lines([*self._java, _SHARE_CONSUMER, *words], self._folder, limit_s=10 * _TOOL_S)
         self._stack.enter_context(lines)
 

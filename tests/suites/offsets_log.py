@@ -2,7 +2,7 @@
 `python -m tests.suites.offsets_log` makes `tests/fixtures/kafka-group-protocols` anew.
 
 A broker of Apache Kafka has groups of every kind while its cleaner runs all the time: classic and
-static members, transactions, consumer and share groups, tombstones and deleted groups.
+static members, transactions, consumer, share and streams groups, tombstones and deleted groups.
 """
 
 import json
@@ -20,12 +20,12 @@ from pyarrow import parquet
 
 from groupkeeper.analytics.reading.problems import is_damage
 from tests.parity.brokers import NEWEST
-from tests.suites import maven, modern_scene
+from tests.suites import modern_scene
 from tests.suites.compacted_log import Dump, segments
+from tests.suites.java_groups import NEWER, UTF8, JavaGroups, enable_newer, java
 from tests.suites.kafka_broker import OFFSETS, MovingKafka
 from tests.suites.kafka_checks import CLASSES, GROUPS
-from tests.suites.kafka_scene import DELETED, TOPIC, Scene, wait_for
-from tests.suites.kafka_tools import JARS
+from tests.suites.kafka_scene import DELETED, Scene, wait_for
 from tests.suites.modern_scene import ModernScene
 from tests.suites.process import Lines, call
 from tests.suites.suite import Outcome, Result, Results, Suite, Target
@@ -33,15 +33,11 @@ from tests.support.process import ROOT
 
 FIXTURE = ROOT / "tests" / "fixtures" / "kafka-group-protocols"
 EXPECTED = "expected.json"
-SETTINGS = {
-    "group.share.enable": "true",
-    "share.coordinator.state.topic.replication.factor": "1",
-    "share.coordinator.state.topic.min.isr": "1",
-}
-_JAVA = ("java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-_QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
-_SHARE_GROUPS = "org.apache.kafka.tools.consumer.group.ShareGroupCommand"
+SHARE_GROUPS = "org.apache.kafka.tools.consumer.group.ShareGroupCommand"
+STREAMS_GROUPS = "org.apache.kafka.tools.streams.StreamsGroupCommand"
 _TOOL_S = 60.0
+
+NEWER_TYPES = ("consumer", "share", "streams")
 
 Said = dict[str, Any]  # what JSON holds
 Row = dict[str, Any]  # of a Parquet file
@@ -70,7 +66,7 @@ class OffsetsLog(Suite):
         said = json.loads((place / "copy" / EXPECTED).read_text())
         read = {name: table(out, name) for name in ("records", "groups", "members", "offsets")}
         for name, check in CHECKS.items():
-            yield _result(name, partial(check, said, read))
+            yield result(name, partial(check, said, read))
 
 
 def write() -> None:
@@ -79,70 +75,101 @@ def write() -> None:
         live(Path(place), java(ROOT / ".suites" / "offsets-log"))
         for folder in FIXTURE.glob("*-*/"):
             shutil.rmtree(folder)
-        shutil.copytree(Path(place) / "copy", FIXTURE, dirs_exist_ok=True)
-
-
-def java(folder: Path) -> list[str]:
-    """Java with the jars of the suite kafka-tools."""
-    place = folder.parent / "kafka-tools" / "jars"
-    place.parent.mkdir(parents=True, exist_ok=True)
-    return [*_JAVA, _QUIET, "-cp", maven.jars(place, JARS)]
+        others = shutil.ignore_patterns("[!_l]*-0")  # no group of newer protocols has them
+        shutil.copytree(Path(place) / "copy", FIXTURE, ignore=others, dirs_exist_ok=True)
 
 
 def live(place: Path, java_words: Sequence[str]) -> None:
     """Make `place`/copy: the segments of the offsets topic of a broker that was killed, the ids of
     its topics, and what its tools say of groups and records.
     """
-    kafka = MovingKafka(NEWEST, place, SETTINGS)
+    kafka = MovingKafka(NEWEST, place, NEWER)
     try:
         kafka.run()
+        enable_newer(kafka.bootstrap, java_words, place)
         with (
             Scene(kafka.bootstrap) as scene,
             ModernScene(kafka.bootstrap, java_words, place) as modern,
+            JavaGroups(kafka.bootstrap, java_words, place, "streams") as streams,
         ):
+            assert not streams.failed, streams.failed
             scene.make_topic()
             modern.play()
             scene.play(transactions=True)
             wait_for(kafka.is_cleaned, "the cleaner has been through all partitions")
             scene.leave_transactions_open()
             modern.delete()  # the cleaner leaves the newest segment, so that its tombstones stay
-            said = _described(kafka.bootstrap, java_words, place)
+            said = described(kafka.bootstrap, java_words, place)
             kafka.kill()
     finally:
         kafka.kill()
+    keep(kafka.log_dir, place, said, java_words)
+
+
+def keep(log_dir: Path, place: Path, said: Said, java_words: Sequence[str]) -> Path:
+    """Make `place`/copy of the folders of a broker that was stopped, and add to `said`, which is
+    written there, too, how many records of each type kafka-dump-log finds in it.
+    """
     copy = place / "copy"
-    for file in segments(kafka.log_dir, f"{OFFSETS}/*.log"):
+    for file in segments(log_dir, f"{OFFSETS}/*.log"):
         (copy / file.parent.name).mkdir(parents=True, exist_ok=True)
         shutil.copy(file, copy / file.parent.name)
-    (copy / f"{TOPIC}-0").mkdir()
-    shutil.copy(kafka.log_dir / f"{TOPIC}-0" / "partition.metadata", copy / f"{TOPIC}-0")
+    for file in log_dir.glob("[!_]*-0/partition.metadata"):
+        (copy / file.parent.name).mkdir()
+        shutil.copy(file, copy / file.parent.name)
     dump = Dump()
     files = ",".join(map(str, segments(copy, f"{OFFSETS}/*.log")))
     words = [CLASSES["kafka-dump-log"], "--offsets-decoder", "--files", files]
     dump.add(_printed([*java_words, *words], place))
     said["records"] = dict(sorted(dump.kinds.items()))
     (copy / EXPECTED).write_text(json.dumps(said, indent=1) + "\n")
+    return copy
 
 
-def _described(bootstrap: str, java_words: Sequence[str], place: Path) -> Said:
-    def rows(tool: str, *words: str) -> list[list[str]]:
+def described(bootstrap: str, java_words: Sequence[str], place: Path) -> Said:
+    """What the tools say of all groups now: lists of words, in the order of `CHECKS`."""
+
+    def lines(tool: str, *words: str) -> list[str]:
         command = [*java_words, tool, "--bootstrap-server", bootstrap, "--describe"]
-        lines = _printed([*command, "--all-groups", *words], place)
-        found = [line.split() for line in lines if re.match(r"\S+ +\S+ +\S+ +\S", line)]
-        return [row for row in found if row[0] not in ("GROUP", "Consumer", "Share")]
+        printed = _printed([*command, "--all-groups", *words], place)
+        headings = ("GROUP ", "Consumer ", "Share ", "Streams ")
+        return [each for each in printed if each and not each.startswith(headings)]
 
     groups = CLASSES[GROUPS]
-    states = rows(groups, "--state") + rows(_SHARE_GROUPS, "--state")
+    tools = (groups, SHARE_GROUPS, STREAMS_GROUPS)
+    states = [line.split() for tool in tools for line in lines(tool, "--state", "--verbose")]
+    told = lines(groups, "--offsets") + lines(STREAMS_GROUPS, "--offsets", "--verbose")
+    of_members = [lines(tool, "--members", "--verbose") for tool in tools]
+    members = [*map(_member, of_members[0] + of_members[1]), *map(_streams_member, of_members[2])]
     return {
         "broker": f"Apache Kafka {NEWEST}",
-        "offsets": sorted(row[:4] for row in rows(groups, "--offsets") if row[3] != "-"),
-        "states": sorted([row[0], row[-2], row[-1]] for row in states),
-        "members": sorted([*row[:2], row[-1]] for row in rows(groups, "--members")),
+        "offsets": sorted(row[:4] for row in map(str.split, told) if row[3] != "-"),
+        "states": sorted([row[0], row[-4], row[-3], row[-1]] for row in states),
+        "members": sorted([*row[:2], row[4]] for row in members),
+        "assignments": sorted([*row[:4], *row[5:]] for row in members),
     }
 
 
+def _member(line: str) -> list[str]:
+    """Group, member id, instance id, client id, number of partitions, epoch, and these."""
+    words = line.split()
+    host = next(at for at, word in enumerate(words) if word.startswith("/"))
+    instance = words[2] if host > 2 else ""
+    client, number, epoch, *assigned = words[host + 1 :]
+    topics = ";".join(sorted(assigned[0].split(";"))) if int(number) else ""
+    return [*words[:2], instance, client, number, epoch, topics]
+
+
+def _streams_member(line: str) -> list[str]:
+    """As `_member`; its active tasks, whose number the tool does not tell, by subtopology."""
+    words, active = line.split(), re.search(r" ACTIVE: ([^;]*);", line)
+    tasks = re.sub(r"[][ ]", "", active[1]) if active else ""
+    number = len(re.findall(r"[:,]\d", tasks))
+    return [words[0], words[3], "", words[7], str(number), words[5], tasks]
+
+
 def _printed(command: Sequence[str], place: Path) -> list[str]:
-    with Lines(command, place, limit_s=_TOOL_S) as lines:
+    with Lines(command, place, limit_s=_TOOL_S, env=UTF8) as lines:
         return list(lines)
 
 
@@ -163,70 +190,86 @@ def records(said: Said, read: dict[str, list[Row]]) -> None:
         for row in read["records"]
         if row["key_type"] is not None
     )
-    _same(found.items(), [each for each in said["records"].items() if each[0] != "record"])
+    same(found.items(), [each for each in said["records"].items() if each[0] != "record"])
     wrong = {row["problem"] for row in read["records"] if row["problem"]}
     assert not any(map(is_damage, wrong)), wrong
 
 
 def offsets(said: Said, read: dict[str, list[Row]]) -> None:
-    """All that kafka-consumer-groups shows, and no others."""
+    """All that the tools show, and no others."""
     names = ("group", "topic", "topic_partition", "committed_offset")
     found = [tuple(str(row[name]) for name in names) for row in read["offsets"]]
-    _same(found, map(tuple, said["offsets"]))
+    same(found, map(tuple, said["offsets"]))
 
 
 def states(said: Said, read: dict[str, list[Row]]) -> None:
-    """State and number of members; what is Dead is not shown by the tools."""
+    """State, epoch, number of members; what is Dead is not shown by the tools."""
     found = [
-        (row["group"], row["state"], str(row["member_count"]))
+        (
+            row["group"],
+            row["state"],
+            str(row["generation"]) if row["type"] in NEWER_TYPES else "-",
+            str(row["member_count"]),
+        )
         for row in read["groups"]
         if row["state"] != "Dead"
     ]
-    _same(found, map(tuple, said["states"]))
+    same(found, map(tuple, said["states"]))
 
 
 def dead(said: Said, read: dict[str, list[Row]]) -> None:
     """Deleted groups are Dead; of those deleted long ago the cleaner has removed the last trace."""
     deleted = [row for row in read["groups"] if row["group"] in (*DELETED, modern_scene.DELETED)]
     assert modern_scene.DELETED in {row["group"] for row in deleted}, "nothing to look at"
-    _same([row["state"] for row in deleted], ["Dead"])
+    same([row["state"] for row in deleted], ["Dead"])
 
 
 def members(said: Said, read: dict[str, list[Row]]) -> None:
-    """Ids, and how many partitions each has; share groups are not shown by this tool."""
-    of_share = {row["group"] for row in read["groups"] if row["type"] == "share"}
+    """Ids, and how many partitions each has."""
+    names = ("group", "member_id", "assigned_partitions")
+    found = [tuple(str(row[name]) for name in names) for row in read["members"]]
+    same(found, map(tuple, said["members"]))
+
+
+def assignments(said: Said, read: dict[str, list[Row]]) -> None:
+    """What members are called, their epochs, and partitions of topics, by name."""
     found = [
-        (row["group"], row["member_id"], str(row["assigned_partitions"]))
+        (
+            row["group"],
+            row["member_id"],
+            row["group_instance_id"] or "",
+            row["client_id"],
+            "-" if row["member_epoch"] is None else str(row["member_epoch"]),
+            ";".join(
+                sorted(
+                    f"{each['topic']}:{','.join(map(str, each['partitions']))}"
+                    for each in row["assignment"]
+                )
+            ),
+        )
         for row in read["members"]
-        if row["group"] not in of_share
     ]
-    _same(found, map(tuple, said["members"]))
-
-
-def topics(said: Said, read: dict[str, list[Row]]) -> None:
-    """The topic of newer groups has its name."""
-    found = {each["topic"] for row in read["members"] for each in row["assignment"]}
-    _same(found, [TOPIC])
+    same(found, map(tuple, said["assignments"]))
 
 
 CHECKS: dict[str, Callable[[Said, dict[str, list[Row]]], None]] = {
     "records of each type as kafka-dump-log counts them": records,
-    "offsets as kafka-consumer-groups describes them": offsets,
-    "states as kafka-consumer-groups and kafka-share-groups describe them": states,
+    "offsets as Kafka's tools describe them": offsets,
+    "states and epochs as Kafka's tools describe them": states,
     "deleted groups are dead": dead,
-    "members as kafka-consumer-groups describes them": members,
-    "assignments name topics": topics,
+    "members as Kafka's tools describe them": members,
+    "epochs and assignments of members as Kafka's tools describe them": assignments,
 }
 
 
-def _same(found: Iterable[object], expected: Iterable[object]) -> None:
+def same(found: Iterable[object], expected: Iterable[object]) -> None:
     ours, theirs = set(found), set(expected)
     assert theirs, "nothing to compare"
     more, missing = sorted(map(str, ours - theirs)), sorted(map(str, theirs - ours))
     assert not more and not missing, f"only ours: {more}\nonly Kafka's: {missing}"
 
 
-def _result(name: str, check: Callable[[], None]) -> Result:
+def result(name: str, check: Callable[[], None]) -> Result:
     try:
         check()
     except AssertionError as error:
