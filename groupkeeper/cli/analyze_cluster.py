@@ -81,7 +81,10 @@ async def _copy(
     wanted = await _partitions(client, OFFSETS, groups)
     if request.asks:
         wanted += await _partitions(client, EVENTS, groups)
-    begins = {each: starts.get(each, 0) for each in dict.fromkeys([*wanted, *starts])}
+    # Of a topic that is gone, or a partition of other groups, the analysis says what is wrong.
+    topics = {topic for topic, _ in wanted}
+    known = {place: offset for place, offset in starts.items() if place[0] in topics}
+    begins = dict.fromkeys(wanted, 0) | known
     try:
         with progress() as told:
             await copy_partitions(client, begins, place, told, _tell_gone)

@@ -25,6 +25,7 @@ from groupkeeper.client import segment_copy
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.group_events import TOPIC as EVENTS
 from groupkeeper.protocol.placement import partition_of
+from groupkeeper.protocol.record_batch import encode_batch
 from groupkeeper.testing.broker import BlockingBroker
 from tests.client.log_node import LogNode
 from tests.client.stub import SILENCE, cluster
@@ -154,6 +155,18 @@ def test_another_cluster_is_refused_for_a_folder_of_tables(tmp_path: Path, capsy
     line = r"groupkeeper: __consumer_offsets, partition \d+ ends before offset .*--rebuild.*\n"
     assert re.fullmatch(line, capsys.readouterr().err)
     assert analyze(node, "--out", out, "--rebuild") == 0
+
+
+def test_what_a_folder_of_tables_has_must_be_there(tmp_path: Path, capsys: Capture) -> None:
+    out, node = tmp_path / "out", LogNode(LOG)
+    node.logs[EVENTS, 0] = [(0, 1, encode_batch(0, 0, 1000, [(b"g", b"{}")]))]
+    assert analyze(node, "--out", out) in (0, 3)
+    capsys.readouterr()
+    assert analyze(node, "--out", out, "--group", "billing") == 2
+    assert "holds all groups: ask for the same (--group)" in capsys.readouterr().err
+    del node.logs[EVENTS, 0]
+    assert analyze(node, "--out", out) == 2
+    assert "__group_events-0 was read into this folder" in capsys.readouterr().err
 
 
 def test_a_report_names_the_cluster(tmp_path: Path, capsys: Capture) -> None:
