@@ -83,7 +83,7 @@ async def _copy(
         wanted += await _partitions(client, EVENTS, groups)
     # Of a topic that is gone, or a partition of other groups, the analysis says what is wrong.
     topics = {topic for topic, _ in wanted}
-    known = {place: offset for place, offset in starts.items() if place[0] in topics}
+    known = {each: offset for each, offset in starts.items() if each[0] in topics}
     begins = dict.fromkeys(wanted, 0) | known
     try:
         with progress() as told:
@@ -106,20 +106,19 @@ async def _partitions(client: "Client", topic: str, groups: Collection[str]) -> 
     Raises Refused.
     """
     [found] = await describe_topics(client, [topic])
-    if found.error_code in (ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE):
-        count = len(found.partitions)
-        numbers = {partition_of(group, count) for group in groups} if groups else range(count)
-        return [(topic, number) for number in sorted(numbers)]
-    is_missing = found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if topic == OFFSETS:
-        raise Refused(
-            f"this cluster has no topic {topic}: no group has joined or committed so far"
-            if is_missing
-            else _RIGHT.format(topic)
-        )
-    if not is_missing:
+    error, is_optional = ErrorCode(found.error_code), topic == EVENTS
+    if error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and not is_optional:
+        raise Refused(f"this cluster has no topic {topic}: no group has joined or committed so far")
+    if error is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+        if not is_optional:
+            raise Refused(_RIGHT.format(topic))
         remark(f"events are not read: {_RIGHT.format(topic)}, if there is one")
-    return []
+    elif error not in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+        raise Refused(f"the topic {topic} cannot be read: {error.name}")
+    count = len(found.partitions)
+    if groups and count:
+        return [(topic, number) for number in {partition_of(group, count) for group in groups}]
+    return [(topic, number) for number in range(count)]
 
 
 def _tell_gone(partition: str, offset: int) -> None:

@@ -222,6 +222,13 @@ def test_a_cluster_without_groups_says_so(capsys: Capture) -> None:
     assert capsys.readouterr().err.startswith(line)
 
 
+def test_a_topic_that_is_being_made_is_an_error(capsys: Capture) -> None:
+    node = LogNode(LOG)
+    node.topic_errors[OFFSETS] = ErrorCode.LEADER_NOT_AVAILABLE
+    assert analyze(node) == 1
+    assert f"{OFFSETS} cannot be read: LEADER_NOT_AVAILABLE" in capsys.readouterr().err
+
+
 def test_no_cluster_is_one_line(capsys: Capture) -> None:
     words = ["--bootstrap-server", "127.0.0.1:1", "--timeout", "500"]
     assert main(["analyze", *words]) == 1

@@ -81,13 +81,11 @@ def traces(commits: pa.Table) -> pa.Table:
     """Tombstones of no topic, by which a group is known that has no other commit: to a coordinator
     an aborted commit makes a group, too.
     """
-    columns = {"topic": None, "topic_partition": None, "tombstone": True}
-    for name, value in columns.items():
-        at, column = (
-            SCHEMA.get_field_index(name),
-            pa.array([value] * len(commits), SCHEMA.field(name).type),
-        )
-        commits = commits.set_column(at, SCHEMA.field(name), column)
+    values = {"topic": None, "topic_partition": None, "tombstone": True}
+    for at, field_ in enumerate(SCHEMA):
+        if field_.name in values:
+            column = pa.array([values[field_.name]] * len(commits), field_.type)
+            commits = commits.set_column(at, field_, column)
     return _plain(commits)
 
 
