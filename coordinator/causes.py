@@ -8,31 +8,10 @@ Its wording for people is chosen by the code that shows it; what is likely behin
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 
 from groupkeeper.coordinator.caller import Caller
-
-
-class CauseCode(StrEnum):
-    """The one trigger of a change. The values are part of the stored event format."""
-
-    MEMBER_JOINED = "member_joined"
-    STATIC_MEMBER_JOINED = "static_member_joined"
-    STATIC_MEMBER_RETURNED_CHANGED = "static_member_returned_changed"
-    STATIC_MEMBER_RETURNED_UNREADY = "static_member_returned_unready"
-    SUBSCRIPTION_CHANGED = "subscription_changed"
-    LEADER_REJOINED = "leader_rejoined"
-    MEMBER_REJOINED = "member_rejoined"
-    MEMBER_LEFT = "member_left"
-    MEMBER_REMOVED_BY_ADMIN = "member_removed_by_admin"
-    SESSION_EXPIRED = "session_expired"
-    JOIN_TIMEOUT = "join_timeout"
-    SYNC_TIMEOUT = "sync_timeout"
-    PENDING_MEMBER_EXPIRED = "pending_member_expired"
-    GROUP_SHRUNK = "group_shrunk"
-    ASSIGNMENT_LOST = "assignment_lost"
-    OPERATOR = "operator"
+from groupkeeper.protocol.group_event_words import CauseCode
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from groupkeeper.coordinator.caller import Caller, ReplyTo
-from groupkeeper.coordinator.causes import Cause, CauseCode, Who
+from groupkeeper.coordinator.causes import Cause, Who
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.liveness import contacted
 from groupkeeper.coordinator.member import Member, Protocols
@@ -13,6 +13,7 @@ from groupkeeper.coordinator.step import Step
 from groupkeeper.coordinator.subscription import topics_of_all
 from groupkeeper.protocol.embedded import decode_subscription
 from groupkeeper.protocol.errors import DecodeError, ErrorCode
+from groupkeeper.protocol.group_event_words import CauseCode
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 
 METADATA_READ_BYTES: Final = 32 * 1024

@@ -9,7 +9,7 @@ Source: `GroupMetadataManager.classicGroupLeaveToClassicGroup`.
 from dataclasses import dataclass
 
 from groupkeeper.coordinator.caller import Caller, ReplyTo
-from groupkeeper.coordinator.causes import Cause, CauseCode, Who
+from groupkeeper.coordinator.causes import Cause, Who
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.groups import Groups
 from groupkeeper.coordinator.likely import SHUTDOWN, left, missed_poll
@@ -19,6 +19,7 @@ from groupkeeper.coordinator.rebalance import drop_pending, prepare, remove
 from groupkeeper.coordinator.replies import check_member
 from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.group_event_words import CauseCode
 from groupkeeper.protocol.messages.leave_group import (
     LeaveGroupRequest,
     LeaveGroupResponse,

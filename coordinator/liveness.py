@@ -9,13 +9,14 @@ from typing import Any
 
 from groupkeeper.coordinator import likely
 from groupkeeper.coordinator.caller import Peer
-from groupkeeper.coordinator.causes import Cause, CauseCode
+from groupkeeper.coordinator.causes import Cause
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.facts import MembersNotBack
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.soft_state import Late, Returning
 from groupkeeper.coordinator.step import Step
+from groupkeeper.protocol.group_event_words import CauseCode
 
 SILENT_CODES = (CauseCode.SESSION_EXPIRED, CauseCode.JOIN_TIMEOUT, CauseCode.SYNC_TIMEOUT)
 """Why a member is removed that was not heard of."""

@@ -3,13 +3,14 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-from groupkeeper.coordinator.causes import Cause, CauseCode
+from groupkeeper.coordinator.causes import Cause
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.groups import Groups
 from groupkeeper.coordinator.liveness import await_return, restart_session
 from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.rebalance import prepare
 from groupkeeper.coordinator.step import Step
+from groupkeeper.protocol.group_event_words import CauseCode
 
 SESSIONS_IN_A_SLICE: Final = 500
 """Groups, members and topics of one slice, about half a millisecond."""

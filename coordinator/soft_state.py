@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from groupkeeper.coordinator.caller import Caller, Peer
-from groupkeeper.coordinator.causes import Cause, CauseCode, Who
+from groupkeeper.coordinator.causes import Cause, Who
 from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.subscription import SubscribedTopics
 from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.group_event_words import CauseCode
 from groupkeeper.protocol.messages.sync_group import SyncGroupRequestAssignment
 
 

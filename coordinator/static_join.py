@@ -9,7 +9,6 @@ Source: `GroupMetadataManager.classicGroupJoinNewStaticMember`,
 `updateStaticMemberThenRebalanceOrCompleteJoin`.
 """
 
-from groupkeeper.coordinator.causes import CauseCode
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.facts import MemberReplaced
 from groupkeeper.coordinator.group import Group, GroupState
@@ -35,6 +34,7 @@ from groupkeeper.coordinator.replies import (
 )
 from groupkeeper.coordinator.step import Step, size_of
 from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.group_event_words import CauseCode
 from groupkeeper.protocol.messages.join_group import JoinGroupResponse
 
 

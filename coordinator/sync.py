@@ -10,7 +10,7 @@ from typing import Final
 
 from groupkeeper.coordinator.answers import PIECE_MEMBERS, REMOVED_AT_ONCE, answer_assigned
 from groupkeeper.coordinator.caller import Caller, ReplyTo
-from groupkeeper.coordinator.causes import Cause, CauseCode, Who
+from groupkeeper.coordinator.causes import Cause, Who
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.facts import RebalanceCompleted
@@ -31,6 +31,7 @@ from groupkeeper.coordinator.replies import (
 from groupkeeper.coordinator.soft_state import Expelled, Late, Plan
 from groupkeeper.coordinator.step import Step, size_of
 from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.group_event_words import CauseCode
 from groupkeeper.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 READ_AT_ONCE: Final = 1_000

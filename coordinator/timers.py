@@ -5,7 +5,7 @@ Source: `GroupMetadataManager.expireClassicGroupMemberHeartbeat`, `expirePending
 """
 
 from groupkeeper.coordinator.answers import go_on_answering
-from groupkeeper.coordinator.causes import Cause, CauseCode
+from groupkeeper.coordinator.causes import Cause
 from groupkeeper.coordinator.config import NEW_MEMBER_JOIN_TIMEOUT_MS
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.deletion import PIECE_PAUSE_MS, go_on_deleting
@@ -27,6 +27,7 @@ from groupkeeper.coordinator.rebalance import (
 )
 from groupkeeper.coordinator.step import Step
 from groupkeeper.coordinator.sync import go_on_planning, sync_over
+from groupkeeper.protocol.group_event_words import CauseCode
 
 
 def expire(groups: Groups, timer: Timer, step: Step) -> None:

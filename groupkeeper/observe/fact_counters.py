@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import Final, NamedTuple
 
-from groupkeeper.coordinator.causes import CauseCode
 from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.protocol.group_event_words import CauseCode
 from groupkeeper.protocol.group_events import TYPES
 
 LabelValues = tuple[str, ...]

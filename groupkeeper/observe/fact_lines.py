@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from groupkeeper.coordinator.causes import Cause, CauseCode, Who
+from groupkeeper.coordinator.causes import Cause, Who
 from groupkeeper.coordinator.facts import (
     Fact,
     GroupDeleted,
@@ -31,6 +31,7 @@ from groupkeeper.coordinator.facts import (
 )
 from groupkeeper.observe.fact_readers import Origin
 from groupkeeper.observe.logs import Logger, shows
+from groupkeeper.protocol.group_event_words import CauseCode
 
 IDS_SHOWN: Final = 5
 """How many member ids of a list are in a line."""

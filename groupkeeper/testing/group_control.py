@@ -6,7 +6,7 @@ Each returns when it is written and answered. Clients hear of it by their next r
 from collections.abc import Callable
 
 from groupkeeper.coordinator.caller import Peer
-from groupkeeper.coordinator.causes import Cause, CauseCode, Who
+from groupkeeper.coordinator.causes import Cause, Who
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.rebalance import prepare
@@ -15,6 +15,7 @@ from groupkeeper.coordinator.timers import end_session
 from groupkeeper.groups.driver import PartitionDriver
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.group_event_words import CauseCode
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest
 from groupkeeper.testing import arguments
 from groupkeeper.testing.errors import RequestFailed

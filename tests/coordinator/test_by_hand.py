@@ -4,8 +4,9 @@ rebalance.
 
 import pytest
 
-from groupkeeper.coordinator.causes import Cause, CauseCode
+from groupkeeper.coordinator.causes import Cause
 from groupkeeper.coordinator.facts import MemberRemoved, RebalanceStarted
+from groupkeeper.protocol.group_event_words import CauseCode
 from tests.support.scene import RANGE_RR, Scene
 
 HOUR = 3_600_000

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.coordinator.causes import CauseCode
 from groupkeeper.coordinator.facts import GroupCreated, MemberJoined, MemberRemoved
+from groupkeeper.protocol.group_event_words import CauseCode
 from tests.support.scene import FOUR, RANGE, RANGE_RR, Scene, in_state, topics
 
 CHANGED = {"range": topics("u"), "roundrobin": topics("u")}

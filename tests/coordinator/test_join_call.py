@@ -2,8 +2,8 @@
 
 import pytest
 
-from groupkeeper.coordinator.causes import CauseCode
 from groupkeeper.coordinator.join_call import what_changed
+from groupkeeper.protocol.group_event_words import CauseCode
 from groupkeeper.protocol.messages.join_group import JoinGroupRequestProtocol
 from tests.support.scene import topics
 

@@ -5,7 +5,7 @@ from dataclasses import asdict
 import pytest
 
 from groupkeeper.coordinator.caller import Peer
-from groupkeeper.coordinator.causes import Cause, CauseCode
+from groupkeeper.coordinator.causes import Cause
 from groupkeeper.coordinator.facts import (
     Fact,
     GroupEmptied,
@@ -18,7 +18,7 @@ from groupkeeper.coordinator.facts import (
     RebalanceStarted,
 )
 from groupkeeper.coordinator.likely import REMEMBERED, Recent, left, said
-from groupkeeper.protocol.group_event_words import EVIDENCE, LIKELY
+from groupkeeper.protocol.group_event_words import EVIDENCE, LIKELY, CauseCode
 from tests.support.scene import RANGE, RANGE_RR, REBALANCE, SESSION, Scene, topics
 
 WITH_CAUSE = (MemberJoined, MemberRemoved, PendingMemberDropped, RebalanceStarted)

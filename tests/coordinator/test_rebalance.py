@@ -2,7 +2,6 @@
 
 import pytest
 
-from groupkeeper.coordinator.causes import CauseCode
 from groupkeeper.coordinator.facts import (
     GroupEmptied,
     MemberRemoved,
@@ -10,6 +9,7 @@ from groupkeeper.coordinator.facts import (
     RebalanceJoined,
     RebalanceStarted,
 )
+from groupkeeper.protocol.group_event_words import CauseCode
 from tests.support.scene import FOUR, RANGE_RR, Scene, in_state, topics
 
 STRATEGIES = {name: topics("t") for name in ("range", "roundrobin", "sticky")}

@@ -12,7 +12,6 @@ import pytest
 
 from groupkeeper.coordinator.answers import PIECE_MEMBERS, REMOVED_AT_ONCE
 from groupkeeper.coordinator.caller import Caller, Peer
-from groupkeeper.coordinator.causes import CauseCode
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.deadlines import STALE_AT_ONCE, TimerKind
 from groupkeeper.coordinator.facts import MemberRemoved, RebalanceCompleted, RebalanceJoined
@@ -21,6 +20,7 @@ from groupkeeper.coordinator.partition import Partition
 from groupkeeper.coordinator.step import Step
 from groupkeeper.coordinator.sync import READ_AT_ONCE
 from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.group_event_words import CauseCode
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
 from groupkeeper.protocol.messages.join_group import JoinGroupRequestProtocol
 from groupkeeper.protocol.record_batch import encode_batch

@@ -2,8 +2,8 @@
 
 import pytest
 
-from groupkeeper.coordinator.causes import CauseCode
 from groupkeeper.coordinator.facts import MemberFenced, MemberReplaced
+from groupkeeper.protocol.group_event_words import CauseCode
 from tests.support.scene import RANGE_RR, Scene, in_state, topics
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.coordinator.causes import CauseCode
 from groupkeeper.coordinator.facts import MemberRemoved, RebalanceCompleted
+from groupkeeper.protocol.group_event_words import CauseCode
 from tests.support.scene import FOUR, Scene, in_state
 
 STATES = ("Dead", "Empty", "PreparingRebalance", "CompletingRebalance", "Stable")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.coordinator.causes import Cause, CauseCode, Who
+from groupkeeper.coordinator.causes import Cause, Who
 from groupkeeper.coordinator.facts import (
     Fact,
     GroupEmptied,
@@ -19,6 +19,7 @@ from groupkeeper.coordinator.facts import (
 from groupkeeper.observe.assigned import READ_BYTES
 from groupkeeper.observe.events import REASON_BYTES, TEXT_BYTES, event_of, type_of
 from groupkeeper.protocol.embedded import Assignment, TopicPartition
+from groupkeeper.protocol.group_event_words import CauseCode
 from groupkeeper.protocol.group_events import (
     CAUSE,
     SHORTENED,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from groupkeeper.coordinator.caller import Caller
-from groupkeeper.coordinator.causes import Cause, CauseCode, Who
+from groupkeeper.coordinator.causes import Cause, Who
 from groupkeeper.coordinator.facts import (
     Fact,
     GroupCreated,
@@ -34,6 +34,7 @@ from groupkeeper.coordinator.facts import (
 )
 from groupkeeper.observe.fact_lines import IDS_SHOWN, short_id, write_line
 from groupkeeper.observe.fact_readers import Origin
+from groupkeeper.protocol.group_event_words import CauseCode
 from tests.support.served import Served, settle
 
 Lines = Callable[[], list[dict[str, Any]]]

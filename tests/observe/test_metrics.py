@@ -12,13 +12,14 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from groupkeeper.coordinator import facts
 from groupkeeper.coordinator.caller import Caller
-from groupkeeper.coordinator.causes import Cause, CauseCode, Who
+from groupkeeper.coordinator.causes import Cause, Who
 from groupkeeper.observe import exposition
 from groupkeeper.observe.exposition import TOPIC_COUNTERS, TOPICS, Exposition
 from groupkeeper.observe.fact_counters import COUNTERS
 from groupkeeper.observe.fact_readers import Origin
 from groupkeeper.observe.group_series import FAMILIES
 from groupkeeper.observe.metrics import SECONDS, Histogram, Metrics, PartitionSnapshot
+from groupkeeper.protocol.group_event_words import CauseCode
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest
 from groupkeeper.protocol.registry import APIS

@@ -7,8 +7,7 @@ import re
 
 import pytest
 
-from groupkeeper.coordinator.causes import CauseCode
-from groupkeeper.protocol.group_event_words import CODES, EVIDENCE, LIKELY
+from groupkeeper.protocol.group_event_words import CODES, EVIDENCE, LIKELY, CauseCode
 from groupkeeper.protocol.group_events import (
     CAUSE,
     ENVELOPE,

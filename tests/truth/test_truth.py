@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from groupkeeper.coordinator.causes import CauseCode
-from groupkeeper.protocol.group_event_words import LIKELY
+from groupkeeper.protocol.group_event_words import LIKELY, CauseCode
 from groupkeeper.protocol.group_events import TYPES
 from tests.clients.libraries import CONFLUENT
 from tests.parity.happened import parsed

@@ -16,7 +16,6 @@ from typing import Any, Final
 from groupkeeper.analytics.what_if.behaviour import Behaviour
 from groupkeeper.analytics.what_if.client import GROUP, Client, OnAnswer, caller_of
 from groupkeeper.analytics.what_if.lives import Life, Pause
-from groupkeeper.coordinator.causes import CauseCode
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.facts import (
@@ -30,6 +29,7 @@ from groupkeeper.coordinator.facts import (
 from groupkeeper.coordinator.group import GroupState
 from groupkeeper.coordinator.partition import Partition
 from groupkeeper.coordinator.step import Step
+from groupkeeper.protocol.group_event_words import CauseCode
 from groupkeeper.protocol.message import Message
 
 INITIAL_DELAY_MS: Final = 3_000
