@@ -18,7 +18,7 @@ import groupkeeper
 from groupkeeper.analytics.errors import AnalyticsError
 
 ROOT: Final = Path(groupkeeper.__file__).parent
-_ROOMS: Final = ("analytics", "coordinator", "protocol", "web/page", "why")
+_ROOMS: Final = ("analytics", "coordinator", "history", "protocol", "web/page", "why")
 """What an analysis imports, and what its report is drawn with; the contracts of the imports hold it
 to that.
 """

@@ -5,18 +5,14 @@ its commits, its events with those of its log partition, and the state of an ear
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from operator import itemgetter
 from typing import Any, Final
 
 import pyarrow as pa
 
-from groupkeeper.analytics.history.epochs import Coverage, Epochs
-from groupkeeper.analytics.history.events import EventFold
 from groupkeeper.analytics.history.feed import (
     RUNS,
-    CommitRun,
-    Record,
-    Span,
     commit_runs,
     group_records,
     in_order,
@@ -24,17 +20,15 @@ from groupkeeper.analytics.history.feed import (
 )
 from groupkeeper.analytics.history.rows import table_of
 from groupkeeper.analytics.history.schemas import INT, LONG, TABLES, TEXT
-from groupkeeper.analytics.history.snapshots import SnapshotFold
-from groupkeeper.analytics.history.spans import Spans
-from groupkeeper.analytics.history.writer import ALL, Known
 from groupkeeper.analytics.pipeline.chunks import by_partition
 from groupkeeper.analytics.pipeline.told import Gaps
-from groupkeeper.protocol.group_events import TYPES, Event
-from groupkeeper.why.fields import checked
-
-Names = Mapping[bytes, str]
-# Any: each column has its own type.
-Row = dict[str, Any]
+from groupkeeper.history.coverage import OFFSETS_LOG, Coverage, Epochs, Span
+from groupkeeper.history.fields import checked
+from groupkeeper.history.group import GroupHistory, sound
+from groupkeeper.history.newer import Names
+from groupkeeper.history.records import CommitRun, Record
+from groupkeeper.history.rows import Known, Row, Rows, Told, Writer
+from groupkeeper.protocol.group_events import TOPIC, TYPES, Event
 
 BYTES: Final = pa.binary()
 FED: Final = pa.schema(
@@ -68,7 +62,7 @@ FED: Final = pa.schema(
 )
 """One of `record`, `run`, `event` and `before` (the state of an earlier fold) is set. `event` is of
 the group, or of its log partition, without a group then. `known_from` and `lost_until` say how far
-the log of the records is known (`history.writer.Known`).
+the log of the records is known (`groupkeeper.history.rows.Known`).
 """
 MADE: Final = ("rounds", "ownership", "sessions", "refusals", "snapshots", "members", "assignments")
 """Tables that are made of a group."""
@@ -98,7 +92,7 @@ SPANS: Final = pa.schema(
         ("before", TEXT),
     ]
 )
-"""Columns of `history.feed.Span`; or offsets behind records that were lost; or the state of an
+"""Columns of `history.coverage.Span`; or offsets behind records that were lost; or the state of an
 earlier `cover`.
 """
 SEEN: Final = pa.schema([("partition", INT), *FED.field("event").type, ("before", TEXT)])
@@ -189,56 +183,63 @@ class _Gaps:
 def cover(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
     """All rows of SPANS of one log partition -> one row of COVERED."""
     partition = key[0].as_py()
-    before = json.loads(_first(rows, "before") or "{}")
+    made = _Log(OFFSETS_LOG, partition, rows)
     lost = {each for some in rows.column("lost_until").to_pylist() for each in some or ()}
-    lost |= {*before.get("lost", ())}
-    whole = Spans.restore(before["spans"]) if before else Spans(partition)
+    lost |= {*made.before.get("lost", ())}
     found = rows.filter(rows.column("first_offset").is_valid()).sort_by("first_offset")
     for row in found.select(Span._fields).to_pylist():
-        whole.add(Span(**row))
-    known = Known(whole.whole_from, (*sorted(lost),))
-    state = {"spans": whole.state(), "lost": known.lost_until}
-    return _covered(partition, known, whole.take(), whole.open(known), state)
+        span_ = Span(**row)
+        made.coverage.read(span_)
+        made.epochs.wrote(span_)
+    return made.covered((*sorted(lost),))
 
 
 def cover_events(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
     """All rows of SEEN of one log partition -> one row of COVERED."""
-    partition = key[0].as_py()
-    before = json.loads(_first(rows, "before") or "{}")
-    over: list[Row] = []
-    coverage, epochs = Coverage(partition), Epochs(partition, over)
-    if before:
-        coverage = Coverage.restore(before["coverage"])
-        epochs = Epochs.restore(partition, over, before["epochs"])
+    made = _Log(TOPIC, key[0].as_py(), rows)
     found = rows.filter(rows.column("offset").is_valid()).sort_by("offset")
     for row in found.select(_OF_EVENT).to_pylist():
-        offset = row.pop("offset")
-        coverage.read(offset, row["at_ms"])
+        offset, at_ms = row.pop("offset"), row["at_ms"]
+        at_ms = -1 if at_ms is None else at_ms
+        span_ = Span(offset, offset, offset, at_ms, row["epoch"], at_ms, at_ms, 1)
+        made.coverage.read(span_)
         if row["type"] is not None:
             event = _event(row)
-            coverage.told(event, offset)
+            made.coverage.told(event, offset)
             if event.type in TYPES:
                 event = event._replace(fields=checked(event)[0])
-            epochs.told(event, offset)
-    made = {"epochs": epochs.open(), "coverage": coverage.rows()}
-    state = {"coverage": coverage.state(), "epochs": epochs.state()}
-    return _covered(partition, ALL, over, made, state)
+            made.epochs.told(event, span_)
+    return made.covered()
+
+
+class _Log:
+    """What was read of one partition of a log, and who wrote it."""
+
+    def __init__(self, log: str, partition: int, rows: pa.Table) -> None:
+        self.before: Row = json.loads(_first(rows, "before") or "{}")
+        self.coverage = Coverage(log, partition, self.before.get("coverage"))
+        self._over: list[Row] = []
+        self.epochs = Epochs(log, partition, self._over, self.before.get("epochs"))
+        self._partition = partition
+
+    def covered(self, lost: tuple[int, ...] = ()) -> pa.Table:
+        """One row of COVERED."""
+        last = self.epochs.state()
+        rows = {"epochs": self._over, "last_epoch": [last] if last else []}
+        columns = {name: _spark_rows("epochs", each).to_pylist() for name, each in rows.items()}
+        columns["coverage"] = _spark_rows("coverage", self.coverage.rows()).to_pylist()
+        state = {"coverage": self.coverage.state(), "epochs": last, "lost": lost}
+        row = {
+            "partition": self._partition,
+            "known_from": self.coverage.whole_from,
+            "lost_until": lost,
+            "state": json.dumps(state),
+        }
+        return pa.Table.from_pylist([row | columns], COVERED)
 
 
 def _event(row: Row) -> Event:
     return Event(**{**row, "fields": json.loads(row["fields"] or "{}")})
-
-
-def _covered(
-    partition: int, known: Known, over: list[Row], made: Mapping[str, list[Row]], state: Row
-) -> pa.Table:
-    rows = {"epochs": over, "last_epoch": made["epochs"], "coverage": made["coverage"]}
-    columns = {
-        name: _spark_rows("coverage" if name == "coverage" else "epochs", each).to_pylist()
-        for name, each in rows.items()
-    }
-    of = {"partition": partition, "known_from": known.from_offset, "lost_until": known.lost_until}
-    return pa.Table.from_pylist([of | columns | {"state": json.dumps(state)}], COVERED)
 
 
 def _spark_rows(name: str, rows: list[Row]) -> pa.Table:
@@ -256,11 +257,19 @@ def fold(key: tuple[pa.Scalar, pa.Scalar], rows: pa.Table, names: Names) -> pa.T
     with the state. `names`: of topics, by id.
     """
     partition, group = (each.as_py() for each in key)
-    found = _Fold(partition, group, _known(rows), names, _first(rows, "before"))
-    found.add_events(rows.column("event").drop_null().to_pylist())
+    out, before = Writer(partition, _known(rows)), _first(rows, "before")
+    found = GroupHistory(group, out, names)
+    if before is not None:
+        found = GroupHistory.restore(json.loads(before), out, names)
+    events = rows.column("event").drop_null().to_pylist()
+    told = sorted((Told(row.pop("offset"), _event(row)) for row in events), key=itemgetter(0))
+    for each in filter(None, map(sound, told)):
+        found.add(each)
     records = sorted(Record(**each) for each in rows.column("record").drop_null().to_pylist())
     runs = sorted(CommitRun(**each) for each in rows.column("run").drop_null().to_pylist())
-    found.add_records(records, runs)
+    for fed in in_order(records, runs):
+        assert isinstance(fed, Record | CommitRun)
+        found.add(fed)
     parts = [*_rows(found.take(), is_open=False), *_rows(found.open(), is_open=True)]
     state = pa.array([json.dumps(found.state())], TEXT)
     parts.append(_part("state", state, is_open=True))
@@ -280,7 +289,7 @@ def _known(rows: pa.Table) -> Known:
     return Known(_first(rows, "known_from") or 0, (*(_first(rows, "lost_until") or ()),))
 
 
-def _rows(made: Mapping[str, list[Row]], *, is_open: bool) -> Iterator[pa.Table]:
+def _rows(made: Rows, *, is_open: bool) -> Iterator[pa.Table]:
     for name in MADE:
         if made.get(name):
             table = _spark_rows(name, made[name])
@@ -297,64 +306,3 @@ def _part(name: str, rows: pa.Array, *, is_open: bool) -> pa.Table:
     }
     columns = [known.get(each.name, pa.nulls(len(rows), each.type)) for each in FOLDED]
     return pa.Table.from_arrays(columns, schema=FOLDED)
-
-
-class _Fold:
-    """Rows of a group are those of its events, from its first event on; what was before is
-    inferred from its records.
-    """
-
-    def __init__(
-        self, partition: int, group: str, known: Known, names: Names, before: str | None
-    ) -> None:
-        state = json.loads(before) if before else {}
-        self._group = group
-        self._told: int | None = state.get("told")
-        """When its first event was, in epoch milliseconds."""
-        self._events = (
-            EventFold.restore(state["events"], ("events",))
-            if before
-            else EventFold(partition, ("events",))
-        )
-        self._records = (
-            SnapshotFold.restore(state["records"], known, names)
-            if before
-            else SnapshotFold(partition, known, names)
-        )
-
-    def add_events(self, rows: list[Row]) -> None:
-        for row in sorted(rows, key=lambda row: int(row["offset"])):
-            offset = row.pop("offset")
-            event = _event(row)
-            if event.group == self._group and self._told is None:
-                self._told = event.at_ms
-            self._events.add(offset, event)
-
-    def add_records(self, records: Iterable[Record], runs: Iterable[CommitRun]) -> None:
-        for each in in_order(records, runs):
-            self._records.add(each)
-
-    def take(self) -> dict[str, list[Row]]:
-        return self._joined(self._events.take(), self._records.take())
-
-    def open(self) -> dict[str, list[Row]]:
-        return self._joined(self._events.open(), self._records.open())
-
-    def _joined(
-        self, told: Mapping[str, list[Row]], inferred: Mapping[str, list[Row]]
-    ) -> dict[str, list[Row]]:
-        rows = {name: [*each] for name, each in told.items()}
-        for name, each in inferred.items():
-            rows.setdefault(name, []).extend(row for row in each if not self._is_told(name, row))
-        return rows
-
-    def _is_told(self, name: str, row: Row) -> bool:
-        time = row[TABLES[name].day_of]
-        return name in OPEN and self._told is not None and (time is None or time >= self._told)
-
-    def state(self) -> Row:
-        return {
-            "told": self._told,
-            "events": self._events.state(),
-            "records": self._records.state(),
-        }

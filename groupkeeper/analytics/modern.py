@@ -5,12 +5,13 @@ The state follows from epochs, as in Kafka's `ConsumerGroup`, `ShareGroup` and `
 
 import base64
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 from groupkeeper.analytics.reading.files import Place, place
 from groupkeeper.analytics.reading.plan import Plan, data_folders
+from groupkeeper.history.newer import Names, id_text
 from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.records.modern_groups import (
     EPOCH_TYPES,
@@ -32,7 +33,6 @@ _TOPOLOGY: Final = b"\0\x17"
 """Begins the key of a streams group's topology, of which it is only known whether there is one."""
 
 Row = dict[str, object]
-Names = Mapping[bytes, str]
 
 
 def describe(records: Iterable[tuple[bytes, bytes | None]], names: Names) -> Row:
@@ -136,11 +136,6 @@ def partitions_of(current: Current, names: Names) -> Iterator[tuple[str, list[in
     else:
         for each in current.assigned:
             yield names.get(each.topic_id) or id_text(each.topic_id), each.partitions
-
-
-def id_text(topic_id: bytes) -> str:
-    """A topic id as Kafka writes it."""
-    return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
 
 
 def topic_names(plan: Plan) -> dict[bytes, str]:

@@ -26,7 +26,7 @@ from groupkeeper.analytics.reading.plan import data_folders, plan_topics
 from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS, expand
 from groupkeeper.analytics.sources import events as event_source
 from groupkeeper.analytics.store.days import DAYS
-from groupkeeper.why.fields import LAST_MS
+from groupkeeper.history.fields import LAST_MS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

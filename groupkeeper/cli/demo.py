@@ -14,7 +14,7 @@ from groupkeeper.settings.options import format_address
 
 if TYPE_CHECKING:
     from groupkeeper.client import Client
-    from groupkeeper.why.rounds import Entry
+    from groupkeeper.history.rounds import Entry
 
 FAILED: Final = 1
 GROUP: Final = "demo"
@@ -135,9 +135,9 @@ class _Story:
         from groupkeeper.cli.why_now import session_limits, settings_of
         from groupkeeper.cli.why_read import read_last
         from groupkeeper.client.group_events import EventLog
+        from groupkeeper.history.returns import find_returns
+        from groupkeeper.history.rounds import UNDER_WAY, Round
         from groupkeeper.protocol.placement import partition_of
-        from groupkeeper.why.returns import find_returns
-        from groupkeeper.why.rounds import UNDER_WAY, Round
 
         limits = session_limits(await settings_of(self._client, GROUP))
         log = await EventLog.of(self._client, GROUP, partition_of)
@@ -207,7 +207,7 @@ async def _restart(stage: Stage, _: "Client") -> None:
 
 
 def _completed(entry: "Entry", members: int, *, lost: int = 0) -> bool:
-    from groupkeeper.why.rounds import COMPLETED, Round
+    from groupkeeper.history.rounds import COMPLETED, Round
 
     return (
         isinstance(entry, Round)
@@ -217,7 +217,7 @@ def _completed(entry: "Entry", members: int, *, lost: int = 0) -> bool:
 
 
 def _replaced(entry: "Entry") -> bool:
-    from groupkeeper.why.rounds import Round
+    from groupkeeper.history.rounds import Round
 
     return not isinstance(entry, Round) and entry.type == "member_replaced"
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from groupkeeper.client import Client
     from groupkeeper.client.group_events import EventLog
     from groupkeeper.client.groups import Group
-    from groupkeeper.why.rounds import Entry
+    from groupkeeper.history.rounds import Entry
 
 LAST: Final = 10
 """Rounds that are shown unless the call says more."""
@@ -104,10 +104,10 @@ class _Report:
         from groupkeeper.cli.why_now import session_limits, settings_of
         from groupkeeper.cli.why_read import read_from, read_last
         from groupkeeper.client.group_events import EventLog, NoEventLog
+        from groupkeeper.history.returns import find_returns
+        from groupkeeper.history.rounds import time_of
         from groupkeeper.protocol.placement import partition_of
         from groupkeeper.why.entries import last_rounds
-        from groupkeeper.why.returns import find_returns
-        from groupkeeper.why.rounds import time_of
 
         await self._check_http()
         self._settings = await settings_of(self._client, self._group)
@@ -232,7 +232,7 @@ class _Report:
 
     async def _watch(self, log: "EventLog", told: "Told") -> None:
         """Print what happens from now on, until the command is interrupted."""
-        from groupkeeper.why.returns import find_returns
+        from groupkeeper.history.returns import find_returns
 
         folding, before = told.folding, deque(told.entries, maxlen=LAST)
 

@@ -12,7 +12,7 @@ from groupkeeper.settings.options import Address, format_address
 if TYPE_CHECKING:
     from groupkeeper.client import Client
     from groupkeeper.client.groups import Group
-    from groupkeeper.why.rounds import SessionLimits
+    from groupkeeper.history.rounds import SessionLimits
 
 HTTP_PORT: Final = 9644
 """Where a server has its HTTP port unless told otherwise."""
@@ -144,7 +144,7 @@ async def settings_of(client: "Client", group: str) -> dict[str, str]:
 
 def session_limits(settings: Mapping[str, str]) -> "SessionLimits":
     """Which session timeouts the coordinator accepts; Kafka's defaults if it did not tell."""
-    from groupkeeper.why.rounds import SessionLimits
+    from groupkeeper.history.rounds import SessionLimits
 
     known = {"min_ms": settings.get(SHORTEST_SESSION), "max_ms": settings.get(LONGEST_SESSION)}
     given = {name: int(value) for name, value in known.items() if value and value.isdigit()}

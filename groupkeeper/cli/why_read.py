@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from groupkeeper.cli.progress import Progress
+from groupkeeper.history.rounds import Entry, Folding, Round, SessionLimits, time_of
 from groupkeeper.protocol.group_events import TOPIC, Event
-from groupkeeper.why.rounds import Entry, Folding, Round, SessionLimits, time_of
 from groupkeeper.why.texts import time_text
 
 if TYPE_CHECKING:

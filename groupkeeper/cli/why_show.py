@@ -6,10 +6,10 @@ import sys
 from collections import Counter
 from typing import Any, Final
 
+from groupkeeper.history.rounds import Entry
 from groupkeeper.why.entries import entry_json
 from groupkeeper.why.layout import WIDTH, entry_text, filled
 from groupkeeper.why.live import live_key, live_text, status_text
-from groupkeeper.why.rounds import Entry
 from groupkeeper.why.texts import printable
 
 SMALLEST_WIDTH: Final = 40

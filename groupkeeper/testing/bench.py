@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from groupkeeper.history.rounds import SessionLimits
 from groupkeeper.observe.log_writer import Line
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.messages.metadata import MetadataRequest
@@ -37,7 +38,6 @@ from groupkeeper.testing.time.presence import Presence
 from groupkeeper.testing.transcript import Transcript
 from groupkeeper.testing.views import Sights
 from groupkeeper.testing.waiting import LogEnds, Waits
-from groupkeeper.why.rounds import SessionLimits
 
 LOAD_AGAIN_S: Final = 2.0
 """How long the removal of a rule waits for groups to be loaded; if a log is damaged, they never

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from groupkeeper.coordinator.facts import GroupsLoaded, NotedFact, OffsetsCommitted
+from groupkeeper.history.returns import find_returns
+from groupkeeper.history.rounds import Entry, Folding, Round, SessionLimits
 from groupkeeper.observe.events import event_of
 from groupkeeper.observe.fact_readers import Origin
 from groupkeeper.protocol.group_events import Event, decode, encode
-from groupkeeper.why.returns import find_returns
-from groupkeeper.why.rounds import Entry, Folding, Round, SessionLimits
 
 ENTRIES: Final = 1_000
 """Rounds, and events outside of rounds, that are kept of a group; then the oldest is dropped."""

@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.member import Member
+from groupkeeper.history import rounds as told
+from groupkeeper.history.fields import Part
 from groupkeeper.protocol.embedded import read_assigned
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.server.server import Server
@@ -16,9 +18,7 @@ from groupkeeper.testing.errors import BrokerDown, RequestFailed
 from groupkeeper.testing.history import History
 from groupkeeper.testing.lives import Lives
 from groupkeeper.testing.seeding import Seeding
-from groupkeeper.why import rounds as told
 from groupkeeper.why.advice import advice
-from groupkeeper.why.fields import Part
 from groupkeeper.why.layout import entry_text, filled
 from groupkeeper.why.live import live_text
 from groupkeeper.why.texts import count, partitions_text, span

@@ -8,6 +8,7 @@ from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.member import Member
 from groupkeeper.groups.driver import PartitionDriver
 from groupkeeper.groups.lag import PartitionLag
+from groupkeeper.history.rounds import Round
 from groupkeeper.observe.events import cause_of
 from groupkeeper.protocol.embedded import read_assigned
 from groupkeeper.protocol.errors import ErrorCode
@@ -17,7 +18,6 @@ from groupkeeper.web.call import Call
 from groupkeeper.web.lag import add_lags
 from groupkeeper.web.lag_history import point
 from groupkeeper.web.parts import SOON, Object, Parts, Refused
-from groupkeeper.why.rounds import Round
 from groupkeeper.why.words import cause_text
 
 MEMBERS_IN_A_SLICE: Final = 50

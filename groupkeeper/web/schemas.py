@@ -5,6 +5,7 @@ the tables and classes that define them.
 from collections.abc import Mapping
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
+from groupkeeper.history.rounds import JSON_FIELDS, Outage, Round
 from groupkeeper.protocol.group_events import ENVELOPE, TYPES
 from groupkeeper.web.changes import (
     EARLIEST,
@@ -14,7 +15,6 @@ from groupkeeper.web.changes import (
     REASON_MOST,
 )
 from groupkeeper.web.group_list import STATES
-from groupkeeper.why.rounds import JSON_FIELDS, Outage, Round
 
 # Any: JSON Schema.
 Schema = dict[str, Any]

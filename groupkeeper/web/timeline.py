@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from groupkeeper.history.returns import find_returns
+from groupkeeper.history.rounds import Entry, Folding, Round, SessionLimits, time_of
 from groupkeeper.protocol.group_events import Event, decode
 from groupkeeper.topics.slices import Pace
 from groupkeeper.turns import Slices
@@ -14,8 +16,6 @@ from groupkeeper.web.parameters import Place, place_text
 from groupkeeper.web.parts import Object, Parts, Refused
 from groupkeeper.web.stored_events import EventReader, Stored
 from groupkeeper.why.entries import entry_json, last_rounds
-from groupkeeper.why.returns import find_returns
-from groupkeeper.why.rounds import Entry, Folding, Round, SessionLimits, time_of
 
 ROUNDS: Final = 10
 """Of an answer, unless the request says more."""

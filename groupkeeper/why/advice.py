@@ -7,8 +7,8 @@ advice without numbers is in `protocol.group_event_words`.
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from groupkeeper.why.fields import Part, number
-from groupkeeper.why.rounds import Round
+from groupkeeper.history.fields import Part, number
+from groupkeeper.history.rounds import Round
 from groupkeeper.why.sessions import (
     SESSION_TIMEOUT_MS,
     after_outage,

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from typing import Any
 
+from groupkeeper.history.rounds import UNDER_WAY, Entry, Round
 from groupkeeper.protocol.group_events import ENVELOPE, Event
 from groupkeeper.why.advice import advice
 from groupkeeper.why.lines import line
-from groupkeeper.why.rounds import UNDER_WAY, Entry, Round
 from groupkeeper.why.words import paragraph, trigger
 
 

@@ -4,9 +4,9 @@ import re
 import textwrap
 from typing import Final
 
+from groupkeeper.history.rounds import Entry
 from groupkeeper.protocol.group_events import Event
 from groupkeeper.why.lines import line
-from groupkeeper.why.rounds import Entry
 from groupkeeper.why.texts import printable
 from groupkeeper.why.words import headline, paragraph
 

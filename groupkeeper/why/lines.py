@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from groupkeeper.history.fields import Part
+from groupkeeper.history.rounds import Outage, Round
 from groupkeeper.protocol.group_events import Event
-from groupkeeper.why.fields import Part
-from groupkeeper.why.rounds import Outage, Round
 from groupkeeper.why.texts import (
     count,
     hosts_text,

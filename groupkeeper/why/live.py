@@ -7,8 +7,8 @@ A newer server may leave fields out or add some: nothing here relies on one.
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from groupkeeper.why.fields import Part
-from groupkeeper.why.rounds import Round
+from groupkeeper.history.fields import Part
+from groupkeeper.history.rounds import Round
 from groupkeeper.why.texts import count, name_of, person, short_id, some_of, span
 from groupkeeper.why.words import cause_text
 

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from groupkeeper.why.fields import Part, number
-from groupkeeper.why.returns import is_same
-from groupkeeper.why.rounds import Round
+from groupkeeper.history.fields import Part, number
+from groupkeeper.history.returns import is_same
+from groupkeeper.history.rounds import Round
 from groupkeeper.why.texts import above, setting, span, time_text
 
 SESSION_TIMEOUT_MS: Final = 45_000

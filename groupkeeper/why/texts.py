@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final
 
-from groupkeeper.why.fields import Part
+from groupkeeper.history.fields import Part
 
 UUID_LENGTH: Final = 36
 SHORT: Final = 8

@@ -7,9 +7,8 @@ moved, and what to change (`advice`). Lines for what happens outside of rounds a
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from groupkeeper.why.advice import advice
-from groupkeeper.why.fields import Part, number
-from groupkeeper.why.rounds import (
+from groupkeeper.history.fields import Part, number
+from groupkeeper.history.rounds import (
     COMPLETED,
     EMPTIED,
     LOST,
@@ -18,6 +17,7 @@ from groupkeeper.why.rounds import (
     Outage,
     Round,
 )
+from groupkeeper.why.advice import advice
 from groupkeeper.why.sessions import outlasted_ms, stalled_ms, unheard
 from groupkeeper.why.texts import count, name_of, person, short_id, some_of, span, time_text
 

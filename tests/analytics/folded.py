@@ -1,4 +1,4 @@
-"""Folds logs: what `SnapshotFold` makes of the segments of one partition."""
+"""Folds logs: what `PartitionHistory` makes of the segments of one partition."""
 
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
@@ -7,19 +7,19 @@ from typing import Any
 import pyarrow as pa
 
 from groupkeeper.analytics.history.feed import (
-    Fed,
     commit_runs,
     group_records,
     in_order,
     run_rows,
     spans_of,
 )
-from groupkeeper.analytics.history.snapshots import SnapshotFold
-from groupkeeper.analytics.history.writer import ALL, Known, Rows
+from groupkeeper.analytics.history.schemas import TABLES
 from groupkeeper.analytics.reading.parse import parse, parse_split
 from groupkeeper.analytics.reading.plan import Split, plan
+from groupkeeper.history.partition import Fed, PartitionHistory
+from groupkeeper.history.rows import ALL, Known, Rows
 
-Cut = Callable[[SnapshotFold], SnapshotFold]
+Cut = Callable[[PartitionHistory], PartitionHistory]
 
 
 def parsed(data: bytes) -> pa.Table:
@@ -49,7 +49,7 @@ def rows_of(
     left_out: Collection[str] = (),
 ) -> Rows:
     """All rows, the open ones behind the others; `cut` may replace the fold before each batch."""
-    fold, rows, batch = SnapshotFold(0, known, left_out=left_out), {}, None
+    fold, rows, batch = PartitionHistory(0, known, left_out=left_out), {}, None
     for each in feed:
         now = getattr(each, "batch", each)
         if cut is not None and now != batch:
@@ -63,6 +63,7 @@ def rows_of(
 
 
 def extend(rows: dict[str, list[Any]], more: Rows) -> None:
-    """Add rows to those that are there."""
+    """Add rows to those that are there, with all columns."""
     for name, each in more.items():
-        rows.setdefault(name, []).extend(each)
+        columns = dict.fromkeys(TABLES[name].schema.names)
+        rows.setdefault(name, []).extend(columns | row for row in each)

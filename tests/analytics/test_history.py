@@ -4,9 +4,10 @@ from collections import Counter
 
 import pytest
 
-from groupkeeper.analytics.history.events import EventFold
 from groupkeeper.analytics.history.rows import table_of
 from groupkeeper.analytics.store.tables import read_days
+from groupkeeper.history.partition import PartitionHistory
+from groupkeeper.history.rows import Told
 from groupkeeper.protocol.group_events import encode
 from tests.analytics.churn import churn
 from tests.analytics.folded import fed, parsed, rows_of
@@ -54,9 +55,9 @@ def test_where_events_begin_they_are_believed(story, tmp_path):
     write_segment(tmp_path / "__consumer_offsets-0", 0, data)
     write_segment(tmp_path / "__group_events-0", 0, b"".join(event_log(later)))
     analysis(tmp_path, out=tmp_path / "out")
-    fold = EventFold(0)
+    fold = PartitionHistory(0)
     for offset, event in enumerate(later):
-        fold.add(offset, event)
+        fold.add(Told(offset, event))
     finished, under_way = fold.take(), fold.open()
     found = written(tmp_path / "out")
     same(found["events"], as_written(finished)["events"])

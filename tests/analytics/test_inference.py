@@ -9,16 +9,16 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from groupkeeper.analytics.history.feed import CommitRun, Record
-from groupkeeper.analytics.history.snapshots import SnapshotFold
-from groupkeeper.analytics.history.writer import ALL
+from groupkeeper.history.partition import PartitionHistory
+from groupkeeper.history.records import CommitRun, Record
+from groupkeeper.history.rounds import Folding, Round
+from groupkeeper.history.rows import ALL
 from groupkeeper.protocol.embedded import Assignment, Subscription, TopicPartition
 from groupkeeper.protocol.records.consumer_offsets import (
     GroupMetadataValue,
     MemberMetadata,
     encode_value,
 )
-from groupkeeper.why.rounds import Folding, Round
 from tests.analytics.churn import churn
 from tests.analytics.folded import extend, fed, parsed, rows_of
 from tests.support.codecs import encode_assignment, encode_subscription
@@ -221,6 +221,31 @@ def test_a_restarted_client_has_left_first():
     assert (back["began_as"], back["away_ms"]) == ("dynamic", 3000)
 
 
+def test_of_several_clients_that_are_gone_the_one_that_went_last_comes_back_first():
+    log = two(a=member("a", 0), b=member("b1", 1))
+    log.group(5, 2, A, member("b1", 1), member("b2", 2))
+    log.commits(1, 6, 20)
+    log.group(23, 3, A, member("b2", 2))
+    log.commits(2, 24, 40)
+    log.group(43, 4, A)
+    log.group(60, 5, A, member("b3", 1))
+    log.group(70, 6, A, member("b3", 1), member("b4", 2))
+    log.group(80, 7, A, member("b3", 1), member("b4", 2), member("b5", 3))
+    away = {row["member"]: row["away_ms"] for row in log.rows("sessions")}
+    assert [away[name] for name in ("b3", "b4", "b5")] == [20_000, 50_000, None]
+    assert [row["away_ms"] for row in log.rows("rounds")][-3:] == [20_000, 50_000, None]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "told", "cooperative"),
+    [("range", [1], False), ("own", [], None), ("own", [1], True), ("own-cooperative", [], True)],
+)
+def test_the_assignor_tells_whether_members_keep_their_partitions(protocol, told, cooperative):
+    log = two(protocol)
+    log.group(9, 2, A, member("b", 1, told=told))
+    assert log.rows("rounds")[-1]["is_cooperative"] is cooperative
+
+
 def test_of_two_clients_it_is_not_known_which_came_first():
     log = two()
     log.commits(1, 2, 100)
@@ -304,7 +329,10 @@ def test_ownership_ends_when_its_member_was_last_seen():
     [nobody] = [row for row in log.rows("ownership") if not row["is_owned"]]
     assert (nobody["from"], nobody["until"], nobody["member"]) == (_ms(110), None, None)
     last = log.rows("rounds")[-1]
-    assert (last["unowned_ms"], last["moved"], last["leader_ms"]) == (2000, 0, 500)
+    assert (last["unowned_ms"], last["moved"], last["leader_ms"]) == (0, 0, 500)
+    log.group(120, 3, member("a", 0, 1))
+    last = log.rows("rounds")[-1]
+    assert last["unowned_ms"] == 10_000, "of the round that ends the time without an owner"
 
 
 def test_a_partition_that_moves_has_no_owner_while_the_leader_assigns():
@@ -401,11 +429,11 @@ def test_a_log_may_be_cut_between_any_two_batches(churned, seed):
     batches = table["batch_position"].to_pylist()
     borders = [n for n in range(1, len(batches)) if batches[n] != batches[n - 1]]
     cuts = [0, *sorted(random.sample(borders, 40)), len(batches)]
-    fold, rows = SnapshotFold(0), {}
+    fold, rows = PartitionHistory(0), {}
     for first, end in pairwise(cuts):
         for each in fed(table.slice(first, end - first)):
             fold.add(each)
         extend(rows, fold.take())
-        fold = SnapshotFold.restore(json.loads(json.dumps(fold.state())))
+        fold = PartitionHistory.restore(json.loads(json.dumps(fold.state())))
     extend(rows, fold.open())
     assert rows == rows_of(fed(table))

@@ -5,9 +5,9 @@ from collections import Counter
 from itertools import chain
 from pathlib import Path
 
-from groupkeeper.analytics.history.snapshots import SnapshotFold
-from groupkeeper.analytics.history.writer import ALL, Known
-from groupkeeper.analytics.modern import id_text
+from groupkeeper.history.newer import id_text
+from groupkeeper.history.partition import PartitionHistory
+from groupkeeper.history.rows import ALL, Known
 from tests.analytics.folded import extend, fed, parsed, read, rows_of
 from tests.analytics.logs import NOW, batch, log
 from tests.analytics.newer_logs import ORDERS, current, epoch, gone, key, member, share_member
@@ -33,11 +33,11 @@ def told(*batches, known=ALL, names=None, times=None):
     when = times or [NOW] * len(batches)
     made = (batch(few, base_time=at) for few, at in zip(batches, when, strict=True))
     table = parsed(log(*made))
-    fold, rows = SnapshotFold(0, known, names or {ORDERS: "orders"}), {}
+    fold, rows = PartitionHistory(0, known, names or {ORDERS: "orders"}), {}
     for each in fed(table):
         fold.add(each)
     extend(rows, fold.take())
-    extend(rows, SnapshotFold.restore(json.loads(json.dumps(fold.state()))).open())
+    extend(rows, PartitionHistory.restore(json.loads(json.dumps(fold.state()))).open())
     return rows
 
 

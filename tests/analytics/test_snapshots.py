@@ -6,10 +6,10 @@ from random import Random
 import pytest
 
 from groupkeeper.analytics.history.feed import group_records, spans_of
-from groupkeeper.analytics.history.schemas import TABLES
-from groupkeeper.analytics.history.snapshots import SnapshotFold
-from groupkeeper.analytics.history.spans import known_of
-from groupkeeper.analytics.history.writer import Known
+from groupkeeper.analytics.history.rows import table_of
+from groupkeeper.history.coverage import known_of
+from groupkeeper.history.partition import PartitionHistory
+from groupkeeper.history.rows import Known
 from tests.analytics.conftest import FIXTURE
 from tests.analytics.folded import fed, parsed, read, rows_of
 from tests.analytics.logs import NOW, STORY, batch, commit, group, log, no_group
@@ -48,8 +48,7 @@ def test_a_batch_with_both_protocols_converts_a_group(records, kinds):
 
 def test_rows_have_the_columns_of_their_tables():
     for name, rows in told([record for _, record in STORY]).items():
-        columns = {each.name for each in TABLES[name].columns}
-        assert all(set(row) == columns for row in rows), name
+        assert table_of(name, rows).num_rows == len(rows), name
 
 
 def test_tables_may_be_left_out():
@@ -95,7 +94,7 @@ def test_a_fold_goes_on_from_its_state_at_any_batch():
     whole = rows_of(fed(table))
 
     def cut(fold):
-        return SnapshotFold.restore(json.loads(json.dumps(fold.state())))
+        return PartitionHistory.restore(json.loads(json.dumps(fold.state())))
 
     assert rows_of(fed(table), cut=cut) == whole
     assert len(group_records(table)) == len(batches)

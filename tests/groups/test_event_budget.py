@@ -9,11 +9,11 @@ from groupkeeper.groups import event_budget
 from groupkeeper.groups.event_budget import ByteLimit, Charged, EventBudget, Rate
 from groupkeeper.groups.event_room import EventRoom
 from groupkeeper.groups.event_sums import NAME_CHARACTERS, REFUSALS_S
+from groupkeeper.history.rounds import COMPLETED, EMPTIED, SUPERSEDED, Folding, Round
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.group_events import encode
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.topics import effective_configs
-from groupkeeper.why.rounds import COMPLETED, EMPTIED, SUPERSEDED, Folding, Round
 from tests.support.fake_files import FakeFiles
 from tests.support.requests import join_request
 from tests.support.served import Client, Lines, Served, groups_apart, settle

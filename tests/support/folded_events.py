@@ -8,26 +8,33 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from groupkeeper.analytics.history.events import EventFold
-from groupkeeper.analytics.history.rows import Rows, table_of
+from groupkeeper.analytics.history.rows import table_of
+from groupkeeper.analytics.history.schemas import TABLES
+from groupkeeper.history.partition import PartitionHistory
+from groupkeeper.history.rows import Rows, Told
 from groupkeeper.protocol.group_events import Event
 from tests.support.told_events import NOON
 
 PARTITION = 7
 
 
-def folding(events: Iterable[Event], left_out: Collection[str] = ()) -> EventFold:
+def folding(events: Iterable[Event], left_out: Collection[str] = ()) -> PartitionHistory:
     """A fold that has the events, at offsets from 0 on."""
-    fold = EventFold(PARTITION, left_out)
+    fold = PartitionHistory(PARTITION, left_out=left_out)
     for offset, event in enumerate(events):
-        fold.add(offset, event)
+        fold.add(Told(offset, event))
     return fold
 
 
 def whole(finished: Rows, under_way: Rows) -> Rows:
-    """Rows of both kinds together, by table."""
-    names = {**finished, **under_way}
-    return {name: finished.get(name, []) + under_way.get(name, []) for name in names}
+    """Rows of both kinds together, by table, with all columns."""
+    return {
+        name: [
+            {**dict.fromkeys(table.schema.names), **row}
+            for row in (*finished.get(name, []), *under_way.get(name, []))
+        ]
+        for name, table in TABLES.items()
+    }
 
 
 def folded(events: Iterable[Event]) -> Rows:
@@ -41,12 +48,12 @@ def folded(events: Iterable[Event]) -> Rows:
 
 def folded_in_parts(events: Sequence[Event], cuts: Iterable[int]) -> Rows:
     """The same if the fold is put away as JSON and taken up again before those events."""
-    fold, finished, places = EventFold(PARTITION), dict[str, Any](), set(cuts)
+    fold, finished, places = PartitionHistory(PARTITION), dict[str, Any](), set(cuts)
     for offset, event in enumerate(events):
         if offset in places:
             finished = whole(finished, fold.take())
-            fold = EventFold.restore(json.loads(json.dumps(fold.state())))
-        fold.add(offset, event)
+            fold = PartitionHistory.restore(json.loads(json.dumps(fold.state())))
+        fold.add(Told(offset, event))
     return whole(whole(finished, fold.take()), fold.open())
 
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from groupkeeper.history.returns import find_returns
+from groupkeeper.history.rounds import Entry, Folding, time_of
 from groupkeeper.protocol.embedded import Assignment, Subscription, TopicPartition
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.group_events import Event
@@ -16,8 +18,6 @@ from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from groupkeeper.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from groupkeeper.why.returns import find_returns
-from groupkeeper.why.rounds import Entry, Folding, time_of
 from tests.simulation.cluster import START_OF_TIME_MS
 from tests.support.codecs import encode_assignment, encode_subscription
 from tests.support.served import Client, Served

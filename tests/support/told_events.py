@@ -10,9 +10,9 @@ told.completed(moved=2)
 from collections.abc import Sequence
 from typing import Any
 
+from groupkeeper.history.returns import find_returns
+from groupkeeper.history.rounds import Entry, Folding, Round
 from groupkeeper.protocol.group_events import Event, decode, encode
-from groupkeeper.why.returns import find_returns
-from groupkeeper.why.rounds import Entry, Folding, Round
 
 NOON = 1_763_812_800_000
 """2025-11-22 12:00:00 UTC, in ms."""

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from groupkeeper.history.returns import find_returns
+from groupkeeper.history.rounds import Folding
 from groupkeeper.observe.http_exchange import HttpRequest
 from groupkeeper.protocol import group_events
 from groupkeeper.protocol.group_events import encode
@@ -16,8 +18,6 @@ from groupkeeper.web import stored_events, timeline
 from groupkeeper.web.parts import READERS
 from groupkeeper.web.stored_events import EventReader
 from groupkeeper.why.entries import entry_json
-from groupkeeper.why.returns import find_returns
-from groupkeeper.why.rounds import Folding
 from tests.support.served import Client, Served, settle
 from tests.support.stored_events import stored
 from tests.support.web import Web

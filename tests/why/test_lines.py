@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from groupkeeper.history.rounds import Round
 from groupkeeper.protocol.group_events import TYPES, Event
 from groupkeeper.why.lines import line
-from groupkeeper.why.rounds import Round
 from tests.support.told_events import Told, cause, who
 
 IN_ROUNDS = {each for each in TYPES if each.startswith("rebalance_")}

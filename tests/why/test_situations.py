@@ -4,9 +4,9 @@ import re
 
 import pytest
 
+from groupkeeper.history.rounds import Round
 from groupkeeper.why.advice import advice
 from groupkeeper.why.lines import line
-from groupkeeper.why.rounds import Round
 from groupkeeper.why.words import headline, paragraph
 from tests.support.situations import SITUATIONS, Situation, told
 

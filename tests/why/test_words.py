@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from groupkeeper.history.rounds import ALIKE_MS, Round, SessionLimits
 from groupkeeper.protocol.group_event_words import CODES, LIKELY
 from groupkeeper.protocol.group_events import Event
 from groupkeeper.why.advice import advice
 from groupkeeper.why.lines import line
-from groupkeeper.why.rounds import ALIKE_MS, Round, SessionLimits
 from groupkeeper.why.words import headline, paragraph, trigger
 from tests.support.told_events import Told, cause, who
 

@@ -1,3 +1,3 @@
-"""From records to tables: what happened to groups, partition by partition of the log. No Spark
-here.
+"""Arrow for `groupkeeper.history`: the tables' schemas, what the fold is fed of the parser's
+columns, and its rows as Arrow tables. No Spark here.
 """

@@ -1,5 +1,5 @@
-"""What a `SnapshotFold` is given of one partition of `__consumer_offsets`, and how it is made from
-the columns of the parser.
+"""What a `PartitionHistory` is given of one partition of `__consumer_offsets`, from the columns of
+the parser.
 
     records = group_records(table)      one `Record` for each record that is no commit
     runs = commit_runs(table)           commits of a partition between two records of its group
@@ -19,13 +19,16 @@ else but at the end of a piece: the fold adds up what belongs together.
 from collections.abc import Iterable, Iterator
 from heapq import merge
 from operator import itemgetter
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupkeeper.analytics.reading.columns import GROUP_KEY_TYPE, OFFSET_KEY_TYPES
+from groupkeeper.history.coverage import Span
+from groupkeeper.history.partition import Fed
+from groupkeeper.history.records import CommitRun, Record
 
 COLUMNS: Final = (
     *("batch_position", "offset", "timestamp_ms", "leader_epoch", "key_type", "group", "topic"),
@@ -37,37 +40,6 @@ _OF_COMMITS: Final = (
 )
 _TABLE: Final = 1 << 22
 """Numbers below it are counted in a table."""
-
-
-class Record(NamedTuple):
-    """A record about a group, of any key type from 2 on. `batch` is the same for the records of one
-    record batch and differs from those before and behind. Of key type 2 the key is not needed.
-    """
-
-    offset: int
-    time_ms: int
-    leader_epoch: int | None
-    batch: int
-    key_type: int
-    group: str
-    key: bytes | None
-    value: bytes | None
-
-
-class CommitRun(NamedTuple):
-    """Commits of one partition, without one of the group's own records between them. Log offsets
-    and times of the first and the last one, and the longest time between two; 0 for a single one.
-    """
-
-    first_offset: int
-    last_offset: int
-    group: str
-    topic: str
-    partition: int
-    first_ms: int
-    last_ms: int
-    commits: int
-    longest_ms: int
 
 
 RUNS: Final = pa.schema(
@@ -86,23 +58,7 @@ RUNS: Final = pa.schema(
 """Columns of `CommitRun`: so they are passed on from where a piece of the log is read."""
 
 
-class Span(NamedTuple):
-    """Records of one leader epoch, one behind the other. From `whole_from` on no offset is missing
-    between them.
-    """
-
-    first_offset: int
-    last_offset: int
-    whole_from: int
-    whole_ms: int
-    leader_epoch: int | None
-    first_ms: int
-    last_ms: int
-    records: int
-
-
 Numbers: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
-Fed: TypeAlias = Record | CommitRun | Span
 
 
 def group_records(table: pa.Table | pa.RecordBatch) -> list[Record]:

@@ -1,7 +1,4 @@
-"""Rows of tables as folds return them, and how they become Arrow tables.
-
-Times are integers in a row: Unix milliseconds.
-"""
+"""Rows of `groupkeeper.history` as Arrow tables."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,34 +7,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupkeeper.analytics.history.schemas import TABLES
-from groupkeeper.why.fields import LAST_MS
-
-# Any: each column has its own type.
-Row = dict[str, Any]
-Rows = dict[str, list[Row]]
-"""Name of a table -> its rows, with all columns of its schema."""
+from groupkeeper.history.fields import LAST_MS
 
 
 def table_of(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     """An Arrow table with the schema of the table of that name.
 
-    Texts and numbers come from logs that anybody may have written: half a surrogate pair is
-    escaped, and a number that does not fit is null. Raises ValueError with one line if a row lacks
-    a column, has one that the table has not, or a value of another kind.
+    A column that a row leaves out is null. Texts and numbers come from logs that anybody may have
+    written: half a surrogate pair is escaped, and a number that does not fit is null. Raises
+    ValueError with one line if a row has a column that the table has not, or a value of another
+    kind.
     """
     schema = TABLES[name].schema
-    columns = set(schema.names)
-    for row in rows:
-        if row.keys() != columns:
-            missing = ", ".join(sorted(columns - row.keys())) or "none"
-            strange = ", ".join(sorted(row.keys() - columns)) or "none"
-            raise ValueError(f"a row of {name}: missing columns {missing}, unknown {strange}")
+    if strange := set().union(*rows).difference(schema.names):
+        raise ValueError(f"a row of {name}: unknown columns {', '.join(sorted(strange))}")
     return pa.table([_column(name, field, rows) for field in schema], schema=schema)
 
 
 def _column(name: str, field: pa.Field, rows: Sequence[Mapping[str, Any]]) -> pa.Array:
     column = field.name  # pyarrow makes a new text whenever it is asked
-    values = [row[column] for row in rows]
+    values = [row.get(column) for row in rows]
     try:
         made = pa.array(values, field.type)
         if not pa.types.is_timestamp(field.type) or _are_times(made):

@@ -15,8 +15,10 @@ from typing import Final
 
 import pyarrow as pa
 
-EVENTS: Final = "events"
-LOG: Final = "log"
+from groupkeeper.history import rows
+
+EVENTS: Final = rows.EVENTS
+LOG: Final = rows.LOG
 """Values of `source`."""
 
 TEXT: Final = pa.string()

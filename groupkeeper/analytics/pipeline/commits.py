@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from groupkeeper.analytics.history.schemas import TABLES
 from groupkeeper.analytics.reading.columns import SCHEMA
-from groupkeeper.why.fields import LAST_MS
+from groupkeeper.history.fields import LAST_MS
 
 MINUTES: Final = TABLES["commit_minutes"].schema
 MOST_KEYS: Final = 200_000

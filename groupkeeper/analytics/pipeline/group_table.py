@@ -16,8 +16,8 @@ from groupkeeper.analytics.groups import ASSIGNMENT_TYPE, decode_row
 from groupkeeper.analytics.history.schemas import INT, LONG, TEXT, TEXTS, TIME, YES
 from groupkeeper.analytics.modern import FIRST_KEY_TYPE, describe
 from groupkeeper.analytics.reading.columns import GROUP_KEY_TYPE
+from groupkeeper.history.fields import LAST_MS
 from groupkeeper.protocol.records.modern_groups import EPOCH_TYPES
-from groupkeeper.why.fields import LAST_MS
 
 GROUPS: Final = pa.schema(
     [

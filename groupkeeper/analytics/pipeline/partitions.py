@@ -33,7 +33,7 @@ from groupkeeper.analytics.pipeline.state import State, Tables
 from groupkeeper.analytics.pipeline.transactions import Transactions, traces
 from groupkeeper.analytics.reading.columns import SCHEMA
 from groupkeeper.analytics.reading.plan import Split
-from groupkeeper.why.fields import LAST_MS
+from groupkeeper.history.fields import LAST_MS
 
 OFFSETS: Final = pa.schema(
     [
@@ -125,31 +125,29 @@ def fold_partition(job: Job, work: Work) -> Folded:
             part = files.enter_context(job.output.part(partition_name(partition)))
         lags = Lags(job.data)
         fold = _Fold(partition, job.names, spools, part, before, lags)
-        events, history = None, None
+        history = None
         if part:
             # Half of what there is to import, and not needed to print.
-            from groupkeeper.analytics.pipeline.folds import Events, History
+            from groupkeeper.analytics.pipeline.folds import History
 
-            events = Events(partition, part, job.groups, before.folds)
-            for problems in events.read(work.events):
+            history = History(partition, part, job.names, work.pieces, before.folds)
+            for problems in history.read(work.events, job.groups):
                 spools["problems"].write(partition, problems)
-            about = partition, part, events.told, job.names, work.pieces
-            history = History(*about, before.folds)
         for tables in in_order(work.pieces):
             fold.add(tables["records"], tables["minutes"])
             if history:
                 history.add(tables)
         after = fold.finish()
-        if events and history and job.output:
+        if history and job.output:
             with job.output.open_part(partition) as under_way:
-                folds = {**events.finish(under_way), **history.finish(under_way)}
+                folds = history.finish(under_way)
                 _write_minutes(under_way, after.tables["minutes"], lags)
             after = State(folds, after.tables)
     made = {name: found for name, spool in spools.items() for found in spool.passed().values()}
     if job.output and job.output.goes_on:
         printed = {name: passed.read() for name, passed in made.items()}
         State(after.folds, {**printed, **after.tables}).write(job.output.state(partition))
-    return Folded(partition, made, events.ends if events else Ends())
+    return Folded(partition, made, history.ends if history else Ends())
 
 
 def in_order(pieces: Sequence[Piece]) -> Iterator[dict[str, pa.Table]]:

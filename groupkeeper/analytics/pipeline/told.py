@@ -8,10 +8,12 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from groupkeeper.analytics.history.feed import CommitRun, Span, run_rows, spans_of
+from groupkeeper.analytics.history.feed import run_rows, spans_of
 from groupkeeper.analytics.history.schemas import INT, LONG
 from groupkeeper.analytics.pipeline.output import slices
 from groupkeeper.analytics.reading.problems import PROBLEM_TEXTS, Problem, is_damage
+from groupkeeper.history.coverage import Span
+from groupkeeper.history.records import CommitRun
 
 SPANS: Final = pa.schema(
     [

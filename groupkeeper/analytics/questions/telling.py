@@ -10,9 +10,9 @@ from typing import Final
 
 from groupkeeper.analytics.history.schemas import LOG
 from groupkeeper.analytics.questions.finding import Row, name_of
+from groupkeeper.history.rounds import Round
 from groupkeeper.protocol.group_event_words import CODES, LIKELY, Word
 from groupkeeper.why.advice import advice
-from groupkeeper.why.rounds import Round
 from groupkeeper.why.texts import printable, settings_in, short_id, span
 
 LONGEST: Final = 60

@@ -13,11 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupkeeper.analytics import groups
-from groupkeeper.analytics.modern import FIRST_KEY_TYPE, id_text
+from groupkeeper.analytics.modern import FIRST_KEY_TYPE
 from groupkeeper.analytics.reading import columns
 from groupkeeper.analytics.reading.columns import GROUP_KEY_TYPE
 from groupkeeper.analytics.reading.problems import PROBLEM_TEXTS, Problem
 from groupkeeper.analytics.sources.events import LATEST_MS
+from groupkeeper.history.newer import id_text
 from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.records.modern_groups import (
     ConsumerCurrent,

@@ -7,10 +7,10 @@ from typing import Final
 
 import pyarrow as pa
 
-from groupkeeper.analytics.history import event_rows
 from groupkeeper.analytics.history.rows import fitting
 from groupkeeper.analytics.history.schemas import TABLES
 from groupkeeper.analytics.reading.problems import PROBLEM_TEXTS, Problem
+from groupkeeper.history.rows import decoded_row
 
 _MICROSECONDS: Final = pa.timestamp("us", tz="UTC")
 # Spark counts times in microseconds.
@@ -67,7 +67,7 @@ def _row(record: Row) -> Row:
     assert isinstance(partition, int), "a record has a partition"
     assert isinstance(offset, int), "a record has an offset"
     try:
-        found = event_rows.decoded_row(partition, offset, key, value)
+        found = decoded_row(partition, offset, key, value)
     except ValueError as error:
         text = f"{PROBLEM_TEXTS[Problem.BAD_VALUE]}: {error}"
         return row | {"value": value, "problem": text}

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from groupkeeper.analytics.history.schemas import TABLES
-from groupkeeper.why.fields import LAST_MS
+from groupkeeper.history.fields import LAST_MS
 
 DAY: Final = "day"
 """The partition column: `day=2026-11-22`, of UTC."""

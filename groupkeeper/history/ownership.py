@@ -9,7 +9,8 @@ depends on its protocol:
   the rebalance; of those that were superseded, of the first one;
 - cooperative: only those are that move. A partition that is taken from a member is without an owner
   from the plan that takes it until the one that gives it to another;
-- neither is known: a partition that moves is without an owner from the start, others are owned on.
+- neither is known, or records tell the end of the join phase, and not its beginning: a partition
+  that moves is without an owner from the start that is told, others are owned on.
 
 Partitions of an emptied group have no owner until the next assignments. After a failure of the
 coordinator members own what they owned. A plan that nobody stored whole ends what was known.
@@ -19,13 +20,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-from groupkeeper.analytics.history.event_rows import member_columns
-from groupkeeper.analytics.history.round_rows import is_cooperative
-from groupkeeper.analytics.history.rows import Row
-from groupkeeper.analytics.history.schemas import EVENTS
-from groupkeeper.protocol.group_events import Event
-from groupkeeper.why.fields import Part, number
-from groupkeeper.why.rounds import Round
+from groupkeeper.history.fields import Part, number
+from groupkeeper.history.rounds import Round
+from groupkeeper.history.rows import EVENTS, About, Row, Told, is_cooperative, member_columns
 
 Place = tuple[str, int]
 """Topic and partition."""
@@ -55,10 +52,10 @@ _STEPS: Final = {"rebalance_started": 0, "rebalance_joined": 1, "rebalance_compl
 class Ownership:
     """The owners of one group's partitions. `rows` gets what is over."""
 
-    def __init__(self, group: str, partition: int, rows: list[Row]) -> None:
-        """`partition`: of the log."""
+    def __init__(self, about: About, rows: list[Row]) -> None:
         self._rows = rows
-        self._about = {"group": group, "partition": partition, "source": EVENTS, "confidence": 1.0}
+        self._about = about.columns
+        self._is_inferred, self._confidence = about.source != EVENTS, about.confidence
         self._held: dict[Place, Held] = {}
         self._is_cooperative: bool | None = None
         """As of the last plan."""
@@ -70,15 +67,16 @@ class Ownership:
         """The last time at which the group had that generation."""
         self._began_ms: int | None = None
         """When the rebalance under way began, or the first of those that were superseded."""
-        self._gone: dict[str, int] = {}
-        """When members were removed since then."""
+        self._gone: dict[str, tuple[int, float]] = {}
+        """When members were removed since then, and how sure that is."""
         self._rejoined: dict[str, int] = {}
         """When members joined first since then, of join phases that have ended."""
 
     # -- what happened ---------------------------------------------------------------------------
 
-    def seen(self, event: Event, offset: int) -> None:
+    def seen(self, told: Told) -> None:
         """An event of the group came, before what it changes: was a whole rebalance left out?"""
+        offset, event = told.offset, told.event
         step = _STEPS.get(event.type)
         if self._generation is not None:
             if event.generation == self._generation:
@@ -100,15 +98,15 @@ class Ownership:
                 at_ms = began_ms + max(number(each, "after_ms") or 0, 0)
                 self._rejoined.setdefault(each["member"], at_ms)
 
-    def removed(self, member: str, at_ms: int) -> None:
+    def removed(self, member: str, at_ms: int, confidence: float) -> None:
         """A member is gone."""
         if len(self._gone) < GONE_MOST:
-            self._gone[member] = at_ms
+            self._gone[member] = at_ms, confidence
 
     def replaced(self, old: str, who: Part, at_ms: int, generation: int, offset: int) -> None:
         """A static member has another id, and owns what it owned."""
         if self._began_ms is not None and self._is_cooperative is False:
-            self.removed(old, at_ms)  # the new one has to wait for the assignments
+            self.removed(old, at_ms, 1.0)  # the new one has to wait for the assignments
             return
         for place, held in self._held.items():
             if held.who is not None and held.who.get("member") == old:
@@ -122,9 +120,9 @@ class Ownership:
         plan = _plan(current, people)
         end = current.ended_at_ms or 0
         began = self._began(current, end)
-        self._is_cooperative = is_cooperative(current)
-        is_known = current.partitions is not None and self._is_cooperative is not None
-        is_known = is_known and bool(self._held)
+        self._is_cooperative = None if self._is_inferred else is_cooperative(current)
+        is_known = self._is_inferred or self._is_cooperative is not None
+        is_known = is_known and current.partitions is not None and bool(self._held)
         total = 0
         missing = {each.get("member") for each in current.missing}
         for place, held in [*self._held.items()]:
@@ -161,7 +159,8 @@ class Ownership:
         for place, held in self._held.items():
             if held.who is None:
                 continue
-            freed = self._gone.get(held.who.get("member", ""), at_ms)
+            gone_ms, _ = self._gone_of(held)
+            freed = at_ms if gone_ms is None else gone_ms
             if self._is_cooperative is False and began is not None:
                 freed = min(began, freed)
             freed = max(freed, held.since_ms)
@@ -202,7 +201,9 @@ class Ownership:
 
     def _end(self, place: Place, held: Held, at_ms: int, offset: int) -> None:
         if at_ms > held.since_ms:
-            self._rows.append(self._row(place, held, at_ms, offset))
+            row = self._row(place, held, at_ms, offset)
+            _, row["confidence"] = self._gone_of(held)
+            self._rows.append(row)
 
     def _row(self, place: Place, held: Held, until: int | None, offset: int) -> Row:
         return {
@@ -235,15 +236,22 @@ class Ownership:
         if self._is_cooperative is False:
             freed = self._given_up(held, began)
         else:  # until it was taken, or its owner was removed
-            member = (held.who or {}).get("member", "")
-            freed = self._gone.get(member, end if new is None else began)
+            gone_ms, _ = self._gone_of(held)
+            otherwise_ms = end if new is None else began
+            freed = otherwise_ms if gone_ms is None else gone_ms
         return min(max(freed, held.since_ms), end)
 
     def _given_up(self, held: Held, otherwise_ms: int) -> int:
         """When the owner of a partition rejoined with an eager assignor, or was removed."""
+        rejoined_ms = self._rejoined.get((held.who or {}).get("member", ""))
+        gone_ms, _ = self._gone_of(held)
+        known = [each for each in (rejoined_ms, gone_ms) if each is not None]
+        return min(known, default=otherwise_ms)
+
+    def _gone_of(self, held: Held) -> tuple[int | None, float]:
+        """When its owner was removed since the last plan, None if not, and how sure that is."""
         member = (held.who or {}).get("member", "")
-        known = (each.get(member) for each in (self._rejoined, self._gone))
-        return min((each for each in known if each is not None), default=otherwise_ms)
+        return self._gone.get(member, (None, self._confidence))
 
     def _settled(self, generation: int, at_ms: int) -> None:
         self._generation, self._known_ms = generation, at_ms
@@ -275,16 +283,16 @@ class Ownership:
         }
 
     @classmethod
-    def restore(cls, group: str, partition: int, rows: list[Row], state: Mapping[str, Any]) -> Self:
-        """One that goes on where another one was when it returned this `state`."""
-        found, people = cls(group, partition, rows), state["people"]
+    def restore(cls, about: About, rows: list[Row], state: Mapping[str, Any]) -> Self:
+        """Owners that go on from this `state`."""
+        found, people = cls(about, rows), state["people"]
         for topic, index, since_ms, offset, generation, who, is_taken in state["held"]:
             whose = None if who is None else people[who]
             found._held[topic, index] = Held(since_ms, offset, generation, whose, is_taken)
         found._is_cooperative, found._generation = state["is_cooperative"], state["generation"]
         found._last, found._known_ms = state["last"], state["known_ms"]
-        found._began_ms, found._gone = state["began_ms"], dict(state["gone"])
-        found._rejoined = dict(state["rejoined"])
+        found._began_ms, found._rejoined = state["began_ms"], dict(state["rejoined"])
+        found._gone = {name: (at_ms, sure) for name, (at_ms, sure) in state["gone"].items()}
         return found
 
 

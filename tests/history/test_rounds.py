@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from groupkeeper.history.rounds import Folding, Outage, Round
 from groupkeeper.protocol.group_events import Event
-from groupkeeper.why.rounds import Folding, Outage, Round
 from tests.support.told_events import NOON, Told, cause, who
 
 

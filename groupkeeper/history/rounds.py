@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final, NamedTuple
 
+from groupkeeper.history.fields import Part, checked, number
 from groupkeeper.protocol.group_events import SHORTENED, TYPES, Event
-from groupkeeper.why.fields import Part, checked, number
 
 UNDER_WAY: Final = "under_way"
 COMPLETED: Final = "completed"
@@ -148,7 +148,8 @@ _MEMBERSHIP: Final = {
 """Type of event -> list of the round that it goes into."""
 _QUIET: Final = frozenset({"commits", "member_rejoined", "group_created"})
 """No entry of their own outside of a round."""
-_ENDS: Final = frozenset({"coordinator_loaded", "coordinator_closed"})
+LOADS: Final = frozenset({"coordinator_loaded", "coordinator_closed"})
+"""Types of events of a partition that concern its groups."""
 
 
 class _Alike(NamedTuple):
@@ -171,7 +172,7 @@ class Folding:
         self.under_way: Round | None = None
         self._before: list[Event] = []
         """Changes of membership in the step that may start a round."""
-        self._closed: tuple[int, int] | None = None
+        self._closed: list[int] | None = None
         self._superseded_ms = 0
         self._alike: _Alike | None = None
         self._people: dict[str, Part] = {}
@@ -197,13 +198,13 @@ class Folding:
         is_same_step = (event.epoch, event.mono_ms) == (first.epoch, first.mono_ms)
         entries = [] if is_same_step else self.let_go()
         current = self.under_way
-        if current is not None and (event.type in _ENDS or event.epoch != current.epoch):
+        if current is not None and (event.type in LOADS or event.epoch != current.epoch):
             entries.append(self._close(current, LOST, event))
         if event.type == "rebalance_started":
             if self.under_way is not None:  # its end was left out
                 entries.append(self._close(self.under_way, LOST, event))
             self._start(event)
-        elif event.round and event.type not in _ENDS:
+        elif event.round and event.type not in LOADS:
             entries += self._in_round(event)
         elif event.type in _MEMBERSHIP:
             self._before.append(event)
@@ -224,8 +225,6 @@ class Folding:
     def who(self, member: str) -> Part | None:
         """The client of a member, as far as an event told it."""
         return self._people.get(member)
-
-    # -- parts of a round ------------------------------------------------------------------------
 
     def _round_of(self, event: Event) -> Round:
         found = Round(event.group or "", event.epoch, event.round, event.generation)
@@ -275,7 +274,7 @@ class Folding:
         self._alike = _Alike(code, began, started.repeats, since, started.repeats_from)
 
     def _in_round(self, event: Event) -> list[Entry]:
-        if (event.epoch, event.round) == self._closed:
+        if [event.epoch, event.round] == self._closed:
             return [] if event.type == "group_emptied" or event.type in _QUIET else [event]
         if self.under_way is None:  # its beginning is not in what was read
             self.under_way = self._round_of(event)
@@ -302,7 +301,8 @@ class Folding:
         current.leader, current.protocol = fields.get("leader"), fields.get("protocol")
         current.join_ms, current.ended_by = fields.get("duration_ms"), fields.get("ended_by")
         current.joined = list(fields.get("joined") or ())
-        current.arrived = _length(fields, "joined")
+        if fields.get("joined") is not None:  # the list may have been cut
+            current.arrived = number(fields.get(SHORTENED) or {}, "joined") or len(current.joined)
         current.missing = [
             {**each, "who": self.who(each.get("member", ""))}
             for each in fields.get("missing") or ()
@@ -322,7 +322,7 @@ class Folding:
             still = current.duration_ms if still is None else still
             current.standstill_ms = still + self._superseded_ms
         self._superseded_ms = (current.standstill_ms or 0) if outcome == SUPERSEDED else 0
-        self._closed = current.epoch, current.round
+        self._closed = [current.epoch, current.round]
         self.under_way = None
         return current
 
@@ -359,26 +359,25 @@ class Folding:
 
     @classmethod
     def restore(cls, state: Mapping[str, Any], limits: SessionLimits | None = None) -> "Folding":
-        """One that goes on where another one was when it returned this `state`."""
+        """A fold that goes on from this `state`."""
         folding = cls(limits)
-        outage = state["outage"]
-        folding._outage = None if outage is None else Outage(**outage)
+        folding._outage = state["outage"] and Outage(**state["outage"])
         if (current := state["under_way"]) is not None:
             folding.under_way = Round(**{**current, "outage": None}, limits=folding._limits)
         folding._before = [Event(*each) for each in state["before"]]
-        folding._closed = None if state["closed"] is None else (*state["closed"],)
-        folding._superseded_ms = state["superseded_ms"]
-        folding._alike = None if state["alike"] is None else _Alike(*state["alike"])
+        folding._closed, folding._superseded_ms = state["closed"], state["superseded_ms"]
+        folding._alike = state["alike"] and _Alike(*state["alike"])
         folding._people = {each["member"]: each for each in state["people"]}
-        folding._last = None if state["last"] is None else (*state["last"],)
+        folding._last = state["last"]
         return folding
 
 
-def _length(fields: Part, name: str) -> int | None:
-    """How long a list is, or was before it was cut; None if there is none."""
-    if fields.get(name) is None:
-        return None
-    return number(fields.get(SHORTENED) or {}, name) or len(fields[name])
+def plan_of(event: Event) -> Round:
+    """What a `rebalance_completed` outside of a round says."""
+    current = Round(event.group or "", event.epoch, event.round, event.generation)
+    current.ended_at_ms = event.at_ms
+    _completed(current, event.fields)
+    return current
 
 
 def _keep(current: Round, event: Event) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.why.returns import RETURN_MS, SWEEP_AT, Lost, Returns, find_returns, is_same
-from groupkeeper.why.rounds import Entry, Folding
+from groupkeeper.history.returns import RETURN_MS, SWEEP_AT, Lost, Returns, find_returns, is_same
+from groupkeeper.history.rounds import Entry, Folding
 from tests.support.told_events import Told, cause, who
 
 

@@ -1,15 +1,18 @@
 """Members that were lost and came back: how long they were gone.
 
 A member is taken for a restart of one that is gone if it has the same instance id or, without one,
-the same client id and host, and comes soon.
+the same client id and host, and comes soon: of several that are gone, of the one that went last,
+and each comes back once. That holds for stored events and inferred ones alike: clients of one
+process that go together also come back together, and are as many as are found.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Final
 
-from groupkeeper.why.fields import Part, number
-from groupkeeper.why.rounds import Entry, Round
+from groupkeeper.history.fields import Part, number
+from groupkeeper.history.rounds import Entry, Round
 
 RETURN_MS: Final = 900_000
 """A member that joins later than this after another one is gone is not taken for the same one."""
@@ -25,9 +28,11 @@ class Lost:
     """A member that is gone."""
 
     heard_ms: int
-    """When its last request came, in Unix milliseconds."""
+    """When its last request came, in Unix milliseconds; if that is not known, when it was gone."""
     connection: str | None = None
     session_timeout_ms: int | None = None
+    is_exact: bool = True
+    """Its last request is known."""
     before: Round | None = None
     """The round in which it went; None if that is not kept."""
 
@@ -35,11 +40,9 @@ class Lost:
 class Returns:
     """Who is gone, and may come back within `RETURN_MS`: hardly more are remembered."""
 
-    __slots__ = ("_keeps_rounds", "_lost", "_sweep_at")
+    __slots__ = ("_lost", "_sweep_at")
 
-    def __init__(self, keeps_rounds: bool = True) -> None:
-        """`keeps_rounds`: to set their `returned_ms` later."""
-        self._keeps_rounds = keeps_rounds
+    def __init__(self) -> None:
         self._lost: dict[_Name, list[Lost]] = {}
         """By who it is; the one that went first is the first."""
         self._sweep_at = SWEEP_AT
@@ -75,31 +78,31 @@ class Returns:
 
     def add(self, current: Round) -> None:
         """A round, in their order: set its `away_ms`, and `returned_ms` of the ones before."""
-        stayed = _on_one_connection(current)
-        for added in current.added:
-            who = added.get("who") or {}
-            if who.get("member") not in stayed:
-                _tell(current, added["at_ms"], self.take_back(who, added["at_ms"]))
-        for removed in current.removed:
-            evidence = (current.cause or {}).get("evidence") or {}
-            connection = evidence.get("connection")
-            before = current if self._keeps_rounds else None
-            lost = Lost(heard(removed), connection, current.session_timeout_ms, before)
-            self.lose(removed["who"], lost)
+        stayed = on_one_connection(current)
+        evidence = (current.cause or {}).get("evidence") or {}
+        about = evidence.get("connection"), current.session_timeout_ms
+        gone = [(each["at_ms"], each["who"], heard(each)) for each in current.removed]
+        came = [(each["at_ms"], each["who"], None) for each in current.added]
+        for at_ms, who, heard_ms in sorted((*gone, *came), key=itemgetter(0)):
+            if heard_ms is not None:
+                self.lose(who, Lost(heard_ms, *about, before=current))
+            elif who.get("member") not in stayed:
+                _tell(current, at_ms, self.take_back(who, at_ms))
 
     def state(self) -> list[Any]:
         """All that is remembered, for `restore`, without rounds: a JSON array."""
-        return [
-            [name, [[each.heard_ms, each.connection, each.session_timeout_ms] for each in some]]
-            for name, some in self._lost.items()
-        ]
+        return [[name, [_values(each) for each in some]] for name, some in self._lost.items()]
 
     @classmethod
     def restore(cls, state: Iterable[Any]) -> "Returns":
         """One that goes on where another one was when it returned this `state`."""
-        returns = cls(keeps_rounds=False)
+        returns = cls()
         returns._lost = {(*name,): [Lost(*each) for each in some] for name, some in state}
         return returns
+
+
+def _values(lost: Lost) -> list[Any]:
+    return [lost.heard_ms, lost.connection, lost.session_timeout_ms, lost.is_exact]
 
 
 def find_returns(entries: Iterable[Entry]) -> None:
@@ -121,7 +124,7 @@ def _tell(current: Round, at_ms: int, lost: Lost | None) -> None:
         lost.before.returned_ms = max(lost.before.returned_ms or 0, away_ms)
 
 
-def _on_one_connection(current: Round) -> set[str | None]:
+def on_one_connection(current: Round) -> set[str | None]:
     """Ids of members that left and came back without a restart."""
     causes = [current.cause or {}, *current.more_causes]
     return {

@@ -6,15 +6,13 @@ the members are known from a rebalance.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any, Final, Self
 
-from groupkeeper.analytics.history.event_rows import member_columns, text
-from groupkeeper.analytics.history.rows import Row
-from groupkeeper.analytics.history.schemas import EVENTS
+from groupkeeper.history.fields import Part, number
+from groupkeeper.history.returns import Lost, Returns
+from groupkeeper.history.rows import EVENTS, About, Row, Told, member_columns, text, values_of
 from groupkeeper.protocol.group_events import SHORTENED, Event
-from groupkeeper.why.fields import Part, number
-from groupkeeper.why.returns import Lost, Returns
 
 UNKNOWN: Final = "unknown"
 LOST: Final = "lost"
@@ -56,8 +54,11 @@ class End:
     """How a session ended."""
 
     by: str
-    at_ms: int
+    at_ms: int | None
+    """None: it is not known."""
     offset: int
+    confidence: float | None = None
+    """None: that of the source."""
     likely: str | None = None
     reason: str | None = None
     silent_ms: int | None = None
@@ -65,17 +66,19 @@ class End:
 
 
 class Sessions:
-    """The sessions of one group. `rows` gets those that are over."""
+    """The sessions of one group, from events of one source. `rows` gets those that are over."""
 
-    def __init__(self, group: str, partition: int, rows: list[Row]) -> None:
-        """`partition`: of the log."""
+    def __init__(self, about: About, rows: list[Row]) -> None:
         self._rows = rows
-        self._about = {"group": group, "partition": partition, "source": EVENTS, "confidence": 1.0}
+        self._about = about.columns
+        self._is_inferred = about.source != EVENTS
         self._open: dict[str, Session] = {}
-        self._returns = Returns(keeps_rounds=False)
+        self._returns = Returns()
         self._ended: dict[str, int] = {}
         self._recorded: dict[str, Session] = {}
         """Those that have ended since the group's record was stored: a load finds them in it."""
+        self._confidence = about.confidence
+        """Of the event that is taken."""
         self._is_whole = False
         """All members are known: the log has the group's beginning, or a list of them."""
 
@@ -83,6 +86,11 @@ class Sessions:
     def people(self) -> dict[str, Part]:
         """The clients of all members that are known."""
         return {member: each.who for member, each in self._open.items()}
+
+    def away_ms(self, member: str) -> int | None:
+        """How long the client of a member was gone before it joined; None if it is new."""
+        session = self._open.get(member)
+        return None if session is None else session.away_ms
 
     def with_address(self, event: Event) -> Event:
         """With the address that a member's own requests had. Of one that has sent none since the
@@ -106,11 +114,12 @@ class Sessions:
 
     # -- what happened ---------------------------------------------------------------------------
 
-    def add(self, event: Event, offset: int) -> None:
+    def add(self, told: Told) -> None:
         """An event of the group, with checked fields."""
-        take = _TAKES.get(event.type)
+        take = _TAKES.get(told.event.type)
         if take is not None:
-            take(self, event, offset)
+            self._confidence = told.confidence
+            take(self, told.event, told.offset)
 
     def _created(self, event: Event, offset: int) -> None:
         self.all_ended(UNKNOWN, event.at_ms, offset)
@@ -127,24 +136,21 @@ class Sessions:
 
     def _replaced(self, event: Event, offset: int) -> None:
         fields = event.fields
-        who, old, away_ms = (
-            fields.get("who") or {},
-            fields.get("old_member"),
-            number(fields, "away_ms"),
-        )
+        who, old = fields.get("who") or {}, fields.get("old_member")
+        away_ms = number(fields, "away_ms")
         if not who.get("member") or not old:
             return
         known = self._open.get(old)
         if known is None:
             known = Session({**who, "member": old}, None, offset, UNKNOWN)
         self._tell(known, fields)
-        end = End(REPLACED, event.at_ms, offset, fields.get("likely"))
         connection = text((fields.get("evidence") or {}).get("old_connection"))
-        self._end(old, known, replace(end, silent_ms=away_ms, connection=connection))
+        about = self._confidence, fields.get("likely"), None, away_ms, connection
+        self._end(old, known, End(REPLACED, event.at_ms, offset, *about))
         new = Session(who, event.at_ms, offset, REPLACED, old, away_ms)
         new.session_timeout_ms = known.session_timeout_ms
         new.rebalance_timeout_ms = known.rebalance_timeout_ms
-        self._begin(new, {})
+        self._begin(new, fields)
         if fields.get("quick"):
             self._stored()
 
@@ -171,10 +177,11 @@ class Sessions:
         self._tell(known, fields)
         silent_ms = number(evidence, "silent_ms")
         connection = text(evidence.get("connection"))
-        end = End(code, event.at_ms, offset, cause.get("likely"), cause.get("reason"))
-        self._end(member, known, replace(end, silent_ms=silent_ms, connection=connection))
-        lost = Lost(event.at_ms - (silent_ms or 0), connection, known.session_timeout_ms)
-        self._returns.lose(who, lost)
+        about = self._confidence, cause.get("likely"), cause.get("reason")
+        self._end(member, known, End(code, event.at_ms, offset, *about, silent_ms, connection))
+        is_exact = silent_ms is not None or not self._is_inferred
+        heard_ms = event.at_ms - (silent_ms or 0)
+        self._returns.lose(who, Lost(heard_ms, connection, known.session_timeout_ms, is_exact))
 
     def _listed(self, event: Event, offset: int) -> None:
         """The join phase ended: these are the members."""
@@ -242,7 +249,7 @@ class Sessions:
             self._open_one(again)
         self._recorded.clear()
 
-    def all_ended(self, by: str, at_ms: int, offset: int) -> None:
+    def all_ended(self, by: str, at_ms: int | None, offset: int) -> None:
         """No member is left, and how those went that are known was not stored."""
         for name, each in [*self._open.items()]:
             self._end(name, each, End(by, at_ms, offset))
@@ -269,7 +276,8 @@ class Sessions:
             self._end(member, self._open[member], End(UNKNOWN, at_ms, session.offset))
         if session.away_ms is None:
             lost = self._returns.take_back(session.who, at_ms)
-            session.away_ms = None if lost is None else max(0, at_ms - lost.heard_ms)
+            if lost is not None and lost.is_exact:
+                session.away_ms = max(0, at_ms - lost.heard_ms)
         self._open_one(session)
 
     def _open_one(self, session: Session) -> Session:
@@ -295,9 +303,9 @@ class Sessions:
             self._recorded[member] = session
         self._open.pop(member, None)
         self._ended.pop(member, None)
-        self._ended[member] = end.at_ms
+        at_ms = self._ended[member] = end.at_ms or 0
         first = next(iter(self._ended))
-        while end.at_ms - self._ended[first] > ENDED_MS or len(self._ended) > ENDED_MOST:
+        while at_ms - self._ended[first] > ENDED_MS or len(self._ended) > ENDED_MOST:
             del self._ended[first]
             first = next(iter(self._ended))
 
@@ -309,10 +317,10 @@ class Sessions:
 
     def _row(self, session: Session, end: End | None) -> Row:
         since, until = session.since_ms, None
-        if end is not None:
+        if end is not None and end.at_ms is not None:
             until = end.at_ms if since is None else max(since, end.at_ms)
         told = since is not None and session.beats is not None
-        return {
+        row = {
             **self._about,
             **member_columns(session.who),
             "from": since,
@@ -323,7 +331,7 @@ class Sessions:
             "reason": end and end.reason,
             "old_member": session.old_member,
             "away_ms": session.away_ms,
-            "silent_ms": end and end.silent_ms,
+            "silent_ms": None if self._is_inferred else end and end.silent_ms,
             "connection": end and end.connection,
             "session_timeout_ms": session.session_timeout_ms,
             "rebalance_timeout_ms": session.rebalance_timeout_ms,
@@ -331,23 +339,26 @@ class Sessions:
             "longest_gap_ms": session.longest_gap_ms if told else None,
             "offset": session.offset if end is None else end.offset,
         }
+        if end is not None and end.confidence is not None:
+            row["confidence"] = end.confidence
+        return row
 
     # -- to go on later --------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
         """All that is remembered, for `restore`: a JSON object."""
         return {
-            "open": [_values(each) for each in self._open.values()],
-            "recorded": [_values(each) for each in self._recorded.values()],
+            "open": [values_of(each) for each in self._open.values()],
+            "recorded": [values_of(each) for each in self._recorded.values()],
             "returns": self._returns.state(),
             "ended": list(self._ended.items()),
             "is_whole": self._is_whole,
         }
 
     @classmethod
-    def restore(cls, group: str, partition: int, rows: list[Row], state: Mapping[str, Any]) -> Self:
-        """One that goes on where another one was when it returned this `state`."""
-        found = cls(group, partition, rows)
+    def restore(cls, about: About, rows: list[Row], state: Mapping[str, Any]) -> Self:
+        """Sessions that go on from this `state`."""
+        found = cls(about, rows)
         found._open, found._recorded = (
             {each.who["member"]: each for each in (Session(*values) for values in state[name])}
             for name in ("open", "recorded")
@@ -355,13 +366,6 @@ class Sessions:
         found._returns = Returns.restore(state["returns"])
         found._ended, found._is_whole = dict(state["ended"]), state["is_whole"]
         return found
-
-
-_NAMES: Final = tuple(each.name for each in fields(Session))
-
-
-def _values(session: Session) -> list[Any]:
-    return [getattr(session, name) for name in _NAMES]
 
 
 def _set_timeouts(session: Session, part: Part) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.analytics.history.rows import Rows
+from groupkeeper.history.rows import Rows
 from tests.simulation.cluster import START_OF_TIME_MS
 from tests.support.folded_events import folded
 from tests.support.served import Served

@@ -14,21 +14,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from groupkeeper.analytics.history.generations import Generation, Member
-from groupkeeper.analytics.history.holdings import Evidence
+from groupkeeper.history.records import Generation, Member
+from groupkeeper.history.rows import keeps_partitions
+from groupkeeper.protocol.group_event_words import CauseCode
 
 UNKNOWN: Final = "unknown"
-LEFT: Final = "member_left"
-REMOVED: Final = "member_removed_by_admin"
-EXPIRED: Final = "session_expired"
-JOINED: Final = "member_joined"
-STATIC_JOINED: Final = "static_member_joined"
-RETURNED_CHANGED: Final = "static_member_returned_changed"
-RETURNED_UNREADY: Final = "static_member_returned_unready"
-SUBSCRIPTION: Final = "subscription_changed"
-LEADER: Final = "leader_rejoined"
-REJOINED: Final = "member_rejoined"
+LEFT: Final = CauseCode.MEMBER_LEFT.value
+REMOVED: Final = CauseCode.MEMBER_REMOVED_BY_ADMIN.value
+EXPIRED: Final = CauseCode.SESSION_EXPIRED.value
+JOINED: Final = CauseCode.MEMBER_JOINED.value
+STATIC_JOINED: Final = CauseCode.STATIC_MEMBER_JOINED.value
+RETURNED_CHANGED: Final = CauseCode.STATIC_MEMBER_RETURNED_CHANGED.value
+RETURNED_UNREADY: Final = CauseCode.STATIC_MEMBER_RETURNED_UNREADY.value
+SUBSCRIPTION: Final = CauseCode.SUBSCRIPTION_CHANGED.value
+LEADER: Final = CauseCode.LEADER_REJOINED.value
+REJOINED: Final = CauseCode.MEMBER_REJOINED.value
 MAX_POLL: Final = "max_poll_exceeded"
+"""Codes of causes, and of what is likely behind one."""
 
 CONFIDENCE: Final[Mapping[str, float]] = {
     UNKNOWN: 0.99,
@@ -52,6 +54,15 @@ FOLLOW_UP_MS: Final = 15_000
 """Members that gave partitions up join again at once, and the others after a heartbeat."""
 SLACK_MS: Final = 1_000
 """What timers and requests take."""
+
+
+class Evidence(NamedTuple):
+    """Commits for the partitions of a member: when the last one was, None without any, and how
+    long they were apart at most, None if that cannot be said.
+    """
+
+    last_ms: int | None = None
+    longest_ms: int | None = None
 
 
 class Departure(NamedTuple):
@@ -152,7 +163,8 @@ def explain(
     before: Generation | None, now: Generation, changes: Changes, setting: Setting, aborted: int
 ) -> Cause:
     """The cause of a round. `before` is None for a new group; `aborted` is how many rounds ended
-    without assignments between the two records.
+    without assignments between the two records. Of `changes`, members of an instance whose session
+    had expired before it came back are not `replaced`, but `gone` and `joined`.
     """
     members = {} if before is None else before.members
     gone = {each.member for each in changes.gone}
@@ -175,6 +187,11 @@ def explain(
         found.by = who[code][0]
         departure = found.departures.get(found.by.member)
         found.likely = departure.likely if departure else None
+    for old, each in [*changes.replaced]:
+        if old.member in found.departures:
+            changes.replaced.remove((old, each))
+            changes.gone.append(old)
+            changes.joined.append(each)
     return found
 
 
@@ -259,7 +276,7 @@ def _start(stayed: Sequence[Member], now: Generation, setting: Setting) -> Start
     seen = [(each, *setting.of(each)) for each in stayed]
     learned = [last_ms - _heartbeat_ms(each) for each, last_ms, _ in seen if last_ms is not None]
     latest_ms = setting.end_ms
-    if now.is_cooperative or not learned:
+    if keeps_partitions(now.protocol, now.is_told) or not learned:
         return Start(min(learned) if len(learned) == len(stayed) else 0, latest_ms)
     if all(longest_ms is not None for _, _, longest_ms in seen):
         quiet = max((last_ms or 0) + (longest_ms or 0) for _, last_ms, longest_ms in seen)

@@ -6,18 +6,15 @@ is gone they do not say; nor does the log know their session timeout, which is a
 coordinator. Topics are named where `names` has their ids, else shown by their ids.
 """
 
+import base64
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
-from groupkeeper.analytics.history.feed import Record
-from groupkeeper.analytics.history.generations import instant
-from groupkeeper.analytics.history.holdings import Place
-from groupkeeper.analytics.history.inference import UNKNOWN
-from groupkeeper.analytics.history.schemas import LOG
-from groupkeeper.analytics.history.story_rows import SEEN
-from groupkeeper.analytics.history.writer import Row, Writer
-from groupkeeper.analytics.modern import id_text
+from groupkeeper.history.inference import UNKNOWN
+from groupkeeper.history.ownership import Place
+from groupkeeper.history.records import Record
+from groupkeeper.history.rows import LOG, SEEN, Row, Writer, instant
 from groupkeeper.protocol.records.modern_groups import (
     ConsumerMember,
     Current,
@@ -30,6 +27,7 @@ from groupkeeper.protocol.records.modern_groups import (
 )
 
 Names = Mapping[bytes, str]
+NO_NAMES: Final[Names] = {}
 MEMBER_TYPES: Final = (5, 10, 19)
 CURRENT_TYPES: Final = (8, 14, 22)
 _SINCE: Final = "from"
@@ -191,3 +189,8 @@ def _places(current: Current, names: Names) -> Iterator[Place]:
     for each in current.assigned:
         name = names.get(each.topic_id) or id_text(each.topic_id)
         yield from ((name, number) for number in each.partitions)
+
+
+def id_text(topic_id: bytes) -> str:
+    """A topic id as Kafka writes it."""
+    return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")

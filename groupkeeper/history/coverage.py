@@ -1,0 +1,139 @@
+"""Which coordinators wrote a partition of a log, and from where on nothing is missing in it: the
+tables `epochs` and `coverage`.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+from groupkeeper.history.rows import Known, Row, instant
+from groupkeeper.protocol.group_events import Event
+
+OFFSETS_LOG: Final = "__consumer_offsets"
+
+
+class Span(NamedTuple):
+    """Records of one leader epoch, one behind the other. From `whole_from` on no offset is missing
+    between them.
+    """
+
+    first_offset: int
+    last_offset: int
+    whole_from: int
+    whole_ms: int
+    leader_epoch: int | None
+    first_ms: int
+    last_ms: int
+    records: int
+
+
+_UNREAD: Final[Row] = {"records": 0, "from": None, "until": None}
+
+
+class Coverage:
+    """What was read of a partition, and since when without a gap."""
+
+    def __init__(self, log: str, partition: int, state: Sequence[Any] | None = None) -> None:
+        row, place = state or ({"log": log, "partition": partition, **_UNREAD}, None)
+        self._row: Row = {**row}
+        self._place: tuple[int, int] | None = place and (place[0], place[1])
+        """Epoch and seq of the last event."""
+
+    @property
+    def last_offset(self) -> int:
+        """Of the last record; -1 if there was none."""
+        last: int = self._row.get("last_offset", -1)
+        return last
+
+    @property
+    def whole_from(self) -> int:
+        """The offset from which on nothing is missing."""
+        # Offsets begin at 0: a log that begins later lacks what was before.
+        whole: int = self._row.get("known_from_offset", 0)
+        return whole
+
+    def read(self, span: Span) -> None:
+        """The next records, of whatever kind."""
+        row = self._row
+        first_offset, last_offset, whole_from, whole_ms, _, first_ms, last_ms, records = span
+        if not row["records"]:
+            row["first_offset"] = first_offset
+            self._known_from(whole_from, whole_ms)
+        elif not whole_from == first_offset == row["last_offset"] + 1:
+            self._known_from(whole_from, whole_ms)
+        if row["from"] is None:
+            row["from"] = instant(first_ms)
+        row["until"] = instant(last_ms) or row["until"]
+        row["last_offset"] = last_offset
+        row["records"] += records
+
+    def told(self, event: Event, offset: int) -> None:
+        """The last record is an event: were events left out before it?"""
+        epoch, seq = self._place or (event.epoch, event.seq - 1)
+        if event.seq != (seq + 1 if event.epoch == epoch else 0):
+            self._known_from(offset, event.at_ms)
+        if event.type == "events_dropped":
+            self._known_from(offset + 1, event.at_ms)
+        self._place = event.epoch, event.seq
+
+    def _known_from(self, offset: int, at_ms: int) -> None:
+        self._row["known_from_offset"], self._row["known_from"] = offset, instant(at_ms)
+
+    def rows(self) -> list[Row]:
+        """One, if anything was read."""
+        return [{**self._row}] if self._row["records"] else []
+
+    def state(self) -> list[Any]:
+        """All that is remembered: JSON."""
+        return [{**self._row}, self._place]
+
+
+def known_of(
+    spans: Iterable[Span], lost_until: Iterable[int] = (), before: Coverage | None = None
+) -> Known:
+    """How far a partition is known whose spans these are, all of them that follow `before`, which
+    is changed. `lost_until`: where records are there again after some were lost; missing offsets
+    that are not listed were compacted.
+    """
+    whole = before or Coverage(OFFSETS_LOG, -1)
+    for each in spans:
+        whole.read(each)
+    return Known(whole.whole_from, tuple(sorted(lost_until)))
+
+
+class Epochs:
+    """The writers of a partition, one after the other. `rows` gets those that are over."""
+
+    def __init__(self, log: str, partition: int, rows: list[Row], row: Row | None = None) -> None:
+        """`row`: the `state` to go on from."""
+        self._about = {"log": log, "partition": partition}
+        self._rows = rows
+        self._row = row and {**row}
+
+    def wrote(self, span: Span, node: int | None = None) -> Row:
+        """The next records. Returns the row of their writer."""
+        row = self._row
+        if row is None or (row["epoch"], row["node"]) != (span.leader_epoch, node):
+            if row is not None:
+                self._rows.append(row)
+            row = self._row = {**self._about, "epoch": span.leader_epoch, "node": node}
+            row |= {"from": instant(span.first_ms), "first_offset": span.first_offset}
+        row["until"], row["last_offset"] = instant(span.last_ms), span.last_offset
+        return row
+
+    def told(self, event: Event, span: Span) -> None:
+        """The next event, with checked fields, and the span of its record."""
+        before, fields = self._row, event.fields
+        row = self.wrote(span, event.node)
+        if event.type == "coordinator_loaded":
+            row |= {"loaded": event.at_ms, "load_ms": fields.get("duration_ms")}
+            row["groups"] = fields.get("groups")
+        elif event.type == "coordinator_closed":
+            if before is not None and before is not row and before["node"] == event.node:
+                row = {} if before.get("closed") else before  # the next claim has stored it
+            row["closed"], row["why_closed"] = event.at_ms, fields.get("why")
+        elif event.type == "not_back":
+            row["not_back"] = row.get("not_back", 0) + len(fields.get("absent") or ())
+
+    def state(self) -> Row | None:
+        """The row of the last writer: also all that is remembered."""
+        return self._row and {**self._row}

@@ -1,0 +1,154 @@
+"""The fold of one group's events of one source: its rebalances, owners and members."""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from groupkeeper.history.fields import number
+from groupkeeper.history.ownership import Ownership
+from groupkeeper.history.returns import on_one_connection
+from groupkeeper.history.rounds import (
+    COMPLETED,
+    EMPTIED,
+    LOADS,
+    LOST,
+    SUPERSEDED,
+    Folding,
+    Round,
+    plan_of,
+)
+from groupkeeper.history.rows import About, Rows, Told, round_row
+from groupkeeper.history.sessions import UNKNOWN, Sessions
+from groupkeeper.history.story import Gap
+from groupkeeper.protocol.group_events import Event
+
+
+class GroupFold:
+    """One group's events of one source in, rows out: `rows` gets what is finished."""
+
+    __slots__ = ("_about", "_folding", "_last", "_ownership", "_rows", "_sessions")
+
+    def __init__(self, about: About, rows: Rows) -> None:
+        self._about, self._rows = about, rows
+        self._folding = Folding()
+        self._sessions = Sessions(about, rows["sessions"])
+        self._ownership = Ownership(about, rows["ownership"])
+        self._last = 0
+        """Offset of the last event."""
+
+    def add(self, told: Told) -> None:
+        """An event of the group, of a known type and with checked fields."""
+        event, self._last = self._sessions.with_address(told.event), told.offset
+        if event is not told.event:
+            told = told._replace(event=event)
+        if event.type == "group_created":  # its end was not read, if it was known
+            self._ownership.forget(told.offset)
+        self._sessions.add(told)
+        rounds = [each for each in self._folding.fold(event) if isinstance(each, Round)]
+        for each in rounds:
+            if each.outcome != COMPLETED:
+                self._not_completed(each, told)
+        self._ownership.seen(told)
+        self._own(told)
+        for each in rounds:
+            if each.outcome == COMPLETED:
+                self._tell(each, told, self._completed(each, told))
+
+    def _completed(self, current: Round, told: Told) -> int | None:
+        return self._ownership.completed(current, self._sessions.people, told.offset)
+
+    def _own(self, told: Told) -> None:
+        event, offset = told.event, told.offset
+        kind, fields, at_ms = event.type, event.fields, event.at_ms
+        who = fields.get("who") or {}
+        if kind == "rebalance_started":
+            self._ownership.started(at_ms)
+        elif kind == "rebalance_joined":
+            began_ms = at_ms - (number(fields, "duration_ms") or 0)
+            self._ownership.started(began_ms)
+            self._ownership.joined(fields.get("joined") or (), began_ms)
+        elif kind == "member_removed" and who.get("member"):
+            self._ownership.removed(who["member"], at_ms, told.confidence)
+        elif kind == "member_replaced" and who.get("member"):
+            old = fields.get("old_member") or ""
+            self._ownership.replaced(old, who, at_ms, event.generation, offset)
+        elif kind == "group_emptied":
+            self._ownership.emptied(at_ms, event.generation, offset)
+        elif kind == "rebalance_completed" and not event.round:
+            self._completed(plan_of(event), told)  # a record behind a gap, and no rebalance
+
+    def _not_completed(self, current: Round, told: Told) -> None:
+        event, offset = told.event, told.offset
+        if current.outcome == EMPTIED:
+            self._ownership.emptied(event.at_ms, event.generation, offset)
+        elif current.outcome != SUPERSEDED:
+            if event.epoch == current.epoch and event.type not in LOADS:
+                self._ownership.forget(offset)  # its end was left out
+            else:
+                self._ownership.lost()
+        self._tell(current, told, None)
+
+    def _tell(self, current: Round, told: Told, unowned_ms: int | None) -> None:
+        """A row. Who came back on its connection was not away."""
+        stayed = on_one_connection(current)
+        members = {(each.get("who") or {}).get("member") for each in current.added} - stayed
+        away = [self._sessions.away_ms(each) for each in members if each]
+        away_ms = max((each for each in away if each is not None), default=None)
+        row = round_row(self._about.partition, told, current, unowned_ms, away_ms)
+        self._rows["rounds"].append(row)
+
+    # -- the coordinator and the end --------------------------------------------------------------
+
+    def coordinated(self, told: Told) -> None:
+        """The coordinator was loaded or closed: events of the partition."""
+        for each in self._folding.fold(told.event):
+            if isinstance(each, Round):
+                self._not_completed(each, told)
+
+    def taken_over(self, at_ms: int, offset: int) -> None:
+        """Another coordinator has begun: it knows what was stored."""
+        self._sessions.loaded(at_ms, offset)
+        self._ownership.lost()
+
+    def end(self, gap: Gap) -> None:
+        """The group is gone, or what follows is not related: everything ends."""
+        self._sessions.all_ended(UNKNOWN, gap.at_ms, gap.offset)
+        self._ownership.forget(gap.offset, gap.owned_ms)
+        current = self._folding.under_way
+        if current is not None:
+            current.outcome, current.ended_at_ms = LOST, gap.at_ms
+            self._tell(current, self._told(gap.offset), None)
+
+    def open(self, rows: Rows) -> None:
+        """Add what is not finished to `rows`."""
+        current = self._folding.under_way
+        if current is not None:
+            told = self._told(self._last)
+            rows["rounds"].append(round_row(self._about.partition, told, current, None, None))
+        rows["sessions"] += self._sessions.open()
+        rows["ownership"] += self._ownership.open()
+
+    def _told(self, offset: int) -> Told:
+        """What a row of the round under way is of."""
+        nothing = Event(0, 0, -1, 0, 0, self._about.group, "")
+        return Told(offset, nothing, self._about.source, self._about.confidence)
+
+    # -- to go on later ---------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """All that is remembered, for `restore`: a JSON object."""
+        return {
+            "last": self._last,
+            "folding": self._folding.state(),
+            "sessions": self._sessions.state(),
+            "ownership": self._ownership.state(),
+        }
+
+    @classmethod
+    def restore(cls, about: About, rows: Rows, state: Mapping[str, Any]) -> Self:
+        """A fold that goes on from this `state`."""
+        found = cls(about, rows)
+        found._last = state["last"]
+        found._folding = Folding.restore(state["folding"])
+        found._sessions = Sessions.restore(about, rows["sessions"], state["sessions"])
+        found._ownership = Ownership.restore(about, rows["ownership"], state["ownership"])
+        return found

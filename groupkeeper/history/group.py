@@ -1,0 +1,305 @@
+"""What happened to one group: from its events, and, before the first of them, from its records.
+
+    history = GroupHistory("billing", Writer(partition, known), names)
+    for each in ...:                # in the order of each log, events before later records
+        history.add(each)           # what is `sound` of Told; Record, CommitRun
+    finished = history.take()       # rows that never change again
+    under_way = history.open()      # rows that later calls replace
+    history = GroupHistory.restore(history.state(), Writer(partition, known), names)
+
+Rows of both sources come from the same fold, `GroupFold`: records are turned into events first.
+Events of the partition, of no group, are for all of its groups.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, Self
+
+from groupkeeper.history.fields import checked
+from groupkeeper.history.fold import GroupFold
+from groupkeeper.history.newer import NO_NAMES, Names, NewerStory
+from groupkeeper.history.records import (
+    CONVERTED,
+    CommitRun,
+    Record,
+    kind_of,
+    read_generation,
+    unwritten,
+    write_members,
+)
+from groupkeeper.history.rounds import LOADS
+from groupkeeper.history.rows import (
+    LOG,
+    REFUSALS,
+    About,
+    Rows,
+    Told,
+    Writer,
+    instant,
+    out_of_range,
+    refusal_row,
+)
+from groupkeeper.history.story import Gap, Item, Story
+from groupkeeper.protocol.errors import DecodeError
+from groupkeeper.protocol.group_events import TYPES, Event
+from groupkeeper.protocol.records.modern_groups import EPOCH_TYPES, decode_modern_key
+
+GROUP_KEY_TYPE: Final = 2
+_EPOCH_BYTES: Final = slice(2, 6)
+_OF_GROUPS: Final = frozenset({GROUP_KEY_TYPE, *EPOCH_TYPES})
+"""Key types of records that say whether a group exists."""
+_BEGINS: Final = frozenset(
+    {
+        *("group_created", "group_emptied", "member_joined", "member_rejoined", "member_replaced"),
+        *("member_removed", "rebalance_started", "rebalance_cause_added", "rebalance_joined"),
+        *("rebalance_completed", "rebalance_abandoned", "commits"),
+    }
+)
+"""Types of events that tell of members: others do not make a group known."""
+
+
+class GroupHistory:
+    """Events, records and commits of one group in, rows out: into `out`, which groups may share.
+
+    From its first event on, the rows of a group are those of its events; what was before is
+    inferred from its records.
+    """
+
+    __slots__ = (
+        *("_batch", "_epoch", "_events", "_infers", "_log", "_names", "_newer", "_out", "_story"),
+        *("first_ms", "group"),
+    )
+
+    def __init__(self, group: str, out: Writer, names: Names = NO_NAMES) -> None:
+        """`names`: topic id -> name, for consumer and share groups."""
+        self.group, self._out, self._names = group, out, names
+        self.first_ms: int | None = None
+        """Time of its first event; None if it has none."""
+        self._epoch: int | None = None
+        """Leader epoch of the last event."""
+        self._events: GroupFold | None = None
+        self._log: GroupFold | None = None
+        self._infers = True
+        """False if its first record comes behind its first event."""
+        self._story: Story | None = None
+        self._newer: NewerStory | None = None
+        self._batch: list[Record] = []
+        """The records of one batch: a conversion of a group is told by all of them."""
+
+    def add(self, fed: Told | Record | CommitRun) -> None:
+        """Events are `sound` ones, of the group or of no group."""
+        if isinstance(fed, Record):
+            if self._batch and self._batch[0].batch != fed.batch:
+                self.flush()
+            self._batch.append(fed)
+            return
+        if self._batch:
+            self.flush()
+        if isinstance(fed, Told):
+            self._event(fed)
+        elif self._story is not None and self._infers:
+            self._story.commit(fed, fed.first_offset >= self._out.known.from_offset)
+
+    @property
+    def is_told(self) -> bool:
+        """Whether events are followed."""
+        return self._events is not None
+
+    def take(self) -> Rows:
+        """The rows that are finished since the last call."""
+        self.flush()
+        return self._out.take()
+
+    def open(self, more: Writer | None = None) -> Rows:
+        """The rows that are not finished: later calls return them with what has changed. They are
+        added to those of `more`.
+        """
+        self.flush()
+        more = more or Writer(self._out.partition, self._out.known)
+        if self._events is not None:
+            self._events.open(more.rows)
+        if self._log is not None:
+            self._log.open(more.inferred)
+        if self._newer is not None:
+            self._newer.open(self.group, more)
+        more.settle(self.first_ms)
+        return more.rows
+
+    # -- events ----------------------------------------------------------------------------------
+
+    def _event(self, told: Told) -> None:
+        event, offset = told.event, told.offset
+        if event.group is not None and self.first_ms is None:
+            self.first_ms = event.at_ms
+        if event.type in REFUSALS:
+            self._out.rows["refusals"].append(refusal_row(self._out.partition, offset, event))
+        before, self._epoch = self._epoch, event.epoch
+        fold = self._events
+        if fold is None:
+            if event.group is None or not _tells_of_members(event):
+                return
+            about = About(self.group, self._out.partition)
+            fold = self._events = GroupFold(about, self._out.rows)
+        elif event.type == "coordinator_loaded" or before not in (None, event.epoch):
+            fold.taken_over(event.at_ms, offset)
+        if event.group is None:
+            fold.coordinated(told)
+        elif event.type == "group_deleted":
+            fold.end(Gap(offset, event.at_ms, event.at_ms))
+            self._events = None
+        else:
+            fold.add(told)
+
+    def let_go(self) -> None:
+        """Finish what events tell as it is."""
+        if self._events is not None:
+            self._events.open(self._out.rows)
+        self._events = None
+
+    # -- records ---------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """The batch of the last records is over."""
+        batch = self._batch
+        if not batch:
+            return
+        self._batch = []
+        held = {_kind(each) for each in batch if each.key_type in _OF_GROUPS}
+        for record in batch:
+            if record.key_type not in _OF_GROUPS:
+                self._member(record)
+                continue
+            # The other protocol, with a value where this record has none.
+            is_modern, is_tombstone = _kind(record)
+            goes_on = (not is_modern, not is_tombstone) in held
+            converted = goes_on and (is_tombstone or not is_modern)
+            if is_modern:
+                self._epoch_record(record, converted)
+            else:
+                self._group_record(record, converted)
+        self._out.settle(self.first_ms)
+
+    def _member(self, record: Record) -> None:
+        """Of a newer group."""
+        self._newer = self._newer or NewerStory()
+        try:
+            key = decode_modern_key(record.key or b"")
+            if key is not None:
+                self._newer.add(record, key, self._names, self._out)
+        except DecodeError:
+            self._snapshot(record, "unreadable")
+
+    def _epoch_record(self, record: Record, converted: bool) -> None:
+        """Of a newer group."""
+        kind = CONVERTED if converted else "deleted" if record.value is None else "epoch"
+        epoch = None
+        if record.value is not None:
+            epoch = int.from_bytes(record.value[_EPOCH_BYTES], "big", signed=True)
+        elif self._newer is not None:
+            self._newer.end(record, self._out)
+            self._newer = None
+        self._snapshot(record, kind, generation=epoch)
+
+    def _group_record(self, record: Record, converted: bool) -> None:
+        """Of a classic group."""
+        story = self._story
+        if story is None:
+            story = self._story = Story.begin(record, self._out.known)
+            self._infers = self.first_ms is None or record.time_ms < self.first_ms
+        if record.value is None:
+            self._snapshot(record, CONVERTED if converted else "deleted", unwritten=0)
+            self._infer(story.end(record, is_known=not converted))
+            return
+        try:
+            now = read_generation(record.value)
+        except DecodeError:
+            self._snapshot(record, "unreadable", unwritten=0)
+            self._infer(story.end(record, is_known=False))
+            return
+        kind = CONVERTED if converted else kind_of(story.before, now)
+        self._snapshot(
+            record,
+            kind,
+            generation=now.generation,
+            unwritten=unwritten(story.before, now),
+            protocol_type=now.protocol_type,
+            protocol=now.protocol,
+            leader=now.leader,
+            state_time=now.state_ms,
+            members=len(now.members),
+        )
+        write_members(record, now, self._out)
+        if self._infers:
+            self._infer(story.add(record, now, kind, self._out.known))
+        else:
+            story.take(record, now)
+
+    def _infer(self, items: list[Item]) -> None:
+        """Fold what a record says, if stored events do not say it."""
+        for each in items if self._infers else ():
+            if isinstance(each, Gap):
+                if self._log is not None:
+                    self._log.end(each)
+                self._log = None
+                continue
+            if self._log is None:
+                about = About(self.group, self._out.partition, LOG)
+                self._log = GroupFold(about, self._out.inferred)
+            self._log.add(each)
+
+    def _snapshot(self, record: Record, kind: str, **more: object) -> None:
+        time = instant(record.time_ms)
+        about = {"group": self.group, "offset": record.offset, "time": time, "kind": kind}
+        self._out.add("snapshots", **about, **more)
+
+    # -- to go on later ---------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """All that is remembered, for `restore`, without the rows that `take` would return: a JSON
+        object.
+        """
+        self.flush()
+        parts = self._events, self._log, self._story, self._newer
+        return {
+            "group": self.group,
+            "first_ms": self.first_ms,
+            "epoch": self._epoch,
+            "infers": self._infers,
+            "parts": [each and each.state() for each in parts],
+        }
+
+    @classmethod
+    def restore(cls, state: Mapping[str, Any], out: Writer, names: Names = NO_NAMES) -> Self:
+        """A history that goes on from this `state`."""
+        found = cls(state["group"], out, names)
+        found.first_ms, found._epoch = state["first_ms"], state["epoch"]
+        found._infers = state["infers"]
+        events, log, story, newer = state["parts"]
+        about = About(found.group, out.partition)
+        found._events = events and GroupFold.restore(about, out.rows, events)
+        found._log = log and GroupFold.restore(about._replace(source=LOG), out.inferred, log)
+        found._story = story and Story.restore(story)
+        found._newer = newer and NewerStory.restore(newer)
+        return found
+
+
+def sound(told: Told) -> Told | None:
+    """An event with checked fields; None if it is of an unknown type, has a number that no server
+    writes, or is of a partition and not about its groups.
+    """
+    event = told.event
+    if event.type not in TYPES or out_of_range(event) is not None:
+        return None
+    if event.group is None and event.type not in LOADS:
+        return None
+    return told._replace(event=event._replace(fields=checked(event)[0]))
+
+
+def _tells_of_members(event: Event) -> bool:
+    if event.type != "commits":
+        return event.type in _BEGINS
+    return bool((event.fields.get("who") or {}).get("member"))
+
+
+def _kind(record: Record) -> tuple[bool, bool]:
+    """Whether it is of a newer group, and whether it is a tombstone."""
+    return record.key_type != GROUP_KEY_TYPE, record.value is None

@@ -1,0 +1,199 @@
+"""Folds one partition of `__consumer_offsets` and of `__group_events` into rows of tables.
+
+    fold = PartitionHistory(partition, known)
+    for each in ...:            # events first: they tell from where on nothing is inferred
+        fold.add(each)          # Told, Record, CommitRun, Span, each kind in the order of its log
+    finished, under_way = fold.take(), fold.open()
+
+Rows of `take` never change again; those of `open` are replaced by what a later call returns.
+`state` is a JSON object, with which `PartitionHistory.restore` goes on: a log that is read in parts
+has the rows of one that is read at once. It may be cut anywhere between two record batches.
+
+Events are those of one writer after the other, but a topic of this name may have other authors, and
+a limit of the server may have left events out: what does not fit is unknown, and never a guess.
+
+Two records of one group are neighbours in a compacted log, too: compaction keeps only the newest
+record of a key in the range that it cleaned, so that of two that are left the later one is behind
+that range, with all that was written since. A record without one before it may have had one there,
+and where records were lost nothing is inferred across the gap.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final, Self
+
+from groupkeeper.history.coverage import OFFSETS_LOG, Coverage, Epochs, Span
+from groupkeeper.history.fields import checked
+from groupkeeper.history.group import GroupHistory
+from groupkeeper.history.newer import NO_NAMES, Names
+from groupkeeper.history.records import CommitRun, Record
+from groupkeeper.history.rounds import LOADS
+from groupkeeper.history.rows import ALL, Known, Row, Rows, Told, Writer, event_row, out_of_range
+from groupkeeper.protocol.group_events import TOPIC, TYPES
+
+Fed = Told | Record | CommitRun | Span
+
+GROUPS_MOST: Final = 100_000
+"""Groups of a partition whose events are followed at a time. Of more, those that were heard of
+least lately are finished as they are, and begin anew with their next event."""
+
+
+class PartitionHistory:
+    """What happened to the groups of one partition. Rows of the tables `left_out` are not made."""
+
+    def __init__(
+        self,
+        partition: int,
+        known: Known = ALL,
+        names: Names = NO_NAMES,
+        left_out: Collection[str] = (),
+    ) -> None:
+        """`known`: of all records that are fed; `names`: topic id -> name."""
+        self._out, self._names = Writer(partition, known, left_out), names
+        self._groups: dict[str, GroupHistory] = {}
+        self._lately: dict[str, None] = {}
+        """Groups whose events are followed; the one that was heard of least lately is the first."""
+        self._waiting: dict[str, GroupHistory] = {}
+        """Groups with records of the batch that is read."""
+        self._batch = -1
+        rows = self._out.rows["epochs"]
+        self._records, self._writers = _log(OFFSETS_LOG, partition, rows)
+        self._events, self._leaders = _log(TOPIC, partition, rows)
+
+    def add(self, fed: Fed) -> None:
+        """The next event, record, run of commits or span. Raises ValueError if the offset of an
+        event does not rise.
+        """
+        if isinstance(fed, Told):
+            self._event(fed)
+        elif isinstance(fed, Record):
+            if fed.batch != self._batch:
+                self._end_batch()
+            self._batch = fed.batch
+            group = self._waiting[fed.group] = self._of(fed.group)
+            group.add(fed)
+        elif isinstance(fed, CommitRun):
+            if fed.group in self._waiting:
+                self._end_batch()
+            if (known := self._groups.get(fed.group)) is not None:
+                known.add(fed)
+        else:
+            self._records.read(fed)
+            self._writers.wrote(fed)
+
+    def skip(self, offset: int, at_ms: int, epoch: int | None = None) -> Span:
+        """The next record of the event log is no event: a tombstone, or of no known form. Raises
+        ValueError if the offset does not rise.
+        """
+        if offset <= (last := self._events.last_offset):
+            raise ValueError(
+                f"offset {offset} of partition {self._out.partition} comes after {last}"
+            )
+        span = Span(offset, offset, offset, at_ms, epoch, at_ms, at_ms, 1)
+        self._events.read(span)
+        return span
+
+    def _event(self, told: Told) -> None:
+        if self._waiting:
+            self._end_batch()
+        offset, event, source, sure = told
+        span = self.skip(offset, event.at_ms, event.epoch)
+        if out_of_range(event) is not None:  # no server writes it
+            return
+        fields = checked(event)[0] if event.type in TYPES else {}
+        if "events" not in self._out.left_out:
+            row = event_row(self._out.partition, offset, event, fields)
+            self._out.rows["events"].append(row)
+        self._events.told(event, offset)
+        event = event._replace(fields=fields)
+        self._leaders.told(event, span)
+        if event.group is not None and event.type in TYPES:
+            self._of_group(event.group, Told(offset, event, source, sure))
+        elif event.type in LOADS:
+            for each in self._groups.values():
+                each.add(Told(offset, event, source, sure))
+
+    def _of_group(self, name: str, told: Told) -> None:
+        group = self._of(name)
+        group.add(told)
+        self._lately.pop(name, None)
+        if group.is_told:
+            self._lately[name] = None
+        if len(self._lately) > GROUPS_MOST:
+            oldest = next(iter(self._lately))
+            del self._lately[oldest]
+            self._groups[oldest].let_go()
+
+    def _of(self, name: str) -> GroupHistory:
+        group = self._groups.get(name)
+        if group is None:
+            group = self._groups[name] = GroupHistory(name, self._out, self._names)
+        return group
+
+    def _end_batch(self) -> None:
+        waiting, self._waiting = self._waiting, {}
+        for each in waiting.values():
+            each.flush()
+
+    # -- rows ------------------------------------------------------------------------------------
+
+    def take(self) -> Rows:
+        """The rows that are finished since the last call."""
+        self._end_batch()
+        return self._out.take()
+
+    def open(self) -> Rows:
+        """The rows that are not finished: later calls return them with what has changed."""
+        self._end_batch()
+        more = Writer(self._out.partition, self._out.known)
+        for group in self._groups.values():
+            group.open(more)
+        last = self._leaders.state(), self._writers.state()
+        more.rows["epochs"] += [each for each in last if each is not None]
+        more.rows["coverage"] += [*self._events.rows(), *self._records.rows()]
+        return more.rows
+
+    # -- to go on later --------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """All that is remembered, for `restore`, without the rows that `take` would return: a JSON
+        object.
+        """
+        self._end_batch()
+        return {
+            "partition": self._out.partition,
+            "known": self._out.known,
+            "records": [self._records.state(), self._writers.state()],
+            "events": [self._events.state(), self._leaders.state()],
+            "lately": [*self._lately],
+            "groups": [each.state() for each in self._groups.values()],
+        }
+
+    @classmethod
+    def restore(
+        cls,
+        state: Mapping[str, Any],
+        known: Known | None = None,
+        names: Names = NO_NAMES,
+        left_out: Collection[str] = (),
+    ) -> Self:
+        """A fold that goes on from this `state`. `known` of all that is fed from now on; as before
+        without.
+        """
+        from_offset, lost_until = state["known"]
+        known = known or Known(from_offset, tuple(lost_until))
+        fold = cls(state["partition"], known, names, left_out)
+        about = state["partition"], fold._out.rows["epochs"]
+        fold._records, fold._writers = _log(OFFSETS_LOG, *about, state["records"])
+        fold._events, fold._leaders = _log(TOPIC, *about, state["events"])
+        fold._lately = dict.fromkeys(state["lately"])
+        for each in state["groups"]:
+            fold._groups[each["group"]] = GroupHistory.restore(each, fold._out, names)
+        return fold
+
+
+def _log(
+    name: str, partition: int, epochs: list[Row], state: Sequence[Any] = (None, None)
+) -> tuple[Coverage, Epochs]:
+    """What was read of a log, and who wrote it."""
+    read, last = state
+    return Coverage(name, partition, read), Epochs(name, partition, epochs, last)

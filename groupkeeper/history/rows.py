@@ -1,0 +1,342 @@
+"""Rows of tables as folds return them: dicts of columns, times as Unix milliseconds."""
+
+import json
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final, NamedTuple
+
+from groupkeeper.history.fields import LAST_MS, Part, checked, number
+from groupkeeper.history.rounds import UNDER_WAY, Round
+from groupkeeper.protocol.group_events import TYPES, Event, decode
+
+# Any: each column has its own type.
+Row = dict[str, Any]
+Rows = dict[str, list[Row]]
+"""Name of a table -> its rows: columns that one leaves out are null, see
+`analytics.history.schemas`.
+"""
+TABLES: Final = (
+    *("events", "rounds", "ownership", "sessions", "refusals", "snapshots", "members"),
+    *("assignments", "epochs", "coverage"),
+)
+
+EVENTS: Final = "events"
+LOG: Final = "log"
+"""Values of `source`: stored by a coordinator, or inferred from records."""
+SEEN: Final = 0.99
+"""Confidence of what records say themselves, if none is missing."""
+
+
+class Known(NamedTuple):
+    """How far a log is known: from `from_offset` on nothing was compacted or lost, and before each
+    of `lost_until`, in rising order, records are missing for another reason than compaction.
+    """
+
+    from_offset: int = 0
+    lost_until: tuple[int, ...] = ()
+
+
+ALL: Final = Known()
+"""Nothing is missing."""
+
+BY_BOTH: Final = {"rounds": "ended", "ownership": "from", "sessions": "from"}
+"""Tables that stored events and records tell of -> the time of a row."""
+
+
+class Writer:
+    """Collects the rows of one partition of the logs, but those of the tables `left_out`: they may
+    be most of the work, and nobody may want them.
+    """
+
+    def __init__(self, partition: int, known: Known = ALL, left_out: Collection[str] = ()) -> None:
+        """`known`: how far the offsets log is."""
+        self.partition, self.known, self.left_out = partition, known, left_out
+        self.rows: Rows = {name: [] for name in TABLES}
+        self.inferred: Rows = {name: [] for name in BY_BOTH}
+        """Rows of one group that were found in records, for `settle`."""
+
+    def add(self, table: str, **values: object) -> None:
+        """A row that records tell, with these columns and the partition."""
+        if table not in self.left_out:
+            rows = self.inferred[table] if table in BY_BOTH else self.rows[table]
+            rows.append({"partition": self.partition, **values})
+
+    def settle(self, first_ms: int | None) -> None:
+        """Keep rows of a group that records tell, up to its first event."""
+        for name, rows in self.inferred.items():
+            if rows and first_ms is not None:
+                time = BY_BOTH[name]
+                self.rows[name] += [row for row in rows if _is_before(row[time], first_ms)]
+            else:
+                self.rows[name] += rows
+            rows.clear()
+
+    def take(self) -> Rows:
+        """What was added since the last call."""
+        taken = {name: [*rows] for name, rows in self.rows.items()}
+        for rows in self.rows.values():
+            rows.clear()
+        return taken
+
+
+EAGER: Final = frozenset({"range", "roundrobin", "sticky"})
+"""Assignors whose members give all partitions up before they rejoin, in all known clients."""
+COOPERATIVE: Final = "cooperative"
+"""Part of the name of assignors whose members keep their partitions meanwhile (KIP-429)."""
+
+
+def _is_before(time: int | None, first_ms: int) -> bool:
+    return time is not None and time < first_ms
+
+
+class Told(NamedTuple):
+    """An event, and who says so: `offset` is that of the record in the log of its `source`."""
+
+    offset: int
+    event: Event
+    source: str = EVENTS
+    confidence: float = 1.0
+
+
+class About(NamedTuple):
+    """Whose rows they are: a group, in a partition of the log of its source."""
+
+    group: str
+    partition: int
+    source: str = EVENTS
+
+    @property
+    def confidence(self) -> float:
+        """Of what is told, and not inferred from it."""
+        return 1.0 if self.source == EVENTS else SEEN
+
+    @property
+    def columns(self) -> Row:
+        """Columns that all of its rows have."""
+        return {**self._asdict(), "confidence": self.confidence}
+
+
+_COMPACT: Final[Mapping[str, Any]] = {
+    "ensure_ascii": False,
+    "separators": (",", ":"),
+    "check_circular": False,
+}
+_ENCODER: Final = json.JSONEncoder(**_COMPACT)
+_STRICT: Final = json.JSONEncoder(**_COMPACT, allow_nan=False)
+_NOBODY: Final[Mapping[str, None]] = dict.fromkeys(
+    ("member", "instance", "client_id", "host", "software")
+)
+_INT: Final = (-1, (1 << 31) - 1)
+_LONG: Final = (1 - (1 << 63), (1 << 63) - 1)
+_NUMBERS: Final = {
+    "at_ms": (0, LAST_MS),
+    **dict.fromkeys(("epoch", "node", "generation", "round"), _INT),
+    **dict.fromkeys(("seq", "mono_ms"), _LONG),
+}
+"""Of the envelope: the least and the most."""
+REFUSALS: Final = frozenset({"requests_refused", "member_fenced"})
+"""Types of events that have a row in `refusals`."""
+_OF_ROUND: Final = (
+    *("group", "epoch", "round", "generation", "outcome", "from_state", "protocol", "ended_by"),
+    *("join_ms", "leader_ms", "duration_ms", "partitions", "moved"),
+)
+"""Columns of `rounds` that are attributes of a `Round`."""
+_NOT_IN_RECORDS: Final = dict.fromkeys(("epoch", "round", "started", "missing", "duration_ms"))
+_CHANGES: Final = dict.fromkeys(("joined", "removed", "replaced"))
+
+
+def values_of(one: Any) -> list[Any]:
+    """The fields of a dataclass with slots, in their order."""
+    return [getattr(one, name) for name in one.__slots__]
+
+
+def instant(ms: int | None) -> int | None:
+    """A time in Unix milliseconds; None if it is unknown (negative) or behind the year 9999."""
+    return ms if ms is not None and 0 <= ms <= LAST_MS else None
+
+
+def member_columns(who: Part | None) -> Row:
+    """`member`, `instance`, `client_id`, `host` and `software` of a client, as events have it."""
+    if who is None:
+        return {**_NOBODY}
+    return {
+        "member": who.get("member") or None,
+        "instance": who.get("instance"),
+        "client_id": who.get("client_id") or None,
+        "host": (who.get("host") or "").removeprefix("/") or None,
+        "software": software_text(who.get("software")),
+    }
+
+
+def software_text(software: Any) -> str | None:
+    """Name and version of a client library, as an event has them; None if it has none."""
+    if not isinstance(software, dict):
+        return None
+    words = (software.get("name"), software.get("version"))
+    return " ".join(each for each in words if each and isinstance(each, str)) or None
+
+
+def text(value: object) -> str | None:
+    """A text of an event; None if it is none."""
+    return value if isinstance(value, str) else None
+
+
+# -- events --------------------------------------------------------------------------------------
+
+
+def event_row(
+    partition: int,
+    offset: int,
+    event: Event,
+    fields: Part,
+    encode: Callable[[object], str] = _ENCODER.encode,
+) -> Row:
+    """Of the table `events`. `fields`: those that are known, checked. `encode` makes their JSON."""
+    cause = fields.get("cause") or {}
+    return {
+        "group": event.group,
+        "partition": partition,
+        "offset": offset,
+        "time": event.at_ms,
+        "epoch": event.epoch,
+        "seq": event.seq,
+        "node": event.node,
+        "mono_ms": event.mono_ms,
+        "type": event.type,
+        "generation": event.generation,
+        "state": event.state,
+        "round": event.round,
+        "cause": cause.get("code"),
+        "likely": fields.get("likely") or cause.get("likely"),
+        **member_columns(fields.get("who") or cause.get("who")),
+        "fields": encode(dict(event.fields)),
+    }
+
+
+def out_of_range(event: Event) -> str | None:
+    """The number of the envelope that no server writes, by name; None if all are sound."""
+    small = event.epoch, event.node, event.generation, event.round
+    large = event.seq, event.mono_ms
+    is_sound = _INT[0] <= min(small) and max(small) <= _INT[1] and 0 <= event.at_ms <= LAST_MS
+    if is_sound and _LONG[0] <= min(large) and max(large) <= _LONG[1]:  # nearly all are
+        return None
+    for name, (least, most) in _NUMBERS.items():
+        if not least <= getattr(event, name) <= most:
+            return name
+    return None
+
+
+def decoded_row(partition: int, offset: int, key: bytes | None, value: bytes) -> Row:
+    """Of the table `events`, from a record's key and value. Raises ValueError with a line that says
+    what is wrong.
+    """
+    event = decode(key, value)
+    if (name := out_of_range(event)) is not None:
+        raise ValueError(f"a group event whose {name} is out of range")
+    fields = checked(event)[0] if event.type in TYPES else {}
+    try:
+        return event_row(partition, offset, event, fields, _STRICT.encode)
+    except ValueError:
+        raise ValueError("a group event whose fields are no JSON") from None
+
+
+def _time(told: int | None, at_ms: int) -> int:
+    """A time of an event's own; that of the event in its place if no clock shows it."""
+    return at_ms if told is None or not 0 <= told <= LAST_MS else told
+
+
+def refusal_row(partition: int, offset: int, event: Event) -> Row:
+    """Of the table `refusals`: of a `requests_refused`, or a `member_fenced`. Its fields are
+    checked.
+    """
+    fields, is_fenced = event.fields, event.type == "member_fenced"
+    last, first = (_time(fields.get(name), event.at_ms) for name in ("last_ms", "first_ms"))
+    count = fields.get("count")
+    host = (fields.get("current_host") or "").removeprefix("/")
+    return {
+        "group": event.group,
+        "partition": partition,
+        "offset": offset,
+        "time": last,
+        "first": first,
+        **member_columns(fields.get("who")),
+        "api": fields.get("api"),
+        "error": "FENCED_INSTANCE_ID" if is_fenced else fields.get("error"),
+        "count": 1 if is_fenced or not count or count < 0 else count,
+        "generation": event.generation,
+        "round": event.round,
+        "current_member": fields.get("current_member"),
+        "current_host": host or None,
+        "likely": fields.get("likely"),
+    }
+
+
+# -- rounds --------------------------------------------------------------------------------------
+
+
+def keeps_partitions(protocol: str | None, is_told: bool) -> bool | None:
+    """Whether members of a group with this protocol keep their partitions while they rejoin; None
+    if nothing says it. The name of a known assignor decides; of others, `is_told`: whether members
+    named partitions that they own, or gave some up.
+    """
+    if protocol in EAGER:
+        return False
+    return True if is_told or COOPERATIVE in (protocol or "") else None
+
+
+def is_cooperative(current: Round) -> bool | None:
+    """Whether members kept partitions while they rejoined; None if nothing says it."""
+    evidence = (each.get("evidence") or {} for each in (current.cause or {}, *current.more_causes))
+    is_told = any("revoked" in each or "owned" in each for each in evidence)
+    return keeps_partitions(current.protocol, is_told)
+
+
+def round_row(
+    partition: int, told: Told, current: Round, unowned_ms: int | None, away_ms: int | None
+) -> Row:
+    """Of the table `rounds`. `told`: the last event of it. What records do not tell is null: the
+    beginning, and, without the state before, who came and went.
+    """
+    cause = current.cause or {}
+    by = member_columns(cause.get("who"))
+    last = member_columns((current.last or {}).get("who"))
+    is_whole = current.arrived is not None and len(current.joined) == current.arrived
+    row = {
+        **{name: getattr(current, name) for name in _OF_ROUND},
+        "partition": partition,
+        "offset": told.offset,
+        "started": current.started_at_ms,
+        "ended": None if current.outcome == UNDER_WAY else instant(current.ended_at_ms),
+        "cause": cause.get("code") or "unknown",
+        "likely": cause.get("likely"),
+        "reason": cause.get("reason"),
+        "more_causes": list(
+            dict.fromkeys(each["code"] for each in current.more_causes if each.get("code"))
+        ),
+        **{f"by_{name}": value for name, value in by.items()},
+        "is_cooperative": is_cooperative(current),
+        "members": current.arrived,
+        "joined": len(current.added),
+        "removed": len(current.removed),
+        "replaced": len(current.replaced),
+        "missing": [each["member"] for each in current.missing],
+        "last_member": text((current.last or {}).get("member")),
+        "last_instance": text((current.last or {}).get("instance")),
+        "last_client_id": last["client_id"],
+        "last_host": last["host"],
+        "held_ms": _held_ms(current.joined) if is_whole else None,
+        "unowned_ms": unowned_ms,
+        "away_ms": away_ms,
+        "source": told.source,
+        "confidence": told.confidence,
+    }
+    if told.source == EVENTS:
+        return row
+    return row | _NOT_IN_RECORDS | (_CHANGES if current.from_state is None else {})
+
+
+def _held_ms(joined: list[Part]) -> int | None:
+    """How much later the last one joined than the one before it."""
+    if len(joined) < 2:
+        return None
+    before, last = (number(each, "after_ms") for each in joined[-2:])
+    return None if before is None or last is None or last < before else last - before
