@@ -1,10 +1,10 @@
 """The fold of one group's events of one source: its rebalances, owners and members."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
-from groupkeeper.history.fields import number
-from groupkeeper.history.ownership import Ownership
+from groupkeeper.history.fields import Part, number
+from groupkeeper.history.ownership import Ownership, Place
 from groupkeeper.history.returns import on_one_connection
 from groupkeeper.history.rounds import (
     COMPLETED,
@@ -75,6 +75,12 @@ class GroupFold:
             self._ownership.emptied(at_ms, event.generation, offset)
         elif kind == "rebalance_completed" and not event.round:
             self._completed(plan_of(event), told)  # a record behind a gap, and no rebalance
+
+    def assigned(
+        self, offset: int, at_ms: int, generation: int, who: Part, places: Iterable[Place]
+    ) -> None:
+        """A member has these partitions, and no others, whatever others have."""
+        self._ownership.assigned(offset, at_ms, generation, who, places)
 
     def _not_completed(self, current: Round, told: Told) -> None:
         event, offset = told.event, told.offset

@@ -28,6 +28,7 @@ from groupkeeper.history.records import (
 )
 from groupkeeper.history.rounds import LOADS
 from groupkeeper.history.rows import (
+    EVENTS,
     LOG,
     REFUSALS,
     About,
@@ -120,7 +121,7 @@ class GroupHistory:
         if self._log is not None:
             self._log.open(more.inferred)
         if self._newer is not None:
-            self._newer.open(self.group, more)
+            self._newer.open(more.inferred)
         more.settle(self.first_ms)
         return more.rows
 
@@ -137,8 +138,7 @@ class GroupHistory:
         if fold is None:
             if event.group is None or not _tells_of_members(event):
                 return
-            about = About(self.group, self._out.partition)
-            fold = self._events = GroupFold(about, self._out.rows)
+            fold = self._events = GroupFold(self._about(EVENTS), self._out.rows)
         elif event.type == "coordinator_loaded" or before not in (None, event.epoch):
             fold.taken_over(event.at_ms, offset)
         if event.group is None:
@@ -180,7 +180,8 @@ class GroupHistory:
 
     def _member(self, record: Record) -> None:
         """Of a newer group."""
-        self._newer = self._newer or NewerStory()
+        if self._newer is None:
+            self._newer = NewerStory(self._about(LOG), self._out.inferred)
         try:
             key = decode_modern_key(record.key or b"")
             if key is not None:
@@ -195,7 +196,7 @@ class GroupHistory:
         if record.value is not None:
             epoch = int.from_bytes(record.value[_EPOCH_BYTES], "big", signed=True)
         elif self._newer is not None:
-            self._newer.end(record, self._out)
+            self._newer.end(record)
             self._newer = None
         self._snapshot(record, kind, generation=epoch)
 
@@ -242,8 +243,7 @@ class GroupHistory:
                 self._log = None
                 continue
             if self._log is None:
-                about = About(self.group, self._out.partition, LOG)
-                self._log = GroupFold(about, self._out.inferred)
+                self._log = GroupFold(self._about(LOG), self._out.inferred)
             self._log.add(each)
 
     def _snapshot(self, record: Record, kind: str, **more: object) -> None:
@@ -274,12 +274,15 @@ class GroupHistory:
         found.first_ms, found._epoch = state["first_ms"], state["epoch"]
         found._infers = state["infers"]
         events, log, story, newer = state["parts"]
-        about = About(found.group, out.partition)
-        found._events = events and GroupFold.restore(about, out.rows, events)
-        found._log = log and GroupFold.restore(about._replace(source=LOG), out.inferred, log)
+        about = found._about(LOG), out.inferred
+        found._events = events and GroupFold.restore(found._about(EVENTS), out.rows, events)
+        found._log = log and GroupFold.restore(*about, log)
         found._story = story and Story.restore(story)
-        found._newer = newer and NewerStory.restore(newer)
+        found._newer = newer and NewerStory(*about, newer)
         return found
+
+    def _about(self, source: str) -> About:
+        return About(self.group, self._out.partition, source)
 
 
 def sound(told: Told) -> Told | None:

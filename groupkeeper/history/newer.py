@@ -8,13 +8,14 @@ coordinator. Topics are named where `names` has their ids, else shown by their i
 
 import base64
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, Self
+from typing import Any, Final
 
+from groupkeeper.history.fold import GroupFold
 from groupkeeper.history.inference import UNKNOWN
 from groupkeeper.history.ownership import Place
 from groupkeeper.history.records import Record
-from groupkeeper.history.rows import LOG, SEEN, Row, Writer, instant
+from groupkeeper.history.rows import About, Rows, Writer, instant, member_columns
+from groupkeeper.history.story import Gap, inferred
 from groupkeeper.protocol.records.modern_groups import (
     ConsumerMember,
     Current,
@@ -30,154 +31,85 @@ Names = Mapping[bytes, str]
 NO_NAMES: Final[Names] = {}
 MEMBER_TYPES: Final = (5, 10, 19)
 CURRENT_TYPES: Final = (8, 14, 22)
-_SINCE: Final = "from"
 
 
-@dataclass(slots=True)
 class NewerStory:
-    """The members of one group, as columns of `sessions`, and who owns what since when."""
+    """The members of one group, and the fold of what records say of them."""
 
-    sessions: dict[str, Row] = field(default_factory=dict)
-    topics: dict[str, list[str] | None] = field(default_factory=dict)
-    """What each member subscribes to."""
-    held: dict[Place, tuple[str | None, int, int, int]] = field(default_factory=dict)
-    """Member id or None, since when, its epoch then, and the offset of the record."""
+    def __init__(self, about: About, rows: Rows, state: Mapping[str, Any] | None = None) -> None:
+        """`rows` gets what is finished; `state` is that to go on from."""
+        self._fold = GroupFold(about, rows)
+        self._members: dict[str, list[Any]] = {}
+        """Member id -> who it is, its rebalance timeout, and what it subscribes to."""
+        if state is not None:
+            self._fold = GroupFold.restore(about, rows, state["fold"])
+            self._members = dict(state["members"])
 
     def add(self, record: Record, key: ModernKey, names: Names, out: Writer) -> None:
         """A record about a member. Raises DecodeError."""
-        if key.member_id is None:
+        member = key.member_id
+        if member is None:
             return
         if record.value is None:
-            if key.key_type in CURRENT_TYPES:
-                self._own(record, key.member_id, 0, set(), out)
-            elif key.key_type in MEMBER_TYPES:
-                self._end(record, key.member_id, out)
+            if key.key_type in CURRENT_TYPES + MEMBER_TYPES:
+                self._own(record, member, 0, [])
+            if key.key_type in MEMBER_TYPES and member in self._members:
+                fields = {"who": self._members.pop(member)[0], "cause": {"code": UNKNOWN}}
+                at_ms = -1 if instant(record.time_ms) is None else record.time_ms
+                self._fold.add(inferred(record, "member_removed", at_ms, fields))
             return
         decoded = decode_modern_value(key.key_type, record.value)
         if isinstance(decoded, ConsumerMember | ShareMember | StreamsMember):
-            self._member(record, key.member_id, decoded, out)
+            self._member(record, member, decoded, out)
         elif isinstance(decoded, Current):
-            places = set(_places(decoded, names))
-            self._current(record, key.member_id, decoded.member_epoch, places, out)
+            places = sorted(set(_places(decoded, names)))
+            self._current(record, member, decoded.member_epoch, places, out)
 
-    def open(self, group: str, out: Writer) -> None:
-        """What is not over yet."""
-        for session in self.sessions.values():
-            out.add("sessions", group=group, **session)
-        for place in self.held:
-            self._interval(group, place, None, out)
+    def open(self, rows: Rows) -> None:
+        """Add what is not over yet to `rows`."""
+        self._fold.open(rows)
 
-    def end(self, record: Record, out: Writer) -> None:
+    def end(self, record: Record) -> None:
         """The group is gone."""
-        for member in [*self.sessions]:
-            self._end(record, member, out)
-        for place in self.held:
-            self._interval(record.group, place, record.time_ms, out)
+        self._fold.end(Gap.at(record))
 
     def _member(self, record: Record, member: str, value: Member, out: Writer) -> None:
         """It has joined, or subscribes to something else."""
-        instance, rebalance_ms = None, None
+        instance, rebalance_ms, topics = None, None, None
         if not isinstance(value, ShareMember):
             instance, rebalance_ms = value.instance_id, value.rebalance_timeout_ms
-        known = self.sessions.get(member, {})
-        is_new = not known and record.offset >= out.known.from_offset
-        began_as = "dynamic" if instance is None else "static"
-        self.sessions[member] = {
-            "member": member,
-            "instance": instance,
-            "client_id": value.client_id or None,
-            "host": value.client_host.removeprefix("/") or None,
-            _SINCE: known.get(_SINCE, instant(record.time_ms) if is_new else None),
-            "began_as": known.get("began_as", began_as if is_new else UNKNOWN),
-            "rebalance_timeout_ms": rebalance_ms,
-            "offset": record.offset,
-            "source": LOG,
-            "confidence": SEEN,
-        }
-        topics = None if isinstance(value, StreamsMember) else sorted(value.subscribed_topics)
-        self.topics[member] = topics
-
-    def _end(self, record: Record, member: str, out: Writer) -> None:
-        self._own(record, member, 0, set(), out)
-        self.topics.pop(member, None)
-        session = self.sessions.pop(member, None)
-        if session is not None:
-            until = instant(record.time_ms)
-            ended = {"until": until, "ended_by": UNKNOWN, "offset": record.offset}
-            out.add("sessions", group=record.group, **{**session, **ended})
+        if not isinstance(value, StreamsMember):
+            topics = sorted(value.subscribed_topics)
+        who = {"member": member, "instance": instance, "client_id": value.client_id}
+        who["host"] = value.client_host
+        is_new = member not in self._members and record.offset >= out.known.from_offset
+        self._members[member] = [who, rebalance_ms, topics]
+        fields = {"who": who, "rebalance_timeout_ms": rebalance_ms}
+        type_ = "member_joined" if is_new and instant(record.time_ms) else "member_rejoined"
+        self._fold.add(inferred(record, type_, instant(record.time_ms) or 0, fields))
 
     def _current(
-        self, record: Record, member: str, epoch: int, places: set[Place], out: Writer
+        self, record: Record, member: str, epoch: int, places: list[Place], out: Writer
     ) -> None:
         """What a member has now."""
-        session = self.sessions.get(member, {"member": member})
-        columns = ("member", "instance", "client_id", "host", "rebalance_timeout_ms")
-        at = {
-            "group": record.group,
-            "offset": record.offset,
-            "time": instant(record.time_ms),
-            "generation": epoch,
-        }
-        out.add(
-            "members",
-            **at,
-            **{name: session.get(name) for name in columns},
-            topics=self.topics.get(member),
-            assigned_partitions=len(places),
-        )
-        for topic, partition in sorted(places):
+        who, rebalance_ms, topics = self._members.get(member, [{"member": member}, None, None])
+        at = {"group": record.group, "offset": record.offset, "generation": epoch}
+        at["time"] = instant(record.time_ms)
+        columns = member_columns(who)
+        del columns["software"]
+        about = {"rebalance_timeout_ms": rebalance_ms, "topics": topics}
+        out.add("members", **at, **columns, **about, assigned_partitions=len(places))
+        for topic, partition in places:
             out.add("assignments", **at, member=member, topic=topic, topic_partition=partition)
-        self._own(record, member, epoch, places, out)
+        self._own(record, member, epoch, places)
 
-    def _own(
-        self, record: Record, member: str, epoch: int, places: set[Place], out: Writer
-    ) -> None:
-        time_ms = record.time_ms
-        lost = [place for place, each in self.held.items() if each[0] == member]
-        for place in lost:
-            if place not in places:
-                self._interval(record.group, place, time_ms, out)
-                self.held[place] = None, time_ms, epoch, record.offset
-        for place in sorted(places.difference(lost)):
-            if place in self.held:
-                self._interval(record.group, place, time_ms, out)
-            self.held[place] = member, time_ms, epoch, record.offset
-
-    def _interval(self, group: str, place: Place, until_ms: int | None, out: Writer) -> None:
-        member, from_ms, epoch, offset = self.held[place]
-        since = until = instant(from_ms)
-        if until_ms is None:
-            until = None
-        elif instant(until_ms) is not None:
-            until = until_ms
-        owner = self.sessions.get(member or "", {})
-        out.add(
-            "ownership",
-            group=group,
-            topic=place[0],
-            topic_partition=place[1],
-            until=until,
-            duration_ms=None if since is None or until is None else until - since,
-            is_owned=member is not None,
-            member=member,
-            generation=epoch,
-            offset=offset,
-            source=LOG,
-            confidence=SEEN,
-            **{name: owner.get(name) for name in ("instance", "client_id", "host")},
-            **{_SINCE: since},
-        )
+    def _own(self, record: Record, member: str, epoch: int, places: list[Place]) -> None:
+        who = self._members.get(member, [{"member": member}])[0]
+        self._fold.assigned(record.offset, record.time_ms, epoch, who, places)
 
     def state(self) -> dict[str, Any]:
         """As JSON."""
-        held = [[*place, *each] for place, each in self.held.items()]
-        return {"sessions": self.sessions, "topics": self.topics, "held": held}
-
-    @classmethod
-    def restore(cls, state: Mapping[str, Any]) -> Self:
-        """As it was."""
-        held = {(topic, partition): tuple(rest) for topic, partition, *rest in state["held"]}
-        return cls(dict(state["sessions"]), dict(state["topics"]), held)
+        return {"fold": self._fold.state(), "members": self._members}
 
 
 def _places(current: Current, names: Names) -> Iterator[Place]:

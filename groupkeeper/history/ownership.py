@@ -22,7 +22,15 @@ from typing import Any, Final, Self
 
 from groupkeeper.history.fields import Part, number
 from groupkeeper.history.rounds import Round
-from groupkeeper.history.rows import EVENTS, About, Row, Told, is_cooperative, member_columns
+from groupkeeper.history.rows import (
+    EVENTS,
+    About,
+    Row,
+    Told,
+    instant,
+    is_cooperative,
+    member_columns,
+)
 
 Place = tuple[str, int]
 """Topic and partition."""
@@ -153,6 +161,18 @@ class Ownership:
         self._settled(current.generation, end)
         return max(total, 0) if is_known else None
 
+    def assigned(
+        self, offset: int, at_ms: int, generation: int, who: Part, places: Iterable[Place]
+    ) -> None:
+        """A member has these partitions, and no others, whatever others have."""
+        own = {place for place, each in self._held.items() if _is_of(each, who)}
+        wanted = set(places)
+        for place in sorted(own ^ wanted):
+            if (held := self._held.get(place)) is not None:
+                self._end(place, held, at_ms, offset)
+            new = who if place in wanted else None
+            self._held[place] = Held(at_ms, offset, generation, new)
+
     def emptied(self, at_ms: int, generation: int, offset: int) -> None:
         """The last member is gone."""
         began = self._began_ms
@@ -206,13 +226,14 @@ class Ownership:
             self._rows.append(row)
 
     def _row(self, place: Place, held: Held, until: int | None, offset: int) -> Row:
+        since, until = instant(held.since_ms), instant(until)
         return {
             **self._about,
             "topic": place[0],
             "topic_partition": place[1],
-            "from": held.since_ms,
+            "from": since,
             "until": until,
-            "duration_ms": None if until is None else until - held.since_ms,
+            "duration_ms": None if until is None or since is None else until - since,
             **member_columns(held.who),
             "is_owned": held.who is not None,
             "generation": held.generation,
@@ -294,6 +315,10 @@ class Ownership:
         found._began_ms, found._rejoined = state["began_ms"], dict(state["rejoined"])
         found._gone = {name: (at_ms, sure) for name, (at_ms, sure) in state["gone"].items()}
         return found
+
+
+def _is_of(held: Held, who: Part) -> bool:
+    return held.who is not None and held.who.get("member") == who["member"]
 
 
 def _plan(current: Round, people: Mapping[str, Part]) -> dict[Place, Part]:

@@ -54,8 +54,8 @@ class End:
     """How a session ended."""
 
     by: str
-    at_ms: int | None
-    """None: it is not known."""
+    at_ms: int
+    """Negative: it is not known."""
     offset: int
     confidence: float | None = None
     """None: that of the source."""
@@ -249,7 +249,7 @@ class Sessions:
             self._open_one(again)
         self._recorded.clear()
 
-    def all_ended(self, by: str, at_ms: int | None, offset: int) -> None:
+    def all_ended(self, by: str, at_ms: int, offset: int) -> None:
         """No member is left, and how those went that are known was not stored."""
         for name, each in [*self._open.items()]:
             self._end(name, each, End(by, at_ms, offset))
@@ -303,7 +303,7 @@ class Sessions:
             self._recorded[member] = session
         self._open.pop(member, None)
         self._ended.pop(member, None)
-        at_ms = self._ended[member] = end.at_ms or 0
+        at_ms = self._ended[member] = end.at_ms
         first = next(iter(self._ended))
         while at_ms - self._ended[first] > ENDED_MS or len(self._ended) > ENDED_MOST:
             del self._ended[first]
@@ -317,7 +317,7 @@ class Sessions:
 
     def _row(self, session: Session, end: End | None) -> Row:
         since, until = session.since_ms, None
-        if end is not None and end.at_ms is not None:
+        if end is not None and end.at_ms >= 0:
             until = end.at_ms if since is None else max(since, end.at_ms)
         told = since is not None and session.beats is not None
         row = {

@@ -44,12 +44,20 @@ NOTHING: Final[Mapping[str, object]] = {}
 
 class Gap(NamedTuple):
     """What was known of a group ends with the record at this offset: the group is gone, or what was
-    before is not related. `at_ms` is None if the time is not known; owners are known until then.
+    before is not related. `at_ms` is -1 if the time is not known. Owners are known until
+    `owned_ms`.
     """
 
     offset: int
-    at_ms: int | None
+    at_ms: int
     owned_ms: int
+
+    @classmethod
+    def at(cls, record: Record, known_ms: int = 0) -> Self:
+        """With this record; `known_ms` is the time of the last one before it."""
+        if instant(record.time_ms) is None:
+            return cls(record.offset, -1, known_ms)
+        return cls(record.offset, record.time_ms, record.time_ms)
 
 
 Item = Told | Gap
@@ -128,7 +136,7 @@ class Story:
     def end(self, record: Record, is_known: bool) -> list[Item]:
         """The group is gone, or what becomes of it is not known."""
         self.before, self.since, self.held = None, NEW if is_known else LOST, {}
-        return [self._gap(record)]
+        return [Gap.at(record, self.time_ms)]
 
     def take(self, record: Record, now: Generation) -> None:
         """A record with a value, which is remembered without its subscriptions."""
@@ -159,7 +167,7 @@ class Story:
     def _start_over(self, telling: "Telling", is_round: bool) -> None:
         """Take a record as it is, since what was before it is not known."""
         record, now = telling.record, telling.now
-        telling.items.append(self._gap(record))
+        telling.items.append(Gap.at(record, self.time_ms))
         self.held = {}
         self._own(now, {})
         if not now.members:
@@ -238,10 +246,6 @@ class Story:
         lost = known.lost_until
         return bisect_right(lost, self.offset) != bisect_right(lost, record.offset)
 
-    def _gap(self, record: Record) -> Gap:
-        at_ms = instant(record.time_ms)
-        return Gap(record.offset, at_ms, self.time_ms if at_ms is None else at_ms)
-
     # -- state -----------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
@@ -271,6 +275,14 @@ class Story:
         return found
 
 
+def inferred(
+    record: Record, type_: str, at_ms: int, fields: Mapping[str, object], generation: int = 0
+) -> Told:
+    """An event that a record tells."""
+    about = record.offset, record.group, type_, generation, "", 0, fields
+    return Told(record.offset, Event(0, 0, -1, at_ms, *about), LOG, SEEN)
+
+
 class Telling:
     """The events of one record, in order."""
 
@@ -288,11 +300,10 @@ class Telling:
         generation: int | None = None,
     ) -> None:
         """Add one; rounds of one group follow each other, and need no number."""
-        record = self.record
         generation = self.now.generation if generation is None else generation
-        more = (generation, "", int(self.is_in_round), fields)
-        event = Event(0, 0, -1, at_ms, record.offset, record.group, type_, *more)
-        self.items.append(Told(record.offset, event, LOG, confidence))
+        told = inferred(self.record, type_, at_ms, fields, generation)
+        event = told.event._replace(round=int(self.is_in_round))
+        self.items.append(told._replace(event=event, confidence=confidence))
 
     def member(self, type_: str, member: Member, at_ms: int, **more: object) -> None:
         """A member came, or is told as it is now."""

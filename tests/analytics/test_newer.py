@@ -9,7 +9,7 @@ from groupkeeper.history.newer import id_text
 from groupkeeper.history.partition import PartitionHistory
 from groupkeeper.history.rows import ALL, Known
 from tests.analytics.folded import extend, fed, parsed, read, rows_of
-from tests.analytics.logs import NOW, batch, log
+from tests.analytics.logs import NOW, batch, group, log, no_group
 from tests.analytics.newer_logs import ORDERS, current, epoch, gone, key, member, share_member
 
 FIXTURE = Path(__file__).parent.parent / "fixtures" / "kafka-group-protocols"
@@ -50,10 +50,10 @@ LIFE = (
 
 
 def test_a_partition_has_one_owner_after_the_other():
-    rows = told(*LIFE)
+    rows = told(*LIFE, times=range(NOW, NOW + 4))
     owners = [(row["topic_partition"], row["member"], row["offset"]) for row in rows["ownership"]]
     assert owners == [
-        *((1, "m", 2), (1, None, 5), (0, "m", 2)),  # ended
+        *((1, "m", 5), (1, None, 6), (0, "m", 7)),  # ended, by these records
         *((0, None, 7), (1, "n", 6)),
     ]
     assert {row["topic"] for row in rows["ownership"]} == {"orders"}
@@ -64,7 +64,7 @@ def test_owners_and_members_at_no_known_time():
     rows = told(*LIFE, times=[NOW, -9, 10**15, NOW + 9])
     spans = [(row["topic_partition"], row["from"], row["until"]) for row in rows["ownership"]]
     assert spans == [
-        *((1, NOW, NOW), (1, None, None), (0, NOW, NOW + 9)),  # ended, at the latest then
+        *((1, None, None), (0, NOW, NOW + 9)),  # ended
         *((0, NOW + 9, None), (1, None, None)),
     ]
     assert [row["from"] for row in rows["sessions"]] == [NOW, None]
@@ -79,6 +79,19 @@ def test_sessions_are_from_the_first_record_of_a_member_to_its_tombstone():
     ]
     [old] = told(LIFE[0], known=Known(100))["sessions"]
     assert (old["from"], old["began_as"]) == (None, "unknown")
+
+
+def test_a_fold_goes_on_from_its_state_at_any_batch():
+    converted = [(epoch("g", 3)[0], None), group("g", 9, "m")]
+    batches = [*LIFE[:3], converted, [no_group("g"), *LIFE[0]], LIFE[3]]
+    table = parsed(log(*(batch(few, base_time=NOW + at) for at, few in enumerate(batches))))
+
+    def cut(fold):
+        return PartitionHistory.restore(json.loads(json.dumps(fold.state())))
+
+    whole = rows_of(fed(table))
+    assert rows_of(fed(table), cut=cut) == whole
+    assert [row["until"] for row in whole["sessions"]].count(None) == 0
 
 
 def test_each_assignment_is_a_row_of_its_member():
