@@ -213,7 +213,7 @@ def cover_events(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
 
 
 class _Log:
-    """What was read of one partition of a log, and who wrote it."""
+    """Coverage and writers of one partition of a log."""
 
     def __init__(self, log: str, partition: int, rows: pa.Table) -> None:
         self.before: Row = json.loads(_first(rows, "before") or "{}")
@@ -223,7 +223,7 @@ class _Log:
         self._partition = partition
 
     def covered(self, lost: tuple[int, ...] = ()) -> pa.Table:
-        """One row of COVERED."""
+        """Make one row of COVERED."""
         last = self.epochs.state()
         rows = {"epochs": self._over, "last_epoch": [last] if last else []}
         columns = {name: _spark_rows("epochs", each).to_pylist() for name, each in rows.items()}

@@ -30,7 +30,7 @@ _UNREAD: Final[Row] = {"records": 0, "from": None, "until": None}
 
 
 class Coverage:
-    """What was read of a partition, and since when without a gap."""
+    """The records that were read of a partition, and from where on without a gap."""
 
     def __init__(self, log: str, partition: int, state: Sequence[Any] | None = None) -> None:
         row, place = state or ({"log": log, "partition": partition, **_UNREAD}, None)
@@ -79,11 +79,11 @@ class Coverage:
         self._row["known_from_offset"], self._row["known_from"] = offset, instant(at_ms)
 
     def rows(self) -> list[Row]:
-        """One, if anything was read."""
+        """A row, if anything was read."""
         return [{**self._row}] if self._row["records"] else []
 
     def state(self) -> list[Any]:
-        """All that is remembered: JSON."""
+        """The state to go on from: JSON."""
         return [{**self._row}, self._place]
 
 

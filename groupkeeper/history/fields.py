@@ -34,13 +34,13 @@ def number(part: Part, name: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """What a field may be. Types are compared, as JSON has no others: events are many."""
+    """Values that a field may have. Types are compared, as JSON has no others: events are many."""
 
     types: frozenset[type]
     fits: Callable[[Any], bool] | None = None
     """Whether a value of such a type has the right form, too."""
     part: Callable[[Any, list[str]], Any] | None = None
-    """What is taken of it."""
+    """Makes of it what is kept."""
 
 
 _Rules = Mapping[str, _Rule]

@@ -23,7 +23,7 @@ from groupkeeper.protocol.group_events import Event
 
 
 class GroupFold:
-    """One group's events of one source in, rows out: `rows` gets what is finished."""
+    """Folds events of a group and source: `rows` gets what is finished."""
 
     __slots__ = ("_about", "_folding", "_last", "_ownership", "_rows", "_sessions")
 
@@ -134,14 +134,14 @@ class GroupFold:
         rows["ownership"] += self._ownership.open()
 
     def _told(self, offset: int) -> Told:
-        """What a row of the round under way is of."""
+        """Stands for the last event, in rows that no event finished."""
         nothing = Event(0, 0, -1, 0, 0, self._about.group, "")
         return Told(offset, nothing, self._about.source, self._about.confidence)
 
     # -- to go on later ---------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """All that is remembered, for `restore`: a JSON object."""
+        """State for `restore`: a JSON object."""
         return {
             "last": self._last,
             "folding": self._folding.state(),

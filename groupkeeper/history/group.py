@@ -1,4 +1,4 @@
-"""What happened to one group: from its events, and, before the first of them, from its records.
+"""The history of one group: from its events, and, before the first of them, from its records.
 
     history = GroupHistory("billing", Writer(partition, known), names)
     for each in ...:                # in the order of each log, events before later records
@@ -254,9 +254,7 @@ class GroupHistory:
     # -- to go on later ---------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """All that is remembered, for `restore`, without the rows that `take` would return: a JSON
-        object.
-        """
+        """State for `restore`, without the rows that `take` would return: a JSON object."""
         self.flush()
         parts = self._events, self._log, self._story, self._newer
         return {

@@ -1,4 +1,4 @@
-"""What caused a rebalance, told from the records of two generations and the commits between them.
+"""Infers the cause of a rebalance from the records of two generations and the commits between them.
 
 Without events nobody says it: a member that is in the second record only has joined, one that is
 only in the first has left or its session expired. What these records cannot tell is `unknown`, and
@@ -53,7 +53,7 @@ HEARTBEAT_MS: Final = 3_000
 FOLLOW_UP_MS: Final = 15_000
 """Members that gave partitions up join again at once, and the others after a heartbeat."""
 SLACK_MS: Final = 1_000
-"""What timers and requests take."""
+"""Time that timers and requests take."""
 
 
 class Evidence(NamedTuple):
@@ -83,7 +83,7 @@ class Changes:
     """Old and new one with the same instance id."""
     resubscribed: list[Member] = field(default_factory=list)
     rejoined: list[Member] = field(default_factory=list)
-    """The same topics, but other bytes."""
+    """Members with the same topics, but other bytes."""
 
 
 @dataclass(slots=True)
@@ -101,7 +101,7 @@ class Cause:
 
 
 class Setting(NamedTuple):
-    """What a cause is judged by: when the join phase ended; commits by member id; whether another
+    """Evidence for a cause: when the join phase ended; commits by member id; whether another
     coordinator has loaded the group meanwhile, so that sessions began anew; whether the record
     before took partitions from members and gave them to none; when that was written.
     """
@@ -134,7 +134,7 @@ class Start(NamedTuple):
 
 
 def compare(before: Mapping[str, Member], now: Mapping[str, Member]) -> Changes:
-    """What a record changed."""
+    """Find the changes of a record."""
     found = Changes()
     instances = {
         each.instance: each
@@ -330,7 +330,7 @@ def _silent(member: Member, setting: Setting, start: Start, came_back: bool) -> 
 
 
 def _together(gone: Sequence[Member], setting: Setting, found: dict[str, Departure]) -> None:
-    """All members are gone: the last one decides of those that went silent with it."""
+    """If all members are gone, the last one decides of those that went silent with it."""
     last = max(gone, key=setting.seen_ms)
     fate = found[last.member]
     for each in gone:

@@ -91,7 +91,7 @@ class NewerStory:
     def _current(
         self, record: Record, member: str, epoch: int, places: list[Place], out: Writer
     ) -> None:
-        """What a member has now."""
+        """Rows of the partitions that a member has now."""
         who, rebalance_ms, topics = self._members.get(member, [{"member": member}, None, None])
         at = {"group": record.group, "offset": record.offset, "generation": epoch}
         at["time"] = instant(record.time_ms)
@@ -113,7 +113,7 @@ class NewerStory:
 
 
 def _places(current: Current, names: Names) -> Iterator[Place]:
-    """What a member has; in streams groups its active tasks by subtopology."""
+    """Partitions of a member; in streams groups its active tasks by subtopology."""
     if isinstance(current, StreamsCurrent):
         for task in current.active:
             yield from ((task.subtopology_id, number) for number in task.partitions)

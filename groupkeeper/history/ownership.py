@@ -1,4 +1,4 @@
-"""Who owned the partitions of one group: the table `ownership`.
+"""Owners of the partitions of one group: the table `ownership`.
 
 A partition has an owner, has none, or that is unknown: then it has no row. What a rebalance does
 depends on its protocol:
@@ -208,7 +208,7 @@ class Ownership:
     # -- rows ------------------------------------------------------------------------------------
 
     def open(self) -> Iterable[Row]:
-        """What is not over. During an eager rebalance nobody owns anything."""
+        """Rows that are not over. During an eager rebalance nobody owns anything."""
         began = self._began_ms if self._is_cooperative is False else None
         for place, held in self._held.items():
             if held.who is None or began is None or began <= held.since_ms:
@@ -281,7 +281,7 @@ class Ownership:
     # -- to go on later --------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """All that is remembered, for `restore`: a JSON object."""
+        """State for `restore`: a JSON object."""
         people: dict[int, tuple[int, Part]] = {}
         held = []
         for (topic, index), each in self._held.items():

@@ -38,7 +38,7 @@ least lately are finished as they are, and begin anew with their next event."""
 
 
 class PartitionHistory:
-    """What happened to the groups of one partition. Rows of the tables `left_out` are not made."""
+    """History of the groups of one partition. Rows of the tables `left_out` are not made."""
 
     def __init__(
         self,
@@ -155,9 +155,7 @@ class PartitionHistory:
     # -- to go on later --------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """All that is remembered, for `restore`, without the rows that `take` would return: a JSON
-        object.
-        """
+        """State for `restore`, without the rows that `take` would return: a JSON object."""
         self._end_batch()
         return {
             "partition": self._out.partition,
@@ -194,6 +192,6 @@ class PartitionHistory:
 def _log(
     name: str, partition: int, epochs: list[Row], state: Sequence[Any] = (None, None)
 ) -> tuple[Coverage, Epochs]:
-    """What was read of a log, and who wrote it."""
+    """Coverage and writers of a log."""
     read, last = state
     return Coverage(name, partition, read), Epochs(name, partition, epochs, last)

@@ -1,5 +1,5 @@
-"""What an offsets log says of groups: records, and runs of commits between them; and a group record
-taken apart: the members of a generation, what they subscribe to and own.
+"""Records of groups in an offsets log, and runs of commits between them; and a group record taken
+apart: the members of a generation, their subscriptions and partitions.
 """
 
 from collections.abc import Mapping
@@ -92,12 +92,12 @@ class Member:
 
     @property
     def client(self) -> tuple[str, str, int, int]:
-        """What may be another one in the next record."""
+        """Values that may differ in the next record."""
         return self.client_id, self.host, self.session_ms, self.rebalance_ms
 
     @property
     def identity(self) -> str:
-        """The same for a client before and after a restart, if it is the only one."""
+        """Name of a client that stays over a restart, if it is the only one."""
         return self.instance if self.instance is not None else f"{self.client_id}\0{self.host}"
 
 
@@ -144,7 +144,7 @@ def read_generation(value: bytes) -> Generation:
 
 
 def kind_of(before: Generation | None, now: Generation) -> str:
-    """What a record changed; `before` is None if no value comes before it.
+    """Kind of change in a record; `before` is None if no value comes before it.
 
     The order matters: a group that becomes empty also gets a new generation.
     """

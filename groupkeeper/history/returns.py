@@ -20,7 +20,7 @@ SWEEP_AT: Final = 64
 """With so many more than were kept, those that are gone for too long are forgotten."""
 
 _Name = tuple[str | None, ...]
-"""Who a client is, whatever its member id."""
+"""Name of a client, whatever its member id."""
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ class Lost:
 
 
 class Returns:
-    """Who is gone, and may come back within `RETURN_MS`: hardly more are remembered."""
+    """Members that are gone, and may come back within `RETURN_MS`: hardly more are remembered."""
 
     __slots__ = ("_lost", "_sweep_at")
 
@@ -90,12 +90,12 @@ class Returns:
                 _tell(current, at_ms, self.take_back(who, at_ms))
 
     def state(self) -> list[Any]:
-        """All that is remembered, for `restore`, without rounds: a JSON array."""
+        """State for `restore`, without rounds: a JSON array."""
         return [[name, [_values(each) for each in some]] for name, some in self._lost.items()]
 
     @classmethod
     def restore(cls, state: Iterable[Any]) -> "Returns":
-        """One that goes on where another one was when it returned this `state`."""
+        """Members that are gone as of this `state`."""
         returns = cls()
         returns._lost = {(*name,): [Lost(*each) for each in some] for name, some in state}
         return returns

@@ -191,7 +191,7 @@ class Folding:
         return self.fold(event._replace(fields=fields))
 
     def fold(self, event: Event) -> list[Entry]:
-        """The same of an event of a known type whose fields are `checked`."""
+        """Take an event of a known type whose fields are `checked`."""
         event = self._after_outage(event)
         self._meet(event)
         first = self._before[0] if self._before else event
@@ -336,7 +336,7 @@ class Folding:
             del self._people[next(iter(self._people))]
 
     def _forget_people(self, current: Round) -> None:
-        """Those that are no members any more are not named again."""
+        """Clients that are no members any more are not named again."""
         if current.arrived == len(current.joined):
             stay = {each["member"] for each in (*current.joined, *current.missing)}
             self._people = {name: who for name, who in self._people.items() if name in stay}
@@ -344,7 +344,7 @@ class Folding:
     # -- to go on later --------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """All that is remembered, for `restore`: a JSON object. Not `unknown`."""
+        """State for `restore`: a JSON object, without `unknown`."""
         current = self.under_way
         return {
             "under_way": current and {**current.as_json(), "arrived": current.arrived},
@@ -373,7 +373,7 @@ class Folding:
 
 
 def plan_of(event: Event) -> Round:
-    """What a `rebalance_completed` outside of a round says."""
+    """The plan of a `rebalance_completed` outside of a round."""
     current = Round(event.group or "", event.epoch, event.round, event.generation)
     current.ended_at_ms = event.at_ms
     _completed(current, event.fields)

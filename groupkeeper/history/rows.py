@@ -71,7 +71,7 @@ class Writer:
             rows.clear()
 
     def take(self) -> Rows:
-        """What was added since the last call."""
+        """Rows that were added since the last call."""
         taken = {name: [*rows] for name, rows in self.rows.items()}
         for rows in self.rows.values():
             rows.clear()
@@ -98,7 +98,7 @@ class Told(NamedTuple):
 
 
 class About(NamedTuple):
-    """Whose rows they are: a group, in a partition of the log of its source."""
+    """Group of rows, in a partition of the log of their source."""
 
     group: str
     partition: int

@@ -30,7 +30,7 @@ OPEN_MOST: Final = 20_000
 
 @dataclass(slots=True)
 class Session:
-    """One that has not ended."""
+    """A session that has not ended."""
 
     who: Part
     since_ms: int | None
@@ -45,7 +45,7 @@ class Session:
     beats: int | None = None
     """Heartbeats as they were told last; they are counted from the join or the load."""
     beats_before: int = 0
-    """Those before the last load."""
+    """Heartbeats before the last load."""
     longest_gap_ms: int | None = None
 
 
@@ -76,7 +76,7 @@ class Sessions:
         self._returns = Returns()
         self._ended: dict[str, int] = {}
         self._recorded: dict[str, Session] = {}
-        """Those that have ended since the group's record was stored: a load finds them in it."""
+        """Sessions that have ended since the group's record was stored: a load finds them in it."""
         self._confidence = about.confidence
         """Of the event that is taken."""
         self._is_whole = False
@@ -290,7 +290,7 @@ class Sessions:
         return session
 
     def _tell(self, session: Session, fields: Part) -> None:
-        """What an event says of heartbeats."""
+        """Take over what an event says of heartbeats."""
         beats, gap_ms = number(fields, "heartbeats"), number(fields, "longest_gap_ms")
         if beats is not None:
             session.beats = max(session.beats or 0, beats)
@@ -346,7 +346,7 @@ class Sessions:
     # -- to go on later --------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """All that is remembered, for `restore`: a JSON object."""
+        """State for `restore`: a JSON object."""
         return {
             "open": [values_of(each) for each in self._open.values()],
             "recorded": [values_of(each) for each in self._recorded.values()],

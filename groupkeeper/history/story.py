@@ -43,9 +43,9 @@ NOTHING: Final[Mapping[str, object]] = {}
 
 
 class Gap(NamedTuple):
-    """What was known of a group ends with the record at this offset: the group is gone, or what was
-    before is not related. `at_ms` is -1 if the time is not known. Owners are known until
-    `owned_ms`.
+    """The end of all that was known of a group, at the record with this offset: the group is gone,
+    or what was before is not related. `at_ms` is -1 if the time is not known. Owners are known
+    until `owned_ms`.
     """
 
     offset: int
@@ -146,7 +146,7 @@ class Story:
         self.epoch = record.leader_epoch
 
     def add(self, record: Record, now: Generation, kind: str, known: Known) -> list[Item]:
-        """The same, and what it says."""
+        """A record with a value: what it says, and as `take`."""
         telling = Telling(record, now)
         changes = inference.compare(self._members, now.members)
         is_cut = self.since == LOST or self._is_cut_off(record, known) or kind == CONVERTED
@@ -181,7 +181,7 @@ class Story:
         telling.completed(at_ms, None, CONFIDENCE[UNKNOWN])
 
     def _go_on(self, telling: "Telling", changes: Changes, is_round: bool) -> None:
-        """What changed since the record before, or since there was no group."""
+        """Compare with the record before, or with no group."""
         record, now, before = telling.record, telling.now, self.before
         end_ms = record.time_ms
         if is_round and now.state_ms is not None:
@@ -261,7 +261,7 @@ class Story:
 
     @classmethod
     def restore(cls, state: Mapping[str, Any]) -> Self:
-        """As it was."""
+        """Go on from this `state`."""
         before = None
         if state["before"] is not None:
             generation, protocol = state["before"]

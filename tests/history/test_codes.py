@@ -1,4 +1,4 @@
-"""What is inferred has the words of stored events."""
+"""Inferred causes have the words of stored events."""
 
 from groupkeeper.history.inference import CONFIDENCE, MAX_POLL, UNKNOWN
 from groupkeeper.protocol.group_event_words import CODES, LIKELY, CauseCode

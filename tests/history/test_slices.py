@@ -128,7 +128,7 @@ def alone(group: str, fed: Iterable[Fed], known: Known, cuts: Collection[int]) -
 
 
 def of_group(fed: Fed) -> Told | Record | CommitRun | None:
-    """What a group is fed with: spans are of no group."""
+    """Keep what a group is fed with: spans are of no group."""
     if isinstance(fed, Span):
         return None
     return sound(fed) if isinstance(fed, Told) else fed

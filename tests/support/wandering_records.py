@@ -25,7 +25,7 @@ _ODD_MS: Final = (-1, 10**15)
 
 
 class _Group:
-    """One that goes on at random."""
+    """A group that goes on at random."""
 
     def __init__(self, name: str, chance: random.Random) -> None:
         self.name, self.chance = name, chance
@@ -92,7 +92,7 @@ class _Group:
 
 
 def wander(seed: int, steps: int, groups: tuple[str, ...], start_ms: int = NOON) -> list[Fed]:
-    """What a fold is fed, in the order of log offsets; a record batch has up to three records."""
+    """Make what a fold is fed, by log offset; a record batch has a record of each group at most."""
     chance = random.Random(seed)
     all_groups = [_Group(name, chance) for name in groups]
     fed: list[Fed] = []

@@ -1,5 +1,5 @@
-"""What a `PartitionHistory` is given of one partition of `__consumer_offsets`, from the columns of
-the parser.
+"""Makes what a `PartitionHistory` takes of one partition of `__consumer_offsets`, from the columns
+of the parser.
 
     records = group_records(table)      one `Record` for each record that is no commit
     runs = commit_runs(table)           commits of a partition between two records of its group
