@@ -5,13 +5,13 @@ The state follows from epochs, as in Kafka's `ConsumerGroup`, `ShareGroup` and `
 
 import base64
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
 from groupkeeper.analytics.reading.files import Place, place
 from groupkeeper.analytics.reading.plan import Plan, data_folders
-from groupkeeper.history.newer import Names, id_text
+from groupkeeper.history.newer import Names, partitions_of
 from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.records.modern_groups import (
     EPOCH_TYPES,
@@ -19,7 +19,6 @@ from groupkeeper.protocol.records.modern_groups import (
     Current,
     Epoch,
     Member,
-    StreamsCurrent,
     TargetEpoch,
     decode_modern_key,
     decode_modern_value,
@@ -127,15 +126,6 @@ class _Group:
             "member_epoch": current.member_epoch if current else None,
             "assignment": [{"topic": topic, "partitions": some} for topic, some in sorted(owned)],
         }
-
-
-def partitions_of(current: Current, names: Names) -> Iterator[tuple[str, list[int]]]:
-    """What a member has, by topic; in streams groups the active tasks by subtopology."""
-    if isinstance(current, StreamsCurrent):
-        yield from ((each.subtopology_id, sorted(each.partitions)) for each in current.active)
-    else:
-        for each in current.assigned:
-            yield names.get(each.topic_id) or id_text(each.topic_id), each.partitions
 
 
 def topic_names(plan: Plan) -> dict[bytes, str]:

@@ -62,7 +62,8 @@ class NewerStory:
         if isinstance(decoded, ConsumerMember | ShareMember | StreamsMember):
             self._member(record, member, decoded, out)
         elif isinstance(decoded, Current):
-            places = sorted(set(_places(decoded, names)))
+            owned = partitions_of(decoded, names)
+            places = sorted({(topic, each) for topic, some in owned for each in some})
             self._current(record, member, decoded.member_epoch, places, out)
 
     def open(self, rows: Rows) -> None:
@@ -112,15 +113,13 @@ class NewerStory:
         return {"fold": self._fold.state(), "members": self._members}
 
 
-def _places(current: Current, names: Names) -> Iterator[Place]:
-    """Partitions of a member; in streams groups its active tasks by subtopology."""
+def partitions_of(current: Current, names: Names) -> Iterator[tuple[str, list[int]]]:
+    """The partitions of a member by topic; in streams groups the active tasks by subtopology."""
     if isinstance(current, StreamsCurrent):
-        for task in current.active:
-            yield from ((task.subtopology_id, number) for number in task.partitions)
-        return
-    for each in current.assigned:
-        name = names.get(each.topic_id) or id_text(each.topic_id)
-        yield from ((name, number) for number in each.partitions)
+        yield from ((each.subtopology_id, sorted(each.partitions)) for each in current.active)
+    else:
+        for each in current.assigned:
+            yield names.get(each.topic_id) or id_text(each.topic_id), each.partitions
 
 
 def id_text(topic_id: bytes) -> str:
