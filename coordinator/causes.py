@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from groupkeeper.coordinator.caller import Caller
-from groupkeeper.protocol.group_event_words import CauseCode
+from groupkeeper.protocol.group_events import CauseCode
 
 
 @dataclass(slots=True)

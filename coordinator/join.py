@@ -45,7 +45,7 @@ from groupkeeper.coordinator.replies import check_member, join_reply, note_limit
 from groupkeeper.coordinator.static_join import replace_static_member
 from groupkeeper.coordinator.step import Step, size_of
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.group_event_words import CauseCode
+from groupkeeper.protocol.group_events import CauseCode
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest
 
 UTF8_MOST: Final = 4

@@ -13,7 +13,7 @@ from groupkeeper.coordinator.step import Step
 from groupkeeper.coordinator.subscription import topics_of_all
 from groupkeeper.protocol.embedded import decode_subscription
 from groupkeeper.protocol.errors import DecodeError, ErrorCode
-from groupkeeper.protocol.group_event_words import CauseCode
+from groupkeeper.protocol.group_events import CauseCode
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 
 METADATA_READ_BYTES: Final = 32 * 1024

@@ -19,7 +19,7 @@ from groupkeeper.coordinator.rebalance import drop_pending, prepare, remove
 from groupkeeper.coordinator.replies import check_member
 from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.group_event_words import CauseCode
+from groupkeeper.protocol.group_events import CauseCode
 from groupkeeper.protocol.messages.leave_group import (
     LeaveGroupRequest,
     LeaveGroupResponse,

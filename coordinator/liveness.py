@@ -16,7 +16,7 @@ from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.soft_state import Late, Returning
 from groupkeeper.coordinator.step import Step
-from groupkeeper.protocol.group_event_words import CauseCode
+from groupkeeper.protocol.group_events import CauseCode
 
 SILENT_CODES = (CauseCode.SESSION_EXPIRED, CauseCode.JOIN_TIMEOUT, CauseCode.SYNC_TIMEOUT)
 """Why a member is removed that was not heard of."""

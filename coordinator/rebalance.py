@@ -33,7 +33,7 @@ from groupkeeper.coordinator.replies import answer_join, answer_sync
 from groupkeeper.coordinator.soft_state import Expelled, Late, Rebalance
 from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.group_event_words import CauseCode
+from groupkeeper.protocol.group_events import CauseCode
 from groupkeeper.protocol.mapped import mapped
 
 PROLONG_AT_LEAST_MS = 1_000

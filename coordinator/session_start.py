@@ -10,7 +10,7 @@ from groupkeeper.coordinator.liveness import await_return, restart_session
 from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.rebalance import prepare
 from groupkeeper.coordinator.step import Step
-from groupkeeper.protocol.group_event_words import CauseCode
+from groupkeeper.protocol.group_events import CauseCode
 
 SESSIONS_IN_A_SLICE: Final = 500
 """Groups, members and topics of one slice, about half a millisecond."""

@@ -9,7 +9,7 @@ from groupkeeper.coordinator.causes import Cause, Who
 from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.subscription import SubscribedTopics
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.group_event_words import CauseCode
+from groupkeeper.protocol.group_events import CauseCode
 from groupkeeper.protocol.messages.sync_group import SyncGroupRequestAssignment
 
 

@@ -31,7 +31,7 @@ from groupkeeper.coordinator.replies import (
 from groupkeeper.coordinator.soft_state import Expelled, Late, Plan
 from groupkeeper.coordinator.step import Step, size_of
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.group_event_words import CauseCode
+from groupkeeper.protocol.group_events import CauseCode
 from groupkeeper.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 READ_AT_ONCE: Final = 1_000

@@ -27,7 +27,7 @@ from groupkeeper.coordinator.rebalance import (
 )
 from groupkeeper.coordinator.step import Step
 from groupkeeper.coordinator.sync import go_on_planning, sync_over
-from groupkeeper.protocol.group_event_words import CauseCode
+from groupkeeper.protocol.group_events import CauseCode
 
 
 def expire(groups: Groups, timer: Timer, step: Step) -> None:

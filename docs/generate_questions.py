@@ -26,12 +26,12 @@ query the answers. Each question is a text of SQL, which DuckDB runs over Arrow 
 over its DataFrames; the answer is of the same kind:
 
 ```python
-from groupkeeper.analytics.questions.registry import QUESTIONS
+from groupkeeper.analytics.questions.registry import ask
 
 names = ("rounds", "sessions", "coverage")
 tables = {name: spark.read.parquet(f"analysis/{name}") for name in names}
-QUESTIONS["storms"](tables).show()
-QUESTIONS["storms"](tables, least=10, within_ms=300_000).show()
+ask("storms", tables).show()
+ask("storms", tables, least=10, within_ms=300_000).show()
 ```
 
 `answers(tables)` of the same module asks all of them, and gives the findings, too. Tables that are

@@ -6,29 +6,7 @@ docs/events.md and for commands that explain a rebalance; the values are part of
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
-
-
-class CauseCode(StrEnum):
-    """The one trigger of a change. The values are part of the stored event format."""
-
-    MEMBER_JOINED = "member_joined"
-    STATIC_MEMBER_JOINED = "static_member_joined"
-    STATIC_MEMBER_RETURNED_CHANGED = "static_member_returned_changed"
-    STATIC_MEMBER_RETURNED_UNREADY = "static_member_returned_unready"
-    SUBSCRIPTION_CHANGED = "subscription_changed"
-    LEADER_REJOINED = "leader_rejoined"
-    MEMBER_REJOINED = "member_rejoined"
-    MEMBER_LEFT = "member_left"
-    MEMBER_REMOVED_BY_ADMIN = "member_removed_by_admin"
-    SESSION_EXPIRED = "session_expired"
-    JOIN_TIMEOUT = "join_timeout"
-    SYNC_TIMEOUT = "sync_timeout"
-    PENDING_MEMBER_EXPIRED = "pending_member_expired"
-    GROUP_SHRUNK = "group_shrunk"
-    ASSIGNMENT_LOST = "assignment_lost"
-    OPERATOR = "operator"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from groupkeeper.history.records import Generation, Member
 from groupkeeper.history.rows import keeps_partitions
-from groupkeeper.protocol.group_event_words import CauseCode
+from groupkeeper.protocol.group_events import CauseCode
 
 UNKNOWN: Final = "unknown"
 LEFT: Final = CauseCode.MEMBER_LEFT.value

@@ -10,8 +10,7 @@ from itertools import product
 from typing import Final, NamedTuple
 
 from groupkeeper.protocol.api_keys import ApiKey
-from groupkeeper.protocol.group_event_words import CauseCode
-from groupkeeper.protocol.group_events import TYPES
+from groupkeeper.protocol.group_events import TYPES, CauseCode
 
 LabelValues = tuple[str, ...]
 

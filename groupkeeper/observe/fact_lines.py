@@ -31,7 +31,7 @@ from groupkeeper.coordinator.facts import (
 )
 from groupkeeper.observe.fact_readers import Origin
 from groupkeeper.observe.logs import Logger, shows
-from groupkeeper.protocol.group_event_words import CauseCode
+from groupkeeper.protocol.group_events import CauseCode
 
 IDS_SHOWN: Final = 5
 """How many member ids of a list are in a line."""

@@ -15,7 +15,7 @@ from groupkeeper.coordinator.timers import end_session
 from groupkeeper.groups.driver import PartitionDriver
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.group_event_words import CauseCode
+from groupkeeper.protocol.group_events import CauseCode
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest
 from groupkeeper.testing import arguments
 from groupkeeper.testing.errors import RequestFailed

@@ -69,7 +69,7 @@ def test_without_its_libraries_it_says_how_to_get_them(
     assert err.startswith(begin)
     assert err.count("\n") == 1
     named = shlex.split(err.removeprefix(begin))
-    assert {re.split("[<>=]", each)[0] for each in named} == {"pyarrow", "numba"}
+    assert {re.split("[<>=]", each)[0] for each in named} == {"pyarrow", "numba", "duckdb"}
 
 
 def test_pandas_is_not_imported() -> None:
@@ -155,7 +155,7 @@ def test_an_import_without_the_extra_tells_the_command(tmp_path: Path) -> None:
 def test_an_environment_without_pip_gets_another_command(
     uv: str | None, begin: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    has = {"numpy", "pyarrow"}
+    has = {"numpy", "pyarrow", "duckdb"}
     monkeypatch.setattr(libraries, "find_spec", lambda name: name if name in has else None)
     monkeypatch.setattr(libraries.shutil, "which", lambda name: uv)
     assert main(["analyze", "data"]) == 2

@@ -6,7 +6,7 @@ import pytest
 
 from groupkeeper.coordinator.causes import Cause
 from groupkeeper.coordinator.facts import MemberRemoved, RebalanceStarted
-from groupkeeper.protocol.group_event_words import CauseCode
+from groupkeeper.protocol.group_events import CauseCode
 from tests.support.scene import RANGE_RR, Scene
 
 HOUR = 3_600_000

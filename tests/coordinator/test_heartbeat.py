@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from groupkeeper.coordinator.facts import MemberRemoved
-from groupkeeper.protocol.group_event_words import CauseCode
+from groupkeeper.protocol.group_events import CauseCode
 from tests.support.scene import Scene, in_state
 
 STATES = ("Dead", "Empty", "PreparingRebalance", "CompletingRebalance", "Stable")

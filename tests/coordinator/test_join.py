@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from groupkeeper.coordinator.facts import GroupCreated, MemberJoined, MemberRemoved
-from groupkeeper.protocol.group_event_words import CauseCode
+from groupkeeper.protocol.group_events import CauseCode
 from tests.support.scene import FOUR, RANGE, RANGE_RR, Scene, in_state, topics
 
 CHANGED = {"range": topics("u"), "roundrobin": topics("u")}

@@ -3,7 +3,7 @@
 import pytest
 
 from groupkeeper.coordinator.join_call import what_changed
-from groupkeeper.protocol.group_event_words import CauseCode
+from groupkeeper.protocol.group_events import CauseCode
 from groupkeeper.protocol.messages.join_group import JoinGroupRequestProtocol
 from tests.support.scene import topics
 

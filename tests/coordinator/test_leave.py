@@ -4,7 +4,7 @@ import pytest
 
 from groupkeeper.coordinator.facts import GroupEmptied, MemberRemoved, RebalanceStarted
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.group_event_words import CauseCode
+from groupkeeper.protocol.group_events import CauseCode
 from tests.support.scene import FOUR, Scene, in_state
 
 IDS, FENCED = "UNKNOWN_MEMBER_ID", "FENCED_INSTANCE_ID"

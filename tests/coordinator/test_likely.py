@@ -18,7 +18,8 @@ from groupkeeper.coordinator.facts import (
     RebalanceStarted,
 )
 from groupkeeper.coordinator.likely import REMEMBERED, Recent, left, said
-from groupkeeper.protocol.group_event_words import EVIDENCE, LIKELY, CauseCode
+from groupkeeper.protocol.group_event_words import EVIDENCE, LIKELY
+from groupkeeper.protocol.group_events import CauseCode
 from tests.support.scene import RANGE, RANGE_RR, REBALANCE, SESSION, Scene, topics
 
 WITH_CAUSE = (MemberJoined, MemberRemoved, PendingMemberDropped, RebalanceStarted)

@@ -13,7 +13,7 @@ from groupkeeper.coordinator.facts import RebalanceStarted as Started
 from groupkeeper.coordinator.partition import TIMERS_PER_TURN, Partition, PartitionState
 from groupkeeper.coordinator.records import group_key
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.group_event_words import CauseCode
+from groupkeeper.protocol.group_events import CauseCode
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.protocol.record_batch import encode_batch
 from groupkeeper.protocol.records.consumer_offsets import (

@@ -9,7 +9,7 @@ from groupkeeper.coordinator.facts import (
     RebalanceJoined,
     RebalanceStarted,
 )
-from groupkeeper.protocol.group_event_words import CauseCode
+from groupkeeper.protocol.group_events import CauseCode
 from tests.support.scene import FOUR, RANGE_RR, Scene, in_state, topics
 
 STRATEGIES = {name: topics("t") for name in ("range", "roundrobin", "sticky")}

@@ -20,7 +20,7 @@ from groupkeeper.coordinator.partition import Partition
 from groupkeeper.coordinator.step import Step
 from groupkeeper.coordinator.sync import READ_AT_ONCE
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.group_event_words import CauseCode
+from groupkeeper.protocol.group_events import CauseCode
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
 from groupkeeper.protocol.messages.join_group import JoinGroupRequestProtocol
 from groupkeeper.protocol.record_batch import encode_batch

@@ -3,7 +3,7 @@
 import pytest
 
 from groupkeeper.coordinator.facts import MemberFenced, MemberReplaced
-from groupkeeper.protocol.group_event_words import CauseCode
+from groupkeeper.protocol.group_events import CauseCode
 from tests.support.scene import RANGE_RR, Scene, in_state, topics
 
 

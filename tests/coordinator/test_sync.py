@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from groupkeeper.coordinator.facts import MemberRemoved, RebalanceCompleted
-from groupkeeper.protocol.group_event_words import CauseCode
+from groupkeeper.protocol.group_events import CauseCode
 from tests.support.scene import FOUR, Scene, in_state
 
 STATES = ("Dead", "Empty", "PreparingRebalance", "CompletingRebalance", "Stable")

@@ -19,12 +19,12 @@ from groupkeeper.coordinator.facts import (
 from groupkeeper.observe.assigned import READ_BYTES
 from groupkeeper.observe.events import REASON_BYTES, TEXT_BYTES, event_of, type_of
 from groupkeeper.protocol.embedded import Assignment, TopicPartition
-from groupkeeper.protocol.group_event_words import CauseCode
 from groupkeeper.protocol.group_events import (
     CAUSE,
     SHORTENED,
     TYPES,
     WHO,
+    CauseCode,
     Event,
     decode,
     encode,

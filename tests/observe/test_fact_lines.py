@@ -34,7 +34,7 @@ from groupkeeper.coordinator.facts import (
 )
 from groupkeeper.observe.fact_lines import IDS_SHOWN, short_id, write_line
 from groupkeeper.observe.fact_readers import Origin
-from groupkeeper.protocol.group_event_words import CauseCode
+from groupkeeper.protocol.group_events import CauseCode
 from tests.support.served import Served, settle
 
 Lines = Callable[[], list[dict[str, Any]]]

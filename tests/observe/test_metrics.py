@@ -19,7 +19,7 @@ from groupkeeper.observe.fact_counters import COUNTERS
 from groupkeeper.observe.fact_readers import Origin
 from groupkeeper.observe.group_series import FAMILIES
 from groupkeeper.observe.metrics import SECONDS, Histogram, Metrics, PartitionSnapshot
-from groupkeeper.protocol.group_event_words import CauseCode
+from groupkeeper.protocol.group_events import CauseCode
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest
 from groupkeeper.protocol.registry import APIS

@@ -33,7 +33,11 @@ def test_the_wheel_has_every_module_of_the_checkout_once_and_the_pages(wheel: Pa
         for folder, name in folders.items()
         for path in folder.rglob("*.py")
     }
-    for page in ("groupkeeper/web/page", "groupkeeper/analytics/page"):
+    for page in (
+        "groupkeeper/web/page",
+        "groupkeeper/analytics/page",
+        "groupkeeper/analytics/questions",
+    ):
         files = [path for path in (ROOT / page).iterdir() if path.suffix not in ("", ".py")]
         modules |= {f"{page}/{path.name}": path.read_bytes() for path in files}
     found = {name: data for name, data in contents(wheel).items() if ".dist-info/" not in name}

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from groupkeeper.protocol.group_event_words import LIKELY, CauseCode
-from groupkeeper.protocol.group_events import TYPES, Event
+from groupkeeper.protocol.group_event_words import LIKELY
+from groupkeeper.protocol.group_events import TYPES, CauseCode, Event
 from groupkeeper.protocol.registry import APIS
 from tests.parity import happened, virtual
 from tests.parity.compare import difference

@@ -7,12 +7,13 @@ import re
 
 import pytest
 
-from groupkeeper.protocol.group_event_words import CODES, EVIDENCE, LIKELY, CauseCode
+from groupkeeper.protocol.group_event_words import CODES, EVIDENCE, LIKELY
 from groupkeeper.protocol.group_events import (
     CAUSE,
     ENVELOPE,
     TYPES,
     WHO,
+    CauseCode,
     Event,
     decode,
     encode,

@@ -31,7 +31,7 @@ from groupkeeper.coordinator.timers import end_session
 from groupkeeper.protocol.embedded import Subscription
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.framing import read_request_header
-from groupkeeper.protocol.group_event_words import CauseCode
+from groupkeeper.protocol.group_events import CauseCode
 from groupkeeper.protocol.message import layout_of
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest

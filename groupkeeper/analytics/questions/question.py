@@ -1,7 +1,4 @@
-"""A question: one text of SQL, and what its answer means.
-
-    storms({"rounds": table})             # a pyarrow.Table -> a pyarrow.Table, by DuckDB
-    storms({"rounds": frame}, least=10)   # Spark's DataFrame -> Spark's DataFrame, by Spark SQL
+"""A question: one text of SQL, and what its answer means. `registry.ask` asks it.
 
 Texts are in what both engines read: names in double quotes, and the functions of Spark that
 `local.MACROS` defines for DuckDB. They read the views of `views`, not the tables themselves.
@@ -16,7 +13,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.history.schemas import (
     INT,
     LONG,
@@ -112,34 +108,9 @@ class Question:
         values = {**self.parameters, **parameters}
         return _PARAMETER.sub(lambda found: repr(values[found[1]]), self.sql)
 
-    def __call__(self, tables: Tables, **parameters: float) -> Frame:
-        """The answer: a DataFrame if a table is one, else a pyarrow.Table. Tables that are left out
-        are empty. AnalyticsError if a table lacks a column, or a parameter is unknown.
-        """
-        from groupkeeper.analytics.questions.registry import ask
-
-        unknown = sorted(parameters.keys() - self.parameters.keys())
-        if unknown:
-            known = ", ".join(self.parameters) or "none"
-            raise AnalyticsError(f"{self.name} has no parameter {unknown[0]} (it has: {known})")
-        given = {name: each for name, each in tables.items() if name in {*self.reads, "coverage"}}
-        for name in self.reads:
-            has = _columns(given[name]) if name in given else TABLES[name].schema.names
-            missing = [each for each in TABLES[name].schema.names if each not in has]
-            if missing:
-                raise AnalyticsError(
-                    f"{self.name} needs the column {missing[0]} of the table {name}"
-                    " (docs/analytics-tables.md)"
-                )
-        return ask(self, given, parameters)
-
     def table(self, found: pa.Table) -> pa.Table:
         """What the text gave, with the types of the schema; its times are Unix milliseconds."""
         return pa.table({each.name: _cast(found[each.name], each) for each in self.columns})
-
-
-def _columns(frame: Frame) -> list[str]:
-    return list(frame.column_names if isinstance(frame, pa.Table) else frame.columns)
 
 
 def _cast(found: pa.ChunkedArray, column: Column) -> pa.ChunkedArray:

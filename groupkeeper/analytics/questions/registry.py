@@ -1,4 +1,8 @@
-"""All questions, by name, and how all of them are asked at once."""
+"""All questions, by name, and how they are asked: one of them, or all at once.
+
+ask("storms", {"rounds": table})             # a pyarrow.Table -> a pyarrow.Table, by DuckDB
+ask("storms", {"rounds": frame}, least=10)   # a DataFrame of Spark -> a DataFrame, by Spark SQL
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -6,12 +10,14 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from groupkeeper.analytics.errors import AnalyticsError
+from groupkeeper.analytics.history.schemas import TABLES
 from groupkeeper.analytics.libraries import QUERIES, check_libraries
 from groupkeeper.analytics.questions.findings import WORTH, findings_of
 from groupkeeper.analytics.questions.of_commits import COMMITS
 from groupkeeper.analytics.questions.of_members import MEMBERS
 from groupkeeper.analytics.questions.of_rebalances import REBALANCES
-from groupkeeper.analytics.questions.question import Frame, Parameters, Question, Tables
+from groupkeeper.analytics.questions.question import Frame, Question, Tables
 
 if TYPE_CHECKING:
     from groupkeeper.analytics.questions.local import Local
@@ -24,12 +30,32 @@ FINDINGS: Final = "findings"
 """The answer that tells what to look at first."""
 
 
-def ask(asked: Question, tables: Tables, parameters: Parameters) -> Frame:
-    """One answer; see Question."""
-    with _engine(tables) as engine:
-        for name in asked.sources & QUESTIONS.keys():
-            engine.ask(QUESTIONS[name], parameters)
+def ask(name: str, tables: Tables, **parameters: float) -> Frame:
+    """The answer to one question: a DataFrame if a table is one, else a pyarrow.Table. Tables that
+    are left out are empty. AnalyticsError if a table lacks a column, or a parameter is unknown.
+    """
+    asked = QUESTIONS[name]
+    unknown = sorted(parameters.keys() - asked.parameters.keys())
+    if unknown:
+        known = ", ".join(asked.parameters) or "none"
+        raise AnalyticsError(f"{name} has no parameter {unknown[0]} (it has: {known})")
+    given = {each: tables[each] for each in (*asked.reads, "coverage") if each in tables}
+    for each in asked.reads:
+        has = _columns(given[each]) if each in given else TABLES[each].schema.names
+        missing = [column for column in TABLES[each].schema.names if column not in has]
+        if missing:
+            raise AnalyticsError(
+                f"{name} needs the column {missing[0]} of the table {each}"
+                " (docs/analytics-tables.md)"
+            )
+    with _engine(given) as engine:
+        for each in asked.sources & QUESTIONS.keys():
+            engine.ask(QUESTIONS[each], parameters)
         return engine.ask(asked, parameters)
+
+
+def _columns(frame: Frame) -> list[str]:
+    return list(frame.column_names if isinstance(frame, pa.Table) else frame.columns)
 
 
 def answers(tables: Tables) -> dict[str, Frame]:

@@ -29,7 +29,7 @@ from groupkeeper.coordinator.facts import (
 from groupkeeper.coordinator.group import GroupState
 from groupkeeper.coordinator.partition import Partition
 from groupkeeper.coordinator.step import Step
-from groupkeeper.protocol.group_event_words import CauseCode
+from groupkeeper.protocol.group_events import CauseCode
 from groupkeeper.protocol.message import Message
 
 INITIAL_DELAY_MS: Final = 3_000

@@ -2,12 +2,12 @@ import random
 
 import pytest
 
-from groupkeeper.analytics.questions.registry import QUESTIONS
+from groupkeeper.analytics.questions import registry
 from tests.analytics.questions.made import HOUR, MINUTE, since, table
 
 
 def ask(question, **tables):
-    return QUESTIONS[question](tables)
+    return registry.ask(question, tables)
 
 
 def only(answered):

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from groupkeeper.analytics.questions.local import prepare
-from groupkeeper.analytics.questions.registry import QUESTIONS, answers
+from groupkeeper.analytics.questions.registry import QUESTIONS, answers, ask
 from tests.analytics.questions.made import rounds, table
 from tests.analytics.questions.week import week
 
@@ -33,6 +33,6 @@ def test_columns_of_another_width_are_read(tmp_path):
     ).append_column("day", [["2025-11-22"] * 2])
     covered = table("coverage", {"from": 0, "until": 3_600_000})
     for name in ("rebalance_rate", "storms", "timeline"):
-        asked = QUESTIONS[name]
-        one, other = (asked({"rounds": each, "coverage": covered}) for each in (made, wide))
+        tables = ({"rounds": each, "coverage": covered} for each in (made, wide))
+        one, other = (ask(name, each) for each in tables)
         assert one == other

@@ -1,13 +1,13 @@
 import pytest
 
-from groupkeeper.analytics.questions.registry import QUESTIONS
+from groupkeeper.analytics.questions import registry
 from tests.analytics.questions.made import MINUTE, rounds, since, table
 
 SECOND = 1_000
 
 
 def ask(question, **tables):
-    return QUESTIONS[question](tables)
+    return registry.ask(question, tables)
 
 
 def only(answered):
@@ -57,8 +57,8 @@ def test_other_refused_requests_are_of_none(session, refusal):
 
 def test_how_many_requests_make_a_zombie_is_a_parameter():
     tables = {"sessions": sessions(GONE), "refusals": refusals({"time": 70 * SECOND, "count": 2})}
-    assert QUESTIONS["zombies"](tables, least=2).num_rows == 1
-    assert QUESTIONS["zombies"](tables, least=3).num_rows == 0
+    assert registry.ask("zombies", tables, least=2).num_rows == 1
+    assert registry.ask("zombies", tables, least=3).num_rows == 0
 
 
 # -- duels -----------------------------------------------------------------------------------------

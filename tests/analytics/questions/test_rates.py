@@ -1,11 +1,11 @@
 import pytest
 
-from groupkeeper.analytics.questions.registry import QUESTIONS
+from groupkeeper.analytics.questions import registry
 from tests.analytics.questions.made import HOUR, MINUTE, rounds, since, table
 
 
 def ask(question, **tables):
-    return QUESTIONS[question](tables)
+    return registry.ask(question, tables)
 
 
 def only(answered):
@@ -174,9 +174,9 @@ def test_a_storm_goes_on_while_five_are_in_ten_minutes():
 
 def test_the_limits_of_a_storm_are_parameters():
     made = rounds(*every(5, 3))
-    storms = QUESTIONS["storms"]
-    assert storms({"rounds": made}, least=3).num_rows == 1
-    assert storms({"rounds": made}, least=3, within_ms=9 * MINUTE).num_rows == 0
+    tables = {"rounds": made}
+    assert registry.ask("storms", tables, least=3).num_rows == 1
+    assert registry.ask("storms", tables, least=3, within_ms=9 * MINUTE).num_rows == 0
 
 
 def test_a_storm_names_the_cause_and_client_that_began_most_of_it():

@@ -6,7 +6,7 @@ import pytest
 
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.questions.findings import SCHEMA
-from groupkeeper.analytics.questions.registry import QUESTIONS, answers
+from groupkeeper.analytics.questions.registry import QUESTIONS, answers, ask
 from tests.analytics.questions.week import week
 
 pytestmark = pytest.mark.spark
@@ -60,10 +60,10 @@ def test_findings_are_the_same(answered, expected):
 
 
 def test_parameters_and_mistakes_are_the_same(frames, tables):
-    assert QUESTIONS["storms"](frames, least=11).isEmpty()
-    assert QUESTIONS["storms"](tables, least=11).num_rows == 0
+    assert ask("storms", frames, least=11).isEmpty()
+    assert ask("storms", tables, least=11).num_rows == 0
     for given in (frames, tables):
         with pytest.raises(AnalyticsError, match="storms has no parameter many"):
-            QUESTIONS["storms"](given, many=3)
+            ask("storms", given, many=3)
         with pytest.raises(AnalyticsError, match="needs the column topic of the table commit_min"):
-            QUESTIONS["commit_rhythm"]({"commit_minutes": given["rounds"]})
+            ask("commit_rhythm", {"commit_minutes": given["rounds"]})

@@ -1,11 +1,11 @@
 import pytest
 
-from groupkeeper.analytics.questions.registry import QUESTIONS
+from groupkeeper.analytics.questions import registry
 from tests.analytics.questions.made import HOUR, MINUTE, rounds, since, table
 
 
 def ask(question, **tables):
-    return QUESTIONS[question](tables)
+    return registry.ask(question, tables)
 
 
 def only(answered):
@@ -193,7 +193,7 @@ def test_no_session_is_proposed_that_outlasts_an_outage():
     found = only(ask("restart_gaps", sessions=made))
     assert (found["restarts"], found["outages"], found["within"]) == (10, 5, 1.0)
     assert (found["p95_ms"], found["longest_ms"], found["proposed_ms"]) == (20_000, 20_000, 25_000)
-    later = only(QUESTIONS["restart_gaps"]({"sessions": made}, outage_ms=1_100_000))
+    later = only(registry.ask("restart_gaps", {"sessions": made}, outage_ms=1_100_000))
     assert (later["restarts"], later["outages"], later["proposed_ms"]) == (15, 0, 1_380_000)
     gone = table("sessions", {"from": 0, "away_ms": 1_100_000})
     assert ask("restart_gaps", sessions=gone).num_rows == 0
