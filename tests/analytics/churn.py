@@ -20,7 +20,7 @@ from groupkeeper.protocol.embedded import (
     decode_subscription,
 )
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.group_events import Event
+from groupkeeper.protocol.group_events import Event, encode
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from groupkeeper.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
@@ -405,6 +405,11 @@ STYLES: Final = (
     Style(is_static=True, protocol="cooperative-sticky", session_ms=20_000),
     Style(commits=False),
 )
+
+
+def told(event: Event) -> tuple[bytes, bytes]:
+    """Key and value of the record of an event."""
+    return (event.group or "").encode(), encode(event)
 
 
 def churn(incidents: int, seed: int) -> tuple[bytes, list[Event]]:

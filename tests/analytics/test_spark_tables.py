@@ -7,18 +7,13 @@ import pytest
 from pyarrow import dataset
 
 from groupkeeper.analytics.history.schemas import TABLES
-from groupkeeper.protocol.group_events import encode
-from tests.analytics.churn import churn
+from tests.analytics.churn import churn, told
 from tests.analytics.logs import CONTROL, TRANSACTIONAL, batch, commit, log, write_segment
 from tests.analytics.stored import analyzed
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 COMMITTED, ABORTED = (b"\0\0\0\1", b"\0" * 6), (b"\0\0\0\0", b"\0" * 6)
-
-
-def told(event):
-    return (event.group or "").encode(), encode(event)
 
 
 def counted(table, name):

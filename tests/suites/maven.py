@@ -18,18 +18,19 @@ _POM = """\
 """
 _DEPENDENCY = """\
     <dependency>
-      <groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>
+      <groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>{}
     </dependency>"""
+_ALONE = """
+      <exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"""
 
 
 def jars(folder: Path, coordinates: Sequence[str]) -> str:
     """The class path of libraries `group:artifact:version`, fetched unless they are in `folder`.
+    One that ends in `!` comes without what it needs.
 
     Raises SuiteError.
     """
-    wanted = _POM.format(
-        dependencies="\n".join(_DEPENDENCY.format(*each.split(":")) for each in coordinates)
-    )
+    wanted = _POM.format(dependencies="\n".join(map(_dependency, coordinates)))
     folder.mkdir(exist_ok=True)
     done, pom = folder / "done", folder / "pom.xml"
     if not (done.exists() and done.read_text() == wanted):
@@ -40,3 +41,8 @@ def jars(folder: Path, coordinates: Sequence[str]) -> str:
         call([*command, "-DoutputDirectory=."], folder)
         done.write_text(wanted)
     return f"{folder}/*"
+
+
+def _dependency(coordinate: str) -> str:
+    alone = _ALONE if coordinate.endswith("!") else ""
+    return _DEPENDENCY.format(*coordinate.removesuffix("!").split(":"), alone)

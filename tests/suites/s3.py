@@ -45,7 +45,7 @@ _KEYS = {
     "AWS_EC2_METADATA_DISABLED": "true",
 }
 _READY_S = 60.0
-_BUCKET = "logs"
+BUCKET = "logs"
 
 Row = dict[str, Any]  # of a parser
 
@@ -74,7 +74,7 @@ class S3(Suite):
         copy = folder / "copy"
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(target.data_dir, copy)
-        with _settings(), _server(folder) as address:
+        with keys(), served(folder) as address:
             store = Store(address)
             store.put(FIXTURE, "kafka")
             store.put(copy, "ours")
@@ -100,16 +100,16 @@ class Store:
 
     def __init__(self, address: str) -> None:
         self._settings = f"?endpoint_override={address}&scheme=http&region=us-east-1"
-        self._system, _ = fs.FileSystem.from_uri(
-            f"s3://{_BUCKET}/{self._settings}&allow_bucket_creation=true"
+        self.system, _ = fs.FileSystem.from_uri(
+            f"s3://{BUCKET}/{self._settings}&allow_bucket_creation=true"
         )
-        self._system.create_dir(_BUCKET)
+        self.system.create_dir(BUCKET)
 
     def url(self, name: str, scheme: str = "s3") -> str:
-        return f"{scheme}://{_BUCKET}/{name}{self._settings}"
+        return f"{scheme}://{BUCKET}/{name}{self._settings}"
 
     def put(self, folder: Path, name: str) -> None:
-        fs.copy_files(str(folder), f"{_BUCKET}/{name}", destination_filesystem=self._system)
+        fs.copy_files(str(folder), f"{BUCKET}/{name}", destination_filesystem=self.system)
 
     def is_same(
         self, folder: Path, name: str, scheme: str = "s3", chunk_bytes: int | None = None
@@ -253,7 +253,7 @@ def _result(name: str, check: Callable[[], None]) -> Result:
 
 
 @contextlib.contextmanager
-def _settings() -> Iterator[None]:
+def keys() -> Iterator[None]:
     """What the client of S3 looks for in the environment, Spark's workers' among them."""
     before = {name: os.environ.get(name) for name in _KEYS}
     os.environ.update(_KEYS)
@@ -268,7 +268,7 @@ def _settings() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _server(folder: Path) -> Iterator[str]:
+def served(folder: Path) -> Iterator[str]:
     """moto on a free port; yields HOST:PORT."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -1,26 +1,35 @@
-"""`groupkeeper analyze` on a cluster of Spark's own: a master and two workers on this machine,
-whose Python has the libraries but not Groupkeeper.
+"""The Spark job on a cluster of Spark's own: a master and two workers on this machine, whose Python
+has the libraries but not Groupkeeper. It is in an archive that spark-submit sends with the job.
 
-What they need of it is sent with the job, by `--master`, or by spark-submit with an archive.
+Logs are read from S3 and tables are written to S3, which moto plays. Each worker has a folder for
+temporary files of its own; as root, they see no other.
 """
 
-import json
+import contextlib
+import io
 import os
 import re
 import shlex
+import shutil
 import sys
 import sysconfig
 import threading
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import ClassVar, Self
 
 import pyspark
+from pyarrow import dataset, fs
 
+from groupkeeper.analytics.history.schemas import TABLES
 from groupkeeper.analytics.java import find_java
-from tests.suites import versions
+from tests.analytics.churn import churn, told
+from tests.analytics.logs import batch, log, write_segment
+from tests.suites import maven, versions
 from tests.suites.process import Lines, call
+from tests.suites.s3 import BUCKET, S3, Store, keys, served
 from tests.suites.suite import Outcome, Result, Results, Suite, SuiteError, Target
 from tests.support.process import ROOT
 
@@ -32,58 +41,89 @@ _MASTER = re.compile(r"Starting Spark master at (spark://\S+)")
 _REGISTERED = re.compile(r"Successfully registered with master")
 _STARTED = re.compile(r"Launching executor")
 _START_S = 60.0
-_JOB = """
-import sys
-import groupkeeper
-from groupkeeper.analytics.request import Request
-from groupkeeper.analytics.report import analyze
+_MADE = [name for name in TABLES if name != "lag"]
+"""Lag needs the logs of topics, and none is there."""
+_JARS = (
+    f"org.apache.hadoop:hadoop-aws:{versions.HADOOP}!",
+    f"software.amazon.s3.analyticsaccelerator:analyticsaccelerator-s3:{versions.AWS_ACCELERATOR}",
+    *(
+        f"software.amazon.awssdk:{name}:{versions.AWS_SDK}"
+        for name in ("s3", "sts", "s3-transfer-manager", "apache-client", "netty-nio-client")
+    ),
+)
 
-assert groupkeeper.__file__.endswith("groupkeeper.zip/groupkeeper/__init__.py")
-sys.exit(analyze(sys.argv[1:], Request(as_json=True)))
-"""
-
-Tables = dict[str, list[str]]
+Tables = dict[str, Counter[str]]
 
 
 class SparkCluster(Suite):
     """Starts a cluster of its own; the broker that it is given is not used."""
 
     name = "spark-cluster"
-    about = "groupkeeper analyze on Spark's standalone master with two workers"
-    versions: ClassVar = {"pyspark": versions.PYSPARK}
-    limit_s = 400.0
+    about = "the Spark job on a standalone master with two workers, from S3 to S3"
+    needs = ("java", "mvn")
+    versions: ClassVar = {
+        "pyspark": versions.PYSPARK,
+        "org.apache.hadoop:hadoop-aws": versions.HADOOP,
+    }
+    limit_s = 900.0
 
     def prepare(self, folder: Path) -> None:
         python = self._python(folder)
         python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -S "$@"\n', "utf-8")
         python.chmod(0o755)
+        maven.jars(folder / "jars", _JARS)
+        S3().prepare(folder)
 
     def run(self, target: Target, folder: Path) -> Results:
-        expected = _tables(self._analyze(folder, []))
-        with _cluster(folder, self._environment(folder)) as (master, launched):
-            found = _tables(self._analyze(folder, ["--master", master]))
-            yield _compared("with --master", found, expected)
+        logs = folder / "logs"
+        shutil.rmtree(logs, ignore_errors=True)
+        shutil.copytree(LOG, logs)
+        with contextlib.redirect_stderr(io.StringIO()):
+            written, events = churn(8, seed=5)
+        write_segment(logs / "__consumer_offsets-49", 0, written)
+        stored = [batch([told(each)], base_time=each.at_ms) for each in events]
+        write_segment(logs / "__group_events-49", 0, log(*stored))
+        expected = _local(folder)
+        with keys(), served(folder) as address, _cluster(folder, self._environment(folder)) as on:
+            master, launched = on
+            store = Store(address)
+            store.put(logs, "kafka")
+            self._submit(folder, master, address)
             yield _result("on both workers", launched() >= WORKERS, f"executors: {launched()}")
-            found = _tables(self._submitted(folder, master))
-            yield _compared("with spark-submit and the archive", found, expected)
+            found = _written(store.system)
+            for name, rows in expected.items():
+                same = found[name] == rows
+                yield _result(f"table {name}", same, f"{found[name].total()} rows")
 
-    def _analyze(self, folder: Path, options: Sequence[str]) -> str:
-        command = [sys.executable, "-m", "groupkeeper", "analyze", str(LOG), "--json", *options]
-        return call(command, folder, self._driver(folder), self.limit_s / 3)
-
-    def _submitted(self, folder: Path, master: str) -> str:
+    def _submit(self, folder: Path, master: str, address: str) -> None:
         """The driver has no Groupkeeper either: it is in the archive."""
-        archive, job = folder / "groupkeeper.zip", folder / "job.py"
+        archive = folder / "groupkeeper.zip"
         pack = [sys.executable, "-m", "groupkeeper.analytics.archive", str(archive)]
-        call(pack, folder, self._driver(folder))
-        job.write_text(_JOB, encoding="utf-8")
+        call(pack, folder, {"PYTHONPATH": str(ROOT)})
+        job = ROOT / "groupkeeper" / "analytics" / "job.py"
+        shutil.copy(job, folder / "job.py")
+        s3a = "spark.hadoop.fs.s3a"
+        settings = {
+            f"{s3a}.endpoint": f"http://{address}",
+            f"{s3a}.endpoint.region": "us-east-1",
+            f"{s3a}.path.style.access": "true",
+            f"{s3a}.connection.ssl.enabled": "false",
+            # The workers have one address, and Spark would read the files of the other one.
+            "spark.shuffle.readHostLocalDisk": "false",
+            "spark.sql.shuffle.partitions": "4",
+        }
         submit = [str(_SPARK / "bin" / "spark-submit"), "--master", master]
-        submit += ["--py-files", str(archive), str(job), str(LOG)]
-        return call(submit, folder, self._environment(folder), self.limit_s / 3)
+        submit += ["--py-files", str(archive)]
+        submit += ["--jars", ",".join(map(str, sorted((folder / "jars").glob("*.jar"))))]
+        for name, value in settings.items():
+            submit += ["--conf", f"{name}={value}"]
+        logs = f"s3a://{BUCKET}/kafka?endpoint_override={address}&scheme=http&region=us-east-1"
+        submit += [str(folder / "job.py"), logs, f"s3a://{BUCKET}/tables"]
+        call(submit, folder, self._environment(folder), self.limit_s / 2)
 
     def _python(self, folder: Path) -> Path:
         """The interpreter without its site: editable installations are not seen."""
-        return folder / "python"
+        return folder / "interpreter"
 
     def _environment(self, folder: Path) -> dict[str, str]:
         return {
@@ -96,15 +136,11 @@ class SparkCluster(Suite):
             "PYSPARK_PYTHON": str(self._python(folder)),
         }
 
-    def _driver(self, folder: Path) -> dict[str, str]:
-        known = os.pathsep.join((str(ROOT), sysconfig.get_path("purelib")))
-        return self._environment(folder) | {"PYTHONPATH": known}
-
 
 @contextmanager
-def _cluster(folder: Path, env: dict[str, str]) -> Iterator[tuple[str, "Counter"]]:
+def _cluster(folder: Path, env: dict[str, str]) -> Iterator[tuple[str, "Tally"]]:
     """A master and its workers; yields its URL, and how many executors were launched so far."""
-    launched = Counter(_STARTED)
+    launched = Tally(_STARTED)
     with ExitStack() as running:
         master = _Watched(
             _command("master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"),
@@ -114,22 +150,29 @@ def _cluster(folder: Path, env: dict[str, str]) -> Iterator[tuple[str, "Counter"
         )
         url = running.enter_context(master).wait_for(_MASTER)
         for number in range(WORKERS):
-            place = ("--host", "127.0.0.1", "--webui-port", "0", "--work-dir", f"work-{number}")
-            worker = _Watched(
-                _command("worker.Worker", *place, "--cores", "1", "--memory", "1g", url),
-                folder,
-                env,
-                launched,
-            )
+            work = folder / f"work-{number}"
+            shutil.rmtree(work, ignore_errors=True)
+            work.mkdir()
+            place = ("--host", "127.0.0.1", "--webui-port", "0", "--work-dir", str(work))
+            command = _command("worker.Worker", *place, "--cores", "1", "--memory", "1g", url)
+            worker = _Watched(_apart(command), folder, env | {"TMPDIR": "/tmp"}, launched)
             running.enter_context(worker).wait_for(_REGISTERED)
         yield url, launched
+
+
+def _apart(command: list[str]) -> list[str]:
+    """With a /tmp that no other process sees, where this process may do that."""
+    if os.geteuid() != 0 or shutil.which("unshare") is None:
+        return command
+    program = 'mount -t tmpfs tmpfs /tmp && exec "$@"'
+    return ["unshare", "--mount", "sh", "-c", program, "sh", *command]
 
 
 def _command(name: str, *arguments: str) -> list[str]:
     return [str(_SPARK / "bin" / "spark-class"), f"{_DEPLOY}.{name}", *arguments]
 
 
-class Counter:
+class Tally:
     """How many lines a pattern was found in."""
 
     def __init__(self, pattern: re.Pattern[str]) -> None:
@@ -147,7 +190,7 @@ class _Watched:
     """A process of the cluster; its lines are read to their end."""
 
     def __init__(
-        self, command: Sequence[str], folder: Path, env: dict[str, str], counter: Counter
+        self, command: Sequence[str], folder: Path, env: dict[str, str], counter: Tally
     ) -> None:
         self._lines = Lines(command, folder, limit_s=SparkCluster.limit_s, env=env)
         self._counter = counter
@@ -187,18 +230,28 @@ class _Watched:
         return hit
 
 
-def _tables(printed: str) -> Tables:
-    """Lines of JSON by table, sorted."""
-    found: Tables = {}
-    for line in printed.splitlines():
-        if line.startswith("{"):
-            found.setdefault(json.loads(line)["table"], []).append(line)
-    return {name: sorted(lines) for name, lines in found.items()}
+def _local(folder: Path) -> Tables:
+    """The tables of `groupkeeper analyze` on this machine."""
+    out = folder / "tables"
+    shutil.rmtree(out, ignore_errors=True)
+    command = [sys.executable, "-m", "groupkeeper", "analyze", str(folder / "logs")]
+    call([*command, "--out", str(out)], folder, {"PYTHONPATH": str(ROOT)})
+    return {name: _rows(dataset.dataset(out / name, TABLES[name].schema), name) for name in _MADE}
 
 
-def _compared(name: str, found: Tables, expected: Tables) -> Result:
-    counts = {table: len(lines) for table, lines in found.items()}
-    return _result(name, bool(found) and found == expected, f"rows: {counts}")
+def _written(bucket: fs.FileSystem) -> Tables:
+    """Those that the job wrote to S3."""
+    found = {}
+    for name in _MADE:
+        place = f"{BUCKET}/tables/{name}"
+        files = dataset.dataset(place, filesystem=bucket, format="parquet")
+        found[name] = _rows(files, name)
+    return found
+
+
+def _rows(table: dataset.Dataset, name: str) -> Counter[str]:
+    schema = TABLES[name].schema
+    return Counter(map(repr, table.to_table(schema.names).cast(schema).to_pylist()))
 
 
 def _result(name: str, passed: bool, detail: str) -> Result:

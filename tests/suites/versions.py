@@ -10,6 +10,9 @@ KAFKA = "4.1.0"
 KAFKA_SCALA = "2.13"
 SLF4J = "1.7.36"
 SPARK_KAFKA = "4.2.0"  # works with PySpark 4.3; the connector of 4.3 is in no repository
+HADOOP = "3.5.0"  # as in PySpark
+AWS_SDK = "2.35.4"  # as that Hadoop wants it
+AWS_ACCELERATOR = "1.3.1"  # the same
 PROMETHEUS = "2.42"  # Debian 12's; one on the PATH comes first
 KAFKA_CLIENTS = ("2.4.1", "2.8.2", "3.9.1", "4.1.0")  # oldest first
 

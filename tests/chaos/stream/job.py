@@ -1,13 +1,22 @@
 """The job of a run, a process of its own: `python -m tests.chaos.stream.job DATA OUT [--drain]`.
 
-It streams both logs to Parquet, each with a checkpoint, until it is killed. With --drain it reads
-what is left, and writes all rows that were committed to one file for each log.
+It streams both logs to Parquet, and the tables of an analysis, each with a checkpoint, until it is
+killed. With --drain it reads what is left, writes all rows that were committed to one file for each
+log, and to `tables.json` how the tables differ from those of a batch over the same logs.
 """
 
+import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from groupkeeper.analytics.history.schemas import TABLES
+from groupkeeper.analytics.spark import Logs, tables_of
+from groupkeeper.analytics.streaming import kept
 from tests.support.spark import open_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 FORMATS = {
     "consumer_offsets": "partition, offset, group, topic_partition, committed_offset, problem",
@@ -26,11 +35,32 @@ def main(data: str, out: str, *more: str) -> None:
         write = read.writeStream.format("parquet").option("path", f"{out}/{name}")
         write = write.option("checkpointLocation", f"{out}/checkpoint-{name}")
         queries.append(write.trigger(**trigger).start())
+    logs = (
+        spark.readStream.format(name).option("maxBytesPerTrigger", "1m").load(data)
+        for name in FORMATS
+    )
+    tables = kept(Logs(*logs), f"{out}/tables")
+    tables = tables.option("checkpointLocation", f"{out}/checkpoint-tables")
+    queries.append(tables.trigger(**trigger).start())
     for query in queries:
         query.awaitTermination()
     for name, columns in FORMATS.items():
         rows = spark.read.parquet(f"{out}/{name}").selectExpr(*columns.split(", "))
         rows.coalesce(1).write.parquet(str(Path(out, f"rows-{name}")))
+    Path(out, "tables.json").write_text(json.dumps(compared(spark, data, out)))
+
+
+def compared(spark: "SparkSession", data: str, out: str) -> dict[str, list[int]]:
+    """Table -> its rows in a batch, and how many of them the stream has more, and has not."""
+    found = {}
+    for name, rows in tables_of(Logs.read(spark, data)).items():
+        if name not in TABLES or name == "lag":
+            continue
+        expected = rows.persist()
+        streamed = spark.read.parquet(f"{out}/tables/{name}").select(*rows.columns)
+        more, fewer = streamed.exceptAll(expected).count(), expected.exceptAll(streamed).count()
+        found[name] = [expected.count(), more, fewer]
+    return found
 
 
 if __name__ == "__main__":

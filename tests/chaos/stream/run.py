@@ -4,6 +4,7 @@ Also a command of its own: `python -m tests.chaos.stream.run --help`.
 """
 
 import argparse
+import json
 import os
 import re
 import signal
@@ -99,6 +100,26 @@ class Report:
         return lost + (f", damage: {dict(self.damage)}" if self.damage else "")
 
 
+@dataclass
+class Table:
+    """Of the stream, compared with a batch over the same logs."""
+
+    name: str
+    rows: int
+    more: int
+    fewer: int
+
+    @property
+    def bad(self) -> bool:
+        return bool(self.more or self.fewer)
+
+    def __str__(self) -> str:
+        return (
+            f"{'BAD ' if self.bad else ''}table {self.name}: {self.rows} rows in a batch, of which "
+            f"the stream lacks {self.fewer}; it has {self.more} others"
+        )
+
+
 class Job:
     """The streaming job: one process after another."""
 
@@ -164,7 +185,9 @@ def _stop(server: Server) -> None:
         raise RuntimeError(f"the server ended with exit code {code}: see {server.log}")
 
 
-def half(folder: Path, seconds: float, seed: int, *, raw: bool, console: Console) -> list[Report]:
+def half(
+    folder: Path, seconds: float, seed: int, *, raw: bool, console: Console
+) -> "list[Report | Table]":
     """Raises NotReady and RuntimeError."""
     folder.mkdir()
     settings = SETTINGS | ({"offsets.raw.retention.ms": "86400000"} if raw else {})
@@ -199,10 +222,14 @@ def half(folder: Path, seconds: float, seed: int, *, raw: bool, console: Console
     kind = "with the archive" if raw else "without an archive"
     compactions = server.log.read_text(errors="replace").count("log compacted")
     _say(console, f"{kind}: {crowd.joins} joins, {compactions} compactions, {job.batches} batches")
-    return [
+    reports: list[Report | Table] = [
         _compared(f"{name}, {kind}", job, name, links.records(topic), crowd.acknowledged)
         for name, topic in FORMATS.items()
     ]
+    if raw:  # else a batch does not see what compaction has taken meanwhile
+        told = json.loads((job.out / "tables.json").read_text(encoding="utf-8"))
+        reports += [Table(name, *counts) for name, counts in told.items()]
+    return reports
 
 
 def _play(server: Server, job: Job, seconds: float, chance: Random) -> None:
