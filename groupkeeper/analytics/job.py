@@ -1,4 +1,4 @@
-"""The analysis as a Spark job: logs in, tables out. A file to copy and to change.
+"""The analysis as a Spark job: logs in; tables, answers and findings out. A file to copy.
 
 python -m groupkeeper.analytics.archive groupkeeper.zip      # what workers need of this package
 spark-submit --py-files groupkeeper.zip job.py s3a://logs/kafka s3a://tables/groups
@@ -7,8 +7,9 @@ spark-submit --py-files groupkeeper.zip job.py s3a://logs/kafka s3a://tables/gro
 import argparse
 
 from groupkeeper.analytics import register
+from groupkeeper.analytics.questions.registry import answers
 from groupkeeper.analytics.session import builder
-from groupkeeper.analytics.spark import Logs, tables_of, with_day
+from groupkeeper.analytics.spark import Logs, saved, tables_of, with_day
 
 options = argparse.ArgumentParser(prog="job.py", description=__doc__.partition("\n")[0])
 options.add_argument("logs", help="data folder of a broker or of Groupkeeper: a path or URL")
@@ -20,9 +21,15 @@ def main() -> None:
     given = options.parse_args()
     spark = builder("groupkeeper").getOrCreate()  # in your copy: SparkSession.builder
     register(spark)
-    for name, rows in tables_of(Logs.read(spark, given.logs)).items():
-        table = with_day(name, rows).write.format(given.format).mode("overwrite")
-        table.partitionBy("day").save(f"{given.out}/{name}")
+    tables = {
+        name: saved(with_day(name, rows), given.format, f"{given.out}/{name}", ["day"])
+        for name, rows in tables_of(Logs.read(spark, given.logs)).items()
+    }
+    found = {
+        name: saved(rows, given.format, f"{given.out}/answers/{name}")
+        for name, rows in answers(tables).items()
+    }
+    found["findings"].select("severity", "group", "sentence").show(100, truncate=False)
 
 
 if __name__ == "__main__":

@@ -360,6 +360,21 @@ def with_day(name: str, rows: "DataFrame") -> "DataFrame":
     return rows.withColumn("day", F.to_date(time))
 
 
+def saved(rows: "DataFrame", form: str, place: str, partitions: Sequence[str] = ()) -> "DataFrame":
+    """Write a table in one of Spark's formats, in the place of what is there, and return it as it
+    is read from there.
+    """
+    rows.write.format(form).mode("overwrite").partitionBy(*partitions).save(place)
+    read = rows.sparkSession.read.format(form)
+    if form in _WITHOUT_SCHEMA:
+        read = read.schema(rows.schema)
+    return read.load(place)
+
+
+_WITHOUT_SCHEMA: Final = frozenset({"parquet", "orc", "csv", "json"})
+"""A table without rows is a folder without files there, and nothing says its columns."""
+
+
 def instant(milliseconds: "Column") -> "Column":
     """A time; null if it is unknown (negative), or behind the year 9999."""
     return F.when(milliseconds.between(0, LAST_MS), F.timestamp_millis(milliseconds))

@@ -158,7 +158,7 @@ class Store:
         """As any reader sees them."""
         for name in TABLES:
             there = dataset.dataset(
-                f"{_BUCKET}/tables/{name}", filesystem=self._system, partitioning="hive"
+                f"{BUCKET}/tables/{name}", filesystem=self.system, partitioning="hive"
             )
             here = dataset.dataset(local / name, partitioning="hive")
             assert there.schema == here.schema, name
@@ -197,7 +197,7 @@ class Store:
         return self.url("tables")
 
     def _files(self) -> list[fs.FileInfo]:
-        found = self._system.get_file_info(fs.FileSelector(f"{_BUCKET}/tables", recursive=True))
+        found = self.system.get_file_info(fs.FileSelector(f"{BUCKET}/tables", recursive=True))
         return [each for each in found if each.is_file]
 
     def is_same_in_spark(self) -> None:

@@ -23,6 +23,7 @@ from typing import ClassVar, Self
 import pyspark
 from pyarrow import dataset, fs
 
+from groupkeeper.analytics.grouped import of_spark
 from groupkeeper.analytics.history.schemas import TABLES
 from groupkeeper.analytics.java import find_java
 from tests.analytics.churn import churn, told
@@ -88,14 +89,15 @@ class SparkCluster(Suite):
             master, launched = on
             store = Store(address)
             store.put(logs, "kafka")
-            self._submit(folder, master, address)
+            printed = self._submit(folder, master, address)
+            yield _result("findings are printed", "severity" in printed, "")
             yield _result("on both workers", launched() >= WORKERS, f"executors: {launched()}")
             found = _written(store.system)
             for name, rows in expected.items():
                 same = found[name] == rows
                 yield _result(f"table {name}", same, f"{found[name].total()} rows")
 
-    def _submit(self, folder: Path, master: str, address: str) -> None:
+    def _submit(self, folder: Path, master: str, address: str) -> str:
         """The driver has no Groupkeeper either: it is in the archive."""
         archive = folder / "groupkeeper.zip"
         pack = [sys.executable, "-m", "groupkeeper.analytics.archive", str(archive)]
@@ -119,7 +121,7 @@ class SparkCluster(Suite):
             submit += ["--conf", f"{name}={value}"]
         logs = f"s3a://{BUCKET}/kafka?endpoint_override={address}&scheme=http&region=us-east-1"
         submit += [str(folder / "job.py"), logs, f"s3a://{BUCKET}/tables"]
-        call(submit, folder, self._environment(folder), self.limit_s / 2)
+        return call(submit, folder, self._environment(folder), self.limit_s / 2)
 
     def _python(self, folder: Path) -> Path:
         """The interpreter without its site: editable installations are not seen."""
@@ -244,7 +246,8 @@ def _written(bucket: fs.FileSystem) -> Tables:
     found = {}
     for name in _MADE:
         place = f"{BUCKET}/tables/{name}"
-        files = dataset.dataset(place, filesystem=bucket, format="parquet")
+        schema = of_spark(TABLES[name].schema)
+        files = dataset.dataset(place, schema, filesystem=bucket, format="parquet")
         found[name] = _rows(files, name)
     return found
 
