@@ -75,6 +75,8 @@ def _save(name: str, rows: "DataFrame", place: str) -> None:
 def _minutes(commits: "DataFrame", out: str) -> None:
     """`commit_minutes` of all days that have new commits, from all commits of these days."""
     days = [row["day"] for row in with_day("commits", commits).select("day").distinct().collect()]
+    if not days:
+        return
     told = commits.sparkSession.read.parquet(f"{out}/commits").where(F.col("day").isin(days))
     rows = with_day("commit_minutes", minutes_of(told)).write.mode("overwrite")
     rows = rows.option("partitionOverwriteMode", "dynamic").partitionBy("day")
