@@ -20,8 +20,8 @@ from groupkeeper.analytics.history.feed import (
 )
 from groupkeeper.analytics.history.rows import table_of
 from groupkeeper.analytics.history.schemas import INT, LONG, TABLES, TEXT
+from groupkeeper.analytics.pipeline import told
 from groupkeeper.analytics.pipeline.chunks import by_partition
-from groupkeeper.analytics.pipeline.told import Gaps
 from groupkeeper.history.coverage import OFFSETS_LOG, Coverage, Epochs, Span
 from groupkeeper.history.fields import checked
 from groupkeeper.history.group import GroupHistory, sound
@@ -84,13 +84,7 @@ def _struct(name: str) -> pa.DataType:
 
 
 SPANS: Final = pa.schema(
-    [
-        ("partition", INT),
-        *(("first_offset", LONG), ("last_offset", LONG), ("whole_from", LONG), ("whole_ms", LONG)),
-        *(("leader_epoch", INT), ("first_ms", LONG), ("last_ms", LONG), ("records", LONG)),
-        ("lost_until", pa.list_(LONG)),
-        ("before", TEXT),
-    ]
+    [("partition", INT), *told.SPANS, ("lost_until", pa.list_(LONG)), ("before", TEXT)]
 )
 """Columns of `history.coverage.Span`; or offsets behind records that were lost; or the state of an
 earlier `cover`.
@@ -164,7 +158,7 @@ class _Gaps:
     """Where records of one log partition were lost, in the files that one task reads."""
 
     def __init__(self) -> None:
-        self._of_files: list[Gaps] = [Gaps()]
+        self._of_files: list[told.Gaps] = [told.Gaps()]
         self._last = -1
 
     def add(self, rows: pa.RecordBatch) -> None:
@@ -172,7 +166,7 @@ class _Gaps:
         positions = rows.column("batch_position").filter(rows.column("offset").is_valid())
         if len(positions) and positions.null_count == 0:
             if positions[0].as_py() < self._last:
-                self._of_files.append(Gaps())
+                self._of_files.append(told.Gaps())
             self._last = positions[-1].as_py()
         self._of_files[-1].add(rows)
 
@@ -186,11 +180,10 @@ def cover(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
     made = _Log(OFFSETS_LOG, partition, rows)
     lost = {each for some in rows.column("lost_until").to_pylist() for each in some or ()}
     lost |= {*made.before.get("lost", ())}
-    found = rows.filter(rows.column("first_offset").is_valid()).sort_by("first_offset")
-    for row in found.select(Span._fields).to_pylist():
-        span_ = Span(**row)
-        made.coverage.read(span_)
-        made.epochs.wrote(span_)
+    found = rows.filter(rows.column("first_offset").is_valid()).select(told.SPANS.names)
+    for each in told.spans(found):
+        made.coverage.read(each)
+        made.epochs.wrote(each)
     return made.covered((*sorted(lost),))
 
 
@@ -262,8 +255,8 @@ def fold(key: tuple[pa.Scalar, pa.Scalar], rows: pa.Table, names: Names) -> pa.T
     if before is not None:
         found = GroupHistory.restore(json.loads(before), out, names)
     events = rows.column("event").drop_null().to_pylist()
-    told = sorted((Told(row.pop("offset"), _event(row)) for row in events), key=itemgetter(0))
-    for each in filter(None, map(sound, told)):
+    stored = sorted((Told(row.pop("offset"), _event(row)) for row in events), key=itemgetter(0))
+    for each in filter(None, map(sound, stored)):
         found.add(each)
     records = sorted(Record(**each) for each in rows.column("record").drop_null().to_pylist())
     runs = sorted(CommitRun(**each) for each in rows.column("run").drop_null().to_pylist())

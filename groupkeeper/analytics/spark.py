@@ -21,6 +21,7 @@ from groupkeeper.analytics import grouped
 from groupkeeper.analytics.history.schemas import TABLES
 from groupkeeper.analytics.modern import topic_names
 from groupkeeper.analytics.pipeline.lag import Lags
+from groupkeeper.analytics.pipeline.transactions import COMMIT_MARKER
 from groupkeeper.analytics.reading.columns import CONTROL, OFFSET_KEY_TYPES, SCHEMA, TRANSACTIONAL
 from groupkeeper.analytics.reading.plan import data_folders, plan_topics
 from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS, expand
@@ -31,7 +32,6 @@ from groupkeeper.history.fields import LAST_MS
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-COMMIT_MARKER: Final = b"\0\0\0\1"
 _OF_PARTITION: Final = ("coordinator_loaded", "coordinator_closed")
 _OF_EPOCHS: Final = (*_OF_PARTITION, "not_back", "events_dropped")
 
@@ -256,12 +256,9 @@ def fed(logs: Logs, covered: "DataFrame", before: "DataFrame") -> "DataFrame":
     sound = logs.events.where(_IS_EVENT)
     of_groups = sound.where(F.col("group").isNotNull()).select("partition", "group", _event())
     groups = of_groups.select("partition", "group").union(before.select("partition", "group"))
-    of_partition = (
-        happenings(sound)
-        .join(groups.distinct(), "partition")
-        .where("of IS NULL OR of != group")
-        .select("partition", "group", "event")
-    )
+    is_load = F.col("type").isin(*_OF_PARTITION) & F.col("group").isNull()
+    loads = sound.where(is_load).select("partition", _event(None))
+    of_partition = loads.join(groups.distinct(), "partition")
     news = of_records
     for each in (of_groups, of_partition):
         news = news.unionByName(each, allowMissingColumns=True)
@@ -282,18 +279,6 @@ def _event(group: str | None = "group") -> "Column":
         for each in kind
     ]
     return F.struct(*parts).alias("event")
-
-
-def happenings(events: "DataFrame") -> "DataFrame":
-    """Events that all groups of a log partition are told: its coordinator was loaded or closed, or
-    another one has begun. `of` is the group that has the event itself.
-    """
-    before = F.expr("lag(epoch) OVER (PARTITION BY partition ORDER BY offset)")
-    is_load = F.col("type").isin(*_OF_PARTITION) & F.col("group").isNull()
-    marked = events.withColumn("_other", before != F.col("epoch"))
-    return marked.where(F.col("_other") | is_load).select(
-        "partition", F.col("group").alias("of"), _event(None)
-    )
 
 
 def fold(rows: "DataFrame", names: Mapping[bytes, str]) -> "DataFrame":

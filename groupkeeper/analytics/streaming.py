@@ -22,6 +22,7 @@ from groupkeeper.analytics.spark import (
     State,
     analyzed,
     minutes_of,
+    saved,
     with_day,
 )
 
@@ -69,7 +70,7 @@ def _write(logs: Logs, out: str, number: int) -> None:
 
 
 def _save(name: str, rows: "DataFrame", place: str) -> None:
-    with_day(name, rows).write.mode("overwrite").partitionBy("day").parquet(place)
+    saved(with_day(name, rows), "parquet", place, ["day"])
 
 
 def _minutes(commits: "DataFrame", out: str) -> None:

@@ -16,7 +16,7 @@ from groupkeeper.analytics.reading.columns import CONTROL, SCHEMA, TRANSACTIONAL
 
 MOST_PENDING: Final = 200_000
 """So many commits wait for their marker at most; then they are handed out, to be decided later."""
-_COMMIT_MARKER: Final = b"\0\0\0\1"
+COMMIT_MARKER: Final = b"\0\0\0\1"
 
 Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -41,7 +41,7 @@ class Transactions:
         table = pa.concat_tables([self.pending, more]).combine_chunks()
         producers = table.column("producer_id").to_numpy()
         is_marker = table.column("attributes").to_numpy() & CONTROL != 0
-        commits = pc.equal(table.column("key"), _COMMIT_MARKER).fill_null(False).to_numpy()
+        commits = pc.equal(table.column("key"), COMMIT_MARKER).fill_null(False).to_numpy()
         order = np.argsort(producers, kind="stable")
         count = len(order)
         places = np.where(is_marker[order], np.arange(count), count)
