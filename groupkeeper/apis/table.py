@@ -5,7 +5,6 @@ An API without a row is not advertised. The versions of an API are declared with
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum, IntEnum
 from functools import cached_property
 from typing import Final, NamedTuple, Protocol
 
@@ -72,46 +71,6 @@ class Dependencies:
         return ApiVersionsHandler(row.key for row in TABLE)
 
 
-class Subject(Enum):
-    """How a request identifies its group, topic or resource."""
-
-    GROUP = "a group id"
-    GROUPS = "group ids"
-    TOPICS = "topics, by name or id"
-    RESOURCES = "config resources"
-    NONE = "nothing"
-
-
-class Operation(IntEnum):
-    """An operation on a resource. Source: Kafka's `AclOperation`."""
-
-    READ = 3
-    WRITE = 4
-    CREATE = 5
-    DELETE = 6
-    ALTER = 7
-    DESCRIBE = 8
-    DESCRIBE_CONFIGS = 10
-    ALTER_CONFIGS = 11
-    IDEMPOTENT_WRITE = 12
-
-
-class Resource(Enum):
-    """A type of resource. Source: Kafka's `ResourceType`."""
-
-    GROUP = "group"
-    TOPIC = "topic"
-    CLUSTER = "cluster"
-    TRANSACTIONAL_ID = "transactional id"
-
-
-class Right(NamedTuple):
-    """What access control must allow a client for a request."""
-
-    operation: Operation
-    resource: Resource
-
-
 MakeHandler = Callable[[Dependencies], Handler]
 
 
@@ -119,9 +78,6 @@ class Row(NamedTuple):
     """One API."""
 
     key: ApiKey
-    subject: Subject
-    rights: tuple[Right, ...]
-    """Source: the methods of Kafka's `KafkaApis`."""
     handler: MakeHandler
     long_answer: bool = False
     """The answer may be far longer than the request: it is encoded in slices."""
@@ -159,154 +115,58 @@ def with_configs(make: Callable[[Topics, BrokerConfigs], Handling]) -> MakeHandl
     return lambda of: make(of.topics, of.broker_configs).handle
 
 
-GROUP, GROUPS, TOPICS, RESOURCES, NONE = Subject
 LONG: Final = True
-DESCRIBE_CLUSTER: Final = Right(Operation.DESCRIBE, Resource.CLUSTER)
-DESCRIBE_TRANSACTION: Final = Right(Operation.DESCRIBE, Resource.TRANSACTIONAL_ID)
-CREATE_IN_CLUSTER: Final = Right(Operation.CREATE, Resource.CLUSTER)
-IDEMPOTENT_WRITE: Final = Right(Operation.IDEMPOTENT_WRITE, Resource.CLUSTER)
-READ_GROUP: Final = Right(Operation.READ, Resource.GROUP)
-DELETE_GROUP: Final = Right(Operation.DELETE, Resource.GROUP)
-DESCRIBE_GROUP: Final = Right(Operation.DESCRIBE, Resource.GROUP)
-READ_TOPIC: Final = Right(Operation.READ, Resource.TOPIC)
-WRITE_TOPIC: Final = Right(Operation.WRITE, Resource.TOPIC)
-CREATE_TOPIC: Final = Right(Operation.CREATE, Resource.TOPIC)
-DELETE_TOPIC: Final = Right(Operation.DELETE, Resource.TOPIC)
-ALTER_TOPIC: Final = Right(Operation.ALTER, Resource.TOPIC)
-DESCRIBE_TOPIC: Final = Right(Operation.DESCRIBE, Resource.TOPIC)
-SEE_CONFIGS: Final = (
-    Right(Operation.DESCRIBE_CONFIGS, Resource.TOPIC),
-    Right(Operation.DESCRIBE_CONFIGS, Resource.CLUSTER),
-)
-CHANGE_CONFIGS: Final = (
-    Right(Operation.ALTER_CONFIGS, Resource.TOPIC),
-    Right(Operation.ALTER_CONFIGS, Resource.CLUSTER),
-)
 
 TABLE: Final = (
     # groups
-    Row(ApiKey.JOIN_GROUP, GROUP, (READ_GROUP,), lambda of: GroupHandler(of.groups).forward),
-    Row(ApiKey.SYNC_GROUP, GROUP, (READ_GROUP,), with_groups(SyncGroupHandler)),
-    Row(ApiKey.HEARTBEAT, GROUP, (READ_GROUP,), lambda of: GroupHandler(of.groups).forward),
-    Row(ApiKey.LEAVE_GROUP, GROUP, (READ_GROUP,), with_groups(LeaveGroupHandler)),
+    Row(ApiKey.JOIN_GROUP, lambda of: GroupHandler(of.groups).forward),
+    Row(ApiKey.SYNC_GROUP, with_groups(SyncGroupHandler)),
+    Row(ApiKey.HEARTBEAT, lambda of: GroupHandler(of.groups).forward),
+    Row(ApiKey.LEAVE_GROUP, with_groups(LeaveGroupHandler)),
     Row(
         ApiKey.OFFSET_COMMIT,
-        GROUP,
-        (READ_GROUP, READ_TOPIC),
         lambda of: OffsetCommitHandler(of.groups, of.topics.partition_count).handle,
     ),
-    Row(
-        ApiKey.OFFSET_FETCH,
-        GROUPS,
-        (DESCRIBE_GROUP, DESCRIBE_TOPIC),
-        with_groups(OffsetFetchHandler),
-        LONG,
-    ),
+    Row(ApiKey.OFFSET_FETCH, with_groups(OffsetFetchHandler), LONG),
     Row(
         ApiKey.OFFSET_DELETE,
-        GROUP,
-        (DELETE_GROUP, READ_TOPIC),
         lambda of: OffsetDeleteHandler(of.groups, of.topics.partition_count).handle,
     ),
-    Row(
-        ApiKey.DESCRIBE_GROUPS, GROUPS, (DESCRIBE_GROUP,), with_groups(DescribeGroupsHandler), LONG
-    ),
-    Row(
-        ApiKey.LIST_GROUPS,
-        NONE,
-        (DESCRIBE_CLUSTER, DESCRIBE_GROUP),
-        with_groups(ListGroupsHandler),
-        LONG,
-    ),
-    Row(ApiKey.DELETE_GROUPS, GROUPS, (DELETE_GROUP,), with_groups(DeleteGroupsHandler)),
-    Row(
-        ApiKey.CONSUMER_GROUP_HEARTBEAT,
-        GROUP,
-        (READ_GROUP, DESCRIBE_TOPIC),
-        lambda of: ConsumerGroupHeartbeatHandler().handle,
-    ),
+    Row(ApiKey.DESCRIBE_GROUPS, with_groups(DescribeGroupsHandler), LONG),
+    Row(ApiKey.LIST_GROUPS, with_groups(ListGroupsHandler), LONG),
+    Row(ApiKey.DELETE_GROUPS, with_groups(DeleteGroupsHandler)),
+    Row(ApiKey.CONSUMER_GROUP_HEARTBEAT, lambda of: ConsumerGroupHeartbeatHandler().handle),
     # the cluster
-    Row(ApiKey.API_VERSIONS, NONE, (), lambda of: of.api_versions.handle),
+    Row(ApiKey.API_VERSIONS, lambda of: of.api_versions.handle),
     Row(
-        ApiKey.FIND_COORDINATOR,
-        GROUPS,
-        (DESCRIBE_GROUP,),
-        lambda of: FindCoordinatorHandler(of.node, of.groups).handle,
-        LONG,
+        ApiKey.FIND_COORDINATOR, lambda of: FindCoordinatorHandler(of.node, of.groups).handle, LONG
     ),
-    Row(ApiKey.DESCRIBE_CLUSTER, NONE, (), with_node(DescribeClusterHandler)),
-    Row(ApiKey.DESCRIBE_QUORUM, NONE, (DESCRIBE_CLUSTER,), with_node(DescribeQuorumHandler)),
-    Row(ApiKey.DESCRIBE_ACLS, NONE, (DESCRIBE_CLUSTER,), lambda of: describe_acls),
-    Row(
-        ApiKey.LIST_TRANSACTIONS,
-        NONE,
-        (DESCRIBE_TRANSACTION,),
-        lambda of: transactions.list_transactions,
-    ),
-    Row(
-        ApiKey.DESCRIBE_TRANSACTIONS,
-        NONE,
-        (DESCRIBE_TRANSACTION,),
-        lambda of: transactions.describe_transactions,
-        LONG,
-    ),
+    Row(ApiKey.DESCRIBE_CLUSTER, with_node(DescribeClusterHandler)),
+    Row(ApiKey.DESCRIBE_QUORUM, with_node(DescribeQuorumHandler)),
+    Row(ApiKey.DESCRIBE_ACLS, lambda of: describe_acls),
+    Row(ApiKey.LIST_TRANSACTIONS, lambda of: transactions.list_transactions),
+    Row(ApiKey.DESCRIBE_TRANSACTIONS, lambda of: transactions.describe_transactions, LONG),
     # no authentication
-    Row(ApiKey.SASL_HANDSHAKE, NONE, (), lambda of: of.sasl.handshake),
-    Row(ApiKey.SASL_AUTHENTICATE, NONE, (), lambda of: of.sasl.authenticate),
+    Row(ApiKey.SASL_HANDSHAKE, lambda of: of.sasl.handshake),
+    Row(ApiKey.SASL_AUTHENTICATE, lambda of: of.sasl.authenticate),
     # topics
-    Row(ApiKey.METADATA, TOPICS, (DESCRIBE_TOPIC,), with_leaders(MetadataHandler), LONG),
-    Row(
-        ApiKey.DESCRIBE_TOPIC_PARTITIONS,
-        TOPICS,
-        (DESCRIBE_TOPIC,),
-        with_leaders(DescribeTopicPartitionsHandler),
-        LONG,
-    ),
-    Row(ApiKey.PRODUCE, TOPICS, (WRITE_TOPIC,), with_topics(ProduceHandler)),
-    Row(ApiKey.INIT_PRODUCER_ID, NONE, (IDEMPOTENT_WRITE,), with_topics(InitProducerIdHandler)),
-    Row(ApiKey.FETCH, TOPICS, (READ_TOPIC,), with_node(FetchHandler), LONG),
-    Row(ApiKey.LIST_OFFSETS, TOPICS, (DESCRIBE_TOPIC,), with_topics(ListOffsetsHandler)),
-    Row(
-        ApiKey.OFFSET_FOR_LEADER_EPOCH,
-        TOPICS,
-        (DESCRIBE_TOPIC,),
-        with_topics(OffsetForLeaderEpochHandler),
-    ),
-    Row(
-        ApiKey.CREATE_TOPICS,
-        TOPICS,
-        (CREATE_IN_CLUSTER, CREATE_TOPIC),
-        with_node(CreateTopicsHandler),
-        LONG,
-    ),
-    Row(ApiKey.CREATE_PARTITIONS, TOPICS, (ALTER_TOPIC,), with_node(CreatePartitionsHandler)),
-    Row(ApiKey.DELETE_TOPICS, TOPICS, (DELETE_TOPIC,), with_topics(DeleteTopicsHandler)),
-    Row(ApiKey.DELETE_RECORDS, TOPICS, (DELETE_TOPIC,), with_topics(DeleteRecordsHandler)),
-    Row(
-        ApiKey.DESCRIBE_LOG_DIRS,
-        TOPICS,
-        (DESCRIBE_CLUSTER,),
-        with_topics(DescribeLogDirsHandler),
-        LONG,
-    ),
+    Row(ApiKey.METADATA, with_leaders(MetadataHandler), LONG),
+    Row(ApiKey.DESCRIBE_TOPIC_PARTITIONS, with_leaders(DescribeTopicPartitionsHandler), LONG),
+    Row(ApiKey.PRODUCE, with_topics(ProduceHandler)),
+    Row(ApiKey.INIT_PRODUCER_ID, with_topics(InitProducerIdHandler)),
+    Row(ApiKey.FETCH, with_node(FetchHandler), LONG),
+    Row(ApiKey.LIST_OFFSETS, with_topics(ListOffsetsHandler)),
+    Row(ApiKey.OFFSET_FOR_LEADER_EPOCH, with_topics(OffsetForLeaderEpochHandler)),
+    Row(ApiKey.CREATE_TOPICS, with_node(CreateTopicsHandler), LONG),
+    Row(ApiKey.CREATE_PARTITIONS, with_node(CreatePartitionsHandler)),
+    Row(ApiKey.DELETE_TOPICS, with_topics(DeleteTopicsHandler)),
+    Row(ApiKey.DELETE_RECORDS, with_topics(DeleteRecordsHandler)),
+    Row(ApiKey.DESCRIBE_LOG_DIRS, with_topics(DescribeLogDirsHandler), LONG),
     # configs
-    Row(
-        ApiKey.DESCRIBE_CONFIGS, RESOURCES, SEE_CONFIGS, with_configs(DescribeConfigsHandler), LONG
-    ),
-    Row(ApiKey.ALTER_CONFIGS, RESOURCES, CHANGE_CONFIGS, with_configs(AlterConfigsHandler)),
-    Row(
-        ApiKey.INCREMENTAL_ALTER_CONFIGS,
-        RESOURCES,
-        CHANGE_CONFIGS,
-        with_configs(AlterConfigsHandler),
-    ),
-    Row(
-        ApiKey.LIST_CONFIG_RESOURCES,
-        NONE,
-        SEE_CONFIGS,
-        with_configs(ListConfigResourcesHandler),
-        LONG,
-    ),
+    Row(ApiKey.DESCRIBE_CONFIGS, with_configs(DescribeConfigsHandler), LONG),
+    Row(ApiKey.ALTER_CONFIGS, with_configs(AlterConfigsHandler)),
+    Row(ApiKey.INCREMENTAL_ALTER_CONFIGS, with_configs(AlterConfigsHandler)),
+    Row(ApiKey.LIST_CONFIG_RESOURCES, with_configs(ListConfigResourcesHandler), LONG),
 )
 
 
