@@ -34,7 +34,7 @@ share six partitions.
 
 
 def page() -> str:
-    logs.configure(StringIO(), "error")
+    logs.configure(StringIO())
     return "\n".join(_lines())
 
 

@@ -1,6 +1,6 @@
 """AlterConfigs and IncrementalAlterConfigs: check each resource, change topics, report each result.
 
-Topics have configs that can change, and so does the logger; broker_configs.py refuses the rest.
+Topics have configs that can change; broker_configs.py refuses the rest.
 What is wrong with a resource in itself (it occurs twice, a key occurs twice, a null) is refused
 first, in Kafka's order and words.
 Source: Kafka's `ConfigAdminManager.preprocess` and `ConfigurationControlManager`; KIP-133, KIP-339.
@@ -19,7 +19,6 @@ from groupkeeper.apis.broker_configs import (
     no_list,
     ops_of,
 )
-from groupkeeper.apis.broker_loggers import set_levels
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.protocol.errors import ErrorCode
@@ -89,8 +88,6 @@ class AlterConfigsHandler:
                 planned.append((resource, ops, result))
             elif refusal is not None or (refusal := self._broker.alter_refusal(kind, name, ops)):
                 _refuse(result, refusal)
-            elif kind == ResourceType.BROKER_LOGGER and not request.validate_only:
-                set_levels(ops)
             if pace.spent(1 + len(ops)):
                 yield
         if not planned:

@@ -1,8 +1,8 @@
 """Configs of the broker, its loggers, client metrics and groups.
 
 The broker's configs are the server's settings. They are read at the start, so all of them are
-read-only; the level of log lines can be set (`broker_loggers`). Client metrics and groups have no
-configs here: they are described as empty, and every key is unknown (docs/topics.md).
+read-only. The others have no configs here: they are described as empty, and every key is unknown
+(docs/topics.md).
 Source: Kafka's `ConfigHelper`, `ConfigAdminManager` and its answers on the wire.
 """
 
@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Final
 
 from groupkeeper.apis.alter_op import AlterConfigOp
-from groupkeeper.apis.broker_loggers import describe_loggers, logger_refusal
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResource
 from groupkeeper.protocol.messages.describe_configs import (
@@ -135,8 +134,6 @@ class BrokerConfigs:
         """The configs of a resource that is not refused. A broker without a name stands for the
         dynamic defaults of all brokers, which cannot be set.
         """
-        if resource.resource_type == ResourceType.BROKER_LOGGER:
-            return describe_loggers(resource)
         if resource.resource_type != ResourceType.BROKER or not resource.resource_name:
             return []
         included = request.include_synonyms, request.include_documentation
@@ -160,7 +157,7 @@ class BrokerConfigs:
     # -- alter ---------------------------------------------------------------------------------
 
     def alter_refusal(self, kind: int, name: str, ops: Sequence[AlterConfigOp]) -> Refusal | None:
-        """Why nothing is altered, or None: then there is nothing to do but for loggers."""
+        """Why nothing is altered, or None: then there is nothing to do."""
         if kind == ResourceType.BROKER:
             return self._broker_refusal(name, ops)
         if kind == ResourceType.BROKER_LOGGER:
@@ -186,7 +183,17 @@ class BrokerConfigs:
         )
 
     def _logger_refusal(self, name: str, ops: Sequence[AlterConfigOp]) -> Refusal | None:
-        return self._elsewhere(name, "node id. Expected") or logger_refusal(ops)
+        elsewhere = self._elsewhere(name, "node id. Expected")
+        if elsewhere is not None or not ops:
+            return elsewhere
+        first = ops[0]
+        if first.edits_a_list:
+            verb = ConfigOperation(first.operation).name
+            return Refusal(
+                ErrorCode.INVALID_REQUEST,
+                f"{verb} operation is not allowed for the BROKER_LOGGER resource",
+            )
+        return Refusal(ErrorCode.INVALID_CONFIG, f"Logger {first.name} does not exist!")
 
     def _elsewhere(self, name: str, unexpected: str) -> Refusal | None:
         """Refuse the resource of another node."""

@@ -21,7 +21,6 @@ from groupkeeper.coordinator.facts import (
     MembersNotBack,
     NotedFact,
     OffsetsRemoved,
-    OffsetsReset,
     PendingMemberDropped,
     RebalanceAbandoned,
     RebalanceCauseAdded,
@@ -30,7 +29,7 @@ from groupkeeper.coordinator.facts import (
     RebalanceStarted,
 )
 from groupkeeper.observe.fact_readers import Origin
-from groupkeeper.observe.logs import Logger, shows
+from groupkeeper.observe.logs import Logger
 from groupkeeper.protocol.group_events import CauseCode
 
 IDS_SHOWN: Final = 5
@@ -52,10 +51,8 @@ def write_line(_: Origin, noted: NotedFact) -> None:
 
 
 def short_id(member_id: str) -> str:
-    """A member id with the first 8 digits of its UUID, which are enough to search for; in full
-    while lines of level debug are written.
-    """
-    return member_id if shows("debug") else _UUID.sub(r"\1", member_id)
+    """A member id with the first 8 digits of its UUID, which are enough to search for."""
+    return _UUID.sub(r"\1", member_id)
 
 
 # -- rebalances ----------------------------------------------------------------------------------
@@ -141,11 +138,6 @@ def _offsets_removed(fact: OffsetsRemoved) -> Fields:
     return {"group": fact.group, "offsets": fact.offsets, **who}
 
 
-def _offsets_reset(fact: OffsetsReset) -> Fields:
-    about = {"group": fact.group, "topic": fact.topic, "offsets": fact.count}
-    return about | _of_who(fact.who)
-
-
 def _limit_reached(fact: LimitReached) -> Fields:
     about = {"limit": fact.limit, "most": fact.most, "group": fact.group}
     return about | _of_who(fact.who)
@@ -193,7 +185,6 @@ _LINES: Final[Mapping[type[Fact], _Line]] = {
         _offsets_removed,
         lambda fact: fact.why == "request" and fact.who is not None,
     ),
-    OffsetsReset: _Line("offsets committed from outside", _offsets_reset, level="debug"),
     LimitReached: _Line("limit reached", _limit_reached, level="warning"),
 }
 

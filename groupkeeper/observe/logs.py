@@ -32,7 +32,7 @@ from groupkeeper.observe.log_writer import (
     cut,
 )
 
-LEVELS: Final = {"debug": 10, "info": 20, "warning": 30, "error": 40}
+LEVELS: Final = ("info", "warning", "error")
 
 LINES_PER_S: Final = 10
 """Lines of one cause that are written per second, once its burst is used up."""
@@ -93,17 +93,10 @@ class _Lines(logging.Handler):
     asyncio. The queue is a SimpleQueue because a finalizer may log in the middle of `put`.
     """
 
-    def __init__(
-        self, stream: TextIO | None = None, level: str = "info", json: bool | None = None
-    ) -> None:
-        super().__init__()
-        self.set_threshold(level)
+    def __init__(self, stream: TextIO | None = None, json: bool | None = None) -> None:
+        super().__init__(logging.WARNING)
         self._output = Output(stream, json)
         self.begin()
-
-    def set_threshold(self, level: str) -> None:
-        self.threshold = LEVELS[level]
-        self.setLevel(max(self.threshold, logging.WARNING))
 
     def begin(self) -> None:
         """Start with an empty queue and no thread."""
@@ -224,31 +217,19 @@ def _trace(exc_info: Any) -> TracebackException | None:
 _lines = _Lines()
 
 
-def configure(
-    stream: TextIO | None = None, level: str = "info", *, json: bool | None = None
-) -> None:
-    """Set the stream of all lines (default: standard error), the lowest level, and the form.
+def configure(stream: TextIO | None = None, *, json: bool | None = None) -> None:
+    """Set the stream of all lines (default: standard error), and the form.
 
     `json=None`: JSON unless `stream` is a terminal. Imports nothing yet. Records of the standard
     library's logging go to the same stream from now on. Lines logged before this call are written
     to the stream that was set then.
     """
     global _lines
-    old, _lines = _lines, _Lines(stream, level, json)
+    old, _lines = _lines, _Lines(stream, json)
     old.stop(FLUSH_S)
     root = logging.getLogger()
     root.handlers = [each for each in root.handlers if not isinstance(each, _Lines)]
     root.addHandler(_lines)
-
-
-def level() -> str:
-    """The lowest level that is written: a key of `LEVELS`."""
-    return next(name for name, number in LEVELS.items() if number == _lines.threshold)
-
-
-def set_level(name: str) -> None:
-    """Write lines from this level on, until the next change."""
-    _lines.set_threshold(name)
 
 
 def flush(seconds: float = FLUSH_S) -> bool:
@@ -271,15 +252,14 @@ _keep: ContextVar[Keep | None] = ContextVar("groupkeeper.logs", default=None)
 
 def keep_lines(keep: Keep) -> None:
     """Give the lines of this context, a thread and what it calls, to `keep`, unlimited: of a server
-    that is only a part of its process. Lines of every level.
+    that is only a part of its process.
     """
     _keep.set(keep)
 
 
 def pass_on(line: Line) -> None:
     """Write a line that was kept, as if this process had logged it."""
-    if LEVELS[line.level] >= _lines.threshold:
-        _lines.add_line(line)
+    _lines.add_line(line)
 
 
 def _after_fork() -> None:
@@ -293,11 +273,6 @@ if hasattr(os, "register_at_fork"):  # Windows has no fork
     os.register_at_fork(before=flush, after_in_child=_after_fork)
 
 
-def shows(level: str) -> bool:
-    """Whether lines of this level are written."""
-    return LEVELS[level] >= _lines.threshold
-
-
 class Logger:
     """A named source of lines."""
 
@@ -305,9 +280,6 @@ class Logger:
 
     def __init__(self, name: str) -> None:
         self._name = name
-
-    def debug(self, event: str, **fields: object) -> None:
-        self._write("debug", event, fields)
 
     def info(self, event: str, **fields: object) -> None:
         self._write("info", event, fields)
@@ -328,7 +300,7 @@ class Logger:
         """
         if _keep.get() is not None:
             self._write(level, event, fields())
-        elif LEVELS[level] >= _lines.threshold:
+        else:
             name = self._name
             _lines.add_of(level, event, name, lambda: {"logger": name, **fields()})
 
@@ -337,5 +309,5 @@ class Logger:
         if keep is not None:
             error = _trace(fields.pop("exc_info", None))
             keep(Line(time.time(), level, event, {"logger": self._name, **fields}, error))
-        elif LEVELS[level] >= _lines.threshold:
+        else:
             _lines.add(level, event, {"logger": self._name, **fields})

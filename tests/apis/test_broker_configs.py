@@ -152,8 +152,6 @@ NO_LIST = "key a because its type is not LIST."
         (LOGGER, "7", {"x": SET}, 40, "Logger x does not exist!"),
         (LOGGER, "7", {"x": DELETE}, 40, "Logger x does not exist!"),
         (LOGGER, "7", {"x": APPEND}, 42, "APPEND operation is not allowed for the BROKER_LOGGER"),
-        (LOGGER, "7", {"root": DELETE}, 42, "Removing the log level of the root logger"),
-        (LOGGER, "7", {"root": SET}, 40, "Cannot set the log level of root to 1 as it is not"),
         (LOGGER, "8", {"x": SET}, 42, "Unexpected node id. Expected 7, but received 8"),
         (LOGGER, "", {"x": SET}, 42, "Node id must be an integer, but it is: "),
         (METRICS, "m", {"x": SET}, 42, "Unknown client metrics configuration: x"),

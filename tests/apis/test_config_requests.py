@@ -2,12 +2,10 @@
 kinds of resources together, in order, and what is wrong with a request in itself.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from groupkeeper.observe import logs
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages import alter_configs as legacy
 from groupkeeper.protocol.messages import incremental_alter_configs as incremental
@@ -16,7 +14,7 @@ from groupkeeper.protocol.messages.describe_configs import (
     DescribeConfigsResource,
 )
 from groupkeeper.protocol.messages.list_config_resources import ListConfigResourcesRequest
-from tests.support.served import Lines, Served
+from tests.support.served import Served
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND = 0, 1, 2
@@ -263,56 +261,8 @@ def test_a_message_that_repeats_too_much_is_cut(served: Served) -> None:
     assert len(result.error_message) == 32_767
 
 
-# -- the level of log lines ------------------------------------------------------------------------
-
-
-@pytest.fixture
-def restored() -> Iterator[None]:
-    before = logs.level()
-    yield
-    logs.set_level(before)
-
-
-def root_level(served: Served) -> tuple[str, str, int]:
+def test_there_are_no_loggers_to_describe_or_set(served: Served) -> None:
     [result] = describe(served, (LOGGER, "0", None))
-    [config] = result.configs
-    return config.name, config.value, config.config_source
-
-
-@pytest.mark.usefixtures("restored")
-@pytest.mark.parametrize("name", ["DEBUG", "WARN", "ERROR", "INFO"])
-def test_the_log_level_changes_while_the_server_runs(served: Served, name: str) -> None:
-    assert change(served, (LOGGER, "0", [("root", SET, name)])) == [(0, None)]
-    assert root_level(served) == ("root", name, 6)
-
-
-@pytest.mark.usefixtures("restored")
-def test_a_lower_level_shows_more_lines(served: Served, lines: Lines) -> None:
-    probe = logs.Logger("probe")
-    probe.debug("before")
-    change(served, (LOGGER, "0", [("root", SET, "DEBUG")]))
-    probe.debug("after")
-    told = [each["event"] for each in lines()]
-    assert "before" not in told and "after" in told
-    [changed] = [each for each in lines() if each["event"] == "log level changed"]
-    assert (changed["level"], changed["lowest"], changed["before"]) == (
-        "warning",
-        "debug",
-        "info",
-    )
-
-
-@pytest.mark.usefixtures("restored")
-def test_a_level_is_checked_and_not_set(served: Served) -> None:
-    wish = (LOGGER, "0", [("root", SET, "DEBUG")])
-    assert change(served, wish, validate_only=True) == [(0, None)]
-    assert root_level(served)[1] == "INFO"
-    for value in ("LOUD", "debug", ""):
-        [(code, message)] = change(served, (LOGGER, "0", [("root", SET, value)]))
-        assert code == ErrorCode.INVALID_CONFIG and "not a supported log level" in (message or "")
-    assert root_level(served)[1] == "INFO"
-
-
-def test_other_loggers_are_not_described(served: Served) -> None:
-    [result] = describe(served, (LOGGER, "0", ["kafka.server"]))
-    assert result.configs == []
+    assert (result.error_code, result.configs) == (0, [])
+    refused = (ErrorCode.INVALID_CONFIG, "Logger root does not exist!")
+    assert change(served, (LOGGER, "0", [("root", SET, "DEBUG")])) == [refused]

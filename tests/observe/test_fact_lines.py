@@ -176,7 +176,7 @@ def test_who_was_waited_for_is_named_up_to_a_few(lines: Lines) -> None:
     assert (found["count"], found["missing"]) == (6, "m0, m1, m2, m3, m4, ...")
 
 
-def test_ids_are_short_except_at_debug(lines: Lines) -> None:
+def test_ids_are_short(lines: Lines) -> None:
     removed = MemberRemoved("g", 1, "Stable", 0, Who(LONG_ID), CAUSE)
     assert line_of(removed, lines)["member"] == "consumer-1-433ad937"
     assert short_id("my-own-id") == "my-own-id"

@@ -111,14 +111,6 @@ def test_json_can_be_asked_for_on_a_terminal() -> None:
     assert last(stream)["event"] == "event"
 
 
-def test_levels_below_the_threshold_are_dropped(lines: io.StringIO) -> None:
-    Logger("x").debug("detail")
-    assert lines.getvalue() == ""
-    logs.configure(lines, "debug")
-    Logger("x").debug("detail")
-    assert last(lines)["level"] == "debug"
-
-
 @pytest.mark.parametrize("stream", [Stream(), Terminal()])
 def test_an_exception_carries_its_traceback(stream: io.StringIO) -> None:
     logs.configure(stream)
@@ -302,7 +294,6 @@ def test_fields_are_only_made_for_lines_that_are_written(lines: io.StringIO) -> 
         return {"number": made[-1]}
 
     log = Logger("test")
-    log.write("debug", "much", fields)
     for _ in range(BURST_LINES + 300):
         log.write("info", "much", fields)
     written = [json.loads(line) for line in lines.getvalue().splitlines()]
@@ -366,7 +357,7 @@ def test_a_record_that_cannot_be_made_a_line_is_counted(lines: io.StringIO) -> N
 def test_without_lines_there_is_no_thread() -> None:
     code = (
         "import threading; from groupkeeper.observe import logs; log = logs.Logger('x');"
-        "logs.configure(); log.debug('nothing'); print(threading.active_count());"
+        "logs.configure(); print(threading.active_count());"
         "log.info('line'); print(threading.active_count())"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
