@@ -1,11 +1,11 @@
-"""Environment variables that an orchestrator sets for a service or link named `groupkeeper...`.
+"""Environment variables that Kubernetes sets for a service named `groupkeeper...`.
 
-Kubernetes describes every service of the namespace to every container, and Docker every linked
-container, in variables that begin with its name. They look like settings of this server.
+It describes every service of the namespace to every container, in variables that begin with its
+name. They look like settings of this server.
 
 A variable is recognised by its name and the form of its value, or by another one that always comes
 with it; by the name alone, misspelt settings would be ignored, too. Source: Kubernetes, "Accessing
-the Service", and Docker's legacy container links.
+the Service".
 """
 
 import re
@@ -14,14 +14,11 @@ from collections.abc import Mapping
 _URL = re.compile(r"(tcp|udp|sctp)://\S+:\d+", re.ASCII)
 _ADDRESS = re.compile(r"(?=.*[.:])[0-9A-Fa-f.:]+")
 _PORT_NUMBER = re.compile(r"\d{1,5}", re.ASCII)
-_LINK_NAME = re.compile(r"/[^/]+/[^/]+")
-_OF_ONE_PORT = re.compile(
-    r".+_PORT_\d+_(TCP|UDP|SCTP)(_PROTO|_ADDR|(_PORT)?(_START|_END)?)", re.ASCII
-)
+_OF_ONE_PORT = re.compile(r".+_PORT_\d+_(TCP|UDP|SCTP)(_PROTO|_ADDR|_PORT)?", re.ASCII)
 
 
 def injected(environment: Mapping[str, str], prefix: str) -> set[str]:
-    """The variables with this prefix that describe services and links, by name."""
+    """The variables with this prefix that describe services, by name."""
     ours = {name: value for name, value in environment.items() if name.startswith(prefix)}
     return {name for name, value in ours.items() if _is_injected(name, value, ours)}
 
@@ -31,30 +28,14 @@ def _is_injected(name: str, value: str, ours: Mapping[str, str]) -> bool:
         return _ADDRESS.fullmatch(value) is not None
     if name.endswith("_PORT") and _URL.fullmatch(value):
         return True
-    if name.endswith("_NAME"):
-        return _LINK_NAME.fullmatch(value) is not None
-    return (
-        _OF_ONE_PORT.fullmatch(name) is not None
-        or _is_service_port(name, value, ours)
-        or _is_of_linked_container(name, ours)
-    )
+    return _OF_ONE_PORT.fullmatch(name) is not None or _is_service_port(name, value, ours)
 
 
 def _is_service_port(name: str, value: str, ours: Mapping[str, str]) -> bool:
-    """`<SERVICE>_SERVICE_PORT` and `<SERVICE>_SERVICE_PORT_<PORT NAME>`."""
+    """`<SERVICE>_SERVICE_PORT` and `<SERVICE>_SERVICE_PORT_<PORT NAME>`; a service may itself be
+    named `groupkeeper-service-port`.
+    """
     return _PORT_NUMBER.fullmatch(value) is not None and any(
-        _ADDRESS.fullmatch(ours.get(f"{service}_SERVICE_HOST", ""))
-        for service in _before("_SERVICE_PORT(?=_|$)", name)
+        _ADDRESS.fullmatch(ours.get(f"{name[: found.start()]}_SERVICE_HOST", ""))
+        for found in re.finditer("_SERVICE_PORT(?=_|$)", name)
     )
-
-
-def _is_of_linked_container(name: str, ours: Mapping[str, str]) -> bool:
-    """`<ALIAS>_ENV_<VARIABLE>`: the linked container's own environment."""
-    return any(
-        _LINK_NAME.fullmatch(ours.get(f"{alias}_NAME", "")) for alias in _before("_ENV_", name)
-    )
-
-
-def _before(pattern: str, name: str) -> list[str]:
-    """The text before each match: a service may itself be named `groupkeeper-service`."""
-    return [name[: found.start()] for found in re.finditer(pattern, name)]

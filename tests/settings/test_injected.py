@@ -1,4 +1,4 @@
-"""Variables of services and links beside settings, as the loader sees both."""
+"""Variables of services beside settings, as the loader sees both."""
 
 import pytest
 
@@ -42,20 +42,6 @@ def of_service(name: str, address: str = "10.0.0.1") -> dict[str, str]:
 def test_variables_of_every_service_are_left_alone(service: str, address: str) -> None:
     environment = of_service(service, address) | {"GROUPKEEPER_GROUP_MAX_SIZE": "5"}
     assert load(environment=environment) == (Settings(group_max_size=5), ())
-
-
-def test_variables_of_linked_containers_are_left_alone() -> None:
-    alias = "GROUPKEEPER_DB"
-    linked = {
-        f"{alias}_NAME": "/web/groupkeeper-db",
-        f"{alias}_PORT": "tcp://172.17.0.5:5432",
-        f"{alias}_PORT_5432_TCP": "tcp://172.17.0.5:5432",
-        f"{alias}_PORT_5432_TCP_START": "tcp://172.17.0.5:5432",
-        f"{alias}_PORT_5432_TCP_PORT_END": "5433",
-        f"{alias}_ENV_LANG": "C.UTF-8",
-        f"{alias}_ENV_http_proxy": "",
-    }
-    assert load(environment=linked) == (Settings(), ())
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from groupkeeper.settings.kafka_keys import KEYS
+from groupkeeper.settings.kafka_keys import KEYS, PREFIXES
 from groupkeeper.settings.setting import LONG_MAX, Value
 from groupkeeper.settings.table import TABLE, Settings, SettingsError, load
 
@@ -78,6 +78,7 @@ def test_the_table_is_in_alphabetical_order_and_documented() -> None:
 
 def test_no_key_is_both_used_and_unused() -> None:
     assert KEYS.isdisjoint(TABLE)
+    assert not [key for key in TABLE if key.startswith(PREFIXES)]
 
 
 def test_later_sources_win(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ from tests.simulation.clerk import Clerk
 from tests.simulation.cluster import ADDRESS, START_OF_TIME_MS, Machine
 from tests.simulation.consumer import TOPIC, Consumer, Wire
 from tests.simulation.ledger import Ledger
+from tests.simulation.seeds import errors_only
 from tests.support.fake_files import CountingFiles
 from tests.support.virtual_loop import VirtualLoop
 
@@ -295,7 +296,7 @@ def is_no_longer(first: Start, last: Start) -> bool:
 def main(arguments: list[str]) -> int:
     """A day; 0 if the disk stayed small and starts fast."""
     hours, segment_mib = (int(each) for each in [*arguments, *["24", "4"][len(arguments) :]])
-    logs.configure(level="error")
+    logs.keep_lines(errors_only)
     day = Day(1, segment_mib * MIB)
     day.begin()
     table = Table("hour", "requests", "live", "closed", "fresh", "active", "journals", "archive")

@@ -11,13 +11,20 @@ from rich.progress import track
 from rich.table import Table
 
 from groupkeeper.observe import logs
+from groupkeeper.observe.log_writer import Line
 from tests.simulation.hour import Hour
+
+
+def errors_only(line: Line) -> None:
+    """What becomes of the lines of a simulated server."""
+    if line.level == "error":
+        logs.pass_on(line)
 
 
 def main(arguments: list[str]) -> int:
     """Run seeds `first` to `first + many - 1`; 0 when all of them held."""
     many, first = (int(each) for each in [*arguments, *["20", "1"][len(arguments) :]])
-    logs.configure(level="error")
+    logs.keep_lines(errors_only)
     happened: Counter[str] = Counter()
     for seed in track(range(first, first + many), description="Simulated hours"):
         hour = Hour(seed)
