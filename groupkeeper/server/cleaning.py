@@ -31,9 +31,6 @@ from groupkeeper.topics.topics import Topics
 FOREVER: Final = -1
 """`offsets.raw.retention.ms` of an archive that is never emptied."""
 
-NAMED: Final = 20
-"""How many topics a line names."""
-
 Compact = Callable[[CompactionJob], Compacted]
 
 _log = Logger("cleaner")
@@ -93,18 +90,10 @@ class Cleaning:
             services,
         )
         self._retention: asyncio.Task[None] | None = None
-        self._topics_from = 0.0
-        """When compaction of topics may begin, in seconds of the clock."""
 
-    def start(self, *, announce: bool) -> None:
-        """Begin in the background.
-
-        `announce`: name the topics that are compacted, and leave them as they are for one
-        `log.retention.check.interval.ms`, as retention does: their configs did not act before.
-        """
+    def start(self) -> None:
+        """Begin in the background."""
         if self._settings.log_cleaner_enable:
-            if announce:
-                self._announce()
             self._cleaner.start()
         if self._settings.offsets_raw_retention_ms not in (0, FOREVER):
             self._retention = asyncio.get_running_loop().create_task(self._empty_archive())
@@ -160,25 +149,7 @@ class Cleaning:
         log.roll()
         return log.purge.tombstones
 
-    def _announce(self) -> None:
-        wait_s = self._settings.log_retention_check_interval_ms / 1000
-        self._topics_from = self._clock.seconds() + wait_s
-        policy_of, topics = self._topics.effective.policy, self._topics.catalog.by_name.values()
-        names = [each.name for each in topics if not each.internal and policy_of(each).compacts]
-        if names:
-            _log.warning(
-                "topics: records will be compacted",
-                count=len(names),
-                topics=", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else ""),
-                seconds=round(wait_s),
-                why="cleanup.policy=compact acts from this release on: the newest record of each "
-                "key is kept, records without a key are removed",
-                to_keep="set cleanup.policy=delete, and retention.ms=-1",
-            )
-
     def _topic_logs(self) -> Iterator[CleanableLog]:
-        if self._clock.seconds() < self._topics_from:
-            return
         on_worker = self._topics.worker
         for partition in self._topics.partitions.compacted():
             if partition.log is not None:

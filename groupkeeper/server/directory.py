@@ -31,9 +31,6 @@ LOOK_S: Final = 0.5
 idle server, or one that lost only the journal or the node's lock, after this time. Until then,
 produced messages may be acknowledged and lost."""
 
-RETENTION_SINCE: Final = 2
-"""The first format whose servers delete old segments of topics."""
-
 MEMORY_JOURNAL_BYTES: Final = 4 * 1024 * 1024
 """When a journal rolls that is in memory, too. What is in it is also in segments, so journals take
 memory twice: the current one, and those that are full until each of their logs was synced."""
@@ -161,13 +158,6 @@ class Directory:
     def was_older(self) -> bool:
         """Whether the directory has data, and an older release was the last to use it."""
         return not self.is_new and (self._found is None or self._found.version < VERSION)
-
-    @property
-    def lacked_retention(self) -> bool:
-        """Whether a release without retention was the last to use the directory: topics may have
-        records that it would have deleted.
-        """
-        return not self.is_new and (self._found is None or self._found.version < RETENTION_SINCE)
 
     def write_format(self) -> None:
         """Write the format file: all that the newest format requires is in place."""

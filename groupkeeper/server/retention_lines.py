@@ -1,13 +1,9 @@
 """Log lines about retention."""
 
 from collections.abc import Sequence
-from typing import Final
 
 from groupkeeper.observe.logs import Logger
 from groupkeeper.topics.retention import RetentionListener, SegmentsDeleted
-
-NAMED: Final = 20
-"""How many topics the line names whose records will be deleted."""
 
 _log = Logger("topics")
 
@@ -22,17 +18,6 @@ class RetentionLines(RetentionListener):
             segments=what.segments,
             bytes=what.size_bytes,
             start_offset=what.start_offset,
-        )
-
-    def will_delete(self, topics: Sequence[str], seconds: float) -> None:
-        more = ", ..." if len(topics) > NAMED else ""
-        _log.warning(
-            "topics: records will be deleted",
-            count=len(topics),
-            topics=", ".join(topics[:NAMED]) + more,
-            seconds=round(seconds),
-            why="retention.ms and retention.bytes act from this release on",
-            to_keep="set retention.ms=-1 and retention.bytes=-1",
         )
 
     def kept_for_the_future(self, partitions: Sequence[str], count: int) -> None:

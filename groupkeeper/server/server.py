@@ -216,14 +216,14 @@ class Server:
         await self._listen()
         self.group_partitions.start()
         self.topics.finish_deletions()
-        self.topics.start_retention(clock, announce=self._directory.lacked_retention)
+        self.topics.start_retention(clock)
         self._watch = DirectoryWatch(self._writer, self._shard_lost, self._give_up)
         threads = Threads(
             self._writer, self._loader, self._world.executor("cleaner"), self._world.compact
         )
         logs = GroupLogs(self.logs, self.event_logs)
         self._cleaning = Cleaning(self._world.files, logs, self.topics, threads, self.metrics)
-        self._cleaning.start(announce=self._directory.lacked_retention)
+        self._cleaning.start()
 
     def _serve_metrics(self) -> None:
         self.metrics.snapshots = self.group_partitions.snapshots

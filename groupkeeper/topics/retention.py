@@ -16,7 +16,7 @@ Source: Kafka's `LogManager.cleanupLogs`.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -52,9 +52,6 @@ class RetentionListener:
 
     def deleted(self, what: SegmentsDeleted) -> None:
         """Segments of a partition were deleted."""
-
-    def will_delete(self, topics: Sequence[str], seconds: float) -> None:
-        """The first pass, in so many seconds, may delete records of these topics."""
 
     def kept_for_the_future(self, partitions: Sequence[str], count: int) -> None:
         """Nothing was deleted by age of so many partitions, some of which are named: the oldest
@@ -98,17 +95,13 @@ class Retention:
         self.segments_deleted = 0
         """Since the start."""
 
-    def start(
-        self, clock: Clock, interval_ms: int, *, announce: bool, event_bytes: int = -1
-    ) -> None:
-        """Begin the first pass after an interval of the clock.
-
-        `announce`: look at once which topics the first pass will delete records of. `event_bytes`:
-        how many all logs of events may have together; negative: any number.
+    def start(self, clock: Clock, interval_ms: int, *, event_bytes: int = -1) -> None:
+        """Begin the first pass after an interval of the clock. `event_bytes`: how many all logs of
+        events may have together; negative: any number.
         """
         self._event_bytes = event_bytes
         self._began_ms, self._interval_ms = clock.now(), interval_ms
-        self._task = asyncio.get_running_loop().create_task(self._run(clock, announce))
+        self._task = asyncio.get_running_loop().create_task(self._run(clock))
 
     def stop(self) -> None:
         """Begin no further deletion."""
@@ -131,13 +124,14 @@ class Retention:
                 self._wake.set()
             await self._pass_over.wait()
 
-    async def _run(self, clock: Clock, announce: bool) -> None:
+    async def _run(self, clock: Clock) -> None:
         due_ms = self._began_ms + self._interval_ms
-        if announce:
-            await self._guarded(self._announce(due_ms - clock.now()))
         while await self._is_due(clock, due_ms):
             self._began_ms = clock.now()
-            await self._guarded(self.check())
+            try:
+                await self.check()
+            except Exception as error:  # noqa: BLE001  # the next pass is due as ever
+                self._listener.failed(error)
             due_ms = clock.now() + self._interval_ms
             self._pass_over.set()
             self._pass_over.clear()  # those that waited go on nevertheless
@@ -153,12 +147,6 @@ class Retention:
         alarm.cancel()
         self._wake.clear()
         return not self._stopping
-
-    async def _guarded(self, work: Coroutine[None, None, None]) -> None:
-        try:
-            await work
-        except Exception as error:  # noqa: BLE001  # a pass ends here; the next one is due as ever
-            self._listener.failed(error)
 
     async def check(self) -> None:
         """One pass; one at a time."""
@@ -196,11 +184,6 @@ class Retention:
             if self._stopping:
                 return
             await self._delete(topic, index, partial(_limits_of_size, kept_bytes))
-
-    async def _announce(self, left_ms: int) -> None:
-        names = {topic.name: None async for topic, _ in self._expiring()}
-        if names:
-            self._listener.will_delete(list(names), max(left_ms, 0) / 1000)
 
     async def _expiring(self) -> AsyncIterator[Place]:
         """The partitions that may have something to delete."""

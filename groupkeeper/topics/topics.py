@@ -183,14 +183,11 @@ class Topics:
         ages = policy.retention_ms, policy.retention_bytes, policy.limits.server_times
         return RetentionLimits(self.wall_ms(), *ages)
 
-    def start_retention(self, clock: Clock, *, announce: bool) -> None:
-        """Delete old segments from now on, first after an interval of the clock.
-
-        `announce`: tell the listener at once what the first pass will delete.
-        """
+    def start_retention(self, clock: Clock) -> None:
+        """Delete old segments from now on, first after an interval of the clock."""
         interval_ms = self.settings.log_retention_check_interval_ms
         event_bytes = self.settings.group_events_retention_total_bytes
-        self.retention.start(clock, interval_ms, announce=announce, event_bytes=event_bytes)
+        self.retention.start(clock, interval_ms, event_bytes=event_bytes)
 
     def answer_room(self, room: Callable[[], int]) -> None:
         """`room`: how many bytes of responses may still be held for clients; Fetch calls it."""

@@ -21,10 +21,8 @@ from groupkeeper.protocol.messages.produce import (
     TopicProduceData,
 )
 from groupkeeper.protocol.record_batch import decode_records, encode_batch, iter_batches
-from groupkeeper.server.directory import RETENTION_SINCE
 from tests.simulation.cluster import START_OF_TIME_MS
 from tests.support.served import Client, Lines, Served
-from tests.support.stored import rewrite_format
 
 Serve = Callable[..., Served]
 
@@ -113,27 +111,6 @@ def test_a_topic_that_is_not_compacted_keeps_all(serve: Serve) -> None:
     alter(served.client(), cleanup_policy="compact")
     served.advance(5)
     assert len(read_all(served.client())) == KEYS + 1
-
-
-def test_topics_of_an_older_directory_are_named_and_left_alone_for_a_while(
-    serve: Serve, lines: Lines
-) -> None:
-    """The release before had no compaction, and accepted records without keys."""
-    served = serve(FAST, "log.retention.check.interval.ms=300000")
-    create(served.client(), cleanup_policy="compact", segment_ms="1000")
-    served.stop()
-    rewrite_format(served.disk, format=RETENTION_SINCE - 1)
-    served.start()
-    fill(served)
-    served.advance(290)
-    assert len(read_all(served.client())) == RECORDS
-    [line] = [each for each in lines() if each["event"] == "topics: records will be compacted"]
-    assert (line["topics"], line["count"], line["seconds"]) == ("state", 1, 300)
-    served.advance(15)
-    assert len(read_all(served.client())) == KEYS + 1
-    served.stop()
-    served.start()
-    assert lines()[-1]["event"] != line["event"]
 
 
 def test_tombstones_go_after_delete_retention_and_their_values_before(serve: Serve) -> None:

@@ -3,17 +3,9 @@ upgrade.
 """
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import pytest
-
 from groupkeeper.observe.exposition import Exposition
-from groupkeeper.protocol.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from groupkeeper.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -25,13 +17,10 @@ from groupkeeper.protocol.messages.produce import (
     TopicProduceData,
 )
 from groupkeeper.protocol.record_batch import encode_batch
-from tests.support.directories import restore
 from tests.support.served import Served
 from tests.support.slices import whole
 
-OLDER = Path(__file__).parent.parent / "fixtures" / "data-directory-1"
 INTERVAL_S = 300.0
-DAY_MS = 86_400_000
 
 Serve = Callable[..., Served]
 
@@ -55,16 +44,6 @@ def span(served: Served, topic: str = "orders") -> tuple[int, int]:
         return int(found.offset)
 
     return ask(-2), ask(-1)
-
-
-def keep(served: Served, topic: str) -> None:
-    changes = [
-        AlterableConfig(name=name, config_operation=0, value="-1")
-        for name in ("retention.ms", "retention.bytes")
-    ]
-    resource = AlterConfigsResource(resource_type=2, resource_name=topic, configs=changes)
-    request = IncrementalAlterConfigsRequest(resources=[resource])
-    assert not served.client().call(1, request).responses[0].error_code
 
 
 def events(lines: Any, event: str) -> list[dict[str, Any]]:
@@ -117,54 +96,3 @@ def span_after(served: Served) -> tuple[int, int]:
     served.start()
     served.settled()
     return span(served)
-
-
-@pytest.mark.parametrize("state", ["stopped", "killed"])
-def test_an_upgrade_names_the_topics_that_will_lose_records_and_waits(
-    serve: Serve, lines: Any, state: str
-) -> None:
-    served = serve(start=False)
-    later = served.disk.wall_ms() + 2 * DAY_MS
-    restore(OLDER / state, served.disk)
-    served.disk.wall_ms = lambda: later
-    served.start()
-    served.settled()
-    served.advance(1)
-    [line] = events(lines, "topics: records will be deleted")
-    assert (line["count"], line["topics"], line["level"]) == (1, "orders", "warning")
-    assert "retention.ms=-1" in line["to_keep"]
-    assert 290 <= line["seconds"] <= 300
-    before = span(served)
-    served.advance(INTERVAL_S - 10)
-    assert span(served) == before
-    assert before[0] == 0 < before[1]
-    served.advance(20)
-    assert span(served) == (before[1], before[1])
-
-
-def test_what_an_operator_keeps_after_an_upgrade_is_kept(serve: Serve, lines: Any) -> None:
-    served = serve(start=False)
-    later = served.disk.wall_ms() + 2 * DAY_MS
-    restore(OLDER / "stopped", served.disk)
-    served.disk.wall_ms = lambda: later
-    served.start()
-    served.settled()
-    keep(served, "orders")
-    served.advance(2 * INTERVAL_S)
-    assert span(served)[0] == 0
-    served.stop()
-    served.start()
-    served.settled()
-    served.advance(2 * INTERVAL_S)
-    assert span(served)[0] == 0
-    assert len(events(lines, "topics: records will be deleted")) == 1, "of the first start"
-
-
-def test_an_upgrade_that_deletes_nothing_names_nothing(serve: Serve, lines: Any) -> None:
-    served = serve(start=False)
-    restore(OLDER / "stopped", served.disk)
-    served.start()
-    served.settled()
-    served.advance(2 * INTERVAL_S)
-    assert events(lines, "topics: records will be deleted") == []
-    assert span(served)[0] == 0

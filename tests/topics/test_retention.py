@@ -46,15 +46,11 @@ class Told(RetentionListener):
 
     def __init__(self) -> None:
         self.deletions: list[SegmentsDeleted] = []
-        self.announced: list[tuple[Sequence[str], float]] = []
         self.future: list[tuple[Sequence[str], int]] = []
         self.failures: list[Exception] = []
 
     def deleted(self, what: SegmentsDeleted) -> None:
         self.deletions.append(what)
-
-    def will_delete(self, topics: Sequence[str], seconds: float) -> None:
-        self.announced.append((topics, seconds))
 
     def kept_for_the_future(self, partitions: Sequence[str], count: int) -> None:
         self.future.append((partitions, count))
