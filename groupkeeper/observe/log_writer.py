@@ -1,10 +1,7 @@
 """The thread that writes log lines, and the form of a line.
 
 The event loop only puts a `Line` into a queue (`logs`). Everything slow happens here: lines are
-formatted, and a stream that is not read blocks this thread only. JSON is the standard library's;
-structlog is imported with the first line for a terminal, because that takes longer than everything
-else before the port is open. While it cannot be imported, for lack of a file descriptor, lines are
-JSON as well.
+formatted, and a stream that is not read blocks this thread only.
 """
 
 import os
@@ -12,12 +9,11 @@ import select
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
-from importlib.machinery import ModuleSpec
+from functools import partial
 from json import dumps
 from queue import Empty, SimpleQueue
 from traceback import TracebackException
@@ -34,6 +30,13 @@ TRACE_LINES: Final = 100
 
 TELL_S: Final = 1.0
 """Interval of the lines that tell how many others were not written, in seconds."""
+
+EVENT_WIDTH: Final = 24
+"""Of an event on a terminal, so that the fields of most lines begin below each other."""
+
+_BOLD, _DIM, _BLUE, _MAGENTA, _CYAN = "1", "2", "34", "35", "36"
+_LEVELS: Final = {"info": "32", "warning": "33", "error": "31"}
+"""Colors of a terminal: parameters of its control sequence SGR (ECMA-48)."""
 
 Cause = tuple[str, str, str]
 """Level, logger and event."""
@@ -159,15 +162,10 @@ class Output:
 
     def _text(self, line: Line, stream: TextIO) -> str:
         if self._render is None:
-            try:
-                self._render = self._renderer(terminal=stream.isatty())
-            except (ImportError, OSError):
-                return _json(line)
+            terminal = stream.isatty()
+            as_json = not terminal if self._json is None else self._json
+            self._render = _json if as_json else partial(readable, colors=terminal)
         return self._render(line)
-
-    def _renderer(self, *, terminal: bool) -> Callable[[Line], str]:
-        as_json = not terminal if self._json is None else self._json
-        return _json if as_json else _readable(colors=terminal)
 
 
 def _put(stream: TextIO, text: str) -> None:
@@ -193,33 +191,24 @@ def _put(stream: TextIO, text: str) -> None:
 # -- text ------------------------------------------------------------------------------------------
 
 
-@cache
-def readable() -> Callable[[Line], str]:
-    """What makes text of a line, as it is on a terminal, but without colors."""
-    return _readable(colors=False)
-
-
-def _readable(*, colors: bool) -> Callable[[Line], str]:
-    """Text from clients is escaped with `repr`: control sequences, which a terminal would obey, and
-    characters that change how other text looks.
+def readable(line: Line, *, colors: bool = False) -> str:
+    """A line as it is on a terminal. Text from clients is escaped: control sequences, which a
+    terminal would obey, and characters that change how other text looks.
     """
-    with _without_rich():
-        import structlog
-    render = structlog.dev.ConsoleRenderer(
-        colors=colors,
-        exception_formatter=structlog.dev.plain_traceback,
-        pad_event_to=24,
-        repr_native_str=True,
-    )
 
-    def text(line: Line) -> str:
-        words = _words(line)
-        words["event"] = _escaped(line.event)
-        if "exception" in words:
-            words["exception"] = "\n".join(map(_escaped, str(words["exception"]).split("\n")))
-        return str(render(None, line.level, words))
+    def painted(color: str, text: str) -> str:
+        return f"\x1b[{color}m{text}\x1b[0m" if colors else text
 
-    return text
+    words = _words(line)
+    trace = str(words.pop("exception", ""))
+    parts = [
+        painted(_DIM, str(words.pop("timestamp"))),
+        f"[{painted(_LEVELS[line.level], str(words.pop('level')).ljust(9))}]",
+        painted(_BOLD, f"{_escaped(str(words.pop('event'))):<{EVENT_WIDTH}}"),
+        f"[{painted(_BLUE, str(words.pop('logger')))}]",
+        *(f"{painted(_CYAN, key)}={painted(_MAGENTA, repr(words[key]))}" for key in sorted(words)),
+    ]
+    return "\n".join([" ".join(parts), *map(_escaped, trace.splitlines())])
 
 
 def _json(line: Line) -> str:
@@ -227,7 +216,7 @@ def _json(line: Line) -> str:
 
 
 def _words(line: Line) -> dict[str, object]:
-    """The fields of a line, under structlog's keys."""
+    """The fields of a line, with what all lines have."""
     at = datetime.fromtimestamp(line.at, UTC).isoformat(timespec="microseconds")
     words = {
         "level": line.level,
@@ -256,29 +245,3 @@ def _escaped(text: str) -> str:
     return "".join(
         each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
     )
-
-
-class _NoRich:
-    """An import hook that hides rich from the thread that made it."""
-
-    def __init__(self) -> None:
-        self._thread = threading.get_ident()
-
-    def find_spec(self, name: str, _path: object, _target: object = None) -> ModuleSpec | None:
-        if name == "rich" and threading.get_ident() == self._thread:
-            raise ModuleNotFoundError(name)
-        return None
-
-
-@contextmanager
-def _without_rich() -> Iterator[None]:
-    """Hide rich while structlog is imported.
-
-    structlog would import it, for a form of tracebacks that is not used here: 25 ms and 3 MiB.
-    """
-    hook = _NoRich()
-    sys.meta_path.insert(0, hook)
-    try:
-        yield
-    finally:
-        sys.meta_path.remove(hook)

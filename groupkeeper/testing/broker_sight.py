@@ -52,4 +52,4 @@ class BrokerSight:
     @property
     def logs(self) -> list[str]:
         """The last lines of the broker's log, as `groupkeeper serve` prints them."""
-        return [*map(readable(), self._bench.lines.copy())]
+        return [*map(readable, self._bench.lines.copy())]

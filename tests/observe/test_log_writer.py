@@ -12,7 +12,14 @@ from pathlib import Path
 import pytest
 
 from groupkeeper.observe import logs
-from groupkeeper.observe.log_writer import FIELD_CHARS, TRACE_LINES, Output, counts
+from groupkeeper.observe.log_writer import (
+    FIELD_CHARS,
+    TRACE_LINES,
+    Line,
+    Output,
+    counts,
+    readable,
+)
 from groupkeeper.observe.logs import Logger
 
 HOSTILE = "\x1b[2J\0\x9b31m\u202egnp\u200b\ud800\nlevel=error"
@@ -157,23 +164,12 @@ def test_a_text_is_encoded_as_its_stream_is(tmp_path: Path) -> None:
     assert path.read_bytes() == b"k\\xe4se\n"
 
 
-def test_rich_is_hidden_from_one_thread_only() -> None:
-    """Another one may be importing it at the same moment."""
-    code = """
-import sys, threading
-from groupkeeper.observe.log_writer import _without_rich
-with _without_rich():
-    try:
-        import rich
-    except ImportError:
-        print("hidden")
-    other = threading.Thread(target=exec, args=("import rich",))
-    other.start()
-    other.join()
-print("rich" in sys.modules, *(hook for hook in sys.meta_path if "NoRich" in repr(hook)))
-"""
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ran.stdout.split() == ["hidden", "True"]
+def test_a_line_on_a_terminal_has_its_fields_in_the_order_of_their_names() -> None:
+    line = Line(0.5, "warning", "closed", {"logger": "connection", "idle_s": 3, "host": "/h"})
+    assert readable(line) == (
+        "1970-01-01T00:00:00.500000Z [warning  ] closed                   [connection] "
+        "host='/h' idle_s=3"
+    )
 
 
 OUT_OF_DESCRIPTORS = """

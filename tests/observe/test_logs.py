@@ -148,18 +148,6 @@ def test_a_closed_stream_does_not_end_the_server() -> None:
     logs.configure()
 
 
-def test_neither_structlog_nor_rich_is_imported_before_it_is_needed() -> None:
-    code = (
-        "import sys; from groupkeeper.observe import logs; logs.configure();"
-        "log = logs.Logger('x'); log.info('in JSON'); logs.flush();"
-        "print('structlog' in sys.modules); logs.configure(json=False); log.info('for people');"
-        "logs.flush(); print('structlog' in sys.modules, 'rich' in sys.modules);"
-        "import rich.console"
-    )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ran.stdout.split() == ["False", "True", "False"]
-
-
 # -- fields ----------------------------------------------------------------------------------------
 
 
