@@ -138,9 +138,9 @@ def _families(metrics: Metrics, snapshots: Iterable[PartitionSnapshot]) -> Itera
     if metrics.topics is not None:
         topics = metrics.topics()
         for name, text in TOPICS.items():
-            yield gauge(name, text, {(): getattr(topics, name)})
+            yield gauge(name, text, {(): topics[name]})
         for name, text in TOPIC_COUNTERS.items():
-            yield counter(name, text, {(): getattr(topics, name)})
+            yield counter(name, text, {(): topics[name]})
     yield from _facts(metrics)
     yield from _requests(metrics.requests)
     yield _answers(metrics)

@@ -199,8 +199,8 @@ class Metrics:
         self.counts: Counter[tuple[str, ...]] = Counter()
         """(name, label values ...) -> count, with the names of `fact_counters.COUNTERS`."""
         self.answer_errors = AnswerErrors()
-        self.topics: Callable[[], object] | None = None
-        """Returns an object with the attributes of `exposition.TOPICS` and `TOPIC_COUNTERS`."""
+        self.topics: Callable[[], Mapping[str, float]] | None = None
+        """Returns the numbers of `exposition.TOPICS` and `TOPIC_COUNTERS` by name."""
         self.look: Look | None = None
         """Finds groups and topics for a scrape."""
         self.series_most = 0

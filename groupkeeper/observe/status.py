@@ -4,7 +4,6 @@ compaction, events, connections. `groupkeeper status` shows it.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from groupkeeper import __version__
@@ -18,24 +17,9 @@ LIMITS: Final = "limits_reached"
 """The counter with limits as labels."""
 
 
-@dataclass(slots=True, frozen=True)
-class DiskUse:
-    """Bytes; -1 if unknown."""
-
-    total: int
-    free: int
-    journals: int
-    groups: int
-    """Logs of `__consumer_offsets`."""
-    events: int
-    """Logs of `__group_events`."""
-    topics: int
-    """All other logs."""
-
-
 # Any: JSON.
-def status_of(metrics: Metrics, about: dict[str, Any], disk: DiskUse) -> dict[str, Any]:
-    """The page. `about` comes first in it."""
+def status_of(metrics: Metrics, about: dict[str, Any], disk: dict[str, int]) -> dict[str, Any]:
+    """The page. `about` comes first in it; `disk` has bytes by their names, -1 where unknown."""
     snapshots = [*metrics.snapshots()]
     waiting = not_active(snapshots)
     return {
@@ -44,14 +28,7 @@ def status_of(metrics: Metrics, about: dict[str, Any], disk: DiskUse) -> dict[st
         "ready": is_ready(snapshots),
         "partitions": dict(Counter(each.state for each in snapshots)),
         "not_active": waiting[:NAMED],
-        "disk": {
-            "total_bytes": disk.total,
-            "free_bytes": disk.free,
-            "journals_bytes": disk.journals,
-            "groups_bytes": disk.groups,
-            "events_bytes": disk.events,
-            "topics_bytes": disk.topics,
-        },
+        "disk": disk,
         "loop": _loop(metrics.iterations),
         "appends": {
             "rounds": metrics.appends.seconds.count(),

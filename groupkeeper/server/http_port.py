@@ -1,17 +1,37 @@
-"""The HTTP port of a server: its pages, the JSON API, and the page for people."""
+"""The HTTP port of a server: its pages, the JSON API, and the page for people.
 
+The API and the page are imported in a thread with the first request of each, and nothing before.
+"""
+
+import asyncio
 import gc
+import json
 from collections.abc import Iterable
+from importlib import import_module
 from socket import gethostname
+from typing import TYPE_CHECKING, Final
 
+from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest
 from groupkeeper.observe.http_host import own_names
+from groupkeeper.observe.http_limits import Page
 from groupkeeper.observe.http_server import HttpServer
 from groupkeeper.observe.pages import pages
-from groupkeeper.server.api import API_PREFIX, PAGE_PREFIX, LateApi, LatePage
+from groupkeeper.observe.status import status_of
 from groupkeeper.server.server import Server
-from groupkeeper.server.status_page import StatusPage
 from groupkeeper.settings.options import Address
+from groupkeeper.storage.journal import FOLDER
+from groupkeeper.topics.names import EVENT_TOPIC, GROUP_TOPIC
 from groupkeeper.turns import PacedTurns
+
+if TYPE_CHECKING:
+    from groupkeeper.web.api import Api
+    from groupkeeper.web.page_files import PageFiles
+
+PAGE_PREFIX: Final = "/"
+API_PREFIX: Final = "/api/v1/"
+SIZED_MOST: Final = 2_000
+"""Partitions of topics whose sizes are added up: each may cost a look at its folder."""
+UNKNOWN: Final = -1
 
 
 class HttpPort:
@@ -20,9 +40,11 @@ class HttpPort:
     def __init__(self, server: Server, hosts: Iterable[str]) -> None:
         """`hosts`: those of the options; the names that requests may give this port."""
         turns = PacedTurns()  # its own: health checks do not queue behind Kafka clients
-        self._api = LateApi(server)
-        found = {**pages(server.metrics, turns), "/status": StatusPage(server).page}
-        apis = {API_PREFIX: self._api.answer, PAGE_PREFIX: LatePage().answer}  # the first that fits
+        self._server = server
+        self._api: Api | None = None
+        self._files: PageFiles | None = None
+        found = {**pages(server.metrics, turns), "/status": self.status}
+        apis = {API_PREFIX: self._answer, PAGE_PREFIX: self._file}  # the first that fits
         counts, names = server.metrics.counts, own_names((*hosts, gethostname()))
         self._http = HttpServer(found, turns, apis=apis, names=names, counts=counts)
 
@@ -41,4 +63,66 @@ class HttpPort:
     async def close(self) -> None:
         """End all connections."""
         await self._http.close()
-        self._api.close()
+        if self._api is not None:
+            self._api.close()
+
+    # -- what is imported late -------------------------------------------------------------------
+
+    async def _answer(self, request: HttpRequest) -> HttpAnswer:
+        if self._api is None:
+            await asyncio.to_thread(import_module, "groupkeeper.web.api")
+        return await self.api().answer(request)
+
+    def api(self) -> "Api":
+        """The API, imported now if it was not before."""
+        from groupkeeper.web.api import Api
+
+        if self._api is None:
+            self._api = Api(self._server.web_parts())
+        return self._api
+
+    async def _file(self, request: HttpRequest) -> HttpAnswer:
+        if self._files is None:
+            self._files = await asyncio.to_thread(_page_files)
+        return self._files.answer(request)
+
+    # -- /status: looks at the disk, which `observe/status.py` does not --------------------------
+
+    async def status(self) -> Page:
+        """Always 200: `ready` says whether the server is."""
+        server = self._server
+        found = status_of(server.metrics, server.about(), await self._disk())
+        return 200, "application/json", json.dumps(found).encode() + b"\n"
+
+    async def _disk(self) -> dict[str, int]:
+        topics = self._server.topics
+        total, free = await topics.positions.space()
+        counts = dict(topics.catalog.counts)
+        groups, events = ({name: counts.pop(name, 0)} for name in (GROUP_TOPIC, EVENT_TOPIC))
+        is_small = sum(counts.values()) <= SIZED_MOST
+        return {
+            "total_bytes": total,
+            "free_bytes": free,
+            "journals_bytes": await topics.worker(self._journals),
+            "groups_bytes": await self._size(groups),
+            "events_bytes": await self._size(events),
+            "topics_bytes": await self._size(counts) if is_small else UNKNOWN,
+        }
+
+    async def _size(self, counts: dict[str, int]) -> int:
+        places = [(name, index) for name, count in counts.items() for index in range(count)]
+        extents = await self._server.topics.positions.extents(places)
+        return sum(each.size for each in extents.values())
+
+    def _journals(self) -> int:
+        """Bytes of all files of journals. On the worker."""
+        folder = f"{self._server.store.data_dir}/{FOLDER}"
+        files = self._server.files
+        looks = (files.look(f"{folder}/{name}") for name in files.list_folder(folder))
+        return sum(each.size for each in looks if each is not None)
+
+
+def _page_files() -> "PageFiles":
+    from groupkeeper.web.page_files import PageFiles
+
+    return PageFiles()

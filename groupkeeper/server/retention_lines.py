@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from groupkeeper.observe.logs import Logger
-from groupkeeper.topics.retention import RetentionListener, SegmentsDeleted
+from groupkeeper.topics.record_deletion import SegmentsDeleted
+from groupkeeper.topics.retention import RetentionListener
 
 _log = Logger("topics")
 

@@ -28,15 +28,15 @@ Place = tuple[Topic, int]
 """A topic and the index of one of its partitions."""
 
 
-class Expired(NamedTuple):
-    """What was deleted of a log."""
+class SegmentsDeleted(NamedTuple):
+    """What retention has deleted of one partition."""
 
-    start_offset: int
-    """Where it begins now."""
+    partition: str
+    """Name of its folder."""
     segments: int
-    """How many."""
     size_bytes: int
-    """Their size."""
+    start_offset: int
+    """Where the log begins now."""
 
 
 class RecordDeletion:
@@ -70,7 +70,9 @@ class RecordDeletion:
         await self._remove(partition.topic, partition.folder, gone)
         return not partition.deleted
 
-    async def delete_expired(self, topic: Topic, index: int, limits_of: LimitsOf) -> Expired | None:
+    async def delete_expired(
+        self, topic: Topic, index: int, limits_of: LimitsOf
+    ) -> SegmentsDeleted | None:
         """Delete what `limits_of` does not keep. A log that is not open is opened for this, and
         closed again. None: nothing was deleted.
         """
@@ -84,9 +86,10 @@ class RecordDeletion:
         if found is None:
             return None
         start, gone = found
-        expired = Expired(start, len(gone), sum(segment.size for segment in gone))
+        size = sum(segment.size for segment in gone)
+        deleted = SegmentsDeleted(folder, len(gone), size, start)
         await self._remove(topic, folder, gone)
-        return None if topic.deleted else expired
+        return None if topic.deleted else deleted
 
     def expiring(self, places: Sequence[Place], limits_of: LimitsOf) -> Awaitable[Sequence[Place]]:
         """Those of some logs that may have something to delete."""

@@ -17,7 +17,6 @@ Source: Kafka's `LogManager.cleanupLogs`.
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -26,25 +25,18 @@ from groupkeeper.storage.retention import RetentionLimits, kept_together
 from groupkeeper.topics.catalog import Catalog, Topic
 from groupkeeper.topics.names import EVENT_TOPIC
 from groupkeeper.topics.partitions import AT_ONCE, TopicPartitions
-from groupkeeper.topics.record_deletion import LimitsOf, Place, RecordDeletion
+from groupkeeper.topics.record_deletion import (
+    LimitsOf,
+    Place,
+    RecordDeletion,
+    SegmentsDeleted,
+)
 from groupkeeper.topics.slices import Pace
 from groupkeeper.topics.timestamps import NO_TIMESTAMP
 from groupkeeper.turns import Turns
 
 NAMED: Final = 5
 """How many partitions of a pass are named that have timestamps in the future."""
-
-
-@dataclass(slots=True, frozen=True)
-class SegmentsDeleted:
-    """What retention has deleted of one partition."""
-
-    partition: str
-    """Name of its folder."""
-    segments: int
-    size_bytes: int
-    start_offset: int
-    """Where the log begins now."""
 
 
 class RetentionListener:
@@ -159,17 +151,10 @@ class Retention:
             await self._check_events(self._catalog.by_name[EVENT_TOPIC])
 
     async def _delete(self, topic: Topic, index: int, limits_of: LimitsOf) -> None:
-        expired = await self._deletion.delete_expired(topic, index, limits_of)
-        if expired is not None:
-            self.segments_deleted += expired.segments
-            self._listener.deleted(
-                SegmentsDeleted(
-                    f"{topic.name}-{index}",
-                    expired.segments,
-                    expired.size_bytes,
-                    expired.start_offset,
-                )
-            )
+        deleted = await self._deletion.delete_expired(topic, index, limits_of)
+        if deleted is not None:
+            self.segments_deleted += deleted.segments
+            self._listener.deleted(deleted)
 
     async def _check_events(self, topic: Topic) -> None:
         """Delete the oldest segments among the logs of events while these have too much together.

@@ -48,23 +48,6 @@ def wall_ms() -> int:
 
 
 @dataclass(slots=True)
-class Snapshot:
-    """Gauges and counters of one moment."""
-
-    topics: int
-    """Without internal ones."""
-    topic_partitions: int
-    topic_logs_open: int
-    topic_files_open: int
-    """Descriptors of topic logs."""
-    fetches_waiting: int
-    topic_segments_deleted: int
-    """By retention, since the start."""
-    topic_log_open_failures: int
-    topic_log_write_failures: int
-
-
-@dataclass(slots=True)
 class TopicsWorld:
     """Dependencies on the outside world; tests and simulations replace them."""
 
@@ -218,18 +201,19 @@ class Topics:
         """`size` bytes became durable in a partition of an internal topic."""
         self.partitions.grew(topic, index, size)
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> dict[str, int]:
+        """What there is, and what was counted since the start, by the names of the metrics."""
         counts = self.catalog.counts
-        return Snapshot(
-            topics=len(counts) - len(RESERVED),
-            topic_partitions=sum(counts.values()) - sum(counts[name] for name in RESERVED),
-            topic_logs_open=self.partitions.opened(),
-            topic_files_open=len(self._files),
-            fetches_waiting=len(self.waiting_fetches),
-            topic_segments_deleted=self.retention.segments_deleted,
-            topic_log_open_failures=self.partitions.unopened.failures,
-            topic_log_write_failures=self.partitions.unwritten.failures,
-        )
+        return {
+            "topics": len(counts) - len(RESERVED),
+            "topic_partitions": sum(counts.values()) - sum(counts[name] for name in RESERVED),
+            "topic_logs_open": self.partitions.opened(),
+            "topic_files_open": len(self._files),
+            "fetches_waiting": len(self.waiting_fetches),
+            "topic_segments_deleted": self.retention.segments_deleted,
+            "topic_log_open_failures": self.partitions.unopened.failures,
+            "topic_log_write_failures": self.partitions.unwritten.failures,
+        }
 
     async def close(self) -> None:
         await self.drain()

@@ -222,7 +222,7 @@ async def test_waits_no_longer_than_the_client_says(scene: Scene) -> None:
     assert not reply.answered
     await asyncio.sleep(0.002)
     assert reply.response.responses[0].partitions[0].records == b""
-    assert scene.topics.snapshot().fetches_waiting == 0
+    assert scene.topics.snapshot()["fetches_waiting"] == 0
 
 
 @in_virtual_time
@@ -231,7 +231,7 @@ async def test_waits_no_longer_than_the_limit_whatever_the_client_says(scene: Sc
     await asyncio.sleep(MAX_WAIT_MS / 1000 - 0.001)
     assert not reply.answered
     await asyncio.sleep(0.002)
-    assert (reply.answered, scene.topics.snapshot().fetches_waiting) == (True, 0)
+    assert (reply.answered, scene.topics.snapshot()["fetches_waiting"]) == (True, 0)
 
 
 @in_virtual_time
@@ -259,7 +259,7 @@ async def test_an_answered_fetch_watches_nothing_any_more(scene: Scene) -> None:
     await scene.produce("t", 0, batch("a"))
     assert reply.answered
     await scene.produce("t", 1, batch("a"))
-    assert scene.topics.snapshot().fetches_waiting == 0
+    assert scene.topics.snapshot()["fetches_waiting"] == 0
 
 
 async def test_deleting_the_topic_ends_the_wait(scene: Scene) -> None:
@@ -374,7 +374,7 @@ async def test_all_that_wait_are_answered_once_and_in_their_order(scene: Scene) 
     assert {len(records) for records in order.records} == {len(batch("a")) * 2}
     await scene.produce("t", 0, batch("c"))
     await asyncio.sleep(0)
-    assert (len(order.answered), scene.topics.snapshot().fetches_waiting) == (300, 0)
+    assert (len(order.answered), scene.topics.snapshot()["fetches_waiting"]) == (300, 0)
 
 
 async def test_who_comes_before_the_others_are_told_is_not_told_what_it_has_read(

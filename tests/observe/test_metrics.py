@@ -5,7 +5,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -314,7 +313,7 @@ def test_a_page_is_made_in_slices_and_the_same_however_many(
 
 def families() -> Iterator[str]:
     metrics = Metrics()
-    metrics.topics = lambda: SimpleNamespace(**dict.fromkeys((*TOPICS, *TOPIC_COUNTERS), 0))
+    metrics.topics = lambda: dict.fromkeys((*TOPICS, *TOPIC_COUNTERS), 0)
     page = text_of(metrics)
     return (line.split()[2] for line in page.splitlines() if line.startswith("# TYPE groupkeeper_"))
 

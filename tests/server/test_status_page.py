@@ -3,12 +3,12 @@
 import json
 from typing import Any
 
-from groupkeeper.server.status_page import StatusPage
+from groupkeeper.server.http_port import HttpPort
 from tests.support.served import Served, settle
 
 
 def status(served: Served) -> Any:
-    code, kind, body = served.run(StatusPage(served.server).page())
+    code, kind, body = served.run(HttpPort(served.server, ()).status())
     assert (code, kind) == (200, "application/json")
     return json.loads(body)
 

@@ -45,7 +45,7 @@ async def create(scene: Scene, *requested_topics: tuple[str, int]) -> list[tuple
 async def test_topics_beyond_the_limit_are_refused_one_by_one(small):
     names = [(f"n{n}", 1) for n in range(6)]
     assert await create(small, *names) == [(0, False)] * 4 + [(POLICY_VIOLATION, True)] * 2
-    assert small.topics.snapshot().topics == 5
+    assert small.topics.snapshot()["topics"] == 5
     assert len(small.failures) == 1
     await small.delete("n0")
     assert await create(small, ("again", 1)) == [(0, False)]
@@ -125,7 +125,7 @@ async def main(folder, most):
     response = await ask(handlers, 12, FetchRequest(max_bytes=10**9, topics=[topic]))
     sizes = {len(data.records) for data in response.responses[0].partitions}
     assert sizes == {2 * len(batch("a"))}, sizes
-    print(plane.snapshot().topic_files_open)
+    print(plane.snapshot()["topic_files_open"])
     await plane.close()
     assert told == [], told[:3]
 

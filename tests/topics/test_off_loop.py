@@ -198,7 +198,7 @@ async def test_a_log_that_cannot_be_opened_is_not_read_for_every_request(
     for _ in range(50):
         assert (await scene.fetch(("t", 0, 0))).error_code == FULL
     assert len(scene.failures) == 2  # the second try comes at once
-    assert scene.topics.snapshot().topic_log_open_failures == 2
+    assert scene.topics.snapshot()["topic_log_open_failures"] == 2
 
 
 async def test_a_log_that_cannot_be_written_is_not_opened_again_for_every_request(
@@ -212,7 +212,7 @@ async def test_a_log_that_cannot_be_written_is_not_opened_again_for_every_reques
     for _ in range(50):
         assert (await scene.produce("t", 0, batch("v" * 1_000))).error_code == FULL
     assert len(scene.failures) == 2
-    assert scene.topics.snapshot().topic_log_write_failures == 2
+    assert scene.topics.snapshot()["topic_log_write_failures"] == 2
     assert values((await scene.fetch(("t", 0, 0))).records) == [b"first"]
 
 

@@ -31,7 +31,8 @@ from groupkeeper.storage.log import Log
 from groupkeeper.storage.opening import open_log
 from groupkeeper.storage.retention import expired_before
 from groupkeeper.topics.partitions import AT_ONCE
-from groupkeeper.topics.retention import RetentionListener, SegmentsDeleted
+from groupkeeper.topics.record_deletion import SegmentsDeleted
+from groupkeeper.topics.retention import RetentionListener
 from groupkeeper.topics.topics import Topics, TopicsWorld
 from tests.support.fake_files import Crash
 from tests.topics.scene import NOW, InlineWorker, Scene, Settings, batch
@@ -185,7 +186,7 @@ async def test_segments_that_are_too_old_go(scene: Scene) -> None:
     [what] = told(scene).deletions
     assert (what.partition, what.segments, what.start_offset) == ("t-0", 2, 2)
     assert what.size_bytes == 2 * len(batch("0"))
-    assert scene.topics.snapshot().topic_segments_deleted == 2
+    assert scene.topics.snapshot()["topic_segments_deleted"] == 2
     await check(scene)
     assert len(told(scene).deletions) == 1
 
@@ -300,8 +301,8 @@ async def test_logs_that_are_not_open_are_opened_only_if_something_goes(opened: 
     await check(scene)
     assert opened == ["data/t-0"]
     assert (bases(scene), bases(scene, "u-0")) == ([2, 3, 4], [0, 1, 2, 3, 4])
-    assert scene.topics.snapshot().topic_logs_open == 0, "closed again"
-    assert scene.topics.snapshot().topic_files_open == 0
+    assert scene.topics.snapshot()["topic_logs_open"] == 0, "closed again"
+    assert scene.topics.snapshot()["topic_files_open"] == 0
     assert await span(scene) == (2, 5)
     assert told(scene).deletions[0].segments == 2
 
@@ -582,7 +583,7 @@ async def test_ten_thousand_partitions_are_looked_at_and_few_are_opened(
     for _ in range(2):
         await scene.topics.retention.check()
         assert len(opened) == COUNT // 100, "the second pass finds nothing"
-        assert scene.topics.snapshot().topic_logs_open == 0
+        assert scene.topics.snapshot()["topic_logs_open"] == 0
     assert scene.files.most_open <= 16, "one log at a time"
     assert {what.segments for what in scene.told.deletions} == {2}
     assert len(scene.told.deletions) == COUNT // 100
