@@ -8,17 +8,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple, Protocol
 
-from groupkeeper.apis import transactions
 from groupkeeper.apis.alter_configs import AlterConfigsHandler
 from groupkeeper.apis.api_versions import ApiVersionsHandler
 from groupkeeper.apis.broker_configs import BrokerConfigs
-from groupkeeper.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatHandler
 from groupkeeper.apis.create_partitions import CreatePartitionsHandler
 from groupkeeper.apis.create_topics import CreateTopicsHandler
 from groupkeeper.apis.delete_groups import DeleteGroupsHandler
 from groupkeeper.apis.delete_records import DeleteRecordsHandler
 from groupkeeper.apis.delete_topics import DeleteTopicsHandler
-from groupkeeper.apis.describe_acls import describe_acls
 from groupkeeper.apis.describe_cluster import DescribeClusterHandler
 from groupkeeper.apis.describe_configs import DescribeConfigsHandler, ListConfigResourcesHandler
 from groupkeeper.apis.describe_groups import DescribeGroupsHandler
@@ -33,13 +30,13 @@ from groupkeeper.apis.leave_group import LeaveGroupHandler
 from groupkeeper.apis.list_groups import ListGroupsHandler
 from groupkeeper.apis.list_offsets import ListOffsetsHandler
 from groupkeeper.apis.metadata import MetadataHandler, Unserved
+from groupkeeper.apis.not_served import NotServed
 from groupkeeper.apis.offset_commit import OffsetCommitHandler
 from groupkeeper.apis.offset_delete import OffsetDeleteHandler
 from groupkeeper.apis.offset_fetch import OffsetFetchHandler
 from groupkeeper.apis.offset_for_leader_epoch import OffsetForLeaderEpochHandler
 from groupkeeper.apis.plain_produce import PlainProduce
 from groupkeeper.apis.produce import ProduceHandler
-from groupkeeper.apis.sasl import SaslHandlers
 from groupkeeper.apis.sync_group import SyncGroupHandler
 from groupkeeper.exchange import Handler, ProduceRun
 from groupkeeper.groups.group_partitions import GroupPartitions
@@ -63,8 +60,8 @@ class Dependencies:
         return BrokerConfigs(self.node.node_id, self.settings)
 
     @cached_property
-    def sasl(self) -> SaslHandlers:
-        return SaslHandlers()
+    def not_served(self) -> NotServed:
+        return NotServed()
 
     @cached_property
     def api_versions(self) -> ApiVersionsHandler:
@@ -135,7 +132,6 @@ TABLE: Final = (
     Row(ApiKey.DESCRIBE_GROUPS, with_groups(DescribeGroupsHandler), LONG),
     Row(ApiKey.LIST_GROUPS, with_groups(ListGroupsHandler), LONG),
     Row(ApiKey.DELETE_GROUPS, with_groups(DeleteGroupsHandler)),
-    Row(ApiKey.CONSUMER_GROUP_HEARTBEAT, lambda of: ConsumerGroupHeartbeatHandler().handle),
     # the cluster
     Row(ApiKey.API_VERSIONS, lambda of: of.api_versions.handle),
     Row(
@@ -143,12 +139,13 @@ TABLE: Final = (
     ),
     Row(ApiKey.DESCRIBE_CLUSTER, with_node(DescribeClusterHandler)),
     Row(ApiKey.DESCRIBE_QUORUM, with_node(DescribeQuorumHandler)),
-    Row(ApiKey.DESCRIBE_ACLS, lambda of: describe_acls),
-    Row(ApiKey.LIST_TRANSACTIONS, lambda of: transactions.list_transactions),
-    Row(ApiKey.DESCRIBE_TRANSACTIONS, lambda of: transactions.describe_transactions, LONG),
-    # no authentication
-    Row(ApiKey.SASL_HANDSHAKE, lambda of: of.sasl.handshake),
-    Row(ApiKey.SASL_AUTHENTICATE, lambda of: of.sasl.authenticate),
+    # what is not served
+    Row(ApiKey.SASL_HANDSHAKE, lambda of: of.not_served.sasl_handshake),
+    Row(ApiKey.SASL_AUTHENTICATE, lambda of: of.not_served.sasl_authenticate),
+    Row(ApiKey.DESCRIBE_ACLS, lambda of: of.not_served.describe_acls),
+    Row(ApiKey.LIST_TRANSACTIONS, lambda of: of.not_served.list_transactions),
+    Row(ApiKey.DESCRIBE_TRANSACTIONS, lambda of: of.not_served.describe_transactions, LONG),
+    Row(ApiKey.CONSUMER_GROUP_HEARTBEAT, lambda of: of.not_served.consumer_group_heartbeat),
     # topics
     Row(ApiKey.METADATA, with_leaders(MetadataHandler), LONG),
     Row(ApiKey.DESCRIBE_TOPIC_PARTITIONS, with_leaders(DescribeTopicPartitionsHandler), LONG),
