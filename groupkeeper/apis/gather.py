@@ -1,10 +1,13 @@
 """One request that several steps answer: split it, and gather their replies into one response."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import asyncio
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from groupkeeper.exchange import ReplyTo, Response
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.exchange import Handler, ReplyTo, Response
+from groupkeeper.turns import Turns
 
 PART_PARTITIONS: Final = 500
 """How many partitions of a commit or a deletion are checked in one slice."""
@@ -93,3 +96,24 @@ def part_replies(
 
     gather = Gather(reply_to, parts, response)
     return [gather.part(partial(replies.__setitem__, at)) for at in range(parts)]
+
+
+class _Awaited:
+    """The reply token of a request of this process."""
+
+    def __init__(self) -> None:
+        self.response: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+
+    def answer(self, response: Response) -> None:
+        if not self.response.done():
+            self.response.set_result(response)
+
+
+# Any: messages of one API.
+async def ask(handle: Handler, request: Any, caller: Caller, turns: Turns) -> Any:
+    """The response to a request that comes from no connection."""
+    reply_to = _Awaited()
+    answer = handle(request, caller, reply_to)
+    if isinstance(answer, Generator):
+        answer = await turns.run(answer)
+    return await reply_to.response if answer is None else answer

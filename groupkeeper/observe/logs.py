@@ -54,6 +54,9 @@ NUMBER: Final = 1e300
 """Larger numbers, infinities and NaN have no portable form in JSON."""
 
 
+Fields = dict[str, object]
+
+
 class Limiter:
     """A token bucket for each cause: `BURST_LINES`, refilled at `LINES_PER_S`."""
 
@@ -106,20 +109,15 @@ class _Lines(logging.Handler):
         self._listener = Listener(self._lines, self._output, self._take_left_out)
         self._listening = False
 
-    def add(self, level: str, event: str, fields: dict[str, Any]) -> None:
-        """Queue a line, unless its cause is limited or the queue is full."""
-        self.add_of(level, event, fields["logger"], lambda: fields)
-
-    def add_of(
-        self, level: str, event: str, logger: str, make: Callable[[], dict[str, Any]]
-    ) -> None:
-        """The same; the fields are only made if the line is queued."""
+    def add(self, level: str, event: str, logger: str, make: Callable[[], Fields]) -> None:
+        """Queue a line, unless its cause is limited or the queue is full. The fields are only made
+        if it is queued.
+        """
         with self._adding:
             if self._has_room(level, event, logger):
-                fields = make()
-                exc_info = fields.pop("exc_info", None)
-                kept = {key: _kept(value) for key, value in fields.items()}
-                self.add_item(Line(time.time(), level, cut(event), kept, _trace(exc_info)))
+                line = _line(level, event, logger, make())
+                kept = {key: _kept(value) for key, value in line.fields.items()}
+                self.add_item(line._replace(event=cut(event), fields=kept))
 
     def add_line(self, line: Line) -> None:
         """The same for a line that was made already."""
@@ -170,15 +168,22 @@ class _Lines(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         level = record.levelname.lower()
-        fields: dict[str, object] = {"logger": record.name, "exc_info": record.exc_info}
+        fields: Fields = {"exc_info": record.exc_info}
         try:
-            self.add(level if level in LEVELS else "error", record.getMessage(), fields)
+            event = record.getMessage()
+            self.add(level if level in LEVELS else "error", event, record.name, lambda: fields)
         except Exception:  # noqa: BLE001  # of an argument, or of its text
             self.handleError(record)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  # logging's name
         """A record could not be formatted. The base class would block and print that."""
         counts.failed += 1
+
+
+def _line(level: str, event: str, logger: str, fields: Fields) -> Line:
+    fields = {"logger": logger, **fields}
+    trace = _trace(fields.pop("exc_info", None))
+    return Line(time.time(), level, event, fields, trace)
 
 
 def _kept(value: object) -> object:
@@ -282,32 +287,24 @@ class Logger:
         self._name = name
 
     def info(self, event: str, **fields: object) -> None:
-        self._write("info", event, fields)
+        self.write("info", event, lambda: fields)
 
     def warning(self, event: str, **fields: object) -> None:
-        self._write("warning", event, fields)
+        self.write("warning", event, lambda: fields)
 
     def error(self, event: str, **fields: object) -> None:
-        self._write("error", event, fields)
+        self.write("error", event, lambda: fields)
 
     def exception(self, event: str, **fields: object) -> None:
         """An error with the traceback of the exception being handled."""
-        self._write("error", event, {"exc_info": True, **fields})
+        self.write("error", event, lambda: {"exc_info": True, **fields})
 
-    def write(self, level: str, event: str, fields: Callable[[], dict[str, object]]) -> None:
+    def write(self, level: str, event: str, fields: Callable[[], Fields]) -> None:
         """A line whose fields are only made if it is written: for what may happen far more often
         than lines are.
         """
-        if _keep.get() is not None:
-            self._write(level, event, fields())
-        else:
-            name = self._name
-            _lines.add_of(level, event, name, lambda: {"logger": name, **fields()})
-
-    def _write(self, level: str, event: str, fields: dict[str, object]) -> None:
         keep = _keep.get()
-        if keep is not None:
-            error = _trace(fields.pop("exc_info", None))
-            keep(Line(time.time(), level, event, {"logger": self._name, **fields}, error))
+        if keep is None:
+            _lines.add(level, event, self._name, fields)
         else:
-            _lines.add(level, event, {"logger": self._name, **fields})
+            keep(_line(level, event, self._name, fields()))

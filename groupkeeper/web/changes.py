@@ -5,15 +5,15 @@ make a browser send (decision 008). What is decided, stored and told about it is
 as for LeaveGroup and OffsetCommit of an operator.
 """
 
-import asyncio
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
+from groupkeeper.apis.gather import ask
 from groupkeeper.apis.leave_group import PART_MEMBERS, LeaveGroupHandler
 from groupkeeper.apis.offset_commit import OffsetCommitHandler
 from groupkeeper.coordinator.caller import Caller, Peer
 from groupkeeper.coordinator.group import GroupState
+from groupkeeper.exchange import Handler
 from groupkeeper.observe.http_exchange import HttpRequest
 from groupkeeper.observe.http_host import own_names
 from groupkeeper.protocol.errors import ErrorCode
@@ -53,7 +53,7 @@ async def remove_members(parts: Parts, call: Call) -> Object:
     group = find(parts, call.names["group"]).group_id
     request = LeaveGroupRequest(group_id=group, members=entries)
     handler = LeaveGroupHandler(parts.groups)
-    answer = await _ask(parts, call.request, handler, request, _LEAVE_VERSION)
+    answer = await _ask(parts, call.request, handler.handle, request, _LEAVE_VERSION)
     _check_error(answer.error_code)
     results = [
         {
@@ -83,7 +83,7 @@ async def reset_offsets(parts: Parts, call: Call) -> Object:
         group_id=group.group_id, topics=await parts.turns.run(_topics(offsets))
     )
     handler = OffsetCommitHandler(parts.groups, parts.topics.partition_count)
-    answer = await _ask(parts, call.request, handler, request, _COMMIT_VERSION)
+    answer = await _ask(parts, call.request, handler.handle, request, _COMMIT_VERSION)
     results = []
     for topic in answer.topics:
         for each in topic.partitions:
@@ -173,27 +173,10 @@ def _topics(offsets: Offsets) -> Generator[None, None, list[OffsetCommitRequestT
 # -- asking the coordinator ----------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Reply:
-    """Where the coordinator's answer goes. Any: a message."""
-
-    answered: asyncio.Future[Any] = field(
-        default_factory=lambda: asyncio.get_running_loop().create_future()
-    )
-
-    def answer(self, response: Any) -> None:
-        if not self.answered.done():
-            self.answered.set_result(response)
-
-
 # Any: messages of one API.
-async def _ask(parts: Parts, sent: HttpRequest, handler: Any, request: Any, version: int) -> Any:
+async def _ask(parts: Parts, sent: HttpRequest, handle: Handler, request: Any, version: int) -> Any:
     caller = Caller(version, Peer(client_id=CLIENT_ID, host=f"/{sent.remote}"))
-    reply = _Reply()
-    answer = handler.handle(request, caller, reply)
-    if isinstance(answer, Generator):
-        answer = await parts.turns.run(answer)
-    return await reply.answered if answer is None else answer
+    return await ask(handle, request, caller, parts.turns)
 
 
 def _check_error(code: int) -> None:

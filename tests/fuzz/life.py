@@ -57,9 +57,11 @@ class Life:
     def note(self, what: str) -> None:
         self.notes.append(what)
 
-    def _line(self, level: str, event: str, fields: dict[str, object]) -> None:
+    def _line(
+        self, level: str, event: str, logger: str, make: Callable[[], dict[str, object]]
+    ) -> None:
         """Every line of the server's log: one with a traceback is a bug."""
-        error = fields.pop("exc_info", None)
+        error = make().get("exc_info")
         if error is not None:
             self.note(f"logged: {event} {_told(error)}")
 
