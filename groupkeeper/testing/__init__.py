@@ -6,7 +6,7 @@ the test. See docs/testing-your-consumers.md.
 
 from groupkeeper.settings.table import SettingsError
 from groupkeeper.testing import effects
-from groupkeeper.testing.async_broker import AsyncBroker, Broker
+from groupkeeper.testing.broker import AsyncBroker, Broker
 from groupkeeper.testing.cluster.nodes import AsyncNode, Node
 from groupkeeper.testing.errors import (
     BrokerDown,

@@ -207,6 +207,10 @@ class Bench(Lives):
             raise BrokerDown("the broker has no port before its first start")
         return ",".join(map(format_address, addresses))
 
+    def time_of(self, timestamp_ms: int | None) -> int:
+        """Of a record, in Unix milliseconds: the one that is given, or now."""
+        return self.time.wall() if timestamp_ms is None else arguments.timestamp(timestamp_ms)
+
     # -- for faults ----------------------------------------------------------------------------
 
     @property

@@ -1,23 +1,33 @@
-"""A Kafka broker in the process of a test, to be called: `Broker` without its coroutines."""
+"""A Kafka broker in the process of a test: `Broker`, and `AsyncBroker` to await it."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from functools import cached_property
 from os import PathLike
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 from weakref import finalize
 
 from groupkeeper.testing import arguments
 from groupkeeper.testing.bench import Bench
-from groupkeeper.testing.broker_faults import BrokerFaults
-from groupkeeper.testing.broker_records import BrokerRecords
 from groupkeeper.testing.broker_sight import BrokerSight
-from groupkeeper.testing.cluster.nodes import Node
-from groupkeeper.testing.group import Group
+from groupkeeper.testing.cluster.nodes import AsyncNode, Node
+from groupkeeper.testing.effects import Effect
+from groupkeeper.testing.faults.rules import Rule, When
+from groupkeeper.testing.group import AsyncGroup, Group
+from groupkeeper.testing.on_thread import OnThread, on_thread
+from groupkeeper.testing.seeding import Data, Headers, Record, timed, timed_ones
 from groupkeeper.testing.time.control import TIMEOUT_S
 
 
-class BlockingBroker(BrokerFaults, BrokerRecords, BrokerSight):
-    """What a `Broker` does when it is called."""
+class Broker(BrokerSight):
+    """A broker on a thread of its own, with a port on the loopback address.
+
+        with Broker(topics={"orders": 6}) as broker:
+            consumer = KafkaConsumer("orders", bootstrap_servers=broker.bootstrap_servers)
+
+    In a coroutine, `async with Broker(...) as broker` gives an `AsyncBroker`; `broker.aio` is that
+    of a broker that runs.
+    """
 
     def __init__(
         self,
@@ -56,6 +66,23 @@ class BlockingBroker(BrokerFaults, BrokerRecords, BrokerSight):
         self.stop()
         if kind is None:
             self._bench.faults.check()
+
+    @cached_property
+    def aio(self) -> "AsyncBroker":
+        """The same broker, to await."""
+        return AsyncBroker(self)
+
+    async def __aenter__(self) -> "AsyncBroker":
+        self.start()
+        return self.aio
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.__exit__(kind, error, trace)
 
     # -- its life ------------------------------------------------------------------------------
 
@@ -130,20 +157,79 @@ class BlockingBroker(BrokerFaults, BrokerRecords, BrokerSight):
         """A group, whether it exists or not: to look at, to wait for, to act on."""
         return Group(self._bench.sights, self._bench.waits, group_id)
 
-    # -- what it is ----------------------------------------------------------------------------
+    # -- topics, records and offsets -------------------------------------------------------------
 
-    @property
-    def bootstrap_servers(self) -> str:
-        """`HOST:PORT` of each node that runs, as clients take it.
-
-        Raises BrokerDown before the first start.
+    def create_topic(
+        self, name: str, partitions: int = 1, *, configs: Mapping[str, str] | None = None
+    ) -> None:
+        """Create a topic; `configs` as {"cleanup.policy": "compact"}. Raises RequestFailed, also
+        if it exists, and BrokerDown.
         """
-        return self._bench.bootstrap_servers
+        self._bench.seeding.create_topic(name, partitions, configs or {})
 
-    @property
-    def cluster_id(self) -> str:
-        """As Metadata responses have it."""
-        return self._bench.cluster_id
+    def produce(
+        self,
+        topic: str,
+        value: Data,
+        *,
+        key: Data = None,
+        partition: int | None = None,
+        headers: Headers = (),
+        timestamp_ms: int | None = None,
+    ) -> Record:
+        """Append a record, and return it as it is in the log. A str stands for its UTF-8 bytes.
+
+        Without `partition`, the key decides as Kafka's clients do (murmur2), and records without
+        a key go to the partitions in turn. The time is the broker's unless it is given (Unix ms).
+        A topic that does not exist is created only by `auto.create.topics.enable`.
+        Raises RequestFailed and BrokerDown.
+        """
+        record = timed(value, key, headers, self._bench.time_of(timestamp_ms))
+        return self._bench.seeding.produce(topic, [record], partition)[0]
+
+    def produce_many(
+        self,
+        topic: str,
+        values: Iterable[Data | tuple[Data, Data]],
+        *,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> list[Record]:
+        """Append many records, given as values or as pairs of key and value; see `produce`."""
+        records = timed_ones(values, self._bench.time_of(timestamp_ms))
+        return self._bench.seeding.produce(topic, records, partition)
+
+    def records(self, topic: str, partition: int | None = None) -> list[Record]:
+        """All records that are in a topic now, partition after partition, decompressed, without
+        control records. Raises RequestFailed and BrokerDown.
+        """
+        return self._bench.seeding.records(topic, partition)
+
+    def committed(self, group: str) -> dict[tuple[str, int], int]:
+        """The offsets that a group has committed, by topic and partition; empty for a group that
+        does not exist. Raises RequestFailed and BrokerDown.
+        """
+        return self._bench.seeding.committed(group)
+
+    def commit(self, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
+        """Commit offsets for a group that has no members, to say where consumers begin. Raises
+        RequestFailed and BrokerDown.
+        """
+        self._bench.seeding.commit(group, offsets)
+
+    # -- faults ------------------------------------------------------------------------------------
+
+    def fault(self, effect: Effect, **when: Unpack[When]) -> Rule:
+        """Let something happen to requests, from now on:
+
+            broker.fault(effects.error("NOT_COORDINATOR"), api="OffsetCommit", group="g", times=2)
+
+        What a rule does not name may be anything. Groups, topics, partitions and members are those
+        that the request contains, wherever it has them. A request goes to the first rule that it
+        matches. Rules outlive crashes. One that never fired fails the test when the broker's `with`
+        statement ends. Raises WrongArgument; see `effects` and docs/testing-faults.md.
+        """
+        return self._bench.faults.add(effect, when)
 
     # -- nodes ---------------------------------------------------------------------------------
 
@@ -155,15 +241,6 @@ class BlockingBroker(BrokerFaults, BrokerRecords, BrokerSight):
     def nodes(self) -> list[Node]:
         """All, whether they run or not."""
         return [Node(self._bench, node_id) for node_id in range(self._bench.cluster.size)]
-
-    def coordinator(self, group: str) -> int:
-        """The id of the node that coordinates a group. Raises BrokerDown."""
-        arguments.text(group, "a group's id")
-        return self._bench.running.call(lambda: self._bench.cluster.coordinator(group))
-
-    def leader(self, topic: str, partition: int) -> int:
-        """The id of the node that leads a partition. Raises BrokerDown, RequestFailed."""
-        return self._bench.running.call(lambda: self._bench.cluster.leader_of(topic, partition))
 
     def move_coordinator(self, group: str, *, to: int) -> None:
         """Let another node coordinate a group, and all others in its partition of
@@ -178,3 +255,42 @@ class BlockingBroker(BrokerFaults, BrokerRecords, BrokerSight):
     def move_leader(self, topic: str, partition: int, *, to: int) -> None:
         """Let another node lead a partition, in a new leader epoch. Raises as above."""
         self._bench.run(lambda: self._bench.cluster.move_leader(topic, partition, to))
+
+
+class AsyncBroker(OnThread[Broker], BrokerSight):
+    """The same broker for coroutines: what takes time is awaited."""
+
+    def __init__(self, broker: Broker) -> None:
+        super().__init__(broker)
+        self._bench = broker._bench  # the other half of it
+
+    start = on_thread(Broker.start)
+    stop = on_thread(Broker.stop)
+    crash = on_thread(Broker.crash)
+    restart = on_thread(Broker.restart)
+    reset = on_thread(Broker.reset)
+    advance = on_thread(Broker.advance)
+    freeze = on_thread(Broker.freeze)
+    resume = on_thread(Broker.resume)
+    create_topic = on_thread(Broker.create_topic)
+    produce = on_thread(Broker.produce)
+    produce_many = on_thread(Broker.produce_many)
+    records = on_thread(Broker.records)
+    committed = on_thread(Broker.committed)
+    commit = on_thread(Broker.commit)
+    fault = on_thread(Broker.fault)
+    move_coordinator = on_thread(Broker.move_coordinator)
+    move_leader = on_thread(Broker.move_leader)
+
+    def group(self, group_id: str) -> AsyncGroup:
+        """See `Broker.group`."""
+        return AsyncGroup(self._blocking.group(group_id))
+
+    def node(self, node_id: int) -> AsyncNode:
+        """See `Broker.node`."""
+        return AsyncNode(self._blocking.node(node_id))
+
+    @property
+    def nodes(self) -> list[AsyncNode]:
+        """See `Broker.nodes`."""
+        return [AsyncNode(node) for node in self._blocking.nodes]

@@ -1,17 +1,48 @@
-"""The part of `Broker` and `AsyncBroker` that tells what happened."""
+"""What `Broker` and `AsyncBroker` tell without taking time."""
 
 from collections.abc import Collection
 
 from groupkeeper.observe.log_writer import readable
 from groupkeeper.testing import arguments
 from groupkeeper.testing.bench import Bench
-from groupkeeper.testing.faults.rules import key_of_api
+from groupkeeper.testing.faults.rules import Rule, key_of_api
 
 
 class BrokerSight:
-    """Groups, the log, and what was said."""
+    """Where it is, its groups, rules and log, and what was said."""
 
     _bench: Bench
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """`HOST:PORT` of each node that runs, as clients take it.
+
+        Raises BrokerDown before the first start.
+        """
+        return self._bench.bootstrap_servers
+
+    @property
+    def cluster_id(self) -> str:
+        """As Metadata responses have it."""
+        return self._bench.cluster_id
+
+    def coordinator(self, group: str) -> int:
+        """The id of the node that coordinates a group. Raises BrokerDown."""
+        arguments.text(group, "a group's id")
+        return self._bench.running.call(lambda: self._bench.cluster.coordinator(group))
+
+    def leader(self, topic: str, partition: int) -> int:
+        """The id of the node that leads a partition. Raises BrokerDown, RequestFailed."""
+        return self._bench.running.call(lambda: self._bench.cluster.leader_of(topic, partition))
+
+    @property
+    def faults(self) -> Collection[Rule]:
+        """The rules, in order."""
+        return self._bench.faults
+
+    def check_faults(self) -> None:
+        """Raises RuleNeverFired if a rule never fired, and that was not allowed."""
+        self._bench.faults.check()
 
     def groups(self) -> list[str]:
         """The ids of the groups that exist now, sorted. Raises BrokerDown."""

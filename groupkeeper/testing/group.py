@@ -1,6 +1,5 @@
 """A group of a test broker, to look at and to wait for: `Group` to call, `AsyncGroup` to await."""
 
-from asyncio import to_thread
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Final, Self, Unpack
@@ -8,6 +7,7 @@ from typing import Final, Self, Unpack
 from groupkeeper.testing import arguments, effects, group_control
 from groupkeeper.testing.errors import BrokerDown
 from groupkeeper.testing.faults.rules import Rule, When
+from groupkeeper.testing.on_thread import OnThread, on_thread
 from groupkeeper.testing.views import GroupNow, MemberNow, Place, Round, Sights
 from groupkeeper.testing.waiting import Conditions, Wait, Waits, Wanted
 
@@ -88,6 +88,19 @@ class GroupView:
         names = ", ".join(repr(each.name) for each in members) or "none"
         raise LookupError(f"group '{self.id}' has no member {name!r}; there are: {names}")
 
+    def no_rebalance(self) -> "NoRebalance":
+        """Fail if a rebalance begins within a with statement, and say why it did; `async with` does
+        the same.
+
+            with group.no_rebalance():
+                restart(consumer)
+                group.wait_until(committed={("orders", 0): 5})
+
+        Wait for the effect within the statement: what begins after it does not count. Raises
+        AssertionError, unless the statement raises.
+        """
+        return NoRebalance(self._sights, self.id)
+
     # -- faults: rules for this group, see `Broker.fault` -----------------------------------------
 
     def hold_joins(self) -> Rule:
@@ -137,18 +150,6 @@ class Group(GroupView):
         __tracebackhide__ = True
         return Wait(self._sights, self._waits, self.id, Wanted(wanted)).wait(timeout)
 
-    def no_rebalance(self) -> "NoRebalance":
-        """Fail if a rebalance begins within a with statement, and say why it did.
-
-            with group.no_rebalance():
-                restart(consumer)
-                group.wait_until(committed={("orders", 0): 5})
-
-        Wait for the effect within the statement: what begins after it does not count. Raises
-        AssertionError, unless the statement raises.
-        """
-        return NoRebalance(self._sights, self.id)
-
     def expire(self, member: str) -> None:
         """End the session of a member now (all with that member, instance or client id), as if
         nothing had been heard of it for its session timeout: the same cause and numbers. A client
@@ -156,7 +157,8 @@ class Group(GroupView):
 
         Raises RequestFailed, also while its JoinGroup or SyncGroup waits, and BrokerDown.
         """
-        group_control.expire(self._sights.lives, self.id, member)
+        lives = self._sights.lives
+        lives.run(lambda: group_control.expire(lives, self.id, member))
 
     def fence(self, instance_id: str) -> str:
         """Let another process join with an instance id, and end without a word: the client that
@@ -166,18 +168,27 @@ class Group(GroupView):
 
         Raises RequestFailed, also unless the group is Stable, and BrokerDown.
         """
-        return group_control.fence(self._sights.lives, self.id, instance_id)
+        lives = self._sights.lives
+        arguments.text(instance_id, "an instance id")
+        return lives.run(lambda: group_control.fence(lives, self.id, instance_id))
 
     def rebalance(self, reason: str | None = None) -> None:
         """Force a rebalance, with the cause `operator` and this reason.
 
         Raises RequestFailed if the group has no members, and BrokerDown.
         """
-        group_control.rebalance(self._sights.lives, self.id, reason)
+        lives = self._sights.lives
+        if reason is not None:
+            arguments.text(reason, "reason")
+        lives.run(lambda: group_control.rebalance(lives, self.id, reason))
 
 
-class AsyncGroup(GroupView):
+class AsyncGroup(OnThread[Group], GroupView):
     """A group, for coroutines: what waits is awaited, looking is not."""
+
+    def __init__(self, group: Group) -> None:
+        super().__init__(group)
+        GroupView.__init__(self, group._sights, group._waits, group.id)
 
     async def wait_until(
         self,
@@ -189,21 +200,9 @@ class AsyncGroup(GroupView):
         __tracebackhide__ = True
         return await Wait(self._sights, self._waits, self.id, Wanted(wanted)).wait_async(timeout)
 
-    def no_rebalance(self) -> "NoRebalance":
-        """See `Group.no_rebalance`; `with` and `async with` do the same."""
-        return NoRebalance(self._sights, self.id)
-
-    async def expire(self, member: str) -> None:
-        """See `Group.expire`."""
-        await to_thread(group_control.expire, self._sights.lives, self.id, member)
-
-    async def fence(self, instance_id: str) -> str:
-        """See `Group.fence`."""
-        return await to_thread(group_control.fence, self._sights.lives, self.id, instance_id)
-
-    async def rebalance(self, reason: str | None = None) -> None:
-        """See `Group.rebalance`."""
-        await to_thread(group_control.rebalance, self._sights.lives, self.id, reason)
+    expire = on_thread(Group.expire)
+    fence = on_thread(Group.fence)
+    rebalance = on_thread(Group.rebalance)
 
 
 class NoRebalance:

@@ -1,6 +1,7 @@
 """What a test does to a group: end a session, take an instance id over, force a rebalance.
 
-Each returns when it is written and answered. Clients hear of it by their next request.
+Coroutines for the loop of the server. Each returns when it is written and answered. Clients hear of
+it by their next request.
 """
 
 from collections.abc import Callable
@@ -17,7 +18,6 @@ from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.group_events import CauseCode
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest
-from groupkeeper.testing import arguments
 from groupkeeper.testing.errors import RequestFailed
 from groupkeeper.testing.lives import Lives
 from groupkeeper.testing.tap import HOST, INSIDE
@@ -26,25 +26,8 @@ from groupkeeper.testing.time.control import names_of
 _JOIN_VERSION = 9
 
 
-def expire(lives: Lives, group_id: str, name: str) -> None:
+async def expire(lives: Lives, group_id: str, name: str) -> None:
     """See `Group.expire`."""
-    lives.run(lambda: _expire(lives, group_id, name))
-
-
-def fence(lives: Lives, group_id: str, instance_id: str) -> str:
-    """See `Group.fence`."""
-    arguments.text(instance_id, "an instance id")
-    return lives.run(lambda: _fence(lives, group_id, instance_id))
-
-
-def rebalance(lives: Lives, group_id: str, reason: str | None) -> None:
-    """See `Group.rebalance`."""
-    if reason is not None:
-        arguments.text(reason, "reason")
-    lives.run(lambda: _rebalance(lives, group_id, reason))
-
-
-async def _expire(lives: Lives, group_id: str, name: str) -> None:
     driver, group = _group(lives, group_id)
     named = [each for each in group.members.values() if name in names_of(each)]
     if not named:
@@ -63,7 +46,8 @@ async def _expire(lives: Lives, group_id: str, name: str) -> None:
     await _decided(driver, end)
 
 
-async def _fence(lives: Lives, group_id: str, instance_id: str) -> str:
+async def fence(lives: Lives, group_id: str, instance_id: str) -> str:
+    """See `Group.fence`."""
     _, group = _group(lives, group_id)
     member_id = group.instances.get(instance_id)
     if member_id is None:
@@ -90,7 +74,8 @@ async def _fence(lives: Lives, group_id: str, instance_id: str) -> str:
     return str(answer.member_id)
 
 
-async def _rebalance(lives: Lives, group_id: str, reason: str | None) -> None:
+async def rebalance(lives: Lives, group_id: str, reason: str | None) -> None:
+    """See `Group.rebalance`."""
     driver, group = _group(lives, group_id)
     if not group.members:
         raise RequestFailed(f"group '{group_id}' has no members that could rebalance")

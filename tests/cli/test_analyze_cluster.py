@@ -26,7 +26,7 @@ from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.group_events import TOPIC as EVENTS
 from groupkeeper.protocol.placement import partition_of
 from groupkeeper.protocol.record_batch import encode_batch
-from groupkeeper.testing.broker import BlockingBroker
+from groupkeeper.testing import Broker
 from tests.client.log_node import LogNode
 from tests.client.stub import SILENCE, cluster
 from tests.support.process import ROOT
@@ -302,7 +302,7 @@ def test_a_signal_during_the_copy_leaves_nothing(number: int, temporary: Path) -
 
 def test_our_own_broker_is_read_with_its_events(tmp_path: Path, capsys: Capture) -> None:
     data, names = tmp_path / "data", ("groups", "members", "generations", "offsets", "rounds")
-    with BlockingBroker({"orders": 3}, data=data) as broker:
+    with Broker({"orders": 3}, data=data) as broker:
         host, _, port = broker.bootstrap_servers.rpartition(":")
         client = connect((host, int(port)))
         for group in ("one", "two"):
@@ -313,7 +313,7 @@ def test_our_own_broker_is_read_with_its_events(tmp_path: Path, capsys: Capture)
             client.call(7, commit_request({("orders", 1): 7}, group, who, generation))
         client.call(3, leave_request(who, group_id="two"))
         client.close()
-    with BlockingBroker(data=data) as broker:
+    with Broker(data=data) as broker:
         broker.freeze()  # no session is over when the files are read
         words = ["--bootstrap-server", broker.bootstrap_servers, "--out", str(tmp_path / "wire")]
         assert main(["analyze", *words]) == 0

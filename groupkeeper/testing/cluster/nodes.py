@@ -1,9 +1,8 @@
 """One node of a test broker: `Node` to call, `AsyncNode` to await."""
 
-from asyncio import to_thread
-
 from groupkeeper.settings.options import format_address
 from groupkeeper.testing.bench import Bench
+from groupkeeper.testing.on_thread import OnThread, on_thread
 
 
 class Node:
@@ -38,27 +37,23 @@ class Node:
         self._bench.run(lambda: self._bench.cluster.start(self.id))
 
 
-class AsyncNode:
+class AsyncNode(OnThread[Node]):
     """The same for coroutines."""
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
-        self.id = node.id
+    stop = on_thread(Node.stop)
+    start = on_thread(Node.start)
+
+    @property
+    def id(self) -> int:
+        """See `Node.id`."""
+        return self._blocking.id
 
     @property
     def address(self) -> str:
         """See `Node.address`."""
-        return self._node.address
+        return self._blocking.address
 
     @property
     def is_up(self) -> bool:
         """See `Node.is_up`."""
-        return self._node.is_up
-
-    async def stop(self) -> None:
-        """See `Node.stop`."""
-        await to_thread(self._node.stop)
-
-    async def start(self) -> None:
-        """See `Node.start`."""
-        await to_thread(self._node.start)
+        return self._blocking.is_up

@@ -7,8 +7,8 @@ from functools import partial, wraps
 from itertools import count
 from typing import Any, Final, Protocol, Unpack
 
-from groupkeeper.testing.async_broker import Broker
 from groupkeeper.testing.bench import Bench
+from groupkeeper.testing.broker import Broker
 from groupkeeper.testing.effects import Effect
 from groupkeeper.testing.faults.rules import Rule, When
 from groupkeeper.web.call import Call
