@@ -1,7 +1,7 @@
 """A route of a JSON API: its path, what answers it, and what its OpenAPI document says.
 
 The tables of routes are in `routes` and, of the control of a test broker, in
-`groupkeeper.testing.control.routes`.
+`groupkeeper.testing.control`.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence

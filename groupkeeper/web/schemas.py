@@ -137,7 +137,7 @@ def _event() -> Schema:
 
 def _round() -> Schema:
     hints = get_type_hints(Round)
-    properties = {name: _of_type(hints[name]) for name in JSON_FIELDS}
+    properties = {name: of_type(hints[name]) for name in JSON_FIELDS}
     return record(
         kind={"const": "round"},
         **properties,
@@ -148,7 +148,8 @@ def _round() -> Schema:
 
 
 # Any: type hints.
-def _of_type(hint: Any) -> Schema:
+def of_type(hint: Any) -> Schema:
+    """Of what a field holds."""
     simple = {int: NUMBER, str: TEXT}
     if hint in simple:
         return simple[hint]
@@ -156,8 +157,8 @@ def _of_type(hint: Any) -> Schema:
         return record(ms=NUMBER, is_exact=told(FLAG, "False: since the last event."))
     some = [each for each in get_args(hint) if each is not type(None)]
     if get_origin(hint) is list:
-        return array(_of_type(some[0]))
-    return or_null(_of_type(some[0])) if type(None) in get_args(hint) else OBJECT
+        return array(of_type(some[0]))
+    return or_null(of_type(some[0])) if type(None) in get_args(hint) else OBJECT
 
 
 def _error() -> Schema:

@@ -18,10 +18,9 @@ from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
 from groupkeeper.settings.options import MEMORY, Listen, ServeOptions
 from groupkeeper.settings.table import load
 from groupkeeper.testing import effects
-from groupkeeper.testing.control.http import PREFIX, Control
+from groupkeeper.testing.control.http import PREFIX, ROUTES, Control
 from groupkeeper.testing.control.parts import WAITS, ServedBroker
 from groupkeeper.testing.control.process import ServedBench
-from groupkeeper.testing.control.routes import ROUTES
 from groupkeeper.testing.control.schemas import DOCUMENTED
 from groupkeeper.web.openapi import document
 from tests.support.requests import commit_request, join_request, sync_request

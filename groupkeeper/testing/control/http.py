@@ -7,17 +7,16 @@ made one after another, in the order in which they come. The document is at
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
 from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest
 from groupkeeper.settings.table import SettingsError
 from groupkeeper.storage.errors import StorageError
+from groupkeeper.testing.control import broker_routes, group_routes
 from groupkeeper.testing.control.body import check
 from groupkeeper.testing.control.parts import Parts, ServedBroker
-from groupkeeper.testing.control.routes import ROUTES
 from groupkeeper.testing.control.schemas import DOCUMENTED, PREFIX, schemas
 from groupkeeper.testing.errors import BrokerDown, RequestFailed, WaitTimedOut
 from groupkeeper.web.body import check_host, read_body
@@ -29,8 +28,7 @@ from groupkeeper.web.route import DOCUMENT, Route, find_route
 
 __all__ = ["PREFIX", "Control"]
 
-READERS: Final = 4
-"""Threads that look; one more makes changes."""
+ROUTES: Final = (*broker_routes.ROUTES, *group_routes.ROUTES)
 STATUSES: Final[Mapping[type[Exception], int]] = {
     WaitTimedOut: 408,
     BrokerDown: 409,
@@ -47,20 +45,12 @@ class Control:
     """Answers requests under `PREFIX`."""
 
     def __init__(self, broker: ServedBroker) -> None:
-        self._broker = broker
-        self._changing = ThreadPoolExecutor(1, "control")
-        self._looking = ThreadPoolExecutor(READERS, "control-looking")
-        self._parts = Parts(broker, self._run)
+        self._parts = Parts(broker)
         self._schemas = schemas()
-
-    # Any: what a handler's function returns.
-    async def _run(self, do: Callable[[], Any], *, changes: bool) -> Any:
-        executor = self._changing if changes else self._looking
-        return await asyncio.get_running_loop().run_in_executor(executor, do)
 
     async def close(self) -> None:
         """Finish the change under way; nothing else is."""
-        for executor in (self._changing, self._looking):
+        for executor in (self._parts.changing, self._parts.looking):
             await asyncio.to_thread(partial(executor.shutdown, cancel_futures=True))
 
     async def answer(self, request: HttpRequest) -> HttpAnswer:
@@ -87,18 +77,15 @@ class Control:
         return _answer(404, self._about() | {"error": line})
 
     def _about(self) -> Object:
-        return {"cluster": self._broker.cluster_id}
+        return {"cluster": self._parts.broker.cluster_id}
 
     # Any: JSON.
     def _body(self, route: Route, request: HttpRequest) -> Mapping[str, Any]:
-        """Of a change; may be left out where it has no field that must be there."""
-        if route.method == "GET":
+        """Of a change that takes one. Raises Refused."""
+        if not route.body:
             return {}
-        if not request.body and route.method == "DELETE":
-            return {}
-        schema = self._schemas[route.body]
         body = read_body(request, (), "")
-        check(body, schema, self._schemas)
+        check(body, self._schemas[route.body], self._schemas)
         return body
 
 

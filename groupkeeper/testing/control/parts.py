@@ -1,20 +1,24 @@
-"""What the routes of the control stand on, and how their functions get to the broker."""
+"""What the routes of the control stand on, how they are made, and the broker that they act on."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial, wraps
 from itertools import count
-from typing import Any, Final, Protocol, Unpack
+from typing import Final, Unpack
 
 from groupkeeper.testing.bench import Bench
 from groupkeeper.testing.broker import Broker
 from groupkeeper.testing.effects import Effect
 from groupkeeper.testing.faults.rules import Rule, When
 from groupkeeper.web.call import Call
-from groupkeeper.web.parts import Object
-from groupkeeper.web.route import Handle
+from groupkeeper.web.parameters import Parameter
+from groupkeeper.web.parts import Object, Refused
+from groupkeeper.web.route import Handle, Route, table
 
+READERS: Final = 4
+"""Threads that look; one more makes changes."""
 WAITS: Final = 40
 """Waits for groups at a time: less than the port answers (`http_limits.ANSWERS`), so that what they
 wait for can still be asked."""
@@ -68,41 +72,62 @@ class ServedBroker(Broker):
         return rule
 
 
-Do = Callable[[ServedBroker, Call], Object]
-"""Does what a route is for, on a thread. Raises what the broker raises, and Refused."""
-
-
-class Run(Protocol):
-    """Calls a function on a thread: `changes` are made one after another."""
-
-    # Any: what it returns.
-    def __call__(self, do: Callable[[], Any], *, changes: bool) -> Awaitable[Any]: ...
-
-
 @dataclass(slots=True, frozen=True)
 class Parts:
     """What a route is given."""
 
     broker: ServedBroker
-    run: Run
+    changing: Executor = field(default_factory=lambda: ThreadPoolExecutor(1, "control"))
+    """Changes are made one after another."""
+    looking: Executor = field(
+        default_factory=lambda: ThreadPoolExecutor(READERS, "control-looking")
+    )
     waits: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(WAITS))
     """Places for them."""
 
 
-def change(do: Do) -> Handle:
-    """The route of a function that changes something."""
-    return _on_thread(do, changes=True)
+Do = Callable[[ServedBroker, Call], Object]
+"""Does what a route is for, on a thread; its documentation is that of the route. Raises what the
+broker raises, and Refused."""
+
+ALWAYS: Final = (403, 409, 500)
+OF_A_CHANGE: Final = (*ALWAYS, 415)
 
 
-def look(do: Do) -> Handle:
-    """The route of a function that only looks."""
-    return _on_thread(do, changes=False)
+class Routes(list[Route]):
+    """A table of routes, in the order of the document."""
+
+    def add(
+        self, method: str, path: str, answer: str, body: str = "Nothing", *parameters: Parameter
+    ) -> Callable[[Do], Do]:
+        """Let a function answer requests for a path, on a thread. `answer`, and `body` of a POST:
+        names of schemas.
+        """
+        statuses = {"GET": ALWAYS, "POST": OF_A_CHANGE, "DELETE": (*ALWAYS, 404)}[method]
+        body = body if method == "POST" else ""
+
+        def added(do: Do) -> Do:
+            handle, about = _on_thread(do, changes=method != "GET"), do.__doc__ or ""
+            known = table(*parameters)
+            self.append(Route(path, handle, about, answer, known, method, statuses, body))
+            return do
+
+        return added
 
 
 def _on_thread(do: Do, *, changes: bool) -> Handle:
     @wraps(do)
     async def handle(parts: Parts, call: Call) -> Object:
-        found: Object = await parts.run(partial(do, parts.broker, call), changes=changes)
-        return found
+        executor = parts.changing if changes else parts.looking
+        work = partial(do, parts.broker, call)
+        return await asyncio.get_running_loop().run_in_executor(executor, work)
 
     return handle
+
+
+def number(call: Call, name: str) -> int:
+    """A part of the path. Raises Refused."""
+    text = call.names[name]
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise Refused(400, f"{name} '{text[:100]}' is no number")
+    return int(text)

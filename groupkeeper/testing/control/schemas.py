@@ -4,15 +4,26 @@ against them.
 
 from collections.abc import Mapping
 from inspect import Parameter, signature
-from typing import Any, Final
+from typing import Any, Final, get_type_hints
 
 from groupkeeper.protocol.registry import APIS
 from groupkeeper.testing import effects
-from groupkeeper.testing.control.groups import ROUND
 from groupkeeper.testing.faults.rules import When
 from groupkeeper.testing.time.control import MOST_S
+from groupkeeper.testing.views import Round
 from groupkeeper.web.openapi import Documented
-from groupkeeper.web.schemas import FLAG, NUMBER, TEXT, Schema, array, or_null, record, ref, told
+from groupkeeper.web.schemas import (
+    FLAG,
+    NUMBER,
+    TEXT,
+    Schema,
+    array,
+    of_type,
+    or_null,
+    record,
+    ref,
+    told,
+)
 
 PREFIX: Final = "/control/v1/"
 WAIT_MOST_MS: Final = 300_000
@@ -28,6 +39,15 @@ _PLACE: Final = {"topic": TEXT, "partition": _COUNT}
 _OFFSET: Final = record(**_PLACE, offset=_COUNT)
 _OWNED: Final = record(topic=TEXT, partitions=array(_COUNT))
 _DATA: Final = "Text; in base64 under the other name if it is none. Null if neither has a value."
+
+ROUND: Final = record(
+    **{
+        name: of_type(get_type_hints(each.fget)["return"])
+        for name, each in vars(Round).items()
+        if isinstance(each, property)
+    }
+)
+"""All properties of a round, under their own names."""
 
 
 def answer(**properties: Schema) -> Schema:
@@ -179,7 +199,7 @@ def _of_groups() -> dict[str, Schema]:
             lags=array(record(**_PLACE, lag=_COUNT)),
             rounds=told(array(ref("Round")), "Since the start or reset, the oldest first."),
         ),
-        "Round": _round(),
+        "Round": ROUND,
         "Wait": wanted,
         "Expiry": record(member=told(TEXT, "Member, instance or client id.")),
         "Fencing": record(instance=told(TEXT, "`group.instance.id` of a static member.")),
@@ -188,16 +208,6 @@ def _of_groups() -> dict[str, Schema]:
         "Committed": answer(group=TEXT, committed=array(_OFFSET)),
         "Commit": record(committed=array(_OFFSET)),
     }
-
-
-def _round() -> Schema:
-    lists = {"more_causes", "added", "removed"}
-    numbers = {"members", "moved", "duration_ms", "started_at_ms"}
-    texts = {"likely", "reason", "who", "member_id", "protocol"}
-    kinds: dict[str, Schema] = dict.fromkeys(ROUND, TEXT)
-    kinds |= {name: array(TEXT) for name in lists} | {"generation": NUMBER}
-    kinds |= {name: or_null(NUMBER) for name in numbers}
-    return record(**kinds | {name: or_null(TEXT) for name in texts})
 
 
 # Any: JSON Schema.

@@ -3,60 +3,49 @@
 import base64
 import binascii
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any, Final
 
 from groupkeeper.observe.logs import Logger
-from groupkeeper.testing.control.parts import WAITS, Parts, ServedBroker
+from groupkeeper.testing.control.parts import OF_A_CHANGE, WAITS, Parts, Routes, ServedBroker
+from groupkeeper.testing.control.schemas import ROUND
 from groupkeeper.testing.group import TIMEOUT_S
 from groupkeeper.testing.seeding import Record
 from groupkeeper.testing.views import GroupNow, MemberNow, Round
 from groupkeeper.testing.waiting import Conditions
 from groupkeeper.web.call import Call
+from groupkeeper.web.parameters import Parameter
 from groupkeeper.web.parts import SOON, Object, Refused
+from groupkeeper.web.route import Route
 
-ROUND: Final = (
-    "cause",
-    "more_causes",
-    "likely",
-    "reason",
-    "who",
-    "member_id",
-    "outcome",
-    "generation",
-    "protocol",
-    "members",
-    "added",
-    "removed",
-    "moved",
-    "duration_ms",
-    "started_at_ms",
-    "text",
-    "advice",
-)
-"""Properties of a round that are told, under their own names."""
+ROUTES: Final = Routes()
+_PARTITION: Final = Parameter("partition", "Of this partition only.", "number")
 
 _log = Logger("control")
 
 # -- groups ----------------------------------------------------------------------------------------
 
 
+@ROUTES.add("GET", "groups", "Groups")
 def groups(broker: ServedBroker, _: Call) -> Object:
-    """`GET /groups`."""
+    """The groups that exist."""
     return {"groups": broker.groups()}
 
 
+@ROUTES.add("GET", "groups/{group}", "Group")
 def group(broker: ServedBroker, call: Call) -> Object:
-    """`GET /groups/G`."""
+    """A group as it is now; whether it exists or not."""
     return _group(broker.group(call.names["group"]).now)
 
 
+@ROUTES.add("GET", "groups/{group}/timeline", "Timeline")
 def timeline(broker: ServedBroker, call: Call) -> Object:
-    """`GET /groups/G/timeline`."""
+    """What happened to a group, and why, as text."""
     return {"group": call.names["group"], "text": broker.timeline(call.names["group"])}
 
 
 async def wait(parts: Parts, call: Call) -> Object:
-    """`POST /groups/G/wait`: on the loop of the control, so that it keeps no thread."""
+    """Wait until the group is as wanted; 408 says what is not so."""
     body = dict(call.body)
     timeout = body.pop("timeout_ms", TIMEOUT_S * 1000) / 1000
     if "assigned" in body:
@@ -72,32 +61,51 @@ async def wait(parts: Parts, call: Call) -> Object:
         return _group(await group.wait_until(timeout=timeout, **wanted))
 
 
+ROUTES.append(  # on the loop of the control, so that it keeps no thread
+    Route(
+        "groups/{group}/wait",
+        wait,
+        wait.__doc__ or "",
+        "Group",
+        {},
+        "POST",
+        (*OF_A_CHANGE, 408, 503),
+        "Wait",
+    )
+)
+
+
+@ROUTES.add("POST", "groups/{group}/expire", "Group", "Expiry")
 def expire(broker: ServedBroker, call: Call) -> Object:
-    """`POST /groups/G/expire`."""
+    """End the session of a member now."""
     broker.group(call.names["group"]).expire(call.body["member"])
     return group(broker, call)
 
 
+@ROUTES.add("POST", "groups/{group}/fence", "Group", "Fencing")
 def fence(broker: ServedBroker, call: Call) -> Object:
-    """`POST /groups/G/fence`."""
+    """Let another process take an instance id over."""
     broker.group(call.names["group"]).fence(call.body["instance"])
     return group(broker, call)
 
 
+@ROUTES.add("POST", "groups/{group}/rebalance", "Group", "Forcing")
 def rebalance(broker: ServedBroker, call: Call) -> Object:
-    """`POST /groups/G/rebalance`."""
+    """Force a rebalance."""
     broker.group(call.names["group"]).rebalance(call.body.get("reason"))
     return group(broker, call)
 
 
+@ROUTES.add("GET", "groups/{group}/committed", "Committed")
 def committed(broker: ServedBroker, call: Call) -> Object:
-    """`GET /groups/G/committed`."""
+    """Committed offsets."""
     group = call.names["group"]
     return {"group": group, "committed": _rows(broker.committed(group), "offset")}
 
 
+@ROUTES.add("POST", "groups/{group}/committed", "Committed", "Commit")
 def commit(broker: ServedBroker, call: Call) -> Object:
-    """`POST /groups/G/committed`."""
+    """Commit offsets for a group without members."""
     broker.commit(call.names["group"], _places(call.body["committed"]))
     return committed(broker, call)
 
@@ -114,16 +122,10 @@ def _rows(of: Mapping[tuple[str, int], int], name: str) -> list[Object]:
 
 
 def _group(now: GroupNow) -> Object:
-    return {
-        "group": now.group,
-        "exists": now.exists,
-        "state": now.state,
-        "generation": now.generation,
-        "protocol": now.protocol,
-        "leader": now.leader,
+    plain = ("group", "exists", "state", "generation", "protocol", "leader", "lag")
+    return {name: getattr(now, name) for name in plain} | {
         "members": [_member(each) for each in now.members],
         "committed": _rows(now.committed, "offset"),
-        "lag": now.lag,
         "lags": _rows(now.lags, "lag"),
         "rounds": [_round(each) for each in now.rounds],
     }
@@ -131,46 +133,44 @@ def _group(now: GroupNow) -> Object:
 
 def _member(member: MemberNow) -> Object:
     owned = [{"topic": name, "partitions": each} for name, each in member.partitions.items()]
-    return {
-        "member_id": member.member_id,
-        "instance_id": member.instance_id,
-        "client_id": member.client_id,
-        "host": member.host,
-        "session_timeout_ms": member.session_timeout_ms,
-        "rebalance_timeout_ms": member.rebalance_timeout_ms,
-        "assignment": owned,
-    }
+    found = asdict(member) | {"assignment": owned}
+    del found["partitions"]
+    return found
 
 
 def _round(each: Round) -> Object:
-    return {name: getattr(each, name) for name in ROUND}
+    return {name: getattr(each, name) for name in ROUND["properties"]}
 
 
 # -- topics and records ----------------------------------------------------------------------------
 
 
+@ROUTES.add("GET", "topics", "Topics")
 def topics(broker: ServedBroker, _: Call) -> Object:
-    """`GET /topics`."""
+    """The topics, without internal ones."""
     counts = broker.topics.items()
     return {"topics": [{"topic": name, "partitions": count} for name, count in counts]}
 
 
+@ROUTES.add("POST", "topics", "Topics", "NewTopic")
 def create_topic(broker: ServedBroker, call: Call) -> Object:
-    """`POST /topics`."""
+    """Create a topic."""
     body = call.body
     configs = {key: str(value) for key, value in body.get("configs", {}).items()}
     broker.create_topic(body["topic"], body.get("partitions", 1), configs=configs)
     return topics(broker, call)
 
 
+@ROUTES.add("GET", "topics/{topic}/records", "Records", "", _PARTITION)
 def records(broker: ServedBroker, call: Call) -> Object:
-    """`GET /topics/T/records`."""
+    """All records that are in a topic."""
     found = broker.records(call.names["topic"], call.query["partition"])
     return {"records": [_record(each) for each in found]}
 
 
+@ROUTES.add("POST", "topics/{topic}/records", "Records", "NewRecords")
 def produce(broker: ServedBroker, call: Call) -> Object:
-    """`POST /topics/T/records`: all in order, until one is refused."""
+    """Append records."""
     made = [_produce(broker, call.names["topic"], row) for row in call.body["records"]]
     return {"records": [_record(each) for each in made]}
 
@@ -201,15 +201,8 @@ def _data(row: Mapping[str, Any], name: str) -> bytes | None:
 
 def _record(record: Record) -> Object:
     headers = [{"key": name} | _told("value", value) for name, value in record.headers]
-    return {
-        "topic": record.topic,
-        "partition": record.partition,
-        "offset": record.offset,
-        "timestamp_ms": record.timestamp_ms,
-        **_told("key", record.key),
-        **_told("value", record.value),
-        "headers": headers,
-    }
+    told = _told("key", record.key) | _told("value", record.value)
+    return record._asdict() | told | {"headers": headers}
 
 
 def _told(name: str, data: bytes | None) -> Object:

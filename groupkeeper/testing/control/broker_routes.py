@@ -1,21 +1,24 @@
 """What the control does with the broker itself: its life, time, nodes, fault rules and log."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from inspect import signature
-from typing import Any
+from typing import Any, Final
 
 from groupkeeper.testing import effects
-from groupkeeper.testing.control.parts import ServedBroker
+from groupkeeper.testing.control.parts import Do, Routes, ServedBroker, number
 from groupkeeper.testing.faults.rules import Rule
 from groupkeeper.testing.time.control import TIMEOUT_S
 from groupkeeper.web.call import Call
 from groupkeeper.web.parts import Object, Refused
 
+ROUTES: Final = Routes()
+
 # -- its life --------------------------------------------------------------------------------------
 
 
+@ROUTES.add("GET", "broker", "Broker")
 def broker_now(broker: ServedBroker, _: Call) -> Object:
-    """`GET /broker`."""
+    """Whether the broker runs, and its time."""
     return {
         "is_up": broker.is_up,
         "bootstrap_servers": broker.bootstrap_servers,
@@ -24,39 +27,43 @@ def broker_now(broker: ServedBroker, _: Call) -> Object:
     }
 
 
-def reset(broker: ServedBroker, call: Call) -> Object:
-    """`POST /broker/reset`."""
-    broker.reset()
-    return broker_now(broker, call)
+def _acting(act: Callable[[ServedBroker], None], about: str) -> Do:
+    def do(broker: ServedBroker, call: Call) -> Object:
+        act(broker)
+        return broker_now(broker, call)
+
+    do.__name__, do.__doc__ = act.__name__, about
+    return do
 
 
-def crash(broker: ServedBroker, call: Call) -> Object:
-    """`POST /broker/crash`."""
-    broker.crash()
-    return broker_now(broker, call)
+for _path, _act, _about in (
+    ("broker/reset", ServedBroker.reset, "Forget all but the topics of the start."),
+    ("broker/crash", ServedBroker.crash, "End the broker as by `kill -9`."),
+    ("broker/restart", ServedBroker.restart, "Start it again; crash it first if it runs."),
+    ("time/freeze", ServedBroker.freeze, "Let time stand still for groups."),
+    ("time/resume", ServedBroker.resume, "Let time run again."),
+):
+    ROUTES.add("POST", _path, "Broker")(_acting(_act, _about))
 
 
-def restart(broker: ServedBroker, call: Call) -> Object:
-    """`POST /broker/restart`."""
-    broker.restart()
-    return broker_now(broker, call)
-
-
+@ROUTES.add("GET", "logs", "Logs")
 def logs(broker: ServedBroker, _: Call) -> Object:
-    """`GET /logs`."""
+    """The last lines of the broker's log."""
     return {"lines": broker.logs}
 
 
+@ROUTES.add("GET", "transcript", "Transcript")
 def transcript(broker: ServedBroker, _: Call) -> Object:
-    """`GET /transcript`."""
+    """What clients and broker said."""
     return {"text": broker.transcript()}
 
 
 # -- time ------------------------------------------------------------------------------------------
 
 
+@ROUTES.add("POST", "time/advance", "Broker", "Advance")
 def advance(broker: ServedBroker, call: Call) -> Object:
-    """`POST /time/advance`."""
+    """Move time ahead, through all that is due until then; members stay alive."""
     body = call.body
     silent, everyone = body.get("silent", ()), body.get("all", False)
     timeout = body.get("timeout_ms", TIMEOUT_S * 1000) / 1000
@@ -64,82 +71,71 @@ def advance(broker: ServedBroker, call: Call) -> Object:
     return broker_now(broker, call)
 
 
-def freeze(broker: ServedBroker, call: Call) -> Object:
-    """`POST /time/freeze`."""
-    broker.freeze()
-    return broker_now(broker, call)
-
-
-def resume(broker: ServedBroker, call: Call) -> Object:
-    """`POST /time/resume`."""
-    broker.resume()
-    return broker_now(broker, call)
-
-
 # -- nodes -----------------------------------------------------------------------------------------
 
 
+@ROUTES.add("GET", "nodes", "Nodes")
 def nodes(broker: ServedBroker, _: Call) -> Object:
-    """`GET /nodes`."""
+    """The nodes, and where they listen."""
     rows = [{"id": each.id, "address": each.address, "is_up": each.is_up} for each in broker.nodes]
     return {"nodes": rows}
 
 
+@ROUTES.add("POST", "nodes/{node}/stop", "Nodes")
 def stop_node(broker: ServedBroker, call: Call) -> Object:
-    """`POST /nodes/N/stop`."""
-    broker.node(_number(call, "node")).stop()
+    """Hand over, and close the port."""
+    broker.node(number(call, "node")).stop()
     return nodes(broker, call)
 
 
+@ROUTES.add("POST", "nodes/{node}/start", "Nodes")
 def start_node(broker: ServedBroker, call: Call) -> Object:
-    """`POST /nodes/N/start`."""
-    broker.node(_number(call, "node")).start()
+    """Listen on the port again."""
+    broker.node(number(call, "node")).start()
     return nodes(broker, call)
 
 
+@ROUTES.add("GET", "groups/{group}/coordinator", "Coordinator")
 def coordinator(broker: ServedBroker, call: Call) -> Object:
-    """`GET /groups/G/coordinator`."""
+    """The node that coordinates a group."""
     group = call.names["group"]
     return {"group": group, "coordinator": broker.coordinator(group)}
 
 
+@ROUTES.add("POST", "groups/{group}/coordinator", "Coordinator", "Move")
 def move_coordinator(broker: ServedBroker, call: Call) -> Object:
-    """`POST /groups/G/coordinator`."""
+    """Let another node coordinate a group."""
     broker.move_coordinator(call.names["group"], to=call.body["to"])
     return coordinator(broker, call)
 
 
+@ROUTES.add("GET", "topics/{topic}/partitions/{partition}/leader", "Leader")
 def leader(broker: ServedBroker, call: Call) -> Object:
-    """`GET /topics/T/partitions/P/leader`."""
-    topic, partition = call.names["topic"], _number(call, "partition")
+    """The node that leads a partition."""
+    topic, partition = call.names["topic"], number(call, "partition")
     leader = broker.leader(topic, partition)
     return {"topic": topic, "partition": partition, "leader": leader}
 
 
+@ROUTES.add("POST", "topics/{topic}/partitions/{partition}/leader", "Leader", "Move")
 def move_leader(broker: ServedBroker, call: Call) -> Object:
-    """`POST /topics/T/partitions/P/leader`."""
-    broker.move_leader(call.names["topic"], _number(call, "partition"), to=call.body["to"])
+    """Let another node lead a partition."""
+    broker.move_leader(call.names["topic"], number(call, "partition"), to=call.body["to"])
     return leader(broker, call)
-
-
-def _number(call: Call, name: str) -> int:
-    """A part of the path. Raises Refused."""
-    text = call.names[name]
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise Refused(400, f"{name} '{text[:100]}' is no number")
-    return int(text)
 
 
 # -- faults ----------------------------------------------------------------------------------------
 
 
+@ROUTES.add("GET", "faults", "Faults")
 def faults(broker: ServedBroker, _: Call) -> Object:
-    """`GET /faults`."""
-    return {"faults": [_rule(number, rule) for number, rule in broker.rules.items()]}
+    """The fault rules, and how often each fired."""
+    return {"faults": [_rule(at, rule) for at, rule in broker.rules.items()]}
 
 
+@ROUTES.add("POST", "faults", "Fault", "NewFault")
 def add_fault(broker: ServedBroker, call: Call) -> Object:
-    """`POST /faults`."""
+    """Let something happen to requests."""
     when = dict(call.body)
     effect = _effect(when.pop("effect"))
     if "versions" in when:
@@ -148,18 +144,19 @@ def add_fault(broker: ServedBroker, call: Call) -> Object:
     return next(_rule(n, each) for n, each in broker.rules.items() if each is rule)
 
 
+@ROUTES.add("DELETE", "faults/{fault}", "Fault")
 def remove_fault(broker: ServedBroker, call: Call) -> Object:
-    """`DELETE /faults/N`."""
-    number = _number(call, "fault")
-    rule = broker.rules.get(number)
+    """Remove a fault rule; the answer says how often it fired."""
+    at = number(call, "fault")
+    rule = broker.rules.get(at)
     if rule is None:
-        raise Refused(404, f"there is no fault {number}: GET faults lists them")
+        raise Refused(404, f"there is no fault {at}: GET faults lists them")
     rule.remove()
-    return _rule(number, rule)
+    return _rule(at, rule)
 
 
-def _rule(number: int, rule: Rule) -> Object:
-    return {"id": number, "rule": repr(rule), "hits": rule.hits, "may_miss": rule.may_miss}
+def _rule(at: int, rule: Rule) -> Object:
+    return {"id": at, "rule": repr(rule), "hits": rule.hits, "may_miss": rule.may_miss}
 
 
 # Any: arguments.
