@@ -144,7 +144,7 @@ def test_a_node_serves_the_partitions_that_it_leads(broker: Broker) -> None:
     assert _errors(answer.responses, "partition_responses", "index") == refused
     answer = _ask(broker, 1, 12, _fetch(0, 1, 2, wait_ms=60_000))
     assert _errors(answer.responses, "partitions") == refused
-    assert [bool(row.records) for row in answer.responses[0].partitions] == [True, False, False]
+    assert [bool(row.records) for row in answer.responses[0].partitions] == [False, True, False]
     rows = [ListOffsetsPartition(partition_index=each, timestamp=-1) for each in range(3)]
     request = ListOffsetsRequest(topics=[ListOffsetsTopic(name="orders", partitions=rows)])
     assert _errors(_ask(broker, 1, 5, request).topics, "partitions") == refused

@@ -1,7 +1,7 @@
 """Makes the answers of one server those of a node of a cluster: a layer of the tap.
 
 Each connection is to a node. What the node does not lead or coordinate is refused with Kafka's
-errors, the rest of the request is served (`cluster_partitions` does that for partitions); answers
+errors, the rest of the request is served (`partitions` does that for partitions); answers
 that describe the cluster name all nodes. Source: Kafka's `KafkaApis`, `GroupCoordinatorService`.
 """
 
@@ -15,7 +15,9 @@ from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages import describe_cluster, metadata
 from groupkeeper.testing.cluster.leadership import Cluster
-from groupkeeper.testing.cluster.partitions import FORMS, ask_leader
+from groupkeeper.testing.cluster.partitions import PARTITION_APIS, ask_leader
+from groupkeeper.testing.faults.entries import Split, blank, entries_of
+from groupkeeper.testing.faults.levels import Level, Named
 from groupkeeper.testing.tap import Answer, Exchange
 from groupkeeper.topics.catalog import Topic
 
@@ -38,13 +40,12 @@ class ClusterLayer:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        ids: Callable[[Row], str] = str
         self._by_key: dict[int, Callable[[Exchange, Proceed], None]] = {
             **dict.fromkeys(_ONE_GROUP, self._group),
-            **{key: partial(ask_leader, cluster, form) for key, form in FORMS.items()},
+            **dict.fromkeys(PARTITION_APIS, partial(ask_leader, cluster)),
             ApiKey.OFFSET_FETCH: self._offset_fetch,
-            ApiKey.DESCRIBE_GROUPS: partial(self._groups, "groups", "groups", ids),
-            ApiKey.DELETE_GROUPS: partial(self._groups, "groups_names", "results", ids),
+            ApiKey.DESCRIBE_GROUPS: self._groups,
+            ApiKey.DELETE_GROUPS: self._groups,
             ApiKey.LIST_GROUPS: partial(self._answered, self._list_groups),
             ApiKey.FIND_COORDINATOR: self._find_coordinator,
             ApiKey.METADATA: partial(self._answered, self._metadata),
@@ -81,42 +82,30 @@ class ClusterLayer:
             exchange.answer(refuse(request, exchange.caller, ErrorCode.NOT_COORDINATOR))
 
     def _offset_fetch(self, exchange: Exchange, proceed: Proceed) -> None:
-        if exchange.request.groups:
-            self._groups("groups", "groups", lambda group: group.group_id, exchange, proceed)
+        (self._groups if exchange.request.groups else self._group)(exchange, proceed)
+
+    def _groups(self, exchange: Exchange, proceed: Proceed) -> None:
+        """A request that names several groups, with a row each in its answer."""
+        at, coordinator = self._node(exchange), self._cluster.coordinator
+        version = exchange.caller.api_version
+        split = Split(entries_of(exchange.request, version, {}), version, {})
+        split.choose(1, lambda entry: coordinator(entry.names.group or "") != at)
+
+        def refused(level: Level, names: Named, source: Row) -> Row:
+            row = blank(level, names, source)
+            row.error_code = ErrorCode.NOT_COORDINATOR
+            return row
+
+        def add(answer: Answer | None) -> Answer:
+            return split.merged(answer, refused)
+
+        rest = split.rest()
+        if rest is None:
+            exchange.answer(add(None))
         else:
-            self._group(exchange, proceed)
-
-    def _groups(
-        self,
-        asked: str,
-        answered: str,
-        id_of: Callable[[Row], str],
-        exchange: Exchange,
-        proceed: Proceed,
-    ) -> None:
-        """A request that names several groups. `asked`, `answered`: the fields with a row each."""
-        at, request = self._node(exchange), exchange.request
-        rows = getattr(request, asked)
-        here = [row for row in rows if self._cluster.coordinator(id_of(row)) == at]
-        if len(here) == len(rows):
+            exchange.request = rest
+            exchange.on_answer(add)
             proceed()
-            return
-        elsewhere = copy(request)
-        setattr(elsewhere, asked, [row for row in rows if row not in here])
-        refused = refuse(elsewhere, exchange.caller, ErrorCode.NOT_COORDINATOR)
-        if not here:
-            exchange.answer(refused)
-            return
-        exchange.request = copy(request)
-        setattr(exchange.request, asked, here)
-
-        def add(answer: Answer) -> Answer:
-            answer = copy(answer)
-            setattr(answer, answered, [*getattr(answer, answered), *getattr(refused, answered)])
-            return answer
-
-        exchange.on_answer(add)
-        proceed()
 
     def _list_groups(self, exchange: Exchange, answer: Answer) -> Answer:
         at, coordinator = self._node(exchange), self._cluster.coordinator

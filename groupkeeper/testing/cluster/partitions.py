@@ -11,114 +11,65 @@ from typing import Any, Final
 
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.messages import (
-    delete_records,
-    fetch,
-    list_offsets,
-    offset_for_leader_epoch,
-    produce,
-)
+from groupkeeper.protocol.messages import fetch, produce
 from groupkeeper.testing.cluster.leadership import Cluster
+from groupkeeper.testing.faults.entries import Entry, Split, blank, entries_of
+from groupkeeper.testing.faults.levels import Level, Named, named
 from groupkeeper.testing.tap import Answer, Exchange
 from groupkeeper.topics.catalog import Topic
 
 Row = Any
 """A part of a request or an answer. Any: each API has its own."""
 
+PARTITION_APIS: Final = (
+    ApiKey.PRODUCE,
+    ApiKey.FETCH,
+    ApiKey.LIST_OFFSETS,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH,
+    ApiKey.DELETE_RECORDS,
+)
+_DEPTH: Final = 2
+"""Of the partitions in their requests and answers: below the topics."""
 _NO_EPOCH: Final = -1
-_NO_ID: Final = bytes(16)
 
 
 @dataclass(slots=True, frozen=True)
-class Form:
-    """Where the partitions are in an API's messages. Any: its classes."""
+class _Leaders:
+    """How an API names the leader in an error. Any: its classes."""
 
-    asked: tuple[str, str, str]
-    """Fields of the request: topics, and in them partitions, and in these the index."""
-    name: str
-    """Field of a topic's row, in requests and answers."""
-    answered: tuple[str, str, str]
-    """As `asked`, of the answer."""
-    response: Callable[..., Any]
-    topic: Callable[..., Any]
-    partition: Callable[..., Any]
-    leaders: tuple[int, Callable[..., Any], Callable[..., Any]] | None = None
-    """The version since which an error names the leader; classes for it and its address."""
-    waits: bool = False
-    """It may be answered long after it came: the leader may be another one by then."""
+    since: int
+    """Version."""
+    leader: Callable[..., Any]
+    endpoint: Callable[..., Any]
 
 
-_IN_TOPICS: Final = ("topics", "partitions", "partition_index")
-
-FORMS: Final[Mapping[int, Form]] = {
-    ApiKey.PRODUCE: Form(
-        ("topic_data", "partition_data", "index"),
-        "name",
-        ("responses", "partition_responses", "index"),
-        produce.ProduceResponse,
-        produce.TopicProduceResponse,
-        lambda **row: produce.PartitionProduceResponse(base_offset=-1, **row),
-        (10, produce.LeaderIdAndEpoch, produce.NodeEndpoint),
-    ),
-    ApiKey.FETCH: Form(
-        ("topics", "partitions", "partition"),
-        "topic",
-        ("responses", "partitions", "partition_index"),
-        fetch.FetchResponse,
-        fetch.FetchableTopicResponse,
-        lambda **row: fetch.PartitionData(high_watermark=-1, records=b"", **row),
-        (16, fetch.LeaderIdAndEpoch, fetch.NodeEndpoint),
-        waits=True,
-    ),
-    ApiKey.LIST_OFFSETS: Form(
-        _IN_TOPICS,
-        "name",
-        _IN_TOPICS,
-        list_offsets.ListOffsetsResponse,
-        list_offsets.ListOffsetsTopicResponse,
-        list_offsets.ListOffsetsPartitionResponse,
-    ),
-    ApiKey.OFFSET_FOR_LEADER_EPOCH: Form(
-        ("topics", "partitions", "partition"),
-        "topic",
-        ("topics", "partitions", "partition"),
-        offset_for_leader_epoch.OffsetForLeaderEpochResponse,
-        offset_for_leader_epoch.OffsetForLeaderTopicResult,
-        offset_for_leader_epoch.EpochEndOffset,
-    ),
-    ApiKey.DELETE_RECORDS: Form(
-        _IN_TOPICS,
-        "name",
-        _IN_TOPICS,
-        delete_records.DeleteRecordsResponse,
-        delete_records.DeleteRecordsTopicResult,
-        lambda **row: delete_records.DeleteRecordsPartitionResult(low_watermark=-1, **row),
-    ),
+_LEADERS: Final[Mapping[int, _Leaders]] = {
+    ApiKey.PRODUCE: _Leaders(10, produce.LeaderIdAndEpoch, produce.NodeEndpoint),
+    ApiKey.FETCH: _Leaders(16, fetch.LeaderIdAndEpoch, fetch.NodeEndpoint),
 }
 
 
-def ask_leader(
-    cluster: Cluster, form: Form, exchange: Exchange, proceed: Callable[[], None]
-) -> None:
+def ask_leader(cluster: Cluster, exchange: Exchange, proceed: Callable[[], None]) -> None:
     """Serve what the node leads, and refuse the rest of the request."""
-    asked = _Asked(cluster, form, exchange)
+    asked = _Asked(cluster, exchange)
+    waits = exchange.key == ApiKey.FETCH
     rest = asked.rest()
-    if not asked.refused:
+    if not asked.refuses:
         exchange.request = rest
-        if form.waits:
+        if waits:
             asked.wait_with(rest)
             exchange.on_answer(asked.add)
         proceed()
-    elif getattr(rest, "acks", None) == 0:
+    elif getattr(exchange.request, "acks", None) == 0:
         _hang_up(cluster, exchange)
-    elif getattr(rest, form.asked[0]):
-        if form.waits:
+    elif rest is not None:
+        if waits:
             rest.max_wait_ms = 0  # as after any error of a partition
         exchange.request = rest
         exchange.on_answer(asked.add)
         proceed()
     else:
-        exchange.answer(asked.add(form.response()))
+        exchange.answer(asked.add(None))
 
 
 def _hang_up(cluster: Cluster, exchange: Exchange) -> None:
@@ -131,14 +82,22 @@ def _hang_up(cluster: Cluster, exchange: Exchange) -> None:
 class _Asked:
     """One request about partitions."""
 
-    def __init__(self, cluster: Cluster, form: Form, exchange: Exchange) -> None:
+    def __init__(self, cluster: Cluster, exchange: Exchange) -> None:
         self._cluster = cluster
-        self._form = form
-        self._request = exchange.request
-        self._version = exchange.caller.api_version
+        self._key = exchange.key
         self._node = cluster.node_of(exchange.caller.peer.listener)
-        self.refused: list[tuple[Row, Row]] = []
-        """The row of a topic in the request, and that of a partition in the answer."""
+        version, by_id = exchange.caller.api_version, cluster.server.topics.catalog.by_id
+        leaders = _LEADERS.get(exchange.key)
+        self._leaders = leaders if leaders is not None and version >= leaders.since else None
+        self._split = Split(entries_of(exchange.request, version, by_id), version, by_id)
+        self._errors: dict[Named, ErrorCode] = {}
+        """Of the partitions that are refused."""
+        self._split.choose(_DEPTH, self._is_refused)
+
+    @property
+    def refuses(self) -> bool:
+        """Whether it refuses anything."""
+        return self._split.has_chosen
 
     def wait_with(self, rest: Row) -> None:
         """The server may let the rest wait."""
@@ -149,43 +108,44 @@ class _Asked:
         """See `Waiting`. The server looks at the field when it begins to wait."""
         self._rest.max_wait_ms = 0
 
-    def rest(self) -> Row:
-        """The request without the partitions that are refused; epochs are those of the server."""
-        topics, partitions, index = self._form.asked
-        rest, kept = copy(self._request), []
-        for row in getattr(rest, topics):
-            topic, here = self._topic(row), []
-            for each in getattr(row, partitions):
-                error = self._check(topic, getattr(each, index), each)
-                if error != ErrorCode.NONE:
-                    self.refused.append((row, self._refused(topic, getattr(each, index), error)))
-                else:
-                    here.append(_without_epoch(each))
-            if here:
-                kept.append(copy(row))
-                setattr(kept[-1], partitions, here)
-        setattr(rest, topics, kept)
+    def rest(self) -> Row | None:
+        """The request without the partitions that are refused; the server's own epochs know nothing
+        of moves. None if nothing is left.
+        """
+        rest = copy(self._split.rest())
+        if rest is not None:
+            self._change(rest, self._split.asked, lambda _, row: _without_epoch(row))
         return rest
 
-    def _topic(self, row: Row) -> Topic | None:
-        """By id or name; None: the server refuses it."""
-        catalog = self._cluster.server.topics.catalog
-        topic_id = getattr(row, "topic_id", _NO_ID)
-        if topic_id != _NO_ID:
-            return catalog.by_id.get(topic_id)
-        return catalog.by_name.get(getattr(row, self._form.name))
+    def _change(
+        self, message: Row, levels: tuple[Level, ...], change: Callable[[Row, Row], Row]
+    ) -> None:
+        """Replace the rows of partitions by what is made of a topic's row and each of them."""
+        topics, partitions = (level.array or "" for level in levels[1:])
+        rows = [copy(each) for each in getattr(message, topics)]
+        for row in rows:
+            setattr(row, partitions, [change(row, each) for each in getattr(row, partitions)])
+        setattr(message, topics, rows)
 
-    def _check(self, topic: Topic | None, index: int, row: Row) -> ErrorCode:
+    def _is_refused(self, entry: Entry) -> bool:
         """The epoch first, as in Kafka."""
-        epoch = getattr(row, "current_leader_epoch", _NO_EPOCH)
-        current = None if topic is None else self._epoch(topic, index)
-        if topic is None or current is None:
-            return ErrorCode.NONE
+        topic, index = self._topic(entry.names), entry.names.partition
+        current = None if topic is None or index is None else self._epoch(topic, index)
+        if topic is None or index is None or current is None:
+            return False  # the server refuses it
+        epoch = getattr(entry.item, "current_leader_epoch", _NO_EPOCH)
+        error = ErrorCode.NONE
         if epoch > _NO_EPOCH and epoch != current:
             fenced = epoch < current
-            return ErrorCode.FENCED_LEADER_EPOCH if fenced else ErrorCode.UNKNOWN_LEADER_EPOCH
-        is_led = self._cluster.leader(topic, index).node == self._node
-        return ErrorCode.NONE if is_led else ErrorCode.NOT_LEADER_OR_FOLLOWER
+            error = ErrorCode.FENCED_LEADER_EPOCH if fenced else ErrorCode.UNKNOWN_LEADER_EPOCH
+        elif self._cluster.leader(topic, index).node != self._node:
+            error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if error:
+            self._errors[entry.names] = error
+        return bool(error)
+
+    def _topic(self, names: Named) -> Topic | None:
+        return self._cluster.server.topics.catalog.by_name.get(names.topic or "")
 
     def _epoch(self, topic: Topic, index: int) -> int | None:
         """That of the leader; None without such a partition."""
@@ -194,65 +154,59 @@ class _Asked:
             return None
         return partition.leader_epoch + self._cluster.leader(topic, index).moves
 
-    def _refused(self, topic: Topic | None, index: int, error: ErrorCode) -> Row:
-        row = self._form.partition(**{self._form.answered[2]: index}, error_code=error)
-        leaders = self._form.leaders
-        if leaders is not None and self._version >= leaders[0] and topic is not None:
-            node, epoch = self._cluster.leader(topic, index).node, self._epoch(topic, index)
-            row.current_leader = leaders[1](leader_id=node, leader_epoch=epoch)
-        return row
+    # -- the answer ----------------------------------------------------------------------------
 
-    def add(self, answer: Answer) -> Answer:
-        """Refusals to the answer, also of partitions whose leader has changed meanwhile."""
+    def add(self, answer: Answer | None) -> Answer:
+        """Refusals to the answer (None: there is none), also of partitions whose leader has changed
+        meanwhile.
+        """
         if getattr(answer, "error_code", ErrorCode.NONE) != ErrorCode.NONE:
             return answer  # of the whole request
-        topics, partitions, _ = self._form.answered
-        rows = {self._key(row): row for row in getattr(answer, topics)}
-        if self._form.waits:
-            for row in rows.values():
-                setattr(row, partitions, [self._again(row, each) for each in row.partitions])
-        for asked, refused in self.refused:
-            row = rows.get(self._key(asked))
-            if row is None:
-                row = rows[self._key(asked)] = self._new_row(asked)
-            getattr(row, partitions).append(refused)
-        setattr(answer, topics, list(rows.values()))
-        self._name_endpoints(answer)
+        answer = copy(self._split.merged(answer, self._refused))
+        if self._key == ApiKey.FETCH:
+            self._change(answer, self._split.answered, self._again)
+        if self._leaders is not None:
+            self._name_endpoints(answer, self._leaders)
         return answer
 
-    def _key(self, row: Row) -> object:
-        topic_id = getattr(row, "topic_id", _NO_ID)
-        return getattr(row, self._form.name) if topic_id == _NO_ID else topic_id
-
-    def _new_row(self, asked: Row) -> Row:
-        ids = {"topic_id": asked.topic_id} if hasattr(asked, "topic_id") else {}
-        names = {self._form.name: getattr(asked, self._form.name)}
-        return self._form.topic(**names, **ids, **{self._form.answered[1]: []})
+    def _refused(self, level: Level, names: Named, source: Row) -> Row:
+        row = blank(level, names, source)
+        row.error_code = self._errors.get(names, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        topic, index = self._topic(names), names.partition
+        if self._leaders is not None and topic is not None and index is not None:
+            node, epoch = self._cluster.leader(topic, index).node, self._epoch(topic, index)
+            row.current_leader = self._leaders.leader(leader_id=node, leader_epoch=epoch)
+        return row
 
     def _again(self, topic_row: Row, row: Row) -> Row:
-        topic = self._topic(topic_row)
+        """A partition that was served, perhaps long after the request came."""
+        by_id, level = self._split.topics_by_id, self._split.answered[_DEPTH]
+        around = named(topic_row, self._split.answered[1], Named(), by_id)
+        names = named(row, level, around, by_id)
+        topic = self._topic(names)
         if row.error_code != ErrorCode.NONE or topic is None:
             return row
         if self._cluster.leader(topic, row.partition_index).node == self._node:
             return row
-        return self._refused(topic, row.partition_index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return self._refused(level, names, row)
 
-    def _name_endpoints(self, answer: Answer) -> None:
+    def _name_endpoints(self, answer: Answer, leaders: _Leaders) -> None:
         """Where the leaders of refused partitions are."""
-        leaders = self._form.leaders
-        if leaders is None or self._version < leaders[0]:
-            return
-        topics, partitions, _ = self._form.answered
-        rows = [each for row in getattr(answer, topics) for each in getattr(row, partitions)]
+        _, topics, partitions = self._split.answered
+        rows = [
+            each
+            for row in getattr(answer, topics.array or "")
+            for each in getattr(row, partitions.array or "")
+        ]
         nodes = {each.current_leader.leader_id for each in rows if each.error_code} - {-1}
-        answer.node_endpoints = []
-        for node in sorted(nodes):
-            host, port = self._cluster.address(node)
-            answer.node_endpoints.append(leaders[2](node_id=node, host=host, port=port))
+        answer.node_endpoints = [
+            leaders.endpoint(node_id=node, host=host, port=port)
+            for node in sorted(nodes)
+            for host, port in [self._cluster.address(node)]
+        ]
 
 
 def _without_epoch(row: Row) -> Row:
-    """The server's own epochs know nothing of moves."""
     if getattr(row, "current_leader_epoch", _NO_EPOCH) == _NO_EPOCH:
         return row
     row = copy(row)

@@ -14,7 +14,7 @@ from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.find_coordinator import KEY_TYPE_GROUP
 from groupkeeper.protocol.messages.heartbeat import HeartbeatResponse
 from groupkeeper.testing.errors import WrongArgument
-from groupkeeper.testing.faults.entries import Make, Split, blank
+from groupkeeper.testing.faults.entries import Make, WantedSplit, blank
 from groupkeeper.testing.faults.levels import Level, Named
 from groupkeeper.testing.faults.rules import Effect, Ground, Hit, Rule
 from groupkeeper.testing.tap import Answer
@@ -68,9 +68,9 @@ class ErrorAnswer(Effect):
         answer_with_error(hit, self.error_code)
 
 
-def _split(hit: Hit, code: ErrorCode) -> Split:
+def _split(hit: Hit, code: ErrorCode) -> WantedSplit:
     top = hit.key not in _OF_THE_WHOLE or code in _OF_THE_WHOLE[hit.key]
-    return Split(hit.root, hit.version, hit.wanted, hit.bench.topics_by_id, top=top)
+    return WantedSplit(hit.root, hit.version, hit.wanted, hit.bench.topics_by_id, top=top)
 
 
 def answer_with_error(hit: Hit, code: ErrorCode) -> None:
@@ -86,7 +86,7 @@ def answer_with_error(hit: Hit, code: ErrorCode) -> None:
     answer_with(hit, _split(hit, code), make)
 
 
-def answer_with(hit: Hit, split: Split, make: Make) -> None:
+def answer_with(hit: Hit, split: WantedSplit, make: Make) -> None:
     """Let the server handle what is left of the request, and add the rows for the rest."""
     exchange, rest = hit.exchange, split.rest()
     if rest is None and hit.key == ApiKey.METADATA and not split.is_whole:

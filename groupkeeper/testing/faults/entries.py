@@ -3,7 +3,7 @@ their own, while the server handles the others.
 """
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -110,59 +110,26 @@ def matches(entry: Entry, wanted: Wanted) -> bool:
 
 
 class Split:
-    """A request of which the wanted entries get an answer of their own."""
+    """A request of which the chosen entries get an answer of their own."""
 
-    def __init__(
-        self, root: Entry, version: int, wanted: Wanted, topics_by_id: TopicsById, *, top: bool
-    ) -> None:
-        """`top`: the whole answer may have the error, if nothing in particular is wanted."""
-        self._root, self._wanted, self._topics_by_id = root, wanted, topics_by_id
+    def __init__(self, root: Entry, version: int, topics_by_id: TopicsById) -> None:
+        self.root, self.topics_by_id = root, topics_by_id
         cls: type = type(root.item)
-        self._asked = levels_of(cls, version)
-        self._levels = answer_levels_of(cls, version)
-        self._depth = self._choose_depth(top)
-        self._deepest = min(self._depth, len(self._asked) - 1)
-        deeper = self._depth > self._deepest
-        nameless = not any(level.kinds for level in self._levels[1 : self._depth + 1])
+        self.asked = levels_of(cls, version)
+        self.answered = answer_levels_of(cls, version)
         self._chosen: set[Entry] = set()
-        self.concerns_all = self._depth > 0 and (deeper or nameless)
-        """Rows of the answer are concerned whose entries the request does not name."""
-        if not self.concerns_all:
-            self._choose(root, 0)
+        self._deepest = 0
 
-    def _choose_depth(self, top: bool) -> int:
-        first = 0
-        for kind in self._wanted.kinds:
-            at = [
-                depth
-                for levels in (self._asked, self._levels)
-                for depth, level in enumerate(levels)
-                if kind in level.kinds.values()
-            ]
-            first = max(first, min(at, default=0))
-        depths = [at for at, level in enumerate(self._levels) if level.has_error]
-        fitting = [at for at in depths if at >= first and (at or top or len(depths) == 1)]
-        return fitting[0] if fitting else depths[-1]
+    def choose(self, depth: int, is_chosen: Callable[[Entry], bool]) -> None:
+        """Choose among the entries of a level, at most that of the deepest rows of the answer."""
+        self._deepest = depth
+        self._chosen = {each for each in self._at(self.root, depth) if is_chosen(each)}
 
-    def _choose(self, entry: Entry, depth: int) -> None:
-        if depth == self._deepest:
-            if matches(entry, self._wanted):
-                self._chosen.add(entry)
-        elif entry.below is None:
-            self.concerns_all |= matches(entry, self._wanted)
-        else:
-            for each in entry.below:
-                self._choose(each, depth + 1)
-
-    @property
-    def is_hit(self) -> bool:
-        """Whether any entry is concerned."""
-        return bool(self._chosen) or self.concerns_all
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the whole request has one answer of its own."""
-        return self._root in self._chosen
+    def _at(self, entry: Entry, depth: int) -> Iterator[Entry]:
+        if depth == 0:
+            yield entry
+        for each in (entry.below or ()) if depth else ():
+            yield from self._at(each, depth - 1)
 
     @property
     def has_chosen(self) -> bool:
@@ -173,7 +140,7 @@ class Split:
 
     def rest(self) -> Any | None:
         """The request without the chosen entries; None if nothing is left of it."""
-        return self._without(self._root, 0) if self._chosen else self._root.item
+        return self._without(self.root, 0) if self._chosen else self.root.item
 
     def _without(self, entry: Entry, depth: int) -> Any | None:
         if entry in self._chosen:
@@ -181,7 +148,7 @@ class Split:
         if not entry.below or depth == self._deepest:
             return entry.item
         left = [self._without(each, depth + 1) for each in entry.below]
-        array = self._asked[depth + 1].array
+        array = self.asked[depth + 1].array
         assert array is not None, "below the request"
         kept = [each for each in left if each is not None]
         if not kept:
@@ -190,22 +157,20 @@ class Split:
         setattr(item, array, kept)
         return item
 
-    # -- the answer ----------------------------------------------------------------------------
+    # -- the answer ---------------------------------------------------------------------------
 
     def merged(self, answer: Any | None, make: Make) -> Any:
         """The answer to the rest (None: there was none) with the rows of the chosen entries, in the
         order of the request.
         """
-        if self.is_whole:
-            return make(self._levels[0], self._root.names, self._root.item)
+        if self.root in self._chosen:
+            return make(self.answered[0], self.root.names, self.root.item)
         if answer is None:
-            answer = blank(self._levels[0], self._root.names, self._root.item)
-        if self.concerns_all:
-            answer = self._overwritten(answer, 0, Named(), make)
-        return self._merged(self._root, answer, 0, make) if self._chosen else answer
+            answer = blank(self.answered[0], self.root.names, self.root.item)
+        return self._merged(self.root, answer, 0, make) if self._chosen else answer
 
     def _merged(self, entry: Entry, row: Any, depth: int, make: Make) -> Any:
-        level = self._levels[depth + 1]
+        level = self.answered[depth + 1]
         assert level.array is not None and entry.below is not None, "below the answer"
         rows: dict[Any, deque[Any]] = defaultdict(deque)
         for each in getattr(row, level.array) or ():
@@ -231,17 +196,75 @@ class Split:
 
     def _key(self, row: Any, level: Level) -> Any:
         return _key_of(
-            Entry(row, named(row, level, Named(), self._topics_by_id), None, KINDS), level
+            Entry(row, named(row, level, Named(), self.topics_by_id), None, KINDS), level
         )
 
+
+class WantedSplit(Split):
+    """A split of what a rule wants, which the request may not name, but the answer."""
+
+    def __init__(
+        self, root: Entry, version: int, wanted: Wanted, topics_by_id: TopicsById, *, top: bool
+    ) -> None:
+        """`top`: the whole answer may have the error, if nothing in particular is wanted."""
+        super().__init__(root, version, topics_by_id)
+        self._wanted = wanted
+        self._depth = self._choose_depth(top)
+        deepest = min(self._depth, len(self.asked) - 1)
+        deeper = self._depth > deepest
+        nameless = not any(level.kinds for level in self.answered[1 : self._depth + 1])
+        self.concerns_all = self._depth > 0 and (deeper or nameless)
+        """Rows of the answer are concerned whose entries the request does not name."""
+        if not self.concerns_all:
+            self.choose(deepest, lambda entry: matches(entry, wanted))
+            self.concerns_all = self._wants_unnamed(root, deepest)
+
+    def _choose_depth(self, top: bool) -> int:
+        first = 0
+        for kind in self._wanted.kinds:
+            at = [
+                depth
+                for levels in (self.asked, self.answered)
+                for depth, level in enumerate(levels)
+                if kind in level.kinds.values()
+            ]
+            first = max(first, min(at, default=0))
+        depths = [at for at, level in enumerate(self.answered) if level.has_error]
+        fitting = [at for at in depths if at >= first and (at or top or len(depths) == 1)]
+        return fitting[0] if fitting else depths[-1]
+
+    def _wants_unnamed(self, entry: Entry, depth: int) -> bool:
+        if depth == 0:
+            return False
+        if entry.below is None:
+            return matches(entry, self._wanted)
+        return any(self._wants_unnamed(each, depth - 1) for each in entry.below)
+
+    @property
+    def is_hit(self) -> bool:
+        """Whether any entry is concerned."""
+        return bool(self._chosen) or self.concerns_all
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the whole request has one answer of its own."""
+        return self.root in self._chosen
+
+    def merged(self, answer: Any | None, make: Make) -> Any:
+        if self.concerns_all and not self.is_whole:
+            if answer is None:
+                answer = blank(self.answered[0], self.root.names, self.root.item)
+            answer = self._overwritten(answer, 0, Named(), make)
+        return super().merged(answer, make)
+
     def _overwritten(self, row: Any, depth: int, around: Named, make: Make) -> Any:
-        level = self._levels[depth]
-        names = named(row, level, around, self._topics_by_id)
+        level = self.answered[depth]
+        names = named(row, level, around, self.topics_by_id)
         if depth == self._depth:
-            answered = {kind for each in self._levels for kind in each.kinds.values()}
+            answered = {kind for each in self.answered for kind in each.kinds.values()}
             fits = self._wanted.fits(names, KINDS - answered)
             return make(level, names, row) if fits else row
-        array = self._levels[depth + 1].array
+        array = self.answered[depth + 1].array
         assert array is not None, "below the answer"
         rows = (
             self._overwritten(each, depth + 1, names, make) for each in getattr(row, array) or ()
