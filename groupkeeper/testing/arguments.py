@@ -10,9 +10,13 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Final
 
+from groupkeeper.testing.errors import WrongArgument
+
 FOREVER_S: Final = 366 * 24 * 3600.0
 """Longer than any test waits: a year."""
 
+MOST: Final = 2**31 - 1
+"""Of most numbers: those in messages have 32 bits."""
 LONGEST: Final = 2**63 - 1
 """Offsets and times have 64 bits in the protocol."""
 
@@ -72,6 +76,14 @@ def number(value: Any, what: str) -> float:
     if not isfinite(value):
         raise ValueError(f"{what} is a number, not {value}")
     return value
+
+
+def positive(value: Any, name: str) -> None:
+    """A number of more than 0. Raises WrongArgument."""
+    if number(value, f"{name}=") <= 0:
+        raise WrongArgument(f"{name}={value}: must be more than 0")
+    if value > MOST:
+        raise WrongArgument(f"{name}={value}: must be {MOST} or less")
 
 
 def flag(value: Any, what: str) -> bool:

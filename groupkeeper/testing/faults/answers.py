@@ -13,12 +13,14 @@ from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.find_coordinator import KEY_TYPE_GROUP
 from groupkeeper.protocol.messages.heartbeat import HeartbeatResponse
+from groupkeeper.testing import arguments
 from groupkeeper.testing.errors import WrongArgument
 from groupkeeper.testing.faults.entries import Make, WantedSplit, blank
 from groupkeeper.testing.faults.levels import Level, Named
-from groupkeeper.testing.faults.rules import Effect, Ground, Hit, Rule
+from groupkeeper.testing.faults.rules import Effect, Ground, Hit, Rule, unknown
 from groupkeeper.testing.tap import Answer
 
+CODES: Final = tuple(code.name for code in ErrorCode if code)
 GROUP_APIS: Final = frozenset(
     {
         ApiKey.JOIN_GROUP,
@@ -50,12 +52,22 @@ _OF_THE_WHOLE: Final[Mapping[int, frozenset[ErrorCode]]] = {
 _MESSAGE: Final = "by a fault rule of the test"
 
 
-@dataclass(frozen=True, repr=False)
-class ErrorAnswer(Effect):
-    """An error for the request, or for the entries that the rule names."""
+@dataclass(repr=False)
+class Error(Effect):
+    """Answer with an error of Kafka, such as `"NOT_COORDINATOR"`.
+
+    It stands where the API has it for what the rule names: without a topic or partition, an
+    OffsetFetch has it for the group; with one, for that partition. Matched entries have no effect.
+    The others of the request are handled, and one answer has both. A Produce with acks 0 has no
+    answer: its connection is closed. Raises WrongArgument.
+    """
 
     name = "error"
     code: str
+
+    def __post_init__(self) -> None:
+        if arguments.text(self.code, "code=") not in CODES:
+            raise WrongArgument(unknown("error", self.code, CODES))
 
     @property
     def error_code(self) -> ErrorCode:
@@ -114,17 +126,24 @@ def answer_with(hit: Hit, split: WantedSplit, make: Make) -> None:
     hit.proceed()
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(repr=False)
 class Loading(Effect):
-    """The coordinator loads for so long, by the broker's clock."""
+    """Answer requests of groups as a coordinator that still loads: COORDINATOR_LOAD_IN_PROGRESS;
+    heartbeats without an error. Until so long after the rule was made, by the broker's clock.
+    """
 
     name = "loading"
     seconds: float
-    until_ms: int = field(default=0, repr=False, compare=False)
+    until_ms: int = field(default=0, init=False, repr=False)
     apis = GROUP_APIS
 
+    def __post_init__(self) -> None:
+        arguments.positive(self.seconds, "seconds")
+
     def arm(self, rule: Rule, bench: Ground) -> Self:
-        return replace(self, until_ms=bench.time.now() + int(self.seconds * 1000))
+        armed = copy(self)
+        armed.until_ms = bench.time.now() + int(self.seconds * 1000)
+        return armed
 
     def concerns(self, hit: Hit) -> bool:
         return hit.bench.time.now() < self.until_ms
@@ -137,15 +156,25 @@ class Loading(Effect):
             answer_with_error(hit, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(repr=False)
 class WrongCoordinator(Effect):
-    """FindCoordinator names another node, and this one is not the coordinator."""
+    """Name another node in answers to FindCoordinator, and answer requests of groups with
+    NOT_COORDINATOR. By default the node has another id and this broker's address.
+    """
 
     name = "wrong_coordinator"
     node_id: int | None = None
     host: str | None = None
     port: int | None = None
     apis = GROUP_APIS | {ApiKey.FIND_COORDINATOR}
+
+    def __post_init__(self) -> None:
+        if self.node_id is not None:
+            arguments.whole(self.node_id, "node_id=", -arguments.MOST, arguments.MOST)
+        if self.host is not None:
+            arguments.text(self.host, "host=")
+        if self.port is not None:
+            arguments.whole(self.port, "port=", 0, 65535)
 
     def concerns(self, hit: Hit) -> bool:
         return bool(getattr(hit.exchange.request, "key_type", KEY_TYPE_GROUP) == KEY_TYPE_GROUP)
@@ -169,19 +198,23 @@ class WrongCoordinator(Effect):
         answer_with(hit, _split(hit, code), make)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(repr=False)
 class StaleMetadata(Effect):
-    """Metadata of topics is as it was when the rule was made."""
+    """Answer Metadata as it was when the rule was made: newer topics and partitions are unknown,
+    deleted ones are there. Making the rule needs a broker that runs.
+    """
 
     name = "stale_metadata"
-    then: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    then: Mapping[str, Any] = field(default_factory=dict, init=False, repr=False)
     """Rows of the topics that there were, by name."""
     apis = (ApiKey.METADATA,)
 
     def arm(self, rule: Rule, bench: Ground) -> Self:
         if rule.wanted.partition is not None:
             raise WrongArgument("stale_metadata() is about whole topics: leave out partition=")
-        return type(self)({topic.name: topic for topic in bench.described_topics()})
+        armed = copy(self)
+        armed.then = {topic.name: topic for topic in bench.described_topics()}
+        return armed
 
     def apply(self, hit: Hit) -> None:
         split = _split(hit, ErrorCode.NONE)
@@ -212,9 +245,11 @@ class StaleMetadata(Effect):
         answer_with(hit, split, make)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(repr=False)
 class StaleGeneration(Effect):
-    """JoinGroup is answered with the generation before."""
+    """Answer JoinGroup with the generation before, so that the member's next request is refused
+    with ILLEGAL_GENERATION.
+    """
 
     name = "stale_generation"
     apis = (ApiKey.JOIN_GROUP,)

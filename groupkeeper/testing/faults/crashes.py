@@ -1,5 +1,6 @@
 """Effects on the process and its disk."""
 
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -7,7 +8,7 @@ from groupkeeper.testing.faults.rules import Effect, Ground, Hit, Rule
 from groupkeeper.testing.tap import Answer
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(repr=False)
 class Crash(Effect):
     """The broker ends as by `kill -9`."""
 
@@ -28,17 +29,21 @@ class Crash(Effect):
             crash(None)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(repr=False)
 class DiskFull(Effect):
-    """Nothing can be written any more."""
+    """Fail everything that would grow a file, until the rule is removed: then groups are loaded
+    again, and `remove` waits for that. It takes no conditions, and fires with each call that fails.
+    """
 
     name = "disk_full"
-    rule: Rule | None = field(default=None, repr=False, compare=False)
+    rule: Rule | None = field(default=None, init=False, repr=False)
     apis = ()
 
     def arm(self, rule: Rule, bench: Ground) -> Self:
         bench.disk_full += (rule.hit,)
-        return type(self)(rule)
+        armed = copy(self)
+        armed.rule = rule
+        return armed
 
     def disarm(self, bench: Ground) -> None:
         assert self.rule is not None, "armed"

@@ -96,14 +96,16 @@ class Hit:
         self.rule.hit()
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(repr=False)
 class Effect:
-    """What happens to the requests that match a rule; made by the functions of `effects.py`."""
+    """What happens to the requests that match a rule; `effects.py` has all. Making one checks its
+    arguments: it raises TypeError, ValueError and WrongArgument.
+    """
 
     apis: ClassVar[Collection[int] | None] = None
     """Keys of the APIs that it can happen to; None: all. Empty: it happens to no request."""
     name: ClassVar[str] = ""
-    """The function that makes it."""
+    """What a test calls it."""
 
     def __repr__(self) -> str:
         """As it was made."""

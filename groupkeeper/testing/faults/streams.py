@@ -11,6 +11,8 @@ from groupkeeper.connections.call import Call, encode
 from groupkeeper.coordinator.caller import Link
 from groupkeeper.exchange import NO_REPLY
 from groupkeeper.protocol.api_keys import ApiKey
+from groupkeeper.testing import arguments
+from groupkeeper.testing.errors import WrongArgument
 from groupkeeper.testing.faults.rules import Effect, Ground, Hit, Rule
 from groupkeeper.testing.tap import Answer
 
@@ -22,24 +24,30 @@ TICK_S: Final = 0.01
 """How often a slow reader passes something on."""
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(repr=False)
 class Delay(Effect):
-    """The request is handled later."""
+    """Handle the request so much later; real time."""
 
     name = "delay"
     seconds: float
+
+    def __post_init__(self) -> None:
+        arguments.positive(self.seconds, "seconds")
 
     def apply(self, hit: Hit) -> None:
         asyncio.get_running_loop().call_later(self.seconds, hit.proceed)
         hit.count()
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(repr=False)
 class DelayAnswer(Effect):
-    """The request is handled, and answered later."""
+    """Handle the request at once, and answer it so much later; real time."""
 
     name = "delay_answer"
     seconds: float
+
+    def __post_init__(self) -> None:
+        arguments.positive(self.seconds, "seconds")
 
     def apply(self, hit: Hit) -> None:
         def later(answer: Answer) -> None:
@@ -51,12 +59,17 @@ class DelayAnswer(Effect):
         hit.proceed()
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(repr=False)
 class Drop(Effect):
-    """The request is never answered."""
+    """Never answer; the request is lost, or with `handled=True` its answer is. What the client
+    sends later on the connection waits behind it, as behind a request that hangs in a broker.
+    """
 
     name = "drop"
-    handled: bool = False
+    handled: bool = field(default=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        arguments.flag(self.handled, "handled=")
 
     def apply(self, hit: Hit) -> None:
         if self.handled:
@@ -66,9 +79,9 @@ class Drop(Effect):
             hit.count()
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(repr=False)
 class LosePlan(Effect):
-    """A leader's SyncGroup with the assignments is never handled."""
+    """Never handle the leader's SyncGroup with the assignments: the other members wait for it."""
 
     name = "lose_plan"
     apis = (ApiKey.SYNC_GROUP,)
@@ -80,12 +93,17 @@ class LosePlan(Effect):
         hit.count()
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(repr=False)
 class Close(Effect):
-    """The connection is closed instead of an answer."""
+    """Close the connection instead of handling the request; with `handled=True` instead of
+    answering it.
+    """
 
     name = "close"
-    handled: bool = False
+    handled: bool = field(default=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        arguments.flag(self.handled, "handled=")
 
     def apply(self, hit: Hit) -> None:
         def close(_: Answer) -> None:
@@ -99,9 +117,11 @@ class Close(Effect):
             close(None)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(repr=False)
 class HalfOpen(Effect):
-    """The socket stays, and nothing is read or answered."""
+    """Read and answer nothing any more on the connection, which stays open: as a machine that is
+    gone. The broker does not notice when the client closes.
+    """
 
     name = "half_open"
 
@@ -126,12 +146,16 @@ class _BytesChanged:
             self._send(self._call, encode(self._call.header, response))
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(repr=False)
 class Truncated(Effect):
-    """A part of the answer is sent, then the connection is closed."""
+    """Send this part of the answer's bytes, then close the connection."""
 
     name = "truncated"
     keep: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not 0 <= arguments.number(self.keep, "keep=") < 1:
+            raise WrongArgument(f"keep={self.keep} is not a part: give 0 to 1")
 
     def apply(self, hit: Hit) -> None:
         def send(call: Call, frame: bytes) -> None:
@@ -143,17 +167,25 @@ class Truncated(Effect):
         hit.proceed()
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(repr=False)
 class Damaged(Effect):
-    """Bytes of the answer are changed."""
+    """Change so many bytes of the answer, behind its size and correlation id; which ones, the seed
+    decides.
+    """
 
     name = "damaged"
     seed: int = 0
     count: int = 3
-    random: Random = field(default_factory=Random, repr=False, compare=False)
+    random: Random = field(default_factory=Random, init=False, repr=False)
 
-    def arm(self, rule: Rule, bench: Ground) -> "Damaged":
-        return Damaged(self.seed, self.count, Random(self.seed))  # noqa: S311
+    def __post_init__(self) -> None:
+        arguments.whole(self.seed, "seed=")
+        arguments.whole(self.count, "count=", 1, arguments.MOST)
+
+    def arm(self, rule: Rule, bench: Ground) -> Self:
+        armed = copy(self)
+        armed.random = Random(self.seed)  # noqa: S311  # the same in every run
+        return armed
 
     def apply(self, hit: Hit) -> None:
         def send(call: Call, frame: bytes) -> None:
@@ -168,15 +200,17 @@ class Damaged(Effect):
         hit.proceed()
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(repr=False)
 class Throttle(Effect):
-    """The answer says for how long the client is throttled; the connection is muted meanwhile.
-
-    Source: KIP-219; Kafka's `ClientQuotaManager.throttle`.
+    """Say in the answer that the client is throttled, and handle its next request on the connection
+    only after that time, as a broker does (KIP-219).
     """
 
     name = "throttle"
     ms: int
+
+    def __post_init__(self) -> None:
+        arguments.whole(self.ms, "ms=", 1, arguments.MOST)
 
     def apply(self, hit: Hit) -> None:
         def tell(answer: Answer) -> Answer:
@@ -192,14 +226,16 @@ class Throttle(Effect):
         hit.proceed()
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(repr=False)
 class HoldJoins(Effect):
-    """JoinGroups wait until the rule is removed."""
+    """Keep JoinGroups until the rule is removed, then handle them in order: the rebalance does not
+    complete. Sessions and timeouts of the group run on.
+    """
 
     name = "hold_joins"
     apis = (ApiKey.JOIN_GROUP,)
     held: dict[Link, tuple[asyncio.AbstractEventLoop, Callable[[], None]]] = field(
-        default_factory=dict, repr=False, compare=False
+        default_factory=dict, init=False, repr=False
     )
     """What waits on a connection: at most one JoinGroup."""
 
@@ -219,12 +255,17 @@ class HoldJoins(Effect):
                 loop.call_soon_threadsafe(proceed)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(repr=False)
 class SlowReading(Effect):
-    """What the client sends after the request is read slowly."""
+    """Read what the client sends after the request at this rate, until it disconnects. The first
+    request on a connection is mostly ApiVersions.
+    """
 
     name = "slow_reading"
     bytes_per_s: int
+
+    def __post_init__(self) -> None:
+        arguments.whole(self.bytes_per_s, "bytes_per_s=", 1, arguments.MOST)
 
     def apply(self, hit: Hit) -> None:
         transport = hit.exchange.call.sender.transport
