@@ -12,7 +12,6 @@ COMMANDS = (
     "status",
     "why",
     "groups",
-    "topics",
     "dump",
     "repair",
     "backup",
@@ -49,9 +48,8 @@ def command() -> None:
     Ask why a group rebalanced, and what to change:
       groupkeeper why billing --since 3h
     \b
-    Look after consumer groups and topics, of this or any Kafka cluster:
+    Look after consumer groups, of this or any Kafka cluster:
       groupkeeper groups describe --all-groups --lag-seconds
-      groupkeeper topics list
     \b
     Read its log, or that of an Apache Kafka broker:
       groupkeeper dump groupkeeper-data

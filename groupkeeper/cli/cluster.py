@@ -105,31 +105,6 @@ class _ClientLog(logging.Handler):
         self.last = record.getMessage()
 
 
-def execute_options(function: Function) -> Function:
-    """--dry-run and --execute, as the parameter `execute`: None if neither is given, which is a
-    dry run, too.
-    """
-
-    @wraps(function)
-    def collected(*arguments: Any, dry_run: bool, execute: bool, **more: Any) -> Any:
-        if dry_run and execute:
-            raise click.UsageError("--dry-run and --execute exclude each other")
-        return function(*arguments, execute=execute if dry_run or execute else None, **more)
-
-    found: Function = with_options(
-        collected,
-        click.option("--dry-run", is_flag=True, help="Only show what would be done: the default."),
-        click.option("--execute", is_flag=True, help="Do it."),
-    )
-    return found
-
-
-def remind(execute: bool | None) -> None:
-    """Say that nothing was done, to a person who may not know that this is the default."""
-    if execute is None:
-        print("groupkeeper: nothing was changed: add --execute", file=sys.stderr)
-
-
 def with_options(collected: Any, *options: Callable[[Any], Any]) -> Any:
     """A function that takes these options, in the order of the help."""
     for option in reversed(options):

@@ -63,17 +63,15 @@ def demo(keep: bool) -> int:
 
 async def _run(*, keep: bool) -> None:
     from groupkeeper.client import Client
-    from groupkeeper.client.topics import NewTopic, create_topic
     from groupkeeper.server.signals import at_signals
 
     task = asyncio.current_task()
     assert task is not None, "asyncio.run made one"
     at_signals(task.cancel, "SIGHUP")
-    async with Stage() as stage, Client(stage.kafka) as client:
+    async with Stage(TOPIC) as stage, Client(stage.kafka) as client:
         where = f"kafka={stage.kafka} http=http://{format_address(stage.http)}/"
         print(f"A server runs in a temporary directory: {where}", flush=True)
         print(f"The paragraphs are what `groupkeeper why {GROUP}` prints.", flush=True)
-        await create_topic(client, NewTopic(TOPIC, partitions=6, replication_factor=1))
         story = _Story(stage, client)
         for number, step in enumerate(STEPS, 1):
             await story.play(number, step)

@@ -17,10 +17,8 @@ from groupkeeper.storage.files import HAS_LOCKS
 
 READY_S: Final = 20.0
 """How long the server may take to start."""
-SETTINGS: Final = (
-    "group.initial.rebalance.delay.ms=2000",
-    "num.partitions=6",
-)
+DELAY: Final = "group.initial.rebalance.delay.ms=2000"
+PARTITIONS: Final = 6
 _READY: Final = re.compile(r"groupkeeper ready kafka=(\S+) http=(\S+) ")
 _ANYWHERE: Final = "127.0.0.1:0"
 
@@ -37,11 +35,12 @@ class _Running:
 
 
 class Stage:
-    """`async with Stage() as stage:` starts the server; at the end every process is killed and the
-    directory is removed, whatever happened.
+    """`async with Stage("orders") as stage:` starts a server with this topic; at the end every
+    process is killed and the directory is removed, whatever happened.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, topic: str) -> None:
+        self._topic = f"{topic}:{PARTITIONS}"
         self._running: dict[str, _Running] = {}
         self._ends = AsyncExitStack()
         self._folder = Path()
@@ -83,11 +82,11 @@ class Stage:
     # -- processes -------------------------------------------------------------------------------
 
     async def _start_server(self) -> None:
-        settings = [word for each in SETTINGS for word in ("--set", each)]
+        shape = ("--topic", self._topic, "--set", DELAY)
         addresses = ("--listen", _ANYWHERE, "--http", _ANYWHERE)
         data = ("--data-dir", str(self._folder / "data")) if HAS_LOCKS else ("--memory",)
         running = await self._start(
-            "server", "groupkeeper", "serve", "--dev", *addresses, *data, *settings
+            "server", "groupkeeper", "serve", "--dev", *addresses, *data, *shape
         )
         assert running.process.stdout is not None, "it is a pipe"
         try:

@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from groupkeeper.cli.cluster import (
-    FAILED,
-    Cluster,
-    Refused,
-    cluster_options,
-    execute_options,
-    remind,
-)
+from groupkeeper.cli.cluster import FAILED, Cluster, Refused, cluster_options
 from groupkeeper.cli.groups_select import Selection, group_options
 from groupkeeper.cli.tables import Row, Table
 
@@ -44,13 +37,15 @@ PLANNED, REMOVED = "Would be removed", "Removed"
 @click.option("--host", multiple=True, metavar="PATTERN", help="Address, such as 10.0.0.7.")
 @click.option("--all-members", is_flag=True, help="Every member of the groups.")
 @click.option("--reason", metavar="TEXT", help="Sent to the coordinator, which may log it.")
-@execute_options
+@click.option("--dry-run", is_flag=True, help="Only show what would be done: the default.")
+@click.option("--execute", is_flag=True, help="Do it.")
 @cluster_options
 def remove_members(
     selection: Selection,
     all_members: bool,
     reason: str | None,
-    execute: bool | None,
+    dry_run: bool,
+    execute: bool,
     cluster: Cluster,
     **given: tuple[str, ...],
 ) -> int:
@@ -64,6 +59,8 @@ def remove_members(
       groupkeeper groups remove-members --group billing --instance-id 'pod-9*'
       groupkeeper groups remove-members --all-groups --host 10.0.0.7 --reason "lost rack" --execute
     """
+    if dry_run and execute:
+        raise click.UsageError("--dry-run and --execute exclude each other")
     patterns = {each: some for each, some in given.items() if some}
     if bool(patterns) == all_members:
         raise click.UsageError(
@@ -82,7 +79,8 @@ def remove_members(
             for group, members in chosen.items()
             for member, status in zip(members, statuses[group], strict=True)
         )
-        remind(execute)
+        if not (dry_run or execute):
+            print("groupkeeper: nothing was changed: add --execute", file=sys.stderr)
         kept = any(each not in (PLANNED, REMOVED) for some in statuses.values() for each in some)
         return FAILED if kept else exit_code
 

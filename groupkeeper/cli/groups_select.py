@@ -49,11 +49,6 @@ class Selection:
             )
         return matching, exit_code
 
-    @property
-    def is_one(self) -> bool:
-        """Whether exactly one group was named."""
-        return len(self.names) == 1
-
 
 async def tell_unlisted(client: "Client") -> int:
     """Say which partitions of `__consumer_offsets` have groups that no list has. FAILED if any

@@ -1,8 +1,7 @@
 """What a cluster says of its consumer groups, and what is done to them; any number in few requests.
 
 Source: Kafka's admin client (`listGroups`, `DescribeConsumerGroupsHandler`, which asks by either
-protocol, `listConsumerGroupOffsets`, `alterConsumerGroupOffsets`, `deleteConsumerGroups`,
-`removeMembersFromConsumerGroup`).
+protocol, `listConsumerGroupOffsets`, `deleteConsumerGroups`, `removeMembersFromConsumerGroup`).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,16 +26,6 @@ from groupkeeper.protocol.messages.describe_groups import (
 from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from groupkeeper.protocol.messages.list_groups import ListedGroup, ListGroupsRequest
 from groupkeeper.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from groupkeeper.protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from groupkeeper.protocol.messages.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-)
 from groupkeeper.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -302,49 +291,6 @@ def by_topic(partitions: Iterable[Partition]) -> dict[str, list[int]]:
     for topic, number in sorted(partitions):
         topics.setdefault(topic, []).append(number)
     return topics
-
-
-async def commit_offsets(
-    client: Client, group_id: str, offsets: Mapping[Partition, int]
-) -> dict[Partition, ErrorCode]:
-    """Commit for a group that has no members; the result of each partition."""
-    topics = [
-        OffsetCommitRequestTopic(
-            name=topic,
-            partitions=[
-                OffsetCommitRequestPartition(
-                    partition_index=each, committed_offset=offsets[topic, each]
-                )
-                for each in numbers
-            ],
-        )
-        for topic, numbers in by_topic([*offsets]).items()
-    ]
-    request = OffsetCommitRequest(group_id=group_id, topics=topics)
-    return _results(await client.call(request, coordinator_of=group_id))
-
-
-async def delete_offsets(
-    client: Client, group_id: str, partitions: Sequence[Partition]
-) -> dict[Partition, ErrorCode]:
-    """The result of each partition; CallFailed for an error of the group."""
-    topics = [
-        OffsetDeleteRequestTopic(
-            name=topic,
-            partitions=[OffsetDeleteRequestPartition(partition_index=each) for each in numbers],
-        )
-        for topic, numbers in by_topic(partitions).items()
-    ]
-    request = OffsetDeleteRequest(group_id=group_id, topics=topics)
-    return _results(await client.call(request, coordinator_of=group_id))
-
-
-def _results(response: Any) -> dict[Partition, ErrorCode]:
-    return {
-        (topic.name, each.partition_index): ErrorCode(each.error_code)
-        for topic in response.topics
-        for each in topic.partitions
-    }
 
 
 async def delete_groups(client: Client, group_ids: Sequence[str]) -> dict[str, ErrorCode]:

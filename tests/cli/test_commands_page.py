@@ -1,4 +1,4 @@
-"""docs/commands.md has every option of the commands that ask a cluster, and of Kafka's tools."""
+"""docs/commands.md has every option of `groupkeeper groups`, and of Kafka's tool."""
 
 import re
 from pathlib import Path
@@ -8,22 +8,13 @@ import pytest
 
 from groupkeeper.cli.groups import PLACES as GROUPS
 from groupkeeper.cli.groups import groups
-from groupkeeper.cli.topics import PLACES as TOPICS
-from groupkeeper.cli.topics import topics
 
 PAGE = (Path(__file__).parents[2] / "docs" / "commands.md").read_text(encoding="utf-8")
-OF_KAFKA = {
-    "kafka-consumer-groups": """all-groups all-topics bootstrap-server by-duration command-config
+OF_KAFKA = """all-groups all-topics bootstrap-server by-duration command-config
         delete delete-offsets describe dry-run execute export from-file group help list members
         offsets reset-offsets shift-by state timeout to-current to-datetime to-earliest to-latest
-        to-offset topic type validate-regex verbose version""",
-    "kafka-topics": """alter at-min-isr-partitions bootstrap-server command-config config create
-        delete describe exclude-internal if-exists if-not-exists list
-        partition-size-limit-per-response partitions replica-assignment replication-factor topic
-        topic-id topics-with-overrides unavailable-partitions under-min-isr-partitions
-        under-replicated-partitions""",
-}
-"""The options that the tools of Kafka 4.1 print with --help."""
+        to-offset topic type validate-regex verbose version"""
+"""The options that the tool of Kafka 4.1 prints with --help."""
 
 
 def section(title: str) -> str:
@@ -38,32 +29,18 @@ def options_of(group: click.Group, name: str) -> set[str]:
     return {each for parameter in command.params for each in parameter.opts}
 
 
-@pytest.mark.parametrize("tool", OF_KAFKA)
-def test_every_option_of_kafkas_tool_has_its_counterpart(tool: str) -> None:
-    named = set(re.findall(r"--([a-z-]+)", section(tool)))
-    assert set(OF_KAFKA[tool].split()) - named == set()
+def test_every_option_of_kafkas_tool_has_its_counterpart() -> None:
+    named = set(re.findall(r"--([a-z-]+)", section("kafka-consumer-groups")))
+    assert set(OF_KAFKA.split()) - named == set()
 
 
-@pytest.mark.parametrize(
-    ("group", "places", "title"),
-    [(groups, GROUPS, "kafka-consumer-groups"), (topics, TOPICS, "kafka-topics")],
-)
-def test_every_command_and_option_of_ours_is_on_the_page(
-    group: click.Group, places: dict[str, str], title: str
-) -> None:
-    text = section(title)
-    for name in places:
-        assert f"`{name}" in text
-        missing = {each for each in options_of(group, name) if each not in text}
-        assert missing - {"-h", "--help"} == set()
-
-
-@pytest.mark.parametrize(
-    "name", [*(("groups", each) for each in GROUPS), *(("topics", each) for each in TOPICS)]
-)
-def test_every_command_has_an_example(name: tuple[str, str]) -> None:
-    group = {"groups": groups, "topics": topics}[name[0]]
-    command = group.get_command(click.Context(group), name[1])
+@pytest.mark.parametrize("name", GROUPS)
+def test_every_command_and_option_of_ours_is_on_the_page_and_has_an_example(name: str) -> None:
+    text = section("kafka-consumer-groups")
+    assert f"`{name}" in text
+    missing = {each for each in options_of(groups, name) if each not in text}
+    assert missing - {"-h", "--help"} == set()
+    command = groups.get_command(click.Context(groups), name)
     assert command is not None
     assert command.help is not None
-    assert f"groupkeeper {name[0]} {name[1]}" in command.help
+    assert f"groupkeeper groups {name}" in command.help

@@ -1,5 +1,6 @@
 """`groupkeeper groups` against a server with groups of every kind."""
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from groupkeeper.cli import main
-from tests.support.populated import EMPTIED, IDLE, PAIR, STATIC, WORKERS
+from tests.support.populated import EMPTIED, IDLE, PAIR, STATIC, WORKERS, commit
 
 pytestmark = pytest.mark.xdist_group("populated")  # one server for all of them
 Capture = pytest.CaptureFixture[str]
@@ -173,103 +174,27 @@ def test_delete_says_why_not(run: Run) -> None:
     assert missing == "groupkeeper: group 'nobody' was not deleted: it does not exist"
 
 
-def test_a_refused_reset_does_not_ask_for_execute(run: Run) -> None:
-    code, out, err = run(f"reset-offsets --group {PAIR} --topic parcels --to-earliest")
-    assert (code, out) == (1, "")
-    assert f"group '{PAIR}' was not reset: it is Stable" in err
-    assert "--execute" not in err
-
-
-def test_reset_delete_offsets_and_delete_a_group(run: Run) -> None:
-    _, out, err = run("reset-offsets --group made --topic parcels --to-offset 6")
-    assert [row[3] for row in rows(out)] == ["6"] * 4
-    assert err == "groupkeeper: nothing was changed: add --execute\n"
-    assert run("describe --group made")[0] == 1
-
-    run("reset-offsets --group made --topic parcels:0,2 --to-offset 6 --execute")
+def test_delete_a_group(run: Run, bootstrap: str) -> None:
+    asyncio.run(commit(bootstrap, "made", {("parcels", 0): 6, ("parcels", 2): 6}))
     _, out, _ = run("describe --group made")
     assert [row[2:6] for row in rows(out)] == [["0", "6", "10", "4"], ["2", "6", "10", "4"]]
-
-    code, out, _ = run("delete-offsets --group made --topic parcels:0")
-    assert (code, rows(out)[-1]) == (0, ["parcels", "0", "Successful"])
     code, out, _ = run("delete --group made")
     assert (code, out) == (0, "Deletion of requested consumer groups ('made') was successful.\n")
     assert run("describe --group made")[0] == 1
 
 
-def test_offsets_of_a_subscribed_topic_are_not_deleted(run: Run) -> None:
-    code, out, err = run(f"delete-offsets --group {PAIR} --topic parcels:3 --topic nothing --json")
-    assert code == 1
-    assert "some offsets" in err
-    nothing, parcels = objects(out)
-    assert (nothing["partition"], nothing["status"]) == (None, "Error: UNKNOWN_TOPIC_OR_PARTITION")
-    assert "a member of the group is subscribed to the topic" in parcels["status"]
-
-
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("delete-offsets --group nobody --topic parcels", "group 'nobody' does not exist"),
-        (f"delete-offsets --group {WORKERS} --topic parcels", "it is Stable with 1 members"),
-        (
-            f"reset-offsets --group {PAIR} --topic parcels --to-latest",
-            "Stable with 2 members; stop",
-        ),
-        (
-            f"reset-offsets --group {EMPTIED} --topic nothing --to-latest",
-            "'nothing' does not exist",
-        ),
-        (f"reset-offsets --group {EMPTIED} --topic parcels:99 --to-latest", "parcels:99 cannot be"),
-        (f"reset-offsets --group {EMPTIED} --topic parcels:2 --shift-by 1", "no committed offset"),
         ("remove-members --group nobody --all-members", "group 'nobody' does not exist"),
         (f"remove-members --group {PAIR} --client-id x", "none of the 2 members of group 'pair'"),
     ],
 )
 def test_refusals_are_one_line_that_says_what_to_do(words: str, told: str, run: Run) -> None:
-    code, _, err = run(f"{words} --dry-run" if "delete" not in words else words)
+    code, _, err = run(words)
     assert (code, err.count("\n")) == (1, 1)
     assert err.startswith("groupkeeper: ")
     assert told in err
-
-
-@pytest.mark.parametrize(
-    ("target", "expected"),
-    [
-        ("--to-earliest", [0, 0, 4]),
-        ("--to-latest", [10, 10, 10]),
-        ("--to-current", [3, 10, 1]),
-        ("--shift-by -2", [1, 8, 4]),
-        ("--shift-by 5", [8, 10, 6]),
-        ("--to-datetime 2001-01-01T00:00:00.000", [0, 0, 4]),
-        ("--to-datetime 2101-01-01T00:00:00.000Z", [10, 10, 10]),
-        ("--by-duration P1D", [0, 0, 4]),
-    ],
-)
-def test_where_offsets_go(target: str, expected: list[int], run: Run) -> None:
-    _, out, _ = run(f"reset-offsets --group {EMPTIED} --all-topics --dry-run --json {target}")
-    assert [each["new_offset"] for each in objects(out)] == expected
-
-
-def test_what_is_exported_can_be_read(run: Run, tmp_path: Path) -> None:
-    _, out, _ = run(f"reset-offsets --group {EMPTIED} --all-topics --to-current --export")
-    assert out == "parcels,0,3\nparcels,1,10\nreceipts,0,1\n"
-    saved = tmp_path / "saved.csv"
-    saved.write_text(out.replace(",3", ",2"))
-    code, out, err = run(
-        f"reset-offsets --group {EMPTIED} --dry-run --json --from-file", str(saved)
-    )
-    assert code == 0
-    assert [each["new_offset"] for each in objects(out)] == [2, 10, 4]
-    assert "receipts:0: 1 is before the start of the log: 4 is taken" in err
-
-
-def test_a_file_for_several_groups_names_them(run: Run, tmp_path: Path) -> None:
-    saved = tmp_path / "saved.csv"
-    saved.write_text(f"{EMPTIED},parcels,0,5\n")
-    words = f"reset-offsets --group {EMPTIED} --group other --dry-run --export --from-file"
-    code, out, err = run(words, str(saved))
-    assert (code, out) == (1, f"{EMPTIED},parcels,0,5\n")
-    assert err == "groupkeeper: group 'other' was not reset: the file has no line about it\n"
 
 
 @pytest.mark.parametrize(
@@ -309,16 +234,8 @@ def test_a_member_is_removed(run: Run) -> None:
         ("describe --group-regex (", "--group-regex"),
         ("describe --group g --members --lag-seconds", "--lag-seconds goes with"),
         ("describe --group g --members --state", "Only one of --offsets, --topics"),
-        ("reset-offsets --group g --all-topics --to-latest --export --json", "excludes --json"),
-        ("delete-offsets --group g", "Missing option '--topic'"),
-        ("delete-offsets --group g --topic t:x", "'t:x' is not a topic with partitions"),
-        ("reset-offsets --group g --topic t", "Say where to with one of --to-earliest"),
-        ("reset-offsets --group g --topic t --to-latest --to-current", "Say where to with one"),
-        ("reset-offsets --group g --to-latest", "one of --topic, --all-topics, --from-file"),
-        ("reset-offsets --group g --topic t --to-datetime x", "--to-datetime: Invalid isoformat"),
-        ("reset-offsets --group g --topic t --by-duration 5", "'5' is no duration"),
-        ("reset-offsets --group g --topic t --to-latest --dry-run --execute", "exclude each other"),
         ("remove-members --group g", "Name members with --member-id"),
+        ("remove-members --group g --all-members --dry-run --execute", "exclude each other"),
         ("list --timeout 0", "--timeout"),
         ("list --bootstrap-server localhost", "'localhost' is not host:port"),
         ("list --bootstrap-server a:1,b:x", "'b:x' is not host:port"),

@@ -1,5 +1,6 @@
 """`groupkeeper groups` while a partition of `__consumer_offsets` is damaged."""
 
+import asyncio
 import json
 import urllib.request
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ import pytest
 
 from groupkeeper.cli import main
 from groupkeeper.protocol.placement import partition_of
+from tests.support.populated import commit
 from tests.support.process import Process, Ready
 from tests.support.served import groups_apart
 
@@ -26,14 +28,13 @@ def damaged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ready]:
     """Two groups, one of them in a partition whose log cannot be read."""
     data = tmp_path_factory.mktemp("damaged") / "data"
     started = ("--data-dir", str(data), "--http", "127.0.0.1:0")
-    started += ("--set", "offsets.topic.num.partitions=2")
+    started += ("--set", "offsets.topic.num.partitions=2", "--topic", "orders:20")
     with Process(*started) as process:
-        where = at(process.ready())
-        assert main(["topics", "create", "--topic", "orders", "--partitions", "20", *where]) == 0
+        _, bootstrap = at(process.ready())
         for group in (BAD, GOOD):
-            words = f"groups reset-offsets --group {group} --topic orders --to-offset 0 --execute"
             for _ in range(3):
-                assert main([*words.split(), *where]) == 0
+                offsets = {("orders", each): 0 for each in range(20)}
+                asyncio.run(commit(bootstrap, group, offsets))
         process.stop()
     damage(data)
     with Process(*started) as process:

@@ -1,4 +1,4 @@
-"""`groupkeeper groups` and `topics` beside Kafka's tools: the same rows, the same refusals.
+"""`groupkeeper groups` beside kafka-consumer-groups: the same rows, the same refusals.
 
 On our server, and on a broker of Apache Kafka that the suite starts.
 """
@@ -14,17 +14,13 @@ from typing import ClassVar
 
 from tests.parity.brokers import Kafka, Profile
 from tests.suites import maven, versions
-from tests.suites.kafka_checks import CLASSES
-from tests.suites.kafka_checks import GROUPS as GROUPS_TOOL
+from tests.suites.kafka_checks import CLASSES, GROUPS
 from tests.suites.kafka_tools import JARS
 from tests.suites.process import Lines
 from tests.suites.same_words import (
     CHANGES,
-    EMPTY,
-    GROUPS,
     REFUSALS,
     SEEN_AFTER_CHANGES,
-    TOPICS,
     VIEWS,
     VIEWS_OF_MODERN,
     Refusal,
@@ -38,7 +34,6 @@ from tests.support.process import ROOT
 
 _JAVA = ("java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
-_TOOLS = {GROUPS: CLASSES[GROUPS_TOOL], TOPICS: CLASSES["kafka-topics"]}
 _TOOL_S = 60.0
 _SHOWN = 6
 
@@ -47,7 +42,7 @@ class GroupsCli(Suite):
     """A populated server is looked at by both, then changed by us."""
 
     name = "groups-cli"
-    about = "groupkeeper groups and topics beside Kafka's tools, on our server and on a broker"
+    about = "groupkeeper groups beside kafka-consumer-groups, on our server and on a broker"
     needs = ("java", "mvn")
     versions: ClassVar = {"org.apache.kafka:kafka-tools": versions.KAFKA}
     limit_s = 600.0
@@ -113,9 +108,9 @@ class _Pair:
         return Result(f"{self._label}{name}", outcome, seconds, detail)
 
     def _see_the_same(self, same: Same) -> None:
-        theirs = rows(self._run(*self._java, _TOOLS[same.tool], words=same.theirs)[0])
-        ours = rows(self._ours(f"{same.tool} {same.ours}")[0])
-        if not theirs and same not in EMPTY:
+        theirs = rows(self._theirs(same)[0])
+        ours = rows(self._ours(same.name)[0])
+        if not theirs:
             raise UnmetError("Kafka's tool shows nothing")
         if theirs != ours:
             more = [f"only Kafka: {' '.join(each)}" for each in sorted(theirs - ours)[:_SHOWN]]
@@ -123,8 +118,8 @@ class _Pair:
             raise UnmetError("\n".join(more))
 
     def _refuse(self, refusal: Refusal) -> None:
-        theirs, _ = self._run(*self._java, _TOOLS[refusal.tool], words=refusal.theirs)
-        ours, code = self._ours(f"{refusal.tool} {refusal.ours}")
+        theirs, _ = self._theirs(refusal)
+        ours, code = self._ours(refusal.name)
         if not re.search(refusal.told, "\n".join(theirs)):
             raise UnmetError("\n".join([f"Kafka does not say {refusal.told}", *theirs[:_SHOWN]]))
         if not re.search(refusal.says, "\n".join(ours)) or code not in (1, 2):
@@ -136,6 +131,9 @@ class _Pair:
             raise UnmetError("\n".join(printed))
         for each in SEEN_AFTER_CHANGES:
             self._see_the_same(each)
+
+    def _theirs(self, same: Same) -> tuple[list[str], int | None]:
+        return self._run(*self._java, CLASSES[GROUPS], words=same.theirs)
 
     def _ours(self, words: str) -> tuple[list[str], int | None]:
         return self._run(sys.executable, "-m", "groupkeeper", words=words)

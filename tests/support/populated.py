@@ -11,7 +11,7 @@ import contextlib
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from threading import Timer
 from typing import Any
 
@@ -159,11 +159,17 @@ async def _describe(bootstrap: str, group: str) -> Group:
 async def _prepare(bootstrap: str, now_ms: int) -> None:
     async with Client(bootstrap) as client:
         await _make_topics(client, now_ms)
-        for group, offsets in OFFSETS.items():
-            answer = await client.call(commit_request(offsets, group), coordinator_of=group)
-            codes = [each.error_code for one in answer.topics for each in one.partitions]
-            assert not any(codes), codes
         await _start_worker(client)
+    for group, offsets in OFFSETS.items():
+        await commit(bootstrap, group, offsets)
+
+
+async def commit(bootstrap: str, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
+    """Commit for a group without members."""
+    async with Client(bootstrap) as client:
+        answer = await client.call(commit_request(offsets, group), coordinator_of=group)
+    codes = [each.error_code for one in answer.topics for each in one.partitions]
+    assert not any(codes), codes
 
 
 async def _make_topics(client: Client, now_ms: int) -> None:
