@@ -18,14 +18,12 @@ from groupkeeper.analytics.render import (
     Column,
     instant,
     most_rows,
-    plain,
     print_sentences,
     print_table,
-    size,
     text,
 )
 from groupkeeper.protocol.records.modern_groups import KNOWN_TYPES
-from groupkeeper.why.texts import count, ranges
+from groupkeeper.why.texts import count, printable, ranges, size
 
 FINDINGS_SHOWN: Final = 10
 """The first ones: a terminal is no report."""
@@ -154,7 +152,7 @@ def print_findings(to: Console, findings: Findings) -> None:
         f"{events}, {whole}."
     )
     for sentence in findings.not_known:
-        to.print(Text(plain(sentence)))
+        to.print(Text(printable(sentence)))
 
 
 def _print_first(to: Console, found: pa.Table) -> None:

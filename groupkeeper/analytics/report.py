@@ -33,9 +33,9 @@ from groupkeeper.analytics.reading.segments import (
     newest_segments,
     topic_of,
 )
-from groupkeeper.analytics.render import console, plain
+from groupkeeper.analytics.render import console
 from groupkeeper.analytics.request import Choice, Request
-from groupkeeper.why.texts import count
+from groupkeeper.why.texts import count, printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -123,7 +123,7 @@ def _check_partition(plans: Plans, partition: int | None) -> None:
 
 
 def _say(line: str) -> None:
-    said = f"groupkeeper: {plain(line)}"
+    said = f"groupkeeper: {printable(line)}"
     print(said, file=sys.stderr)  # noqa: T201  # standard output is the report
 
 
@@ -313,13 +313,13 @@ def _show(findings: "Findings", request: Request) -> None:
     to = console()
     print_findings(to, findings)
     if request.out:
-        to.print(Text(plain(f"Written to {request.out}")))
+        to.print(Text(printable(f"Written to {request.out}")))
     if request.csv:
         names = ", ".join(f"{name}.csv" for name in findings.written())
-        to.print(Text(plain(f"Written to {request.csv}: {names}")))
+        to.print(Text(printable(f"Written to {request.csv}: {names}")))
     if request.report:
         told = count(len(findings.answers["findings"]), "finding")
-        to.print(Text(plain(f"Written to {request.report}: {told}, and pictures")))
+        to.print(Text(printable(f"Written to {request.report}: {told}, and pictures")))
 
 
 def _damage(problems: "pa.Table") -> list[str]:

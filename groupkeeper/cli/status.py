@@ -10,6 +10,7 @@ import click
 from groupkeeper.cli.addresses import port_address
 from groupkeeper.cli.http_port import PROBLEMS, get_json
 from groupkeeper.settings.options import Address, format_address
+from groupkeeper.why.texts import size
 
 NOT_READY: Final = 1
 TIMEOUT_S: Final = 5.0
@@ -19,7 +20,6 @@ LITTLE_ROOM: Final = 0.1
 LONG_ITERATION_MS: Final = 100
 LONG_COMPACTION_S: Final = 120
 """A compaction of a full log takes about a minute."""
-UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 ADVICE: Final = {
     "loading": "wait: its log is being read",
     "closed": "it is tried again by itself, and is there once that is mended",
@@ -117,9 +117,9 @@ def _lines(found: dict[str, Any]) -> Iterator[str]:
     quick = f", 99 % within {_ms(appends['p99_ms'])}" if appends["rounds"] else ""
     rows = {
         "partitions": states or "none",
-        "disk": f"{_size(disk['free_bytes'])} of {_size(disk['total_bytes'])} free; "
-        f"journals {_size(disk['journals_bytes'])}, groups {_size(disk['groups_bytes'])}, "
-        f"events {_size(disk['events_bytes'])}, topics {_size(disk['topics_bytes'])}",
+        "disk": f"{size(disk['free_bytes'])} of {size(disk['total_bytes'])} free; "
+        f"journals {size(disk['journals_bytes'])}, groups {size(disk['groups_bytes'])}, "
+        f"events {size(disk['events_bytes'])}, topics {size(disk['topics_bytes'])}",
         "appends": f"{appends['rounds']} rounds{quick}, {appends['failures']} failed",
         "loop": f"longest iteration {_ms(loop['longest_ms'])}, {loop['over_20_ms']} of "
         f"{loop['iterations']} over 20 ms",
@@ -141,7 +141,7 @@ def findings(found: dict[str, Any]) -> Iterator[str]:
     disk = found["disk"]
     if 0 <= disk["free_bytes"] < LITTLE_ROOM * disk["total_bytes"]:
         yield (
-            f"{_size(disk['free_bytes'])} are left on the disk: when it is full, partitions close; "
+            f"{size(disk['free_bytes'])} are left on the disk: when it is full, partitions close; "
             "make room, or lower log.retention.bytes or group.events.retention.total.bytes"
         )
     if found["events"]["wait_for_room"]:
@@ -163,17 +163,6 @@ def findings(found: dict[str, Any]) -> Iterator[str]:
             yield f"{section}: {found[section][key]} {advice}"
     for limit, count in found["limits_reached"].items():
         yield f"limit {limit} was reached {count} times: the line `limit reached` names the client"
-
-
-def _size(size: int) -> str:
-    if size < 0:
-        return "?"
-    amount, unit = float(size), UNITS[0]
-    for unit in UNITS:
-        if amount < 1024 or unit == UNITS[-1]:
-            break
-        amount /= 1024
-    return f"{amount:.0f} {unit}" if unit == "B" or amount >= 10 else f"{amount:.1f} {unit}"
 
 
 def _ms(ms: float | None) -> str:

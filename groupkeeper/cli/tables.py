@@ -1,13 +1,12 @@
-"""Tables as Kafka's tools print them, or the same rows as JSON, one object a line."""
+"""Tables with the headings of Kafka's tools, or the same rows as JSON, one object a line."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from groupkeeper.why.texts import printable
+from groupkeeper.why.texts import aligned, printable
 
 NOTHING = "-"
-SMALLEST_WIDTHS = {"GROUP": 15, "TOPIC": 15, "PARTITION": 10, "CONSUMER-ID": 15, "HOST": 15}
 Row = Mapping[str, Any]
 
 
@@ -24,22 +23,10 @@ class Table:
             for row in rows:
                 print(json.dumps({key: row[key] for key in self._columns}, ensure_ascii=False))
             return
-        lines = [[text(row[key]) for key in self._columns] for row in rows]
+        lines = [[printable(text(row[key])) for key in self._columns] for row in rows]
         if lines:
             print()
-            show_lines([[*self._columns.values()], *lines])
-
-
-def show_lines(lines: Sequence[Sequence[str]]) -> None:
-    """Print cells below each other; the widths of the columns are Kafka's, or larger."""
-    lines = [[printable(cell) for cell in cells] for cells in lines]
-    widths = [
-        max(SMALLEST_WIDTHS.get(cells[0], 0), *map(len, cells))
-        for cells in zip(*lines, strict=True)
-    ]
-    for cells in lines:
-        padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
-        print(" ".join(padded).rstrip())
+            print(*aligned([[*self._columns.values()], *lines]), sep="\n")
 
 
 def text(value: Any) -> str:

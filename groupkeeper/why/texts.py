@@ -1,9 +1,10 @@
-"""Spans, times, members and settings in words."""
+"""Spans, times, sizes, members and settings in words, and rows in columns."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
+from unicodedata import east_asian_width
 
 from groupkeeper.history.fields import Part
 
@@ -12,6 +13,8 @@ SHORT: Final = 8
 """How much of the UUID in a member id is shown."""
 NAMED: Final = 3
 """How many of a list are named; then it says how many more there are."""
+WIDEST: Final = 64
+"""Columns are not made wider for longer cells: one long name would pad all rows."""
 
 
 def span(ms: int) -> str:
@@ -47,6 +50,22 @@ def time_text(at_ms: int | None) -> str:
 def printable(text: str) -> str:
     """Text of clients without what would move the cursor, or could not be encoded."""
     return "".join(each if each.isprintable() else "?" for each in text)
+
+
+def aligned(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> Iterator[str]:
+    """Lines with the cells below each other. `right`: columns of numbers, by their places."""
+    widths = [min(max(map(_width, cells)), WIDEST) for cells in zip(*rows, strict=True)]
+    for row in rows:
+        cells = []
+        for place, (cell, width) in enumerate(zip(row, widths, strict=True)):
+            space = " " * (width - _width(cell))
+            cells.append(space + cell if place in right else cell + space)
+        yield "  ".join(cells).rstrip()
+
+
+def _width(text: str) -> int:
+    """The places on a screen: a Chinese character takes two."""
+    return len(text) if text.isascii() else sum(1 + (east_asian_width(c) in "WF") for c in text)
 
 
 def short_id(member: str) -> str:
@@ -126,6 +145,18 @@ def ranges(numbers: Iterable[int]) -> str:
 def count(amount: int, what: str) -> str:
     """1 member, 2 members."""
     return f"{amount} {what}" + ("" if amount == 1 else "s")
+
+
+def size(amount: float) -> str:
+    """Bytes in the unit that keeps the number short: 850 bytes, 1.5 kB, 2.0 GB; "?" below 0."""
+    if amount < 0:
+        return "?"
+    unit = "bytes"
+    for larger in ("kB", "MB", "GB"):
+        if amount < 1000:
+            break
+        amount, unit = amount / 1000, larger
+    return f"{amount:.0f} bytes" if unit == "bytes" else f"{amount:.1f} {unit}"
 
 
 def above(ms: int, factor: float = 1.25) -> int:

@@ -8,12 +8,11 @@ from groupkeeper.analytics import render
 from groupkeeper.analytics.render import (
     Column,
     instant,
-    plain,
     print_sentences,
     print_table,
-    size,
     text,
 )
+from groupkeeper.why.texts import printable, size
 
 COLUMNS = [Column("group", text), Column("offset", text, number=True)]
 
@@ -77,7 +76,7 @@ def test_long_tables_say_that_there_is_more(monkeypatch):
 
 def test_markup_and_control_codes_of_clients_do_nothing():
     assert "[red]x" in printed([("[red]x", 1)])
-    assert plain("a\x1b[2J\nb\0") == "a�[2J�b�"
+    assert printable("a\x1b[2J\nb\0") == "a?[2J?b?"
 
 
 @pytest.mark.parametrize(
@@ -87,7 +86,7 @@ def test_markup_and_control_codes_of_clients_do_nothing():
         (1_700_000_000_007, "2023-11-14 22:13:20.007Z"),
         (None, "-"),
         (-1, "-"),
-        (2**62, f"{2**62} ms"),
+        (2**62, f"at {2**62} ms"),
     ],
 )
 def test_times_are_shown_to_the_millisecond(value, shown):
@@ -96,7 +95,7 @@ def test_times_are_shown_to_the_millisecond(value, shown):
 
 @pytest.mark.parametrize(
     ("count", "shown"),
-    [(0, "0 bytes"), (999, "999 bytes"), (1500, "1.5 kB"), (10**13, "10000.0 GB")],
+    [(-1, "?"), (0, "0 bytes"), (999, "999 bytes"), (1500, "1.5 kB"), (10**13, "10000.0 GB")],
 )
 def test_sizes_have_a_fitting_unit(count, shown):
     assert size(count) == shown

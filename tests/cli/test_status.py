@@ -72,7 +72,7 @@ def test_a_wrong_call() -> None:
             {"not_active": [{"partition": 7, "state": "closed", "reason": "disk full"}]},
             "partition 7 is closed (disk full): it is tried again by itself",
         ),
-        ({"disk": {"free_bytes": 9, "total_bytes": 100}}, "9 B are left on the disk"),
+        ({"disk": {"free_bytes": 9, "total_bytes": 100}}, "9 bytes are left on the disk"),
         ({"disk": {"free_bytes": -1, "total_bytes": -1}}, None),
         ({"loop": {"iterations": 10, "longest_ms": 250.0}}, "an iteration took up to 250 ms"),
         ({"loop": {"iterations": 10, "longest_ms": None}}, "took up to more than all bounds"),

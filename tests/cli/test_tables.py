@@ -29,9 +29,9 @@ def test_columns_are_as_wide_as_what_is_in_them(capsys: pytest.CaptureFixture[st
     Table(COLUMNS, as_json=False).show(rows)
     assert capsys.readouterr().out.splitlines() == [
         "",
-        "GROUP                    LAG",
-        "a-group-with-a-long-name 1",
-        "g                        -",
+        "GROUP                     LAG",
+        "a-group-with-a-long-name  1",
+        "g                         -",
     ]
 
 
@@ -49,6 +49,6 @@ def test_json_has_the_columns_and_nothing_else(capsys: pytest.CaptureFixture[str
 def test_names_of_clients_do_not_move_the_cursor(capsys: pytest.CaptureFixture[str]) -> None:
     rows = [{"group": "a\n\x1b[31mb", "lag": 1}]
     Table(COLUMNS, as_json=False).show(rows)
-    assert capsys.readouterr().out.splitlines()[2] == "a??[31mb        1"
+    assert capsys.readouterr().out.splitlines()[2] == "a??[31mb  1"
     Table(COLUMNS, as_json=True).show(rows)
     assert json.loads(capsys.readouterr().out)["group"] == "a\n\x1b[31mb"

@@ -10,7 +10,7 @@ from groupkeeper.analytics.page.about import About
 from groupkeeper.analytics.page.data import Data, Row
 from groupkeeper.analytics.page.markup import Child, Html, fill, name
 from groupkeeper.analytics.page.times import DAY, HOUR, count, day_time, length, share
-from groupkeeper.analytics.render import size
+from groupkeeper.why.texts import size
 
 PATHS: Final = 12
 """More paths than these are counted; the same for damage."""
