@@ -3,8 +3,7 @@
     python -m groupkeeper.analytics.archive groupkeeper.zip
     spark-submit --py-files groupkeeper.zip job.py
 
-Only what an analysis imports is in it. Workers need pyarrow and numba beside it; without numba they
-parse record by record, which is slower.
+Only what an analysis imports is in it. Workers need pyarrow and numba beside it.
 """
 
 import os

@@ -12,11 +12,11 @@ from typing import Final
 from groupkeeper.analytics.errors import AnalyticsError
 
 TABLES: Final = ("numpy", "pyarrow")
-"""For reading logs record by record."""
 QUERIES: Final = ("duckdb", *TABLES)
-LOCAL: Final = (*QUERIES, "numba", "llvmlite")
-SOURCES: Final = ("pyspark", "py4j", "pandas", *TABLES)
-"""For the sources of Spark; they use numba where it is installed."""
+_PARSER: Final = ("numba", "llvmlite")
+LOCAL: Final = (*QUERIES, *_PARSER)
+SOURCES: Final = ("pyspark", "py4j", "pandas", *TABLES, *_PARSER)
+"""For the sources of Spark."""
 _COLLECT_AFTER: Final = 50_000
 """New objects."""
 

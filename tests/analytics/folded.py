@@ -25,7 +25,7 @@ Cut = Callable[[PartitionHistory], PartitionHistory]
 def parsed(data: bytes) -> pa.Table:
     """The rows of a log, its bytes given."""
     split = Split("log", 0, 0, len(data), last=True)
-    return pa.Table.from_batches(parse(data, split, "reference"))
+    return pa.Table.from_batches(parse(data, split))
 
 
 def read(folder: Path) -> dict[int, pa.Table]:
@@ -33,7 +33,7 @@ def read(folder: Path) -> dict[int, pa.Table]:
     found: dict[int, list[pa.RecordBatch]] = {}
     for chunk in plan([folder]).chunks:
         for split in chunk:
-            found.setdefault(split.partition, []).extend(parse_split(split, "reference"))
+            found.setdefault(split.partition, []).extend(parse_split(split))
     return {number: pa.Table.from_batches(batches) for number, batches in found.items()}
 
 

@@ -20,7 +20,7 @@ assert groupkeeper.analytics.__file__.startswith(sys.argv[1]), groupkeeper.analy
 for module in pkgutil.walk_packages(groupkeeper.analytics.__path__, "groupkeeper.analytics."):
     importlib.import_module(module.name)
 splits = [split for chunk in plan([Path(sys.argv[2])]).chunks for split in chunk]
-print(sum(rows.num_rows for split in splits for rows in parse_split(split, "reference")))
+print(sum(rows.num_rows for split in splits for rows in parse_split(split)))
 from groupkeeper.analytics.page import About, render
 from datetime import UTC, datetime
 assert "<style>" in render({}, About([], datetime.now(UTC), "1"))

@@ -23,13 +23,13 @@ from tests.analytics.logs import (
 def kept(tmp_path):
     """Rows that the first stage passes on of logs, which are neighbours."""
 
-    def of(*logs, parser="reference", **job):
+    def of(*logs, **job):
         splits = []
         for partition, data in logs:
             folder = tmp_path / f"{partition}-{len([*tmp_path.iterdir()])}"
             path = write_segment(folder, 0, data)
             splits.append(Split(str(path), partition, 0, len(data), last=True))
-        found = read_chunk(Job(str(tmp_path), parser=parser, **job), (0, tuple(splits)))
+        found = read_chunk(Job(str(tmp_path), **job), (0, tuple(splits)))
         return [row for piece in found.pieces for row in piece.passed["records"].read().to_pylist()]
 
     return of
@@ -83,7 +83,7 @@ def test_what_is_kept_of_pieces_decides_the_same(seed, kept, monkeypatch):
     log = random_log(seed)
     data = b"".join(log)
     whole = Split("", 0, 0, len(data), last=True)
-    every = [row for rows in parse(data, whole, "reference") for row in rows.to_pylist()]
+    every = [row for rows in parse(data, whole) for row in rows.to_pylist()]
     left = []
     for start in range(0, len(log), 80):
         left += kept((0, b"".join(log[start : start + 80])))

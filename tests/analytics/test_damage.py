@@ -8,10 +8,11 @@ import pyarrow as pa
 import pytest
 
 from groupkeeper.analytics.reading.columns import SCHEMA
-from groupkeeper.analytics.reading.parse import parse, parse_split
+from groupkeeper.analytics.reading.parse import parse_split
 from groupkeeper.analytics.reading.plan import Split, plan
 from groupkeeper.analytics.reading.problems import PROBLEM_TEXTS, Problem, is_damage
 from tests.analytics.logs import batch, commit, group, index_of, write_segment
+from tests.analytics.reference import parse
 
 ENGINES = ("numba", "reference")
 BATCHES = [batch([commit("g", "t", n, n), group("g", n, "m")], base=2 * n) for n in range(40)]
@@ -91,7 +92,7 @@ def test_neighbours_that_are_damaged_are_told_one_by_one():
 
 def test_a_search_for_the_next_batch_has_a_limit(monkeypatch):
     """Compiled kernels have their own copy of the limit."""
-    monkeypatch.setattr("groupkeeper.analytics.reading.reference.SCAN_LIMIT", 0)
+    monkeypatch.setattr("tests.analytics.reference.SCAN_LIMIT", 0)
     split = Split("", 0, 0, len(LOG), last=True, until=ENDLESS)
     rows = pa.Table.from_batches(parse(changed(7, 9, 1), split, "reference")).to_pylist()
     assert offsets(rows) == list(range(14))
@@ -174,9 +175,9 @@ def planned(*paths, read_now=True, **options):
     return rows_of(work) if read_now else work
 
 
-def rows_of(work, engine="numba"):
+def rows_of(work):
     splits = [split for chunk in work.chunks for split in chunk]
-    return [row for split in splits for b in parse_split(split, engine) for row in b.to_pylist()]
+    return [row for split in splits for b in parse_split(split) for row in b.to_pylist()]
 
 
 # ---------------------------------------------------------------- files that change

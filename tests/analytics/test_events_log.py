@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.reading.events import EVENT_SCHEMA, parse_events
-from groupkeeper.analytics.reading.parse import parse, parse_split
+from groupkeeper.analytics.reading.parse import parse_split
 from groupkeeper.analytics.reading.plan import NO_END, Split, plan, plan_topics
 from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS
 from groupkeeper.protocol.group_events import Event, encode
 from tests.analytics.logs import GZIP, NOW, batch, commit, log, write_segment
+from tests.analytics.reference import parse
 
 
 def event(group, seq=0, kind="group_created", **fields):

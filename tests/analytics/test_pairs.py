@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.reading.columns import CONTROL, SCHEMA
 from groupkeeper.analytics.reading.events import EVENT_COLUMNS
-from groupkeeper.analytics.reading.pairs import PAIR_SCHEMA, read_pairs
+from groupkeeper.analytics.reading.pairs import PAIR_SCHEMA, read_pairs, read_plainly
 from groupkeeper.analytics.reading.parse import parse
 from groupkeeper.analytics.reading.plan import Split
 from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS
@@ -43,17 +43,16 @@ def of_segment(data, topic, names):
     return [{name: row[name] for name in names} for row in found]
 
 
-@pytest.mark.parametrize("engine", ["numba", "reference"])
 @pytest.mark.parametrize(
     ("topic", "data", "names"), [(OFFSETS, LOG, SCHEMA.names), (EVENTS, EVENTS_LOG, EVENT_COLUMNS)]
 )
-def test_pairs_have_the_columns_of_a_segment(engine, topic, data, names):
+def test_pairs_have_the_columns_of_a_segment(topic, data, names):
     expected = of_segment(data, topic, names)
     whole = pairs(data)
-    assert read_pairs(whole, topic, names, engine).to_pylist() == expected
-    assert read_pairs(whole.slice(2, 3), topic, names, engine).to_pylist() == expected[2:5]
+    assert read_pairs(whole, topic, names).to_pylist() == expected
+    assert read_pairs(whole.slice(2, 3), topic, names).to_pylist() == expected[2:5]
     few = ["group", "partition"]
-    assert read_pairs(whole, topic, few, engine).to_pylist() == [
+    assert read_pairs(whole, topic, few).to_pylist() == [
         {name: row[name] for name in few} for row in expected
     ]
 
@@ -70,8 +69,8 @@ def test_any_pair_is_seen_alike(key, value, number):
     topic = (OFFSETS, EVENTS)[number]
     pair = dict(zip(PAIR_SCHEMA.names, (key, value, 1, 2, 3), strict=True))
     batch = pa.RecordBatch.from_pylist([pair], schema=PAIR_SCHEMA)
-    fast, slow = (read_pairs(batch, topic, SCHEMA.names, each) for each in ("numba", "reference"))
-    assert fast.to_pylist() == slow.to_pylist()
+    fast = read_pairs(batch, topic, SCHEMA.names)
+    assert fast.to_pylist() == read_plainly(batch, topic).to_pylist()
 
 
 def test_another_table_than_kafkas_is_refused():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from groupkeeper.analytics.reading import numba_engine
 from groupkeeper.analytics.reading.columns import SCHEMA
-from groupkeeper.analytics.reading.parse import parse, parse_split
+from groupkeeper.analytics.reading.parse import parse_split
 from groupkeeper.analytics.reading.plan import Split
 from groupkeeper.analytics.reading.problems import PROBLEM_TEXTS, Problem
 from tests.analytics.logs import (
@@ -28,6 +28,7 @@ from tests.analytics.logs import (
     varied,
     write_segment,
 )
+from tests.analytics.reference import parse
 
 ENGINES = ("numba", "reference")
 VARIED = varied()
@@ -309,9 +310,3 @@ def test_a_segment_that_went_away_is_said_to_be_gone(tmp_path):
     gone = Split(str(Path(tmp_path, "gone.log")), 3, 0, 77, last=True)
     (row,) = pa.Table.from_batches(parse_split(gone)).to_pylist()
     assert (row["problem"], row["problem_bytes"]) == (PROBLEM_TEXTS[Problem.GONE], 77)
-
-
-def test_without_numba_the_plain_parser_reads(monkeypatch):
-    monkeypatch.setattr("groupkeeper.analytics.reading.parse.find_spec", lambda name: None)
-    monkeypatch.setattr("groupkeeper.analytics.reading.numba_engine.read", None)
-    assert offsets(rows(GOLDEN[0], "auto")) == [0]

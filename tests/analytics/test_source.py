@@ -67,7 +67,7 @@ def test_importing_the_package_teaches_the_active_session(spark, monkeypatch):
             r"consumer_offsets needs a path: load\(folder\), or create temporary view",
         ),
         ({"path": "/", "provider": "x", "owner": "y"}, "is not for tables: .* hands no options"),
-        ({"path": "/", "engine": "jvm"}, "no such engine: jvm"),
+        ({"path": "/", "engine": "jvm"}, "no such option: engine"),
         ({"path": "/", "chunk_bytes": "-1"}, "positive size such as 32m, not -1"),
         ({"path": "/", "chunk_bytes": "0"}, "positive size"),
         ({"path": "/", "chunk_byte": "9"}, "no such option: chunk_byte, did you mean chunk_bytes?"),
@@ -155,11 +155,10 @@ def test_a_wrong_path_is_said_at_load_without_a_traceback(spark, tmp_path):
     assert "Traceback" not in str(raised.value)
 
 
-@pytest.mark.parametrize("engine", ["numba", "reference"])
-def test_pruning_changes_no_row(engine):
+def test_pruning_changes_no_row():
     data = LOG + batch([(b"\0\x01\0\x01\xff\0\x01t\0\0\0\0", b"v")], base=10**6) + b"torn"
     whole = Split("", 3, 0, len(data), last=True)
-    every = [row for each in parse(data, whole, engine) for row in each.to_pylist()]
+    every = [row for each in parse(data, whole) for row in each.to_pylist()]
     for name in SCHEMA.names:
-        rows = [row for each in parse(data, whole, engine, [name]) for row in each.to_pylist()]
+        rows = [row for each in parse(data, whole, [name]) for row in each.to_pylist()]
         assert rows == [{name: row[name]} for row in every]

@@ -24,27 +24,24 @@ from groupkeeper.analytics.pipeline.output import Output, Part, Passed, Spool
 from groupkeeper.analytics.pipeline.told import SPANS, Gaps, span_rows
 from groupkeeper.analytics.pipeline.transactions import MOST_PENDING, Transactions
 from groupkeeper.analytics.reading.columns import CONTROL, OFFSET_KEY_TYPES, SCHEMA, TRANSACTIONAL
-from groupkeeper.analytics.reading.parse import Engine, parse_split
+from groupkeeper.analytics.reading.parse import parse_split
 from groupkeeper.analytics.reading.plan import Chunk
 
 Mask = npt.NDArray[np.bool_]
 Counts = Counter[tuple[int | None, bool]]
 """Records by key type (None: a control record, or an unreadable key), and whether tombstones."""
-COMPILED_FROM: Final = 256 * 1024
-"""Bytes from which on the compiled parser is faster, its start of half a second included."""
 _NO_TYPE: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """What is the same for all chunks: where files for the next stage go, where tables go if they
-    are wanted, the groups to read (none: all), and the parser.
+    are wanted, and the groups to read (none: all).
     """
 
     scratch: str
     output: Output | None = None
     groups: frozenset[str] = frozenset()
-    parser: Engine = "auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +73,6 @@ KINDS: Final = {"records": SCHEMA, "minutes": MINUTES, "runs": RUNS, "spans": SP
 """What is passed on to the second stage."""
 
 
-def parser_for(size: int) -> Engine:
-    """A few bytes are read record by record before the compiled parser is loaded."""
-    return "reference" if size < COMPILED_FROM else "auto"
-
-
 def read_chunk(job: Job, item: tuple[int, Chunk]) -> Found:
     """The first stage, for one numbered chunk."""
     number, chunk = item
@@ -96,7 +88,7 @@ def read_chunk(job: Job, item: tuple[int, Chunk]) -> Found:
         run = _Run(spools, part)
         for split in chunk:
             gaps = Gaps()
-            for batch in ends.watched(split, parse_split(split, job.parser)):
+            for batch in ends.watched(split, parse_split(split)):
                 _count(batch, counts)
                 if part is not None:
                     part.write("records", batch)

@@ -75,7 +75,7 @@ def _first_groups(split: Split) -> set[str]:
     second = islice(walk.headers(BytesIO(data), 0, len(data)), 1, 2)
     for size in (*(each.position for each in second), len(data)):
         head = replace(split, end=split.start + size, last=False, notes=())
-        rows = parse(data[:size], head, "reference", ["group"])
+        rows = parse(data[:size], head, ["group"])
         names = {name for batch in rows for name in batch.column("group").to_pylist()}
         if names := names - {None}:
             return names

@@ -6,16 +6,12 @@ the one that answers it. They end at once, without a traceback each.
 
 import gc
 import signal
-from importlib.util import find_spec
 
 signal.signal(signal.SIGINT, signal.SIG_DFL)  # before the imports, which take seconds
 
 from groupkeeper.analytics.libraries import prepare_process  # noqa: E402
 from groupkeeper.analytics.pipeline import chunks, folds, partitions  # noqa: E402
-from groupkeeper.analytics.reading import parse  # noqa: E402
-
-if find_spec("numba") is not None:
-    from groupkeeper.analytics.reading import numba_engine
+from groupkeeper.analytics.reading import numba_engine, parse  # noqa: E402
 
 prepare_process()
 # What is imported stays: collections of workers, which make many rows, need not look at it.

@@ -124,7 +124,7 @@ class Trunk:
     def _read(
         self, plan: Plan, groups: frozenset[str]
     ) -> tuple[defaultdict[int, list[Piece]], Counts, Ends]:
-        job = chunks.Job(self.scratch, self.output, groups, chunks.parser_for(plan.size))
+        job = chunks.Job(self.scratch, self.output, groups)
         read = partial(chunks.read_chunk, job)
         pieces: defaultdict[int, list[Piece]] = defaultdict(list)
         counts: Counts = Counter()

@@ -1,8 +1,8 @@
-"""The fast parser: compiled kernels over windows of batches. Gives the same rows as `reference`.
+"""The parser: compiled kernels over windows of batches.
 
 A window has about a hundred thousand records, so memory use is bounded. Compressed batches are
 first decompressed behind the bytes of the window, so the kernels only see plain records. A window
-with a string that is not UTF-8 goes to the reference parser.
+with a string that is not UTF-8 is read in plain Python.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from groupkeeper.analytics.reading import kernels, reference
+from groupkeeper.analytics.reading import kernels, plain
 from groupkeeper.analytics.reading import record_kernels as fields
 from groupkeeper.analytics.reading.columns import SCHEMA, problem_rows
 from groupkeeper.analytics.reading.compiled import ByteArray, Int64Array
@@ -69,7 +69,7 @@ def read(
         rows, room = _rows(int(batches[:, kernels.COUNT].sum()), room)
         count = fields.read_records(working, batches, rows, int(split.topic == EVENTS))
         if count < 0:
-            read_again = reference.read_lines(buffer, split, _lines(batches))
+            read_again = plain.read_lines(buffer, split, _lines(batches))
             yield from (each.select(names) for each in read_again)
             continue
         rows = rows[:, :count]
@@ -80,7 +80,7 @@ def read(
         if rows.size:
             yield batch_of(working, batches, rows, split, names)
         told = (batches[:, kernels.PROBLEM] != 0) | (batches[:, kernels.LEADER_EPOCH] == NO_EPOCH)
-        problems = list(reference.lost(_lines(batches[told])))
+        problems = list(plain.lost(_lines(batches[told])))
         if problems:
             yield problem_rows(split, problems).select(names)
 
@@ -109,9 +109,9 @@ def _batches(view: ByteArray, split: Split) -> Int64Array:
     return table
 
 
-def _lines(batches: Int64Array) -> list[reference.Line]:
+def _lines(batches: Int64Array) -> list[plain.Line]:
     names = (kernels.POSITION, kernels.PROBLEM, kernels.SIZE, kernels.LEADER_EPOCH)
-    return [reference.Line(*line) for line in batches[:, names].tolist()]
+    return [plain.Line(*line) for line in batches[:, names].tolist()]
 
 
 def _unfold(buffer: bytes, view: ByteArray, batches: Int64Array) -> tuple[ByteArray, Int64Array]:

@@ -4,16 +4,14 @@ Nothing is known of their batches then: position, leader epoch, producer and att
 """
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupkeeper.analytics.reading import reference
+from groupkeeper.analytics.reading import plain
 from groupkeeper.analytics.reading.columns import SCHEMA
-from groupkeeper.analytics.reading.parse import Engine
 from groupkeeper.analytics.reading.plan import Split
 from groupkeeper.analytics.reading.segments import EVENTS
 
@@ -30,17 +28,14 @@ _AS_GIVEN: Final = ("partition", "offset", "timestamp_ms")
 _OF_BATCHES: Final = ("batch_position", "leader_epoch", "producer_id", "attributes")
 
 
-def read_pairs(
-    pairs: pa.RecordBatch, topic: str, names: Sequence[str], engine: Engine = "auto"
-) -> pa.RecordBatch:
+def read_pairs(pairs: pa.RecordBatch, topic: str, names: Sequence[str]) -> pa.RecordBatch:
     """Rows with the columns `names` of `columns.SCHEMA`, one for each row of PAIR_SCHEMA."""
-    if engine == "reference" or (engine == "auto" and find_spec("numba") is None):
-        return _read_slowly(pairs, topic).select(names)
-    return _read_fast(pairs, topic, names) or _read_slowly(pairs, topic).select(names)
+    return _read_fast(pairs, topic, names) or read_plainly(pairs, topic).select(names)
 
 
-def _read_slowly(pairs: pa.RecordBatch, topic: str) -> pa.RecordBatch:
-    read = reference.read_event_key if topic == EVENTS else reference.read_key
+def read_plainly(pairs: pa.RecordBatch, topic: str) -> pa.RecordBatch:
+    """The same in plain Python, with all columns."""
+    read = plain.read_event_key if topic == EVENTS else plain.read_key
     rows = []
     for pair in pairs.to_pylist():
         row = pair | {"tombstone": pair["value"] is None}

@@ -1,4 +1,4 @@
-"""Parses bytes of segments into Arrow record batches, with numba if it is installed.
+"""Parses bytes of segments into Arrow record batches.
 
 for split in chunk:
     for batch in parse_split(split): ...
@@ -9,8 +9,7 @@ What it replaced is read again by offsets, from the files that are there then.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from importlib.util import find_spec
-from typing import Final, Literal
+from typing import Final
 
 import pyarrow as pa
 
@@ -22,41 +21,32 @@ from groupkeeper.analytics.reading.plan import Split, cut
 from groupkeeper.analytics.reading.problems import PROBLEM_TEXTS, Problem
 from groupkeeper.analytics.reading.segments import log_files_in, segment_file
 
-Engine = Literal["auto", "numba", "reference"]
 _OFFSET_SIZE: Final = 8
 _ATTEMPTS: Final = 3
 """How often bytes are looked for that compaction moves again and again."""
 
 
 def parse(
-    buffer: bytes,
-    split: Split,
-    engine: Engine = "auto",
-    names: Sequence[str] = SCHEMA.names,
+    buffer: bytes, split: Split, names: Sequence[str] = SCHEMA.names
 ) -> Iterator[pa.RecordBatch]:
     """The rows of `buffer`, which holds the bytes of `split` and starts with a batch, with the
     columns `names` of `groupkeeper.analytics.reading.columns`.
 
     Damaged bytes raise nothing: they become rows with `problem` and `problem_bytes`.
     """
-    if engine == "reference" or (engine == "auto" and find_spec("numba") is None):
-        from groupkeeper.analytics.reading import reference
-
-        return reference.read(buffer, split, names)
+    # Loading its kernels takes half a second, and compiling them the first time 20.
     from groupkeeper.analytics.reading import numba_engine
 
     return numba_engine.read(buffer, split, names)
 
 
-def parse_split(
-    split: Split, engine: Engine = "auto", names: Sequence[str] = SCHEMA.names
-) -> Iterator[pa.RecordBatch]:
+def parse_split(split: Split, names: Sequence[str] = SCHEMA.names) -> Iterator[pa.RecordBatch]:
     """The rows of one split, read from its file. What cannot be read, or is gone, is a row."""
     if split.notes:
         yield note_rows(split).select(names)
     for part, buffer in _buffers(split, _ATTEMPTS):
         if isinstance(buffer, bytes):
-            yield from parse(buffer, part, engine, names)
+            yield from parse(buffer, part, names)
         else:
             yield text_rows(part, [buffer]).select(names)
 

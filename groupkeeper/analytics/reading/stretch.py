@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.reading.columns import SCHEMA, text_rows
 from groupkeeper.analytics.reading.open_segment import Known
-from groupkeeper.analytics.reading.parse import Engine, parse
+from groupkeeper.analytics.reading.parse import parse
 from groupkeeper.analytics.reading.partition_log import PartitionLog
 from groupkeeper.analytics.reading.pieces import Piece, pieces
 from groupkeeper.analytics.reading.plan import LARGEST_CHUNK, Split
@@ -37,7 +37,6 @@ class Stretch:
 
 def read_stretch(
     stretch: Stretch,
-    engine: Engine = "auto",
     names: Sequence[str] = SCHEMA.names,
     *,
     fail_on_loss: bool = False,
@@ -57,7 +56,7 @@ def read_stretch(
                 raise AnalyticsError(loss(log, piece.gap, piece.first, piece.until))
             yield _told(log, piece.gap, piece.first, piece.until).select(names)
         else:
-            yield from _rows(log, piece, engine, names)
+            yield from _rows(log, piece, names)
 
 
 def loss(log: PartitionLog, problem: Problem, first: int, until: int) -> str:
@@ -68,9 +67,7 @@ def loss(log: PartitionLog, problem: Problem, first: int, until: int) -> str:
     )
 
 
-def _rows(
-    log: PartitionLog, piece: Piece, engine: Engine, names: Sequence[str]
-) -> Iterator[pa.RecordBatch]:
+def _rows(log: PartitionLog, piece: Piece, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     segment, first = piece.segment, min(piece.first, piece.lowest)
     assert segment is not None, "no gap"
     split = Split(
@@ -86,7 +83,7 @@ def _rows(
     )
     given, is_damaged = 0, False
     wanted = list(dict.fromkeys((*names, "offset", "problem")))
-    for batch in parse(segment.read(piece.start, piece.end), split, engine, wanted):
+    for batch in parse(segment.read(piece.start, piece.end), split, wanted):
         offsets, problems = batch.column("offset"), batch.column("problem")
         given += len(offsets) - offsets.null_count
         is_damaged |= any(map(is_damage, pc.unique(problems.drop_null()).to_pylist()))

@@ -12,7 +12,6 @@ from typing import Final, Literal, TypeVar, cast, get_args
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.reading.files import Place
 from groupkeeper.analytics.reading.follow import EARLIEST, Starting
-from groupkeeper.analytics.reading.parse import Engine
 from groupkeeper.analytics.reading.segments import expand
 from groupkeeper.analytics.reading.select import Selection
 
@@ -20,12 +19,12 @@ Mode = Literal["rows", "drop", "fail"]
 """What becomes of damage: rows that tell of it, nothing, or an error."""
 
 NAMES: Final = (
-    *("path", "paths", "chunk_bytes", "engine", "partition", "mode", "group", "groups"),
+    *("path", "paths", "chunk_bytes", "partition", "mode", "group", "groups"),
     *("partitions", "partition_count", "key_types", "since", "until", "decode"),
 )
 OF_STREAMS: Final = ("startingOffsets", "maxBytesPerTrigger", "failOnDataLoss")
 """Named as in Spark's source for Kafka. Case does not matter."""
-FOR_BOTH: Final = ("path", "paths", "chunk_bytes", "engine", "mode", "decode")
+FOR_BOTH: Final = ("path", "paths", "chunk_bytes", "mode", "decode")
 _SIZE: Final = re.compile(r"(\d+)\s*([kmg]?)(?:i?b)?")
 _UNITS: Final = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
 _NUMBERS: Final = re.compile(r"\d{1,9}(-\d{1,9})?(\s*,\s*\d{1,9}(-\d{1,9})?)*")
@@ -47,7 +46,6 @@ class Options:
 
     paths: tuple[Place, ...]
     chunk_bytes: int | None
-    engine: Engine
     partition: int | None
     selection: Selection
     mode: Mode
@@ -64,7 +62,6 @@ class Options:
         return cls(
             paths=tuple(expand(_paths(options, format_name))),
             chunk_bytes=_size("chunk_bytes", options.get("chunk_bytes")),
-            engine=_word("engine", options.get("engine", "auto"), get_args(Engine)),
             partition=_number("partition", options.get("partition"), 0),
             selection=_selection(options),
             mode=_word("mode", options.get("mode", "rows"), get_args(Mode)),

@@ -54,7 +54,7 @@ class LogReader(DataSourceReader):  # type: ignore[misc]  # pyspark is not typed
         with said_in_one_line():
             # Spark reads an empty plan once, with the partition None.
             for split in chunk or ():
-                read = partial(parse_split, split, self.options.engine)
+                read = partial(parse_split, split)
                 yield from self.rows(read, split.path)
         set_loaded_aside()
 

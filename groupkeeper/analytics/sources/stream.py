@@ -76,10 +76,10 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # t
             return [InputPartition(chunk) for chunk in pack(found, limit)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        engine, fail_on_loss = self._reader.options.engine, self._options.fail_on_loss
+        fail_on_loss = self._options.fail_on_loss
         with said_in_one_line():
             for stretch in partition.value:
-                read = partial(read_stretch, stretch, engine, fail_on_loss=fail_on_loss)
+                read = partial(read_stretch, stretch, fail_on_loss=fail_on_loss)
                 yield from self._reader.rows(read, str(stretch.log.place))
         set_loaded_aside()
 
