@@ -8,7 +8,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from groupkeeper.analytics.reading.problems import PROBLEM_TEXTS, Problem
+from groupkeeper.analytics.reading.problems import Problem
 from groupkeeper.protocol.embedded import decode_assignment, subscribed_topics
 from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.records.consumer_offsets import MemberMetadata, decode_group_value
@@ -29,7 +29,7 @@ def decode_row(row: Row) -> Row:
     try:
         group = decode_group_value(value)
     except DecodeError as error:
-        return {**row, "problem": f"{PROBLEM_TEXTS[Problem.BAD_VALUE]}: {error}"}
+        return {**row, "problem": f"{Problem.BAD_VALUE.text}: {error}"}
     return {
         **row,
         "value_version": int.from_bytes(value[:2], "big"),

@@ -13,7 +13,7 @@ from groupkeeper.analytics.export import Tables
 from groupkeeper.analytics.pipeline.chunks import Counts
 from groupkeeper.analytics.questions.registry import FINDINGS
 from groupkeeper.analytics.reading.plan import Plan
-from groupkeeper.analytics.reading.problems import PROBLEM_TEXTS, Problem
+from groupkeeper.analytics.reading.problems import Problem
 from groupkeeper.analytics.render import (
     Column,
     instant,
@@ -66,7 +66,7 @@ class Findings:
         """The tables that leave as CSV or JSON."""
         problems = self.problems
         if self.unknown:
-            told = f"{PROBLEM_TEXTS[Problem.UNKNOWN_TYPE]}: {self.unknown}"
+            told = f"{Problem.UNKNOWN_TYPE.text}: {self.unknown}"
             row = pa.Table.from_pylist([{"problem": told}], problems.schema)
             problems = pa.concat_tables([problems, row])
         return self.tables | self.answers | {"problems": problems}

@@ -10,7 +10,7 @@ import pytest
 from groupkeeper.analytics.reading.columns import SCHEMA
 from groupkeeper.analytics.reading.parse import parse_split
 from groupkeeper.analytics.reading.plan import Split, plan
-from groupkeeper.analytics.reading.problems import PROBLEM_TEXTS, Problem, is_damage
+from groupkeeper.analytics.reading.problems import Problem, is_damage
 from tests.analytics.logs import batch, commit, group, index_of, write_segment
 from tests.analytics.reference import parse
 
@@ -18,7 +18,7 @@ ENGINES = ("numba", "reference")
 BATCHES = [batch([commit("g", "t", n, n), group("g", n, "m")], base=2 * n) for n in range(40)]
 STARTS = [0, *accumulate(map(len, BATCHES))]
 LOG = b"".join(BATCHES)
-NAMES = {text: problem for problem, text in PROBLEM_TEXTS.items()}
+NAMES = {problem.text: problem for problem in Problem}
 ENDLESS = 2**31
 
 

@@ -12,7 +12,7 @@ from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.reading import pieces, tail, walk
 from groupkeeper.analytics.reading.follow import EARLIEST, LATEST, Follower
 from groupkeeper.analytics.reading.partition_log import find_logs, list_segments
-from groupkeeper.analytics.reading.problems import PROBLEM_TEXTS, Problem
+from groupkeeper.analytics.reading.problems import Problem
 from groupkeeper.analytics.reading.stretch import read_stretch
 from groupkeeper.analytics.reading.tail import Bookmark
 from tests.analytics.growing_log import NAME, GrowingLog
@@ -155,7 +155,7 @@ def log(tmp_path):
 def told(stream, problem):
     """What follows the text of a problem, of all rows with a problem."""
     texts = [text.partition(": ") for text in stream.problems]
-    assert {text for text, _, _ in texts} == {PROBLEM_TEXTS[problem]}
+    assert {text for text, _, _ in texts} == {problem.text}
     return [detail for _, _, detail in texts]
 
 
@@ -165,7 +165,7 @@ def lost(data, change, problem, detail):
     for stream in streams:
         stream.drain(max_bytes=300)
     change()
-    with pytest.raises(AnalyticsError, match=f"{PROBLEM_TEXTS[problem]}.*failOnDataLoss to false"):
+    with pytest.raises(AnalyticsError, match=f"{problem.text}.*failOnDataLoss to false"):
         streams[0].drain()
     streams[1].drain()
     assert told(streams[1], problem) == [detail]
@@ -313,8 +313,8 @@ def test_a_damaged_offset_does_not_pass_for_the_end(log, tmp_path):
     log.append(1, 1, 1)
     stream.drain()
     assert stream.offsets == [*range(20), 21, 22, 23]
-    assert PROBLEM_TEXTS[Problem.BAD_OFFSET] in stream.problems
-    assert f"{PROBLEM_TEXTS[Problem.WITHOUT_RECORD]}: 1 of 20 to 23" in stream.problems
+    assert Problem.BAD_OFFSET.text in stream.problems
+    assert f"{Problem.WITHOUT_RECORD.text}: 1 of 20 to 23" in stream.problems
 
 
 def test_a_damaged_batch_is_a_row_and_counted(log, tmp_path):
@@ -325,7 +325,7 @@ def test_a_damaged_batch_is_a_row_and_counted(log, tmp_path):
     stream = Stream(tmp_path, fail_on_loss=True)
     stream.drain()
     assert len(stream.offsets) == 18
-    assert PROBLEM_TEXTS[Problem.BAD_CHECKSUM] in stream.problems
+    assert Problem.BAD_CHECKSUM.text in stream.problems
 
 
 def test_a_look_costs_what_is_new(log, tmp_path, monkeypatch):

@@ -13,7 +13,7 @@ from groupkeeper.analytics.reading import numba_engine
 from groupkeeper.analytics.reading.columns import SCHEMA
 from groupkeeper.analytics.reading.parse import parse_split
 from groupkeeper.analytics.reading.plan import Split
-from groupkeeper.analytics.reading.problems import PROBLEM_TEXTS, Problem
+from groupkeeper.analytics.reading.problems import Problem
 from tests.analytics.logs import (
     APPEND_TIME,
     GOLDEN,
@@ -55,7 +55,7 @@ def agreed(data, **options):
 
 
 def problems(data, **options):
-    names = {text: problem for problem, text in PROBLEM_TEXTS.items()}
+    names = {problem.text: problem for problem in Problem}
     return [
         (names[row["problem"]], row["problem_bytes"])
         for row in agreed(data, **options)
@@ -309,4 +309,4 @@ def test_a_split_is_read_from_its_file(tmp_path):
 def test_a_segment_that_went_away_is_said_to_be_gone(tmp_path):
     gone = Split(str(Path(tmp_path, "gone.log")), 3, 0, 77, last=True)
     (row,) = pa.Table.from_batches(parse_split(gone)).to_pylist()
-    assert (row["problem"], row["problem_bytes"]) == (PROBLEM_TEXTS[Problem.GONE], 77)
+    assert (row["problem"], row["problem_bytes"]) == (Problem.GONE.text, 77)

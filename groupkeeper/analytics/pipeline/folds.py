@@ -13,7 +13,7 @@ from groupkeeper.analytics.pipeline.output import Part, Passed, read_all, slices
 from groupkeeper.analytics.pipeline.told import SPANS, runs, spans
 from groupkeeper.analytics.reading.events import EVENT_SCHEMA, parse_events
 from groupkeeper.analytics.reading.plan import Split
-from groupkeeper.analytics.reading.problems import PROBLEM_TEXTS, Problem
+from groupkeeper.analytics.reading.problems import Problem
 from groupkeeper.history.coverage import OFFSETS_LOG, Coverage, known_of
 from groupkeeper.history.partition import PartitionHistory
 from groupkeeper.history.rows import Rows, Told
@@ -93,7 +93,7 @@ class History:
             event = decode(None, row["value"])
         except ValueError as error:
             self._fold.skip(row["offset"], row["timestamp_ms"])
-            return _problem(row, f"{PROBLEM_TEXTS[Problem.BAD_VALUE]}: {error}")
+            return _problem(row, f"{Problem.BAD_VALUE.text}: {error}")
         self._fold.add(Told(row["offset"], event))
         return None
 

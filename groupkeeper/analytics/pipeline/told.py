@@ -11,7 +11,7 @@ import pyarrow as pa
 from groupkeeper.analytics.history.feed import run_rows, spans_of
 from groupkeeper.analytics.history.schemas import INT, LONG
 from groupkeeper.analytics.pipeline.output import slices
-from groupkeeper.analytics.reading.problems import PROBLEM_TEXTS, Problem, is_damage
+from groupkeeper.analytics.reading.problems import Problem, is_damage
 from groupkeeper.history.coverage import Span
 from groupkeeper.history.records import CommitRun
 
@@ -84,6 +84,6 @@ class Gaps:
 
 
 def _is_lost(problem: str) -> bool:
-    if problem.startswith(PROBLEM_TEXTS[Problem.REMOVED]):
+    if problem.startswith(Problem.REMOVED.text):
         return True
-    return is_damage(problem) and problem != PROBLEM_TEXTS[Problem.BAD_EPOCH]
+    return is_damage(problem) and problem != Problem.BAD_EPOCH.text

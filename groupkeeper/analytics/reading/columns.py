@@ -10,7 +10,7 @@ from typing import Final
 import pyarrow as pa
 
 from groupkeeper.analytics.reading.plan import Split
-from groupkeeper.analytics.reading.problems import PROBLEM_TEXTS, Problem
+from groupkeeper.analytics.reading.problems import Problem
 
 Lost = tuple[int, int, int]
 """Position in the split, Problem, number of bytes that gave no rows."""
@@ -74,7 +74,7 @@ def problem_rows(split: Split, problems: Iterable[Lost]) -> pa.RecordBatch:
 
 def _text(problem: Problem, split: Split) -> str:
     is_tail = problem == Problem.TORN and split.last
-    return PROBLEM_TEXTS[Problem.TORN_TAIL if is_tail else problem]
+    return (Problem.TORN_TAIL if is_tail else problem).text
 
 
 def note_rows(split: Split) -> pa.RecordBatch:
@@ -82,7 +82,7 @@ def note_rows(split: Split) -> pa.RecordBatch:
     return text_rows(
         split,
         [
-            (split.start, f"{PROBLEM_TEXTS[kind]}: {first} to {until - 1} are not there", None)
+            (split.start, f"{kind.text}: {first} to {until - 1} are not there", None)
             for kind, first, until in split.notes
         ],
     )

@@ -17,7 +17,7 @@ from groupkeeper.analytics.reading import record_kernels as fields
 from groupkeeper.analytics.reading.columns import SCHEMA, problem_rows
 from groupkeeper.analytics.reading.compiled import ByteArray, Int64Array
 from groupkeeper.analytics.reading.plan import Split
-from groupkeeper.analytics.reading.problems import PROBLEM_TEXTS, Problem
+from groupkeeper.analytics.reading.problems import Problem
 from groupkeeper.analytics.reading.segments import EVENTS
 from groupkeeper.analytics.reading.settle import NO_EPOCH, settle
 from groupkeeper.protocol.compression import DecompressionError, decompress
@@ -199,7 +199,7 @@ def _valid(name: str, rows: Int64Array) -> Mask | None:
 def _problems(codes: Int64Array) -> pa.Array:
     if not codes.any():
         return pa.nulls(len(codes), pa.string())
-    texts = [PROBLEM_TEXTS[Problem(code)] if code else None for code in codes.tolist()]
+    texts = [Problem(code).text if code else None for code in codes.tolist()]
     return pa.array(texts, pa.string())
 
 

@@ -18,7 +18,7 @@ from groupkeeper.analytics.reading import files
 from groupkeeper.analytics.reading.columns import SCHEMA, note_rows, text_rows
 from groupkeeper.analytics.reading.coverage import cover
 from groupkeeper.analytics.reading.plan import Split, cut
-from groupkeeper.analytics.reading.problems import PROBLEM_TEXTS, Problem
+from groupkeeper.analytics.reading.problems import Problem
 from groupkeeper.analytics.reading.segments import log_files_in, segment_file
 
 _OFFSET_SIZE: Final = 8
@@ -63,7 +63,7 @@ def _buffers(split: Split, attempts: int) -> Iterator[tuple[Split, bytes | tuple
         yield from _read_again(split, attempts)
         return
     except OSError as error:
-        text = f"{PROBLEM_TEXTS[Problem.UNREADABLE]}: {files.one_line(error)}"
+        text = f"{Problem.UNREADABLE.text}: {files.one_line(error)}"
         yield split, (split.start, text, split.size)
         return
     if _is_replaced(split, identity, buffer):
@@ -72,7 +72,7 @@ def _buffers(split: Split, attempts: int) -> Iterator[tuple[Split, bytes | tuple
     yield replace(split, last=split.last and len(buffer) == split.size), buffer
     if len(buffer) < split.size:
         missing = split.size - len(buffer)
-        yield split, (split.start + len(buffer), PROBLEM_TEXTS[Problem.SHORTER], missing)
+        yield split, (split.start + len(buffer), Problem.SHORTER.text, missing)
 
 
 def _is_replaced(split: Split, identity: tuple[int, int], buffer: bytes) -> bool:
@@ -90,7 +90,7 @@ def _read_again(
 ) -> Iterator[tuple[Split, bytes | tuple[int, str, int]]]:
     """The offsets of the split, from the segments that are in its folder now."""
     path = files.place(split.path)
-    gone = split, (split.start, PROBLEM_TEXTS[Problem.GONE], split.size)
+    gone = split, (split.start, Problem.GONE.text, split.size)
     try:
         there = log_files_in(path.parent)
         found = [segment_file(file, split.partition, split.topic) for file in there]

@@ -16,7 +16,7 @@ from groupkeeper.analytics.reading.columns import (
     problem_rows,
 )
 from groupkeeper.analytics.reading.plan import Split
-from groupkeeper.analytics.reading.problems import PROBLEM_TEXTS, Problem
+from groupkeeper.analytics.reading.problems import Problem
 from groupkeeper.analytics.reading.segments import EVENTS
 from groupkeeper.analytics.reading.settle import NO_EPOCH
 from groupkeeper.protocol.errors import DecodeError
@@ -120,7 +120,7 @@ def _int64(number: int) -> int:
 def read_key(row: Row, key: bytes | None) -> None:
     """Fill the columns that are in the key of an offsets log, and in the value of a commit."""
     if key is None or len(key) < _INT16.size:
-        row["problem"] = PROBLEM_TEXTS[Problem.BAD_KEY]
+        row["problem"] = Problem.BAD_KEY.text
         return
     row["key_type"] = kind = _INT16.unpack_from(key)[0]
     if kind not in (*OFFSET_KEY_TYPES, GROUP_KEY_TYPE):
@@ -129,7 +129,7 @@ def read_key(row: Row, key: bytes | None) -> None:
     try:
         decoded = decode_key(key)
     except DecodeError:
-        row["problem"] = PROBLEM_TEXTS[Problem.BAD_KEY]
+        row["problem"] = Problem.BAD_KEY.text
         return
     assert not isinstance(decoded, UnknownKey), "types 0 to 2 are known"
     row["key"] = None
@@ -146,7 +146,7 @@ def read_event_key(row: Row, key: bytes | None) -> None:
             raise ValueError
         row["group"] = key.decode() or None
     except ValueError:
-        row["problem"] = PROBLEM_TEXTS[Problem.BAD_KEY]
+        row["problem"] = Problem.BAD_KEY.text
 
 
 def _group_of_other_key(key: bytes) -> str | None:
@@ -166,7 +166,7 @@ def _read_offset_value(row: Row) -> None:
     try:
         value = decode_offset_value(data)
     except DecodeError:
-        row["problem"] = PROBLEM_TEXTS[Problem.BAD_VALUE]
+        row["problem"] = Problem.BAD_VALUE.text
         return
     row["value"] = None
     row["committed_offset"] = value.offset

@@ -1,80 +1,63 @@
 """What can be wrong in a log, the text that tells it, and which of it is harmless."""
 
 from enum import IntEnum
-from typing import Final
+from typing import Final, Self
 
 
 class Problem(IntEnum):
-    """Up to GONE it concerns bytes that gave no rows; BAD_KEY and BAD_VALUE concern one record."""
+    """Up to GONE it concerns bytes that gave no rows; BAD_KEY and BAD_VALUE concern one record, and
+    those from COMPACTED_AWAY to REWRITTEN are of streams. Details follow after a colon.
+    """
+
+    text: str
+    """Empty for what is never told."""
+
+    def __new__(cls, number: int, text: str = "") -> Self:
+        made = int.__new__(cls, number)
+        made._value_ = number
+        made.text = text
+        return made
 
     NONE = 0
-    TORN_TAIL = 1
-    TORN = 2
-    BAD_HEADER = 3
-    BAD_CHECKSUM = 4
-    OLD_MAGIC = 5
-    BAD_RECORDS = 6
-    GONE = 7
-    BAD_KEY = 8
-    BAD_VALUE = 9
-    BAD_OFFSET = 10
-    BAD_EPOCH = 11
-    DUPLICATE = 12
-    SHORTER = 13
-    UNREADABLE = 14
-    BEGINS = 15
-    COMPACTED = 16
-    MISSING = 17
+    TORN_TAIL = 1, "unfinished batch at the end of the log"
+    TORN = 2, "batch is cut off"
+    BAD_HEADER = 3, "bytes that are no batch skipped, up to the next batch"
+    BAD_CHECKSUM = 4, "batch with a wrong checksum skipped"
+    OLD_MAGIC = 5, "batch of an old format (magic 0 or 1) skipped"
+    BAD_RECORDS = 6, "batch whose records cannot be told apart skipped"
+    GONE = 7, "segment went away before it was read"
+    BAD_KEY = 8, "unreadable key"
+    BAD_VALUE = 9, "unreadable value"
+    BAD_OFFSET = 10, "batch whose base offset does not fit those around it skipped"
+    BAD_EPOCH = 11, "leader epoch does not fit those around it, read as null"
+    DUPLICATE = 12, "records that another segment holds too, read once"
+    SHORTER = 13, "segment was cut off while it was read"
+    UNREADABLE = 14, "file cannot be read"
+    BEGINS = 15, "log does not begin at offset 0"
+    COMPACTED = 16, "offsets removed by compaction between segments"
+    MISSING = 17, "offsets missing between segments"
     OTHER_TASK = 18
-    REMOVED = 19
-    COMPACTED_AWAY = 20
-    WITHOUT_RECORD = 21
-    DELETED = 22
-    VANISHED = 23
-    CUT = 24
-    REWRITTEN = 25
-    UNKNOWN_TYPE = 26
+    REMOVED = 19, "offsets removed before they were read"
+    COMPACTED_AWAY = 20, "offsets compacted away before they were read"
+    WITHOUT_RECORD = 21, "offsets without a record"
+    DELETED = 22, "offsets deleted before they were read"
+    VANISHED = 23, "log is gone"
+    CUT = 24, "log ends before what was read"
+    REWRITTEN = 25, "log was rewritten below what was read"
+    UNKNOWN_TYPE = 26, "records of unknown types"
 
-
-PROBLEM_TEXTS: Final = {
-    Problem.TORN_TAIL: "unfinished batch at the end of the log",
-    Problem.TORN: "batch is cut off",
-    Problem.BAD_HEADER: "bytes that are no batch skipped, up to the next batch",
-    Problem.BAD_CHECKSUM: "batch with a wrong checksum skipped",
-    Problem.OLD_MAGIC: "batch of an old format (magic 0 or 1) skipped",
-    Problem.BAD_RECORDS: "batch whose records cannot be told apart skipped",
-    Problem.GONE: "segment went away before it was read",
-    Problem.BAD_KEY: "unreadable key",
-    Problem.BAD_VALUE: "unreadable value",
-    Problem.BAD_OFFSET: "batch whose base offset does not fit those around it skipped",
-    Problem.BAD_EPOCH: "leader epoch does not fit those around it, read as null",
-    Problem.DUPLICATE: "records that another segment holds too, read once",
-    Problem.SHORTER: "segment was cut off while it was read",
-    Problem.UNREADABLE: "file cannot be read",
-    Problem.BEGINS: "log does not begin at offset 0",
-    Problem.COMPACTED: "offsets removed by compaction between segments",
-    Problem.MISSING: "offsets missing between segments",
-    Problem.REMOVED: "offsets removed before they were read",
-    Problem.COMPACTED_AWAY: "offsets compacted away before they were read",
-    Problem.WITHOUT_RECORD: "offsets without a record",
-    Problem.DELETED: "offsets deleted before they were read",
-    Problem.VANISHED: "log is gone",
-    Problem.CUT: "log ends before what was read",
-    Problem.REWRITTEN: "log was rewritten below what was read",
-    Problem.UNKNOWN_TYPE: "records of unknown types",
-}
-"""Details follow after a colon. OTHER_TASK has none: it is never told. Those from COMPACTED_AWAY
-to REWRITTEN are of streams."""
 
 _HARMLESS: Final = frozenset(
-    {Problem.TORN_TAIL, Problem.GONE, Problem.DUPLICATE, Problem.BEGINS, Problem.COMPACTED}
-    | {Problem.REMOVED, Problem.COMPACTED_AWAY, Problem.UNKNOWN_TYPE}
+    problem.text
+    for problem in (
+        *(Problem.TORN_TAIL, Problem.GONE, Problem.DUPLICATE, Problem.BEGINS, Problem.COMPACTED),
+        *(Problem.REMOVED, Problem.COMPACTED_AWAY, Problem.UNKNOWN_TYPE),
+    )
 )
-HARMLESS_TEXTS: Final = frozenset(PROBLEM_TEXTS[each] for each in _HARMLESS)
 
 
 def is_damage(problem: str) -> bool:
     """Whether the text of the column `problem` tells of records that are lost or wrong, and not of
     what is normal in a log that is being written or compacted.
     """
-    return problem.partition(":")[0] not in HARMLESS_TEXTS
+    return problem.partition(":")[0] not in _HARMLESS

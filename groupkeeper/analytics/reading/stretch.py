@@ -14,7 +14,7 @@ from groupkeeper.analytics.reading.parse import parse
 from groupkeeper.analytics.reading.partition_log import PartitionLog
 from groupkeeper.analytics.reading.pieces import Piece, pieces
 from groupkeeper.analytics.reading.plan import LARGEST_CHUNK, Split
-from groupkeeper.analytics.reading.problems import PROBLEM_TEXTS, Problem, is_damage
+from groupkeeper.analytics.reading.problems import Problem, is_damage
 
 _LOSSES: Final = frozenset({Problem.DELETED, Problem.MISSING})
 
@@ -112,4 +112,4 @@ def _text(problem: Problem, first: int, until: int, count: int = 0) -> str:
             which = f"{first} to {until - 1}"
             if 0 < count < until - first:
                 which = f"{count} of {which}"
-    return f"{PROBLEM_TEXTS[problem]}: {which}"
+    return f"{problem.text}: {which}"

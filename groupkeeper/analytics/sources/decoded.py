@@ -16,7 +16,7 @@ from groupkeeper.analytics import groups
 from groupkeeper.analytics.modern import FIRST_KEY_TYPE
 from groupkeeper.analytics.reading import columns
 from groupkeeper.analytics.reading.columns import GROUP_KEY_TYPE
-from groupkeeper.analytics.reading.problems import PROBLEM_TEXTS, Problem
+from groupkeeper.analytics.reading.problems import Problem
 from groupkeeper.analytics.sources.events import LATEST_MS
 from groupkeeper.history.newer import id_text
 from groupkeeper.protocol.errors import DecodeError
@@ -168,7 +168,7 @@ def _row(record: Row) -> Row:
         if isinstance(value, bytes):
             row |= _modern(decode_modern_value(kind, value))
     except DecodeError as error:
-        row["problem"] = f"{PROBLEM_TEXTS[Problem.BAD_VALUE]}: {error}"
+        row["problem"] = f"{Problem.BAD_VALUE.text}: {error}"
     return row
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from groupkeeper.analytics.history.rows import fitting
 from groupkeeper.analytics.history.schemas import TABLES
-from groupkeeper.analytics.reading.problems import PROBLEM_TEXTS, Problem
+from groupkeeper.analytics.reading.problems import Problem
 from groupkeeper.history.rows import decoded_row
 
 _MICROSECONDS: Final = pa.timestamp("us", tz="UTC")
@@ -69,7 +69,7 @@ def _row(record: Row) -> Row:
     try:
         found = decoded_row(partition, offset, key, value)
     except ValueError as error:
-        text = f"{PROBLEM_TEXTS[Problem.BAD_VALUE]}: {error}"
+        text = f"{Problem.BAD_VALUE.text}: {error}"
         return row | {"value": value, "problem": text}
     return found | row
 
