@@ -4,7 +4,8 @@ Mistakes of clients are not among them. An error of the storage closes the parti
 its class says whether opening the partition again may help.
 """
 
-from typing import Final, NamedTuple
+from dataclasses import dataclass
+from typing import Final
 
 ACCEPT_FILE: Final = "accept-loss"
 """An operator creates this file in the folder of a damaged log to keep what is left of it."""
@@ -76,7 +77,8 @@ class NewerFormat(StorageError):
     """A newer version made the data directory."""
 
 
-class Loss(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Loss:
     """Records of a log that are lost, or may be."""
 
     what: str

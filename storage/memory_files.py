@@ -14,7 +14,7 @@ from threading import Lock, RLock
 from groupkeeper.storage.files import Files, FileStat
 
 
-class _File:
+class File:
     """Bytes, and the open file that has locked them."""
 
     __slots__ = ("data", "holder", "lock", "modified_ms")
@@ -26,18 +26,35 @@ class _File:
         self.lock = Lock()
         """Held while the bytes are read or changed."""
 
+    @property
+    def size(self) -> int:
+        return len(self.data)
 
-class _Folder:
+    def read(self, size: int, position: int) -> bytes:
+        return bytes(memoryview(self.data)[position : position + size])
+
+    def write(self, data: bytes, position: int) -> None:
+        gap = position - len(self.data)
+        if data and gap > 0:
+            self.data += bytes(gap)
+        self.data[position : position + len(data)] = data
+
+    def truncate(self, size: int) -> None:
+        del self.data[size:]
+        self.data += bytes(size - len(self.data))
+
+
+class Folder:
     """Names."""
 
     __slots__ = ("changes", "names", "number")
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.names: dict[str, _File | _Folder] = {}
+        self.names: dict[str, File | Folder] = {}
         self.changes = 0
 
-    def put(self, name: str, node: "_File | _Folder") -> None:
+    def put(self, name: str, node: "File | Folder") -> None:
         self.names[name] = node
         self.changes += 1
 
@@ -46,7 +63,7 @@ class _Folder:
         self.changes += 1
 
 
-_Node = _File | _Folder
+_Node = File | Folder
 
 
 class MemoryFiles(Files):
@@ -61,8 +78,8 @@ class MemoryFiles(Files):
         """Held while names and open files are looked up or changed. A thread may take it again: a
         segment closes its file when it is collected, and that may be in the middle of a call."""
         self._numbers = count(1)
-        self._root = _Folder(0)
-        self._open: dict[int, _File] = {}
+        self._root = Folder(0)
+        self._open: dict[int, File] = {}
 
     def boot_id(self) -> str:
         return "-"
@@ -72,20 +89,20 @@ class MemoryFiles(Files):
     def _node(self, path: str) -> _Node:
         node: _Node = self._root
         for name in _parts(path):
-            if isinstance(node, _File):
+            if isinstance(node, File):
                 raise _error(errno.ENOTDIR, path)
             if name not in node.names:
                 raise _error(errno.ENOENT, path)
             node = node.names[name]
         return node
 
-    def _folder(self, path: str) -> _Folder:
+    def _folder(self, path: str) -> Folder:
         node = self._node(path)
-        if isinstance(node, _File):
+        if isinstance(node, File):
             raise _error(errno.ENOTDIR, path)
         return node
 
-    def _place(self, path: str) -> tuple[_Folder, str]:
+    def _place(self, path: str) -> tuple[Folder, str]:
         """The folder that a path ends in, which must be there, and the last name."""
         *above, name = _parts(path) or [""]
         if not name:
@@ -96,12 +113,12 @@ class MemoryFiles(Files):
         with self._lock:
             node: _Node = self._root
             for name in _parts(path):
-                if isinstance(node, _File):
+                if isinstance(node, File):
                     raise _error(errno.ENOTDIR, path)
                 if name not in node.names:
-                    node.put(name, _Folder(next(self._numbers)))
+                    node.put(name, Folder(next(self._numbers)))
                 node = node.names[name]
-            if isinstance(node, _File):
+            if isinstance(node, File):
                 raise _error(errno.EEXIST, path)
 
     def list_folder(self, path: str) -> list[str]:
@@ -135,9 +152,9 @@ class MemoryFiles(Files):
                 node = self._node(path)
             except FileNotFoundError:
                 return None
-            if isinstance(node, _Folder):
+            if isinstance(node, Folder):
                 return None
-            return FileStat(len(node.data), node.modified_ms, (0, id(node)))
+            return FileStat(node.size, node.modified_ms, (0, id(node)))
 
     def write_back(self) -> None:
         """Nothing is ever unsynced."""
@@ -161,7 +178,7 @@ class MemoryFiles(Files):
             folder, name = self._place(to)
             if name in folder.names:
                 raise _error(errno.EEXIST, to)
-            if isinstance(node, _Folder):
+            if isinstance(node, Folder):
                 raise _error(errno.EPERM, path)
             folder.put(name, node)
 
@@ -171,7 +188,7 @@ class MemoryFiles(Files):
                 node = self._node(path)
             except FileNotFoundError:
                 return
-            if isinstance(node, _Folder):
+            if isinstance(node, Folder):
                 raise _error(errno.EISDIR, path)
             folder, name = self._place(path)
             folder.drop(name)
@@ -200,9 +217,9 @@ class MemoryFiles(Files):
             if node is None:
                 if not create:
                     raise _error(errno.ENOENT, path)
-                node = _File(self._wall_ms())
+                node = self._new_file()
                 folder.put(name, node)
-            if isinstance(node, _Folder):
+            if isinstance(node, Folder):
                 raise _error(errno.EISDIR, path)
             handle = next(self._numbers)
             self._open[handle] = node
@@ -223,19 +240,22 @@ class MemoryFiles(Files):
             file.holder = handle
             return True
 
-    def _file(self, handle: int) -> _File:
+    def _file(self, handle: int) -> File:
         file = self._open.get(handle)
         if file is None:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         return file
 
+    def _new_file(self) -> File:
+        return File(self._wall_ms())
+
     def size(self, handle: int) -> int:
-        return len(self._file(handle).data)
+        return self._file(handle).size
 
     def read(self, handle: int, size: int, position: int) -> bytes:
         file = self._file(handle)
-        with file.lock:  # or the view below keeps another thread from appending
-            return bytes(memoryview(file.data)[position : position + size])
+        with file.lock:  # or a view of the bytes keeps another thread from appending
+            return file.read(size, position)
 
     def fill_cached(self, handle: int, buffer: memoryview, position: int) -> bool:
         return False
@@ -244,17 +264,13 @@ class MemoryFiles(Files):
         file = self._file(handle)
         with file.lock:
             file.modified_ms = self._wall_ms()
-            gap = position - len(file.data)
-            if data and gap > 0:
-                file.data += bytes(gap)
-            file.data[position : position + len(data)] = data
+            file.write(data, position)
 
     def truncate(self, handle: int, size: int) -> None:
         file = self._file(handle)
         with file.lock:
             file.modified_ms = self._wall_ms()
-            del file.data[size:]
-            file.data += bytes(size - len(file.data))
+            file.truncate(size)
 
     def sync(self, handle: int) -> None:
         self._file(handle)
@@ -270,11 +286,11 @@ def _forbids(path: str, node: _Node, to: str, there: _Node | None) -> int:
         return errno.EINVAL
     if _is_below(path, to):
         return errno.ENOTEMPTY
-    if isinstance(there, _Folder):
-        if isinstance(node, _File):
+    if isinstance(there, Folder):
+        if isinstance(node, File):
             return errno.EISDIR
         return errno.ENOTEMPTY if there.names else 0
-    return errno.ENOTDIR if there and isinstance(node, _Folder) else 0
+    return errno.ENOTDIR if there and isinstance(node, Folder) else 0
 
 
 def _is_below(path: str, folder: str) -> bool:

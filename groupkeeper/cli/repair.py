@@ -25,22 +25,21 @@ DAMAGED: Final = 1
 @click.command()
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
 @click.option("--write", "writes", is_flag=True, help="Repair; without it nothing is changed.")
-@click.option("--all", "everything", is_flag=True, help="Leave nothing out of long lists.")
 @click.option("--json", "as_json", is_flag=True, help="JSON for machines, all of it.")
-def repair(path: Path, *, writes: bool, everything: bool, as_json: bool) -> int:
+def repair(path: Path, *, writes: bool, as_json: bool) -> int:
     """Show what is readable of damaged data, and what is lost; with --write, keep what is left.
 
     PATH is a data directory, a folder of a partition or a segment (then the whole log that it
     belongs to). Stop the server first. If you have a backup, restore that instead: a repair cannot
-    bring back what is lost. Shown are the logs that a start would refuse: their groups, members and
-    offsets, or messages, and how certain it is that these are the newest ones.
+    bring back what is lost. Shown are the logs that a start would refuse, the groups, members,
+    offsets and records that are readable, and where how many are lost.
 
     --write keeps the originals in a folder repaired-TIME in the data directory, and repairs those
     logs only. The exit code is 0 if nothing is to be repaired (any more), and 1 if something is.
 
     \b
       groupkeeper repair groupkeeper-data
-      groupkeeper repair groupkeeper-data/__consumer_offsets-7 --all
+      groupkeeper repair groupkeeper-data/__consumer_offsets-7 --json
       groupkeeper repair groupkeeper-data --write
     """
     from groupkeeper.cli import repair_text
@@ -63,7 +62,7 @@ def repair(path: Path, *, writes: bool, everything: bool, as_json: bool) -> int:
             if writes and found.is_damaged:
                 wall_ms = time.time_ns() // 1_000_000
                 stamp = f"{datetime.fromtimestamp(wall_ms / 1000, UTC):%Y%m%dT%H%M%SZ}"
-                lines = [*repair_text.survey_lines(found, everything=True), ""]
+                lines = [*repair_text.survey_lines(found), ""]
                 wishes = Wishes(stamp, wall_ms, new_cluster_id(os.urandom), "\n".join(lines))
                 with _errors_in_a_line(UNFINISHED):
                     done = write(files, found, locks, wishes, told)
@@ -72,7 +71,7 @@ def repair(path: Path, *, writes: bool, everything: bool, as_json: bool) -> int:
     if as_json:
         click.echo(json.dumps(repair_text.as_json(found, done), indent=2))
     else:
-        shown = repair_text.survey_lines(found, everything=everything)
+        shown = repair_text.survey_lines(found, repair_text.SHOWN)
         click.echo("\n".join([*shown, *repair_text.end_lines(found, done)]))
     left = found.is_damaged if done is None else any(log.beyond_repair for log in found.logs)
     return DAMAGED if left else 0

@@ -5,9 +5,10 @@ newer ones replace. What is left is written as one batch, after everything else.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 from groupkeeper.coordinator.replay import Replay
 from groupkeeper.protocol.record_batch import KeyValue, encode_batch
@@ -28,42 +29,6 @@ from groupkeeper.topics.catalog_log import EPOCH, FIRST_KEY, FOLDERS, CatalogFol
 from groupkeeper.topics.names import RESERVED, check_name
 
 Newest = Mapping[bytes, tuple[int, bytes | None]]
-
-
-@dataclass
-class TopicState:
-    """One topic."""
-
-    name: str
-    partitions: int
-    at: int
-    """The offset in the catalog's log of the record that says so."""
-    being_deleted: bool = False
-    from_folders: bool = False
-    """The readable part of the catalog does not know it, but it has partition folders."""
-
-
-@dataclass
-class CatalogContents:
-    """What a catalog holds."""
-
-    topics: list[TopicState] = field(default_factory=list)
-    cluster_id: str = ""
-    """Empty: it is lost."""
-
-
-def contents_of(newest: Newest) -> CatalogContents:
-    """What the newest values of a catalog say."""
-    found = CatalogContents()
-    for key, (at, value) in sorted(newest.items()):
-        name = key.decode()
-        if value is not None and name.startswith(TOPIC_PREFIX):
-            topic = json.loads(value)
-            count, deleted = topic["partitions"], topic.get("deleted", False)
-            found.topics.append(TopicState(name.removeprefix(TOPIC_PREFIX), count, at, deleted))
-        elif value is not None and key == FIRST_KEY:
-            found.cluster_id = json.loads(value)["id"]
-    return found
 
 
 @dataclass
@@ -121,22 +86,38 @@ class LeftOfCatalog:
         end = max(first.end, second.end, *ends)
         return cls(newest, _lost_in_both(first.losses, second.losses), end)
 
-    @property
-    def contents(self) -> CatalogContents:
-        return contents_of(self.newest)
+    def value(self, key: str) -> Mapping[str, Any]:
+        """The newest value of a key; empty if there is none. Any: JSON."""
+        _, value = self.newest.get(key.encode(), (0, None))
+        return {} if value is None else json.loads(value)
 
-    def topics_of(self, names: Iterable[str]) -> list[TopicState]:
-        """The topics that have these folders, and that nothing readable speaks of.
+    @property
+    def cluster_id(self) -> str:
+        """Empty: it is lost."""
+        return str(self.value(FIRST_KEY.decode()).get("id", ""))
+
+    def topics(self) -> dict[str, int]:
+        """The partition counts of topics, but for those that are being deleted."""
+        names = sorted(key.decode() for key in self.newest)
+        found = {name: self.value(name) for name in names if name.startswith(TOPIC_PREFIX)}
+        return {
+            name.removeprefix(TOPIC_PREFIX): value["partitions"]
+            for name, value in found.items()
+            if value and not value.get("deleted")
+        }
+
+    def topics_of(self, folders: Iterable[str]) -> dict[str, int]:
+        """The partition counts of topics that have folders, and that nothing readable speaks of.
 
         None if nothing is lost: then no topic is missing.
         """
         counts: dict[str, int] = {}
-        for name in names if self.losses else ():
+        for name in sorted(folders) if self.losses else ():
             topic = topic_of(name)
             known = f"{TOPIC_PREFIX}{topic}".encode() in self.newest
             if not known and topic not in RESERVED and check_name(topic) is None:
                 counts[topic] = max(counts.get(topic, 0), partition_of(name) + 1)
-        return [TopicState(topic, counts[topic], -1, from_folders=True) for topic in sorted(counts)]
+        return counts
 
     def write(self, files: Files, data_dir: str, added: "Added") -> None:
         """Write the current values to both copies. Raises StorageError and OSError."""
@@ -147,7 +128,7 @@ class LeftOfCatalog:
             log.skip_to(self.end)
             log.roll()
             start = log.next_offset
-            records = [*self._records(added, files.random_bytes)]
+            records = [*self._records(files, added)]
             log.append(encode_batch(start, EPOCH, added.wall_ms, records))
             log.sync()
             log.delete_before(start)
@@ -155,31 +136,23 @@ class LeftOfCatalog:
             log.close()
         CatalogFolders(files, data_dir, LIMITS, lambda what: None, must_exist=True).open().close()
 
-    def _records(self, added: "Added", random_bytes: Callable[[int], bytes]) -> Iterator[KeyValue]:
+    def _records(self, files: Files, added: "Added") -> Iterator[KeyValue]:
         """All current values, that of the cluster first."""
-        _, cluster = self.newest.get(FIRST_KEY, (0, None))
-        yield FIRST_KEY, cluster or json.dumps({"id": added.cluster_id}).encode()
-        producer_ids = max(self._next_producer_id(), added.next_producer_id)
-        yield PRODUCER_IDS.encode(), json.dumps({"next": producer_ids}).encode()
-        epoch = max(self._number(LEADER_EPOCH, "epoch"), added.leader_epoch)
-        if epoch:
-            yield LEADER_EPOCH.encode(), json.dumps({"epoch": epoch}).encode()
-        written = {FIRST_KEY, PRODUCER_IDS.encode(), LEADER_EPOCH.encode()}
-        for key, (_, value) in self.newest.items():
-            if value is not None and key not in written:
-                yield key, value
-        for topic in added.topics:
-            yield record_of(Topic(topic.name, random_bytes(16), topic.partitions).entry())
-
-    def _number(self, key: str, name: str) -> int:
-        _, value = self.newest.get(key.encode(), (0, None))
-        return int(json.loads(value)[name]) if value is not None else 0
-
-    def _next_producer_id(self) -> int:
-        """Each record that is lost may have been the allocation of a block of ids."""
-        known = self._number(PRODUCER_IDS, "next")
+        # Each record that is lost may have been the allocation of a block of producer ids.
         lost = sum((loss.end or loss.first) - loss.first for loss in self.losses)
-        return known + lost * PRODUCER_ID_BLOCK
+        ids = self.value(PRODUCER_IDS).get("next", 0) + lost * PRODUCER_ID_BLOCK
+        epoch = self.value(LEADER_EPOCH).get("epoch", 0)
+        counters: dict[str, dict[str, object]] = {
+            FIRST_KEY.decode(): {"id": self.cluster_id or added.cluster_id},
+            PRODUCER_IDS: {"next": max(ids, added.next_producer_id)},
+            LEADER_EPOCH: {"epoch": max(epoch, added.leader_epoch)},
+        }
+        yield from map(record_of, counters.items())
+        for key, (_, value) in self.newest.items():
+            if value is not None and key.decode() not in counters:
+                yield key, value
+        for name, partitions in added.topics.items():
+            yield record_of(Topic(name, files.random_bytes(16), partitions).entry())
 
 
 def _lost_in_both(losses: Iterable[Loss], others: Iterable[Loss]) -> list[Loss]:
@@ -207,5 +180,5 @@ class Added:
     """Larger than all that are in the logs of topics."""
     leader_epoch: int
     """The newest one in these logs."""
-    topics: Sequence[TopicState]
-    """From their folders."""
+    topics: Mapping[str, int]
+    """Partition counts of topics, from their folders."""

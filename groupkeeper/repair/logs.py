@@ -13,7 +13,7 @@ from groupkeeper.storage.locks import NODES
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.opening import open_log
 from groupkeeper.storage.store import Store
-from groupkeeper.topics.names import EVENT_TOPIC, GROUP_TOPIC, RESERVED
+from groupkeeper.topics.names import GROUP_TOPIC, RESERVED
 
 LIMITS: Final = Limits()
 """Nothing is appended but what a journal holds: the sizes that a server uses need not be known."""
@@ -93,8 +93,3 @@ def is_journaled(name: str) -> bool:
 def is_of_groups(name: str) -> bool:
     """Whether a log has groups and their offsets."""
     return topic_of(name) == GROUP_TOPIC
-
-
-def is_event_log(name: str) -> bool:
-    """Whether this is the name of a partition of `__group_events`."""
-    return topic_of(name) == EVENT_TOPIC

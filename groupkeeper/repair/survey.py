@@ -5,38 +5,25 @@ first as a server opens them; if that is refused, once more with the loss accept
 """
 
 import errno
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from groupkeeper.coordinator.replay import Replay
 from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.record_batch import CorruptBatch
-from groupkeeper.repair.catalog import CatalogContents, LeftOfCatalog, TopicState, contents_of
-from groupkeeper.repair.contents import (
-    Contents,
-    GroupContents,
-    MessageContents,
-    State,
-    certain_from,
-    read_groups,
-    read_messages,
-)
+from groupkeeper.repair.catalog import LeftOfCatalog
+from groupkeeper.repair.contents import Contents, Progress, read_contents
 from groupkeeper.repair.logs import LIMITS, Logs, is_of_groups
-from groupkeeper.repair.recognition import Recognized, recognized_in
 from groupkeeper.repair.target import Target
 from groupkeeper.storage.archive import archive_folder
 from groupkeeper.storage.errors import ACCEPT_FILE, Corrupt, Loss, NewerFormat, remedy
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.format import FILE_NAME as FORMAT_FILE
 from groupkeeper.storage.format import read_format
-from groupkeeper.storage.log import Log
+from groupkeeper.storage.journal import FOLDER as JOURNALS
+from groupkeeper.storage.locks import LEASES, NODES
 from groupkeeper.storage.opening import accept_loss
 from groupkeeper.storage.overlay_files import OverlayFiles
 from groupkeeper.topics.catalog_log import FOLDERS as CATALOG
 from groupkeeper.topics.catalog_log import CatalogFolders
-
-Progress = Callable[[str, int], None]
-"""Called with the name of a log and how many more bytes of it were read."""
 
 
 @dataclass
@@ -48,28 +35,14 @@ class DamagedLog:
     """Why a start refuses it, in a line that names file and place."""
     beyond_repair: str = ""
     """Why it cannot be repaired either; empty if it can. Then the fields below are empty."""
+    contents: Contents | None = None
+    losses: list[Loss] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     """What a repair leaves out or mends."""
-    losses: list[Loss] = field(default_factory=list)
-    contents: Contents | None = None
-    recognized: list[Recognized] = field(default_factory=list)
     archive: str = ""
     """The folder with its segments as they were before compaction, if there are any."""
     overwritten: frozenset[str] = frozenset()
-    """The files that a repair changes in place."""
-
-    @property
-    def certain_from(self) -> int | None:
-        """See `certain_from` in contents.py."""
-        return certain_from(self.losses)
-
-    def uncertain(self) -> list[State]:
-        """The newest readable states that are not the newest for certain."""
-        found = self.contents
-        if not isinstance(found, GroupContents):
-            return []
-        certain = self.certain_from
-        return [state for state in found.states if certain is None or state.at < certain]
+    """The segments that a repair changes in place, among other files."""
 
 
 @dataclass
@@ -78,12 +51,8 @@ class DamagedCatalog:
 
     refused: str
     left: LeftOfCatalog
-    contents: CatalogContents
-    from_folders: list[TopicState]
-
-    @property
-    def losses(self) -> Sequence[Loss]:
-        return self.left.losses
+    from_folders: dict[str, int]
+    """Partition counts of topics that the readable part does not know, but that have folders."""
 
 
 @dataclass
@@ -105,10 +74,10 @@ class Survey:
         """Whether a start refuses anything."""
         return bool(self.logs or self.catalog or self.format_damage)
 
-    def topics(self) -> list[MessageContents]:
+    def topics(self) -> list[Contents]:
         """What the logs of topics hold, sound or not."""
-        contents = [*self.sound.values(), *(log.contents for log in self.logs)]
-        return [each for each in contents if isinstance(each, MessageContents)]
+        contents = self.sound | {log.name: log.contents for log in self.logs if log.contents}
+        return [each for name, each in contents.items() if not is_of_groups(name)]
 
 
 def survey(files: Files, target: Target, progress: Progress) -> Survey:
@@ -129,9 +98,18 @@ class _Surveyor:
         self._target = target
         self._progress = progress
         self.found = Survey(target)
+        self._overlay.show(target.data_dir)
+        if target.served:
+            for name in (JOURNALS, LEASES, NODES):
+                self._show(name)
 
     def _folder(self, name: str) -> str:
         return f"{self._target.data_dir}/{name}"
+
+    def _show(self, name: str) -> None:
+        """Begin with the folder as it is, but for what a repair left that was interrupted."""
+        self._overlay.show(self._folder(name))
+        self._overlay.remove(f"{self._folder(name)}/{ACCEPT_FILE}")
 
     def look_at_format(self) -> None:
         if not self._target.served:
@@ -150,51 +128,45 @@ class _Surveyor:
             self.found.mended += logs.take_repairs()
             names = logs.names()
             for name in names:
+                self._show(name)
                 self._look_at(logs, name)
-                self._overlay.forget(self._folder(name))
             if self._target.catalog:
-                self._look_at_catalog(names, must_exist=logs.was_used)
+                there = [name for name in names if self._files.list_folder(self._folder(name))]
+                self._look_at_catalog(there, must_exist=logs.was_used)
         finally:
             logs.close()
 
     def _look_at(self, logs: Logs, name: str) -> None:
-        # Left by a repair that was interrupted.
-        self._overlay.remove(f"{self._folder(name)}/{ACCEPT_FILE}")
+        folder = self._folder(name)
         try:
             log = logs.open(name)
             try:
-                self.found.sound[name] = self._read(log, states=False)
+                self.found.sound[name] = read_contents(log, self._progress)
                 self.found.mended += log.repairs
             finally:
                 log.close()
         except Corrupt as error:
-            refused = str(error).removesuffix(f": {remedy(self._folder(name))}")
+            refused = str(error).removesuffix(f": {remedy(folder)}")
             self.found.logs.append(self._left_of(logs, DamagedLog(name, refused)))
         except (CorruptBatch, DecodeError) as error:
-            refused = f"{self._folder(name)}: a record cannot be decoded: {error}"
-            self.found.logs.append(DamagedLog(name, refused, beyond_repair=_UNDECODABLE))
+            refused = f"{folder}: a record cannot be decoded: {error}"
+            self.found.logs.append(DamagedLog(name, refused, _UNDECODABLE))
         except OSError as error:
             if error.errno != errno.EIO:
                 raise
-            refused = f"{self._folder(name)} cannot be read: {error}"
-            self.found.logs.append(DamagedLog(name, refused, beyond_repair=_UNREADABLE))
-
-    def _read(self, log: Log, *, states: bool) -> Contents:
-        self._progress(log.name, 0)
-        if is_of_groups(log.name):
-            return read_groups(log, lambda size: self._progress(log.name, size), states=states)
-        return read_messages(log, lambda size: self._progress(log.name, size))
+            refused = f"{folder} cannot be read: {error}"
+            self.found.logs.append(DamagedLog(name, refused, _UNREADABLE))
 
     def _left_of(self, logs: Logs, damaged: DamagedLog) -> DamagedLog:
         """What is left of a log once the loss is accepted."""
         folder = self._folder(damaged.name)
-        self._overlay.forget(folder)
-        was_missing = not self._files.list_folder(folder)
+        self._show(damaged.name)
+        was_missing = not self._overlay.list_folder(folder)
         accept_loss(self._overlay, folder)
         try:
             log = logs.open(damaged.name)
             try:
-                damaged.contents = self._read(log, states=True)
+                damaged.contents = read_contents(log, self._progress)
                 damaged.lines, damaged.losses = [*log.repairs], [*log.losses]
             finally:
                 log.close()
@@ -207,34 +179,23 @@ class _Surveyor:
         archive = archive_folder(self._target.data_dir, damaged.name)
         damaged.archive = archive if self._files.list_folder(archive) else ""
         damaged.overwritten = frozenset(self._overlay.overwritten)
-        if is_of_groups(damaged.name):
-            for loss in damaged.losses:
-                damaged.recognized += recognized_in(self._files, loss)
         return damaged
 
-    def _look_at_catalog(self, names: Sequence[str], *, must_exist: bool) -> None:
+    def _look_at_catalog(self, folders: list[str], *, must_exist: bool) -> None:
         overlay, data_dir = self._overlay, self._target.data_dir
         for name in CATALOG:
-            overlay.remove(f"{self._folder(name)}/{ACCEPT_FILE}")
+            self._show(name)
         mended: list[str] = []
-        folders = CatalogFolders(overlay, data_dir, LIMITS, mended.append, must_exist=must_exist)
+        catalog = CatalogFolders(overlay, data_dir, LIMITS, mended.append, must_exist=must_exist)
         try:
-            log = folders.open()
-            try:
-                replay = Replay()
-                for chunk in log.batches():
-                    replay.take(chunk)
-                contents_of(replay.newest)
-            finally:
-                log.close()
+            catalog.open().close()
             self.found.mended += mended
         except Corrupt as error:
             for name in CATALOG:
-                overlay.forget(self._folder(name))
+                self._show(name)
             left = LeftOfCatalog.of(overlay, data_dir)
-            there = [name for name in names if self._files.list_folder(self._folder(name))]
             refused = str(error).partition(": restore")[0]
-            self.found.catalog = DamagedCatalog(refused, left, left.contents, left.topics_of(there))
+            self.found.catalog = DamagedCatalog(refused, left, left.topics_of(folders))
 
 
 _UNDECODABLE = "its checksums are right, but a record cannot be decoded: restore it from a backup"

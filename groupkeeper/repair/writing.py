@@ -14,9 +14,9 @@ from functools import partial
 from typing import Final
 
 from groupkeeper.repair.catalog import Added
-from groupkeeper.repair.contents import Contents, read_groups, read_messages
-from groupkeeper.repair.logs import Logs, is_journaled, is_of_groups, node_id_of
-from groupkeeper.repair.survey import DamagedLog, Progress, Survey
+from groupkeeper.repair.contents import Contents, Progress, read_contents
+from groupkeeper.repair.logs import Logs, is_journaled, node_id_of
+from groupkeeper.repair.survey import DamagedLog, Survey
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.folders import FILE_NAME as FOLDER_LIST
 from groupkeeper.storage.format import FILE_NAME as FORMAT_FILE
@@ -93,14 +93,11 @@ def write(
 
 
 def _repair(files: Files, logs: Logs, folder: str, done: Repaired, progress: Progress) -> None:
-    name = folder.rpartition("/")[2]
     accept_loss(files, folder)
-    log = logs.open(name)
+    log = logs.open(folder.rpartition("/")[2])
     try:
         done.lines += log.take_repairs()
-        told: Callable[[int], None] = lambda size: progress(name, size)  # noqa: E731
-        reading = read_groups(log, told, states=False) if is_of_groups(name) else None
-        done.contents[name] = reading or read_messages(log, told)
+        done.contents[log.name] = read_contents(log, progress)
     finally:
         log.close()
 

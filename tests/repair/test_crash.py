@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.repair.contents import read_groups
-from groupkeeper.repair.logs import LIMITS, Logs, is_of_groups
+from groupkeeper.repair.logs import LIMITS, Logs
 from groupkeeper.repair.target import Target
-from groupkeeper.storage.overlay_files import OverlayFiles
 from groupkeeper.topics.catalog_log import FOLDERS as CATALOG
 from groupkeeper.topics.catalog_log import CatalogFolders
 from tests.support.damaged import SETTINGS, files_in, live, live_on, looked, repaired
@@ -50,14 +48,13 @@ def damaged() -> Iterator[FakeDisk]:
 
 
 def contents(disk: FakeDisk) -> dict[str, Any]:
-    """All that can be read: the state of every group, every message, the catalog."""
-    files = OverlayFiles(FakeFiles(disk))
+    """All that can be read: every record of every log, the catalog."""
+    files = FakeFiles(deepcopy(disk))
     logs = Logs(files, Target("data", catalog=True, served=True))
     found: dict[str, Any] = {}
     for name in logs.names():
         log = logs.open(name)
-        states = read_groups(log, lambda size: None, states=True) if is_of_groups(name) else None
-        found[name] = states or (log.start_offset, values_in(log))
+        found[name] = log.start_offset, values_in(log)
         log.close()
     logs.close()
     catalog = CatalogFolders(files, "data", LIMITS, lambda what: None, must_exist=True).open()

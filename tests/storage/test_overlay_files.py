@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from groupkeeper.storage.files import Files, FilesToRead
+from groupkeeper.storage.memory_files import MemoryFiles
 from groupkeeper.storage.overlay_files import OverlayFiles
 from tests.support.fake_files import CountingFiles, FakeDisk, FakeFiles, parent
 from tests.support.stored import write_file
@@ -23,6 +24,13 @@ def made(seed: int) -> FakeDisk:
     for name in NAMES[:2]:
         write_file(disk, f"data/x/{name}", random.randbytes(random.randrange(2_000)))
     return disk
+
+
+def shown(below: Files) -> OverlayFiles:
+    overlay = OverlayFiles(below)
+    for folder in FOLDERS[:2]:
+        overlay.show(folder)
+    return overlay
 
 
 def act(files: Files, random: Random) -> object:
@@ -64,15 +72,18 @@ def change(files: Files, random: Random, kind: int, path: str, other: str) -> ob
 
 @pytest.mark.parametrize("seed", range(100))
 def test_it_answers_as_a_disk_and_leaves_the_disk_alone(seed: int) -> None:
-    below, like = made(seed), FakeFiles(made(seed))
+    below, like = made(seed), MemoryFiles()
+    like.make_folder("data/x")
+    for name in NAMES[:2]:
+        like.write(like.open(f"data/x/{name}", create=True), below.contents(f"data/x/{name}"), 0)
     before = below.calls
-    overlay = OverlayFiles(FakeFiles(below))
+    overlay = shown(FakeFiles(below))
     for step in range(300):
         one, other = Random(f"{seed} {step}"), Random(f"{seed} {step}")
         assert act(overlay, one) == act(like, other), step
     assert below.calls == before
-    for folder in ("data", *FOLDERS):
-        overlay.forget(folder)
+    for folder in FOLDERS:
+        overlay.show(folder)
     again = FakeFiles(made(seed))
     assert overlay.list_folder("data/x") == again.list_folder("data/x")
     assert overlay.list_folder("data/y") == []
@@ -87,12 +98,12 @@ def contents(files: Files, path: str) -> bytes:
 
 
 def test_appended_bytes_are_one_piece() -> None:
-    overlay = OverlayFiles(FakeFiles(made(0)))
+    overlay = shown(FakeFiles(made(0)))
     handle = overlay.open("data/x/new", create=True)
     for number in range(1_000):
         overlay.write(handle, b"%d " % number, overlay.size(handle))
     assert contents(overlay, "data/x/new").split() == [b"%d" % number for number in range(1_000)]
-    assert len(list(overlay._handles[handle].extents(0, 1 << 30))) == 1
+    assert len([*overlay._shown(handle).pieces(0, 1 << 30)]) == 1
 
 
 def test_what_is_copied_is_not_read() -> None:
@@ -101,6 +112,7 @@ def test_what_is_copied_is_not_read() -> None:
     write_file(disk, "data/a", bytes(5) + b"x" * 1_000_000)
     below = CountingFiles(disk)
     overlay = OverlayFiles(below)
+    overlay.show("data")
     source, target = overlay.open("data/a"), overlay.open("data/b", create=True)
     overlay.copy(source, 4, 900_000, target, 0)
     assert (below.bytes_read, overlay.size(target)) == (0, 900_000)
@@ -108,7 +120,7 @@ def test_what_is_copied_is_not_read() -> None:
 
 
 def test_the_files_that_would_be_overwritten_are_known() -> None:
-    overlay = OverlayFiles(FakeFiles(made(0)))
+    overlay = shown(FakeFiles(made(0)))
     for name in NAMES[:2]:
         overlay.link(f"data/x/{name}", f"data/x/{name}{name}")
     one, other = overlay.open("data/x/a"), overlay.open("data/x/b")
@@ -118,26 +130,27 @@ def test_the_files_that_would_be_overwritten_are_known() -> None:
     overlay.write(one, overlay.read(one, 10, 0), 0)
     assert overlay.overwritten == {"data/x/a", "data/x/b"}
     assert contents(overlay, "data/x/bb") == overlay.read(other, 3, 0)
-    overlay.forget("data/x")
+    overlay.show("data/x")
     assert overlay.overwritten == set()
 
 
 def test_what_is_forgotten_is_not_seen_again_while_a_file_is_open() -> None:
-    overlay = OverlayFiles(FakeFiles(made(0)))
+    overlay = shown(FakeFiles(made(0)))
     before = contents(overlay, "data/x/a")
     handle = overlay.open("data/x/a")
     overlay.truncate(handle, 3)
-    overlay.forget("data/x")
+    overlay.show("data/x")
     assert contents(overlay, "data/x/a") == before
     assert overlay.size(handle) == 3
 
 
 def test_what_is_known_of_a_file() -> None:
     below = FakeFiles(made(0))
-    overlay = OverlayFiles(below)
-    assert overlay.look("data/x/a") == below.look("data/x/a") != overlay.look("data/x/b")
+    overlay = shown(below)
+    size = below.stat("data/x/a").size
+    assert overlay.stat("data/x/a").size == size != overlay.stat("data/x/b").size
     overlay.rename("data/x/a", "data/x/c")
-    assert overlay.look("data/x/c") == below.look("data/x/a")
+    assert overlay.stat("data/x/c").size == size
     assert overlay.look("data/x/a") is None
     overlay.truncate(overlay.open("data/x/c"), 7)
     assert overlay.stat("data/x/c").size == 7
@@ -145,13 +158,13 @@ def test_what_is_known_of_a_file() -> None:
 
 def test_a_lock_is_known_here_only() -> None:
     disk = made(0)
-    overlay, other = OverlayFiles(FakeFiles(disk)), FakeFiles(disk)
+    overlay, other = shown(FakeFiles(disk)), FakeFiles(disk)
     assert other.lock(other.open("data/x/a"))
     assert overlay.lock(overlay.open("data/x/a"))
 
 
 def test_a_file_that_was_removed_stays_so_when_it_is_written_to() -> None:
-    overlay = OverlayFiles(FakeFiles(made(0)))
+    overlay = shown(FakeFiles(made(0)))
     handle = overlay.open("data/x/a")
     overlay.remove("data/x/a")
     overlay.write(handle, b"more", overlay.size(handle))
@@ -165,6 +178,7 @@ def test_files_that_may_only_be_read(tmp_path: Path) -> None:
     path.write_bytes(b"bytes")
     path.chmod(0o400)
     overlay = OverlayFiles(FilesToRead())
+    overlay.show(str(tmp_path))
     handle = overlay.open(str(path))
     overlay.write(handle, b"B", 0)
     assert overlay.read(handle, 10, 0) == b"Bytes"

@@ -184,16 +184,6 @@ def repaired(disk: FakeDisk, path: str = "data") -> tuple[Survey, Repaired | Non
     return found, done
 
 
-def readable(found: Survey) -> dict[str, dict[tuple[str, int], int]]:
-    """The committed offsets that a survey calls readable, of the damaged logs, by group."""
-    offsets: dict[str, dict[tuple[str, int], int]] = {}
-    for log in found.logs:
-        for state in getattr(log.contents, "states", ()):
-            if state.topic is not None and state.value is not None:
-                offsets.setdefault(state.group, {})[state.topic, state.partition] = state.value
-    return offsets
-
-
 # -- damage ----------------------------------------------------------------------------------------
 
 
