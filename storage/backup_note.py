@@ -34,8 +34,8 @@ class FileEntry(NamedTuple):
     """Its path in the backup."""
     size: int
     """Bytes."""
-    crc: int | None
-    """CRC-32C; None if it is not known: the file was linked, and its manifest does not have it."""
+    crc: int
+    """CRC-32C."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -48,18 +48,8 @@ class BackupNote:
     """The path of the data directory."""
     directory_id: str
     """The id in its format file; empty if it had none."""
-    partitions: int
-    """Folders of partitions."""
-    segments: int
-    linked: int
-    """Files that are linked."""
     files: Sequence[FileEntry]
     version: int = VERSION
-
-    @property
-    def size_bytes(self) -> int:
-        """Of all files."""
-        return sum(each.size for each in self.files)
 
 
 def write_note(files: Files, folder: str, note: BackupNote) -> None:
@@ -87,9 +77,7 @@ def read_note(files: Files, folder: str) -> BackupNote:
 
 
 def refuse_backup(files: Files, data_dir: str) -> None:
-    """Raise NotRestored for a backup: its segments may be those of the server that it was made of,
-    under second names, and what writes to it makes it useless. Raises OSError.
-    """
+    """Raise NotRestored for a backup: what writes to it makes it useless. Raises OSError."""
     if files.look(f"{data_dir}/{FILE_NAME}") is not None:
         raise NotRestored(
             f"{data_dir} is a backup: restore it with `groupkeeper restore {data_dir} --data-dir "

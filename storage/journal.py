@@ -232,11 +232,6 @@ class JournalReader:
         """The end of its last finished round, in bytes."""
         return self._end
 
-    def after_end(self) -> bytes:
-        """The beginning of an unfinished round, or damage, or b""; without the zeros behind it."""
-        size = self._files.size(self._handle) - self._end
-        return self._files.read(self._handle, size, self._end).rstrip(b"\0")
-
     def close(self) -> None:
         self._files.close(self._handle)
 

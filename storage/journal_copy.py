@@ -6,161 +6,105 @@ copies them after the segments, removed or not. A journal that came and went in 
 as a gap between the rounds of its node.
 """
 
+from collections.abc import Callable
+from contextlib import ExitStack
 from itertools import pairwise
-from typing import Final, Self
 
 from crc32c import crc32c
 
-from groupkeeper.storage.errors import StorageError
-from groupkeeper.storage.file_copy import TAIL_TRIES, Copier
-from groupkeeper.storage.folder_copy import CopiedFile
+from groupkeeper.storage.folder_copy import Copier, FileCopy
 from groupkeeper.storage.journal import FOLDER, JournalReader, node_of
+from groupkeeper.storage.tree import opened
 from groupkeeper.storage.window import PIECE
 
-TRIES: Final = 20
-"""How often the journals are listed until all that were listed are there."""
+
+class Disturbed(Exception):
+    """What changed while a directory was copied, so that the copy is no state of it."""
 
 
 class HeldJournals:
-    """The journals that were there at some moment, and those that have come since.
+    """The journals that were there at some moment, and those that have come since."""
 
-    Used in a `with` block, which closes them.
-    """
-
-    def __init__(self, copier: Copier) -> None:
-        """Open them. Raises StorageError and OSError."""
+    def __init__(self, copier: Copier, stack: ExitStack) -> None:
+        """Open them; the stack closes them. Raises Disturbed, StorageError and OSError."""
         self._copier = copier
+        self._stack = stack
         self._folder = f"{copier.data_dir}/{FOLDER}"
         self._readers: dict[str, JournalReader] = {}
         """By file name."""
-        try:
-            self._open_all()
-        except BaseException:
-            self.close()
-            raise
-        self._rests: dict[str, bytes] = {}
-        """By file name: what follows the last round for good, torn by a crash or damaged."""
+        self._open_new()
         self._newest = {node: readers[-1] for node, readers in self._by_node().items()}
         """Of each node, at this moment."""
 
-    def __enter__(self) -> Self:
-        return self
+    def cut(self) -> None:
+        """Read the rounds that were written until now.
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        for reader in self._readers.values():
-            reader.close()
-
-    @property
-    def names(self) -> set[str]:
-        """The logs that they hold batches of."""
-        return {name for reader in self._readers.values() for name in reader.names}
-
-    def cut(self) -> bool:
-        """Read what was written until now. False if a journal has come and gone meanwhile."""
-        for _ in range(TRIES):
-            if not self._open_new():
-                return False
-            self._rests = {name: self._read_on(reader) for name, reader in self._readers.items()}
-            if self._is_complete():
-                return True
-        return False
-
-    def gaps(self, ends: dict[str, int]) -> set[str]:
-        """A line for each log whose batches in the journals do not continue its segments.
-
-        `ends` are the offsets after the segments, by log.
+        Raises Disturbed if a journal was missed: then the rounds of its node do not go on without a
+        gap since the journals were opened.
         """
-        entries: dict[str, list[tuple[int, int]]] = {name: [] for name in self.names}
+        self._open_new()
         for reader in self._readers.values():
-            for name in reader.names:
-                entries[name] += [entry[:2] for entry in reader.entries(name)]
-        lines = set()
-        for name, found in entries.items():
-            end = ends.get(name, 0)
-            for base, last in sorted(found):
-                if base > end:
-                    lines.add(
-                        f"{self._copier.data_dir}/{name}: offsets {end} to {base - 1} are neither "
-                        "in its segments nor in a journal: a start will refuse the partition"
-                    )
-                end = max(end, last + 1)
-        return lines
-
-    def copy(self) -> list[CopiedFile]:
-        """Copy what was read. Journals without a round, as new ones are, are left out."""
-        copier, copied = self._copier, []
-        folder = f"{copier.copy_dir}/{FOLDER}"
-        copier.target.make_folder(folder)
-        for name in copier.target.list_folder(folder):
-            copier.target.remove(f"{folder}/{name}")
-        for name, reader in self._readers.items():
-            rest = self._rests[name]
-            if reader.is_empty and not rest:
-                continue
-            size, crc = self._copy(reader, rest, f"{folder}/{name}")
-            copied.append(CopiedFile(f"{FOLDER}/{name}", size, crc, linked=False))
-        return copied
-
-    def _copy(self, reader: JournalReader, rest: bytes, path: str) -> tuple[int, int]:
-        target = self._copier.target
-        handle = target.open(path, create=True)
-        try:
-            position, crc = 0, 0
-            while position < reader.end:
-                data = reader.batch(position, min(PIECE, reader.end - position))
-                target.write(handle, data, position)
-                position, crc = position + len(data), crc32c(data, crc)
-            target.write(handle, rest, position)
-        finally:
-            target.close(handle)
-        self._copier.bytes_copied += position + len(rest)
-        return position + len(rest), crc32c(rest, crc)
-
-    def _read_on(self, reader: JournalReader) -> bytes:
-        """Read the rounds until now. Returns what follows them, unless it is being written."""
-        for _ in range(TAIL_TRIES):
-            end = reader.end
             reader.read_on()
-            if not reader.torn or reader.end > end:
-                return b""
-            self._copier.pause()
-        return reader.after_end()
+        for node, readers in self._by_node().items():
+            newest = self._newest.get(node)
+            since = readers[readers.index(newest) :] if newest is not None else []
+            if not since or any(a.next_round != b.first_round for a, b in pairwise(since)):
+                raise Disturbed("journals came and went")
 
-    def _open_all(self) -> None:
-        for _ in range(TRIES):
-            if self._open_new():
-                return
-        raise StorageError(f"{self._folder} changed each time it was read: try again")
+    def gaps(self, ends: dict[str, int]) -> set[tuple[str, int]]:
+        """The logs whose batches in the journals do not continue their segments, and the offsets
+        where they do not. `ends` are the offsets after the segments, by log.
+        """
+        found = set()
+        readers = self._readers.values()
+        for name in {name for reader in readers for name in reader.names}:
+            end = ends.get(name, 0)
+            entries = [entry for reader in readers for entry in reader.entries(name)]
+            for base, last, *_ in sorted(entries):
+                if base > end:
+                    found.add((name, end))
+                end = max(end, last + 1)
+        return found
 
-    def _open_new(self) -> bool:
-        """Open those that are listed. False if one of them was removed meanwhile."""
+    def copy(self, told: Callable[[int], None]) -> None:
+        """Copy the rounds that were read, without what follows them: nothing of an unfinished round
+        was acknowledged. Journals without a round, as new ones are, are left out.
+        """
+        copier = self._copier
+        folder = f"{copier.copy_dir}/{FOLDER}"
+        for name in copier.folders.get(FOLDER, ()):
+            copier.target.remove(f"{folder}/{name}")
+        copier.target.make_folder(folder)
+        copier.folders[FOLDER] = {
+            name: self._copy(reader, f"{folder}/{name}", told)
+            for name, reader in self._readers.items()
+            if not reader.is_empty
+        }
+
+    def _copy(self, reader: JournalReader, path: str, told: Callable[[int], None]) -> FileCopy:
+        crc = 0
+        with opened(self._copier.target, path, create=True) as handle:
+            for at in range(0, reader.end, PIECE):
+                data = reader.batch(at, min(PIECE, reader.end - at))
+                self._copier.target.write(handle, data, at)
+                crc = crc32c(data, crc)
+                told(len(data))
+        return FileCopy(b"", reader.end, crc)
+
+    def _open_new(self) -> None:
         for name in self._copier.source.list_folder(self._folder):
-            if node_of(name) is None or name in self._readers:
-                continue
-            try:
+            if node_of(name) is not None and name not in self._readers:
                 path = f"{self._folder}/{name}"
-                self._readers[name] = JournalReader(self._copier.source, path, go_on=True)
-            except FileNotFoundError:
-                return False
-        return True
+                try:
+                    reader = JournalReader(self._copier.source, path, go_on=True)
+                except FileNotFoundError:
+                    raise Disturbed("journals came and went") from None
+                self._stack.callback(reader.close)
+                self._readers[name] = reader
 
     def _by_node(self) -> dict[int | None, list[JournalReader]]:
+        """The journals of each node, in the order of their rounds."""
         nodes: dict[int | None, list[JournalReader]] = {}
-        for name, reader in self._readers.items():
-            nodes.setdefault(node_of(name), []).append(reader)
-        for readers in nodes.values():
-            readers.sort(key=lambda reader: reader.first_round)
+        for reader in sorted(self._readers.values(), key=lambda reader: reader.first_round):
+            nodes.setdefault(node_of(reader.path.rpartition("/")[2]), []).append(reader)
         return nodes
-
-    def _is_complete(self) -> bool:
-        """Whether each node's rounds go on without a gap since the journals were opened first."""
-        for node, readers in self._by_node().items():
-            if node not in self._newest:
-                return False
-            since = readers[readers.index(self._newest[node]) :]
-            if any(one.next_round != other.first_round for one, other in pairwise(since)):
-                return False
-        return True

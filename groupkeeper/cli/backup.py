@@ -6,20 +6,19 @@ The work is done in `storage/backup.py`, which says why the copy is sound.
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
+from groupkeeper.cli.progress import progress
 from groupkeeper.cli.serve import DATA_DIR
 from groupkeeper.cli.signals import ended_in_order
-from groupkeeper.storage.backup import BackupJob, Made, back_up
-from groupkeeper.storage.backup import Progress as Passed
-from groupkeeper.storage.backup_note import BackupError
+from groupkeeper.storage.backup import BackupJob, back_up, left_out
+from groupkeeper.storage.backup_note import BackupError, BackupNote
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.files import Files, FilesToRead
+from groupkeeper.storage.folders import is_partition
 from groupkeeper.topics.catalog_log import FOLDERS as CATALOG
 from groupkeeper.topics.names import RESERVED
 
@@ -37,15 +36,10 @@ PAUSE_S = 0.01
     show_default=True,
     help="The data directory.",
 )
-@click.option(
-    "--copy", is_flag=True, help="Copy all files, also where hard links would be possible."
-)
-def backup(dest: Path, data_dir: Path, copy: bool) -> int:
+def backup(dest: Path, data_dir: Path) -> int:
     """Copy a data directory to DEST, a new folder, while a server serves it or not.
 
-    Everything that was acknowledged before the backup began is in it. Segments that are full are
-    hard links if DEST is on the same file system: they take no space there, and share their bytes
-    with the data directory until it lets go of them. Copy DEST elsewhere to survive the disk.
+    Everything that was acknowledged before the backup began is in it.
 
     \b
       groupkeeper backup /backups/$(date -I) --data-dir /var/lib/groupkeeper
@@ -54,23 +48,37 @@ def backup(dest: Path, data_dir: Path, copy: bool) -> int:
     started = time.monotonic()
     try:
         _check_place(dest, data_dir)
-        with ended_in_order(), _shown() as shown:
+        with ended_in_order(), progress("copying") as told:
             job = BackupJob(
                 data_dir=str(data_dir),
                 dest=str(dest),
                 catalog=CATALOG,
                 journaled=RESERVED,
                 now=lambda: datetime.now(UTC).isoformat(timespec="seconds"),
-                may_link=not copy,
                 pause=lambda: time.sleep(PAUSE_S),
-                told=shown,
+                told=told,
             )
-            made = back_up(FilesToRead(), Files(), job)
+            note, others = back_up(FilesToRead(), Files(), job), left_out(FilesToRead(), job)
     except (StorageError, OSError) as problem:
         print(f"groupkeeper: no backup was made: {problem}", file=sys.stderr)
         return FAILED
-    _report(made, dest, data_dir, time.monotonic() - started)
+    if others:
+        names = ", ".join(others)
+        print(f"groupkeeper: left out, as no server made it: {names}", file=sys.stderr)
+    print(f"backed up {data_dir} to {dest}: {summary(note, started)}")
     return 0
+
+
+def summary(note: BackupNote, started: float) -> str:
+    """What is in a backup, and how long it took since a time of `time.monotonic`."""
+    from rich.filesize import decimal
+
+    folders = {each.name.partition("/")[0] for each in note.files}
+    return (
+        f"{sum(map(is_partition, folders))} partitions, "
+        f"{decimal(sum(each.size for each in note.files))} in {len(note.files)} files, as of "
+        f"{note.made_at}, in {time.monotonic() - started:.1f} s"
+    )
 
 
 def _check_place(dest: Path, data_dir: Path) -> None:
@@ -78,52 +86,3 @@ def _check_place(dest: Path, data_dir: Path) -> None:
         raise BackupError(f"{dest} is in the data directory: name a folder elsewhere")
     if os.path.ismount(dest):
         raise BackupError(f"{dest} is a mount point: name a new folder in it")
-
-
-@contextmanager
-def _shown() -> Iterator[Callable[[Passed], None]]:
-    """A line on standard error that shows the progress; nothing if that is no terminal."""
-    if not sys.stderr.isatty():
-        yield lambda passed: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[copied]}")
-    with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True)) as bar:
-        task = bar.add_task("pass 1", copied="")
-
-        def show(passed: Passed) -> None:
-            bar.update(
-                task,
-                description=f"pass {passed.number}, folder {passed.done} of {passed.total}",
-                completed=passed.done,
-                total=passed.total,
-                copied=f"{size_text(passed.bytes_copied)} copied",
-            )
-
-        yield show
-
-
-def size_text(size: int) -> str:
-    """A number of bytes for people."""
-    from rich.filesize import decimal
-
-    return decimal(size)
-
-
-def _report(made: Made, dest: Path, data_dir: Path, seconds: float) -> None:
-    for line in made.warnings:
-        print(f"groupkeeper: warning: {line}", file=sys.stderr)
-    if made.left_out:
-        names = ", ".join(made.left_out)
-        print(f"groupkeeper: left out, as no server made it: {names}", file=sys.stderr)
-    note = made.note
-    linked = f"{note.linked} of them linked"
-    if made.no_links:
-        linked += f", the others copied: {dest} {made.no_links}"
-    print(
-        f"backed up {data_dir} to {dest}: {note.partitions} partitions, {note.segments} segments, "
-        f"{size_text(note.size_bytes)} in {len(note.files)} files ({linked}), as of "
-        f"{note.made_at}, in {seconds:.1f} s"
-    )

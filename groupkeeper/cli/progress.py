@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 Progress = Callable[[str, int], None]
-"""Called with what is read, and how many more bytes of it were."""
+"""Called with what is read or copied, and how many more bytes of it were."""
 
 
 @contextmanager
-def progress(*, on_terminal: bool | None = None) -> Iterator[Progress]:
+def progress(doing: str = "reading", *, on_terminal: bool | None = None) -> Iterator[Progress]:
     """A line on standard error that shows what is read, while the work runs; nothing if standard
     error is no terminal.
     """
@@ -23,10 +23,10 @@ def progress(*, on_terminal: bool | None = None) -> Iterator[Progress]:
     columns = SpinnerColumn(), TextColumn("{task.description}"), DownloadColumn()
     console = Console(stderr=True, force_terminal=on_terminal)
     with Bar(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
-        task = bar.add_task("reading", total=None)
+        task = bar.add_task(doing, total=None)
 
         def show(what: str, size: int) -> None:
-            bar.update(task, description=f"reading {what}", advance=size)
+            bar.update(task, description=f"{doing} {what}", advance=size)
 
         yield show
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import click
 
-from groupkeeper.cli.backup import FAILED, size_text
+from groupkeeper.cli.backup import FAILED, summary
+from groupkeeper.cli.progress import progress
 from groupkeeper.cli.serve import DATA_DIR
 from groupkeeper.cli.signals import ended_in_order
 from groupkeeper.storage.errors import StorageError
@@ -29,18 +30,14 @@ from groupkeeper.storage.restore import restore as copy_back
 def restore(backup: Path, data_dir: Path) -> int:
     """Make a data directory of BACKUP, which `groupkeeper backup` has made.
 
-    BACKUP is verified first, and stays as it is: its files are copied, never linked.
+    BACKUP is verified, and stays as it is: its files are copied.
     """
     started = time.monotonic()
     try:
-        with ended_in_order():
-            note = copy_back(FilesToRead(), Files(), str(backup), str(data_dir))
+        with ended_in_order(), progress("copying") as told:
+            note = copy_back(FilesToRead(), Files(), str(backup), str(data_dir), told)
     except (StorageError, OSError) as problem:
         print(f"groupkeeper: nothing was restored: {problem}", file=sys.stderr)
         return FAILED
-    print(
-        f"restored {backup} to {data_dir}: {note.partitions} partitions, {note.segments} segments, "
-        f"{size_text(note.size_bytes)} in {len(note.files)} files, as of {note.made_at}, in "
-        f"{time.monotonic() - started:.1f} s"
-    )
+    print(f"restored {backup} to {data_dir}: {summary(note, started)}")
     return 0

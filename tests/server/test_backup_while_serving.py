@@ -4,7 +4,6 @@ Two threads take turns at every call of the file system (tests/support/interleav
 second server starts on the copy: it has to be in a state that the first one was in.
 """
 
-import errno
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -161,13 +160,6 @@ class Life:
         self.served.settled()
 
 
-class NoLinks(InTurns):
-    """The backup is on another file system."""
-
-    def link(self, path: str, to: str) -> None:
-        raise OSError(errno.EXDEV, "Invalid cross-device link")
-
-
 def _know_folders(served: Served) -> None:
     """As a server outside of a simulation: it misses folders that are gone."""
     served.server.topics.partitions._folders.known = served.server.store.folders
@@ -255,7 +247,6 @@ class Scene:
 def test_the_copy_is_a_state_that_the_server_was_in(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files = NoLinks if seed % 3 == 2 else InTurns
     turns, scenes = Turns(seed, share=Random(seed).choice([0.2, 0.5, 0.9])), list[Scene]()
     monkeypatch.setattr("tests.simulation.cluster.FakeFiles", lambda disk: InTurns(disk, turns))
 
@@ -271,7 +262,7 @@ def test_the_copy_is_a_state_that_the_server_was_in(
         life.served.close()
 
     def take() -> None:
-        each = files(scenes[0].life.served.disk, turns)
+        each = InTurns(scenes[0].life.served.disk, turns)
         back_up(each, each, job())
 
     turns.run(live, take)

@@ -1,12 +1,11 @@
 """Backups of a directory that is not served, or changes at one moment; crashes, and refusals."""
 
-import errno
 from collections.abc import Callable
 
 import pytest
 from crc32c import crc32c
 
-from groupkeeper.storage.backup import PASSES, back_up
+from groupkeeper.storage.backup import PASSES, back_up, left_out
 from groupkeeper.storage.backup_note import BackupError, read_note
 from groupkeeper.storage.errors import NewerFormat, StorageError
 from groupkeeper.storage.limits import Limits
@@ -61,10 +60,6 @@ class Hooked(FakeFiles):
     def list_folder(self, path: str) -> list[str]:
         self._called(f"list {path}")
         return super().list_folder(path)
-
-    def link(self, path: str, to: str) -> None:
-        self._called(f"link {path}")
-        super().link(path, to)
 
 
 @pytest.fixture
@@ -124,7 +119,9 @@ def test_the_source_stays_as_it_was_and_the_copy_has_the_same_files(disk: FakeDi
 
 
 def test_what_is_none_of_ours_is_left_out_and_named(disk: FakeDisk) -> None:
-    assert backed_up(disk).left_out == ["notes.txt"]
+    backed_up(disk)
+    assert not disk.has(f"{DEST}/notes.txt")
+    assert left_out(FakeFiles(disk), job()) == ["notes.txt"]
 
 
 def test_zeros_at_the_end_of_a_journal_are_left_out(disk: FakeDisk) -> None:
@@ -135,37 +132,16 @@ def test_zeros_at_the_end_of_a_journal_are_left_out(disk: FakeDisk) -> None:
     assert len(copy) < len(disk.contents(journal))
 
 
-def linked_names(disk: FakeDisk) -> set[str]:
-    """The files that the backup shares with the data directory."""
-    files = FakeFiles(disk)
-    return {
-        name
-        for name, data in tree(disk, DEST).items()
-        if data is not None and files.look(f"data/{name}") == files.look(f"{DEST}/{name}")
-    }
-
-
 def logs(disk: FakeDisk, name: str) -> list[str]:
     """The segments of a folder."""
     return [path for path in segment_paths(disk, name) if path.endswith(".log")]
 
 
-def test_finished_segments_are_linked_and_nothing_else(disk: FakeDisk) -> None:
-    backed_up(disk)
-    finished = {
-        path.removeprefix("data/")
-        for name in (NAME, TOPIC, "catalog", "catalog-copy")
-        for path in logs(disk, name)[:-1]
-    }
-    assert linked_names(disk) == finished
-    assert len(finished) > 6
-
-
 def test_the_note_names_every_file_with_its_size_and_checksum(disk: FakeDisk) -> None:
     made = backed_up(disk)
     note = read_note(FakeFiles(disk), DEST)
-    assert note == made.note
-    assert (note.made_at, note.data_dir, note.partitions) == (NOW, "data", 2)
+    assert note == made
+    assert (note.made_at, note.data_dir) == (NOW, "data")
     assert len(note.directory_id) == 32
     found = {name: data for name, data in tree(disk, DEST).items() if data is not None}
     del found["backup"]
@@ -174,36 +150,40 @@ def test_the_note_names_every_file_with_its_size_and_checksum(disk: FakeDisk) ->
     }
 
 
-def test_a_segment_that_the_manifest_does_not_call_finished_is_copied(disk: FakeDisk) -> None:
-    disk.remove(f"data/{NAME}/manifest")
-    disk.remove(f"data/{TOPIC}/manifest")
+def test_no_file_is_shared(disk: FakeDisk) -> None:
+    files = FakeFiles(disk)
     backed_up(disk)
-    assert {name.partition("/")[0] for name in linked_names(disk)} == {"catalog", "catalog-copy"}
+    for name, data in tree(disk, DEST).items():
+        assert data is None or files.look(f"{DEST}/{name}") != files.look(f"data/{name}")
 
 
-def test_on_another_file_system_everything_is_copied(disk: FakeDisk) -> None:
-    class Elsewhere(FakeFiles):
-        def link(self, path: str, to: str) -> None:
-            raise OSError(errno.EXDEV, "Invalid cross-device link", path, to)
-
-    made = back_up(FakeFiles(disk), Elsewhere(disk), job())
-    assert (made.note.linked, made.no_links) == (0, "is on another file system")
-    assert values_in_backup(disk) == [*VALUES, b"in the journal"]
-
-
-def test_links_can_be_declined(disk: FakeDisk) -> None:
-    made = backed_up(disk, may_link=False)
-    assert (made.note.linked, made.no_links) == (0, "")
-
-
-def test_an_archive_is_linked(disk: FakeDisk) -> None:
+def test_an_archive_is_copied(disk: FakeDisk) -> None:
     files = FakeFiles(disk)
     files.make_folder(f"data/archive/{NAME}")
     for path in segment_paths(disk, NAME)[:1]:
         files.link(path, path.replace("data/", "data/archive/"))
     backed_up(disk)
     name = f"archive/{NAME}/00000000000000000000.log"
-    assert files.look(f"{DEST}/{name}") == files.look(f"data/{name}")
+    assert disk.contents(f"{DEST}/{name}") == disk.contents(f"data/{name}")
+
+
+def test_what_has_not_changed_is_not_copied_again(disk: FakeDisk) -> None:
+    names = []
+
+    def disturb() -> None:
+        log = open_log(FakeFiles(disk), "data/catalog", LIMITS)
+        log.append(batch(log.next_offset, b"another topic"))
+
+    class Writes(FakeFiles):
+        def write(self, handle: int, data: bytes, position: int) -> None:
+            names.append(self.path_of(handle))
+            super().write(handle, data, position)
+
+    back_up(Hooked(disk, "list data/archive", disturb), Writes(disk), job())
+    segments = [name for name in names if name.endswith(".log")]
+    again = {name for name in segments if segments.count(name) > 1}
+    assert {name.split("/")[2] for name in again} == {"catalog"}
+    assert len(segments) > 10
 
 
 def test_a_swap_that_a_crash_has_interrupted_is_copied_as_it_is(disk: FakeDisk) -> None:
@@ -225,7 +205,7 @@ def test_a_directory_from_a_broker_needs_no_journal_and_no_catalog() -> None:
     log = open_log(FakeFiles(disk), f"data/{NAME}", LIMITS)
     log.append(batch(0, b"from elsewhere"))
     made = backed_up(disk)
-    assert [each.name for each in made.note.files if each.name.endswith(".log")] == [
+    assert [each.name for each in made.files if each.name.endswith(".log")] == [
         f"{NAME}/00000000000000000000.log"
     ]
     assert values_in_backup(disk) == [b"from elsewhere"]
@@ -260,12 +240,10 @@ def test_a_batch_that_is_seen_in_part_is_read_again(disk: FakeDisk) -> None:
     assert disk.contents(last) == disk.contents(last.replace("data", DEST, 1))
 
 
-def test_a_torn_end_that_stays_is_copied_with_a_warning(disk: FakeDisk) -> None:
+def test_a_torn_end_that_stays_is_copied(disk: FakeDisk) -> None:
     [*_, last] = logs(disk, TOPIC)
     write_file(disk, last, b"torn", len(disk.contents(last)))
-    made = backed_up(disk)
-    [warning] = made.warnings
-    assert warning.startswith(f"{last} does not end with a whole batch, and is copied as it is")
+    backed_up(disk)
     assert disk.contents(last) == disk.contents(last.replace("data", DEST, 1))
 
 
@@ -288,7 +266,7 @@ def test_an_end_that_a_start_has_cut_off_is_not_kept(disk: FakeDisk) -> None:
     assert values_in_backup(disk, TOPIC)[-1] == b"another one instead"
 
 
-def test_a_finished_segment_that_becomes_the_last_is_never_written_to(disk: FakeDisk) -> None:
+def test_a_finished_segment_that_becomes_the_last_is_copied_again(disk: FakeDisk) -> None:
     before, last = logs(disk, TOPIC)[-2:]
     contents = disk.contents(before)
 
@@ -299,10 +277,7 @@ def test_a_finished_segment_that_becomes_the_last_is_never_written_to(disk: Fake
         log.append(batch(log.next_offset, b"another topic"))
 
     backed_up_while(disk, "list data/archive", remove_and_append)
-    files = FakeFiles(disk)
-    copy = before.replace("data", DEST, 1)
-    assert files.look(copy) != files.look(before)
-    assert disk.contents(copy) == disk.contents(before)
+    assert disk.contents(before.replace("data", DEST, 1)) == disk.contents(before)
 
 
 def test_a_segment_that_is_replaced_under_its_name_is_copied_again(disk: FakeDisk) -> None:
@@ -356,7 +331,7 @@ def test_an_upgrade_meanwhile_begins_another_pass(disk: FakeDisk) -> None:
     assert disk.contents(f"{DEST}/format") == disk.contents("data/format")
 
 
-def test_what_is_missing_between_segments_and_journal_is_told() -> None:
+def test_what_a_start_refuses_is_copied_and_refused_in_the_copy() -> None:
     disk = FakeDisk()
     for _ in range(2):
         store = open_store(disk, limits=LIMITS)
@@ -367,11 +342,9 @@ def test_what_is_missing_between_segments_and_journal_is_told() -> None:
             store.close()
     for path in segment_paths(disk, NAME):
         disk.remove(path)
-    [warning] = backed_up(disk).warnings
-    assert warning == (
-        f"data/{NAME}: offsets 0 to 11 are neither in its segments nor in a journal: a start will "
-        "refuse the partition"
-    )
+    backed_up(disk)
+    with pytest.raises(StorageError, match="log is missing: offsets 0 to 2: restore it"):
+        values_in_backup(disk)
 
 
 # -- what is refused -----------------------------------------------------------------------------
@@ -418,7 +391,7 @@ def test_a_full_disk_leaves_nothing(disk: FakeDisk) -> None:
     for free in range(0, 4000, 500):
         disk.capacity = disk.used() + free
         with pytest.raises(OSError, match="No space left"):
-            backed_up(disk, may_link=False)
+            backed_up(disk)
         assert disk.children("backups") == []
 
 

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from groupkeeper.storage.backup import BackupJob, Made, back_up
+from groupkeeper.storage.backup import BackupJob, back_up
+from groupkeeper.storage.backup_note import BackupNote
 from groupkeeper.topics.catalog_log import FOLDERS as CATALOG
 from groupkeeper.topics.names import RESERVED
 from tests.support.fake_files import FakeDisk, FakeFiles
@@ -15,7 +16,7 @@ def job(dest: str = DEST, **more: Any) -> BackupJob:  # Any: fields of the class
     return BackupJob("data", dest, CATALOG, RESERVED, lambda: NOW, **more)
 
 
-def backed_up(disk: FakeDisk, **more: Any) -> Made:  # Any: fields of the job
+def backed_up(disk: FakeDisk, **more: Any) -> BackupNote:  # Any: fields of the job
     """What another process does."""
     files = FakeFiles(disk)
     return back_up(files, files, job(**more))
