@@ -255,9 +255,9 @@ Keep = Callable[[Line], None]
 _keep: ContextVar[Keep | None] = ContextVar("groupkeeper.logs", default=None)
 
 
-def keep_lines(keep: Keep) -> None:
+def keep_lines(keep: Keep | None) -> None:
     """Give the lines of this context, a thread and what it calls, to `keep`, unlimited: of a server
-    that is only a part of its process.
+    that is only a part of its process. None: to the process's stream again.
     """
     _keep.set(keep)
 

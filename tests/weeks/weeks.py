@@ -102,12 +102,11 @@ def plans(size: Size) -> list[TeamPlan]:
 @contextmanager
 def quiet() -> Iterator[None]:
     """Only errors are logged meanwhile."""
-    before = logs.level()
-    logs.set_level("error")
+    logs.keep_lines(lambda line: logs.pass_on(line) if line.level == "error" else None)
     try:
         yield
     finally:
-        logs.set_level(before)
+        logs.keep_lines(None)
 
 
 class Weeks:
