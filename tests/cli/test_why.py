@@ -505,7 +505,9 @@ async def test_a_kafka_port_given_as_the_http_port_is_a_wrong_call(capsys: Captu
     assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize("command", [["why", "g"], ["groups", "list"], ["groups", "describe", "--group", "g"]])
+@pytest.mark.parametrize(
+    "command", [["why", "g"], ["groups", "list"], ["groups", "describe", "--group", "g"]]
+)
 async def test_the_http_port_given_as_a_kafka_port_is_a_wrong_call(
     command: list[str], capsys: Capture
 ) -> None:
