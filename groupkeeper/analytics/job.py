@@ -13,7 +13,7 @@ from groupkeeper.analytics.spark import Logs, saved, tables_of, with_day
 
 options = argparse.ArgumentParser(prog="job.py", description=__doc__.partition("\n")[0])
 options.add_argument("logs", help="data folder of a broker or of Groupkeeper: a path or URL")
-options.add_argument("out", help="where the tables go: a path or URL that Spark can write to")
+options.add_argument("out", help="of the tables: a path or URL, or for iceberg CATALOG.NAMESPACE")
 options.add_argument("--format", default="parquet", help="of the tables (default: %(default)s)")
 
 
@@ -22,11 +22,11 @@ def main() -> None:
     spark = builder("groupkeeper").getOrCreate()  # in your copy: SparkSession.builder
     register(spark)
     tables = {
-        name: saved(with_day(name, rows), given.format, f"{given.out}/{name}", ["day"])
+        name: saved(with_day(name, rows), given.format, given.out, name, ["day"])
         for name, rows in tables_of(Logs.read(spark, given.logs)).items()
     }
     found = {
-        name: saved(rows, given.format, f"{given.out}/answers/{name}")
+        name: saved(rows, given.format, given.out, f"answers/{name}")
         for name, rows in answers(tables).items()
     }
     found["findings"].select("severity", "group", "sentence").show(100, truncate=False)

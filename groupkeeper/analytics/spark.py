@@ -345,17 +345,31 @@ def with_day(name: str, rows: "DataFrame") -> "DataFrame":
     return rows.withColumn("day", F.to_date(time))
 
 
-def saved(rows: "DataFrame", form: str, place: str, partitions: Sequence[str] = ()) -> "DataFrame":
+def saved(
+    rows: "DataFrame", form: str, out: str, name: str, partitions: Sequence[str] = ()
+) -> "DataFrame":
     """Write a table in one of Spark's formats, in the place of what is there, and return it as it
-    is read from there.
+    is read from there. `out` is a folder; for `iceberg`, a namespace of a catalog of the session.
     """
+    spark = rows.sparkSession
+    if form == ICEBERG:
+        spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {out}")
+        table = f"{out}.{name.replace('/', '_')}"
+        writer = rows.writeTo(table).using(form)
+        if partitions:
+            writer = writer.partitionedBy(*map(F.col, partitions))
+        writer.createOrReplace()
+        return spark.read.table(table)
+    place = f"{out}/{name}"
     rows.write.format(form).mode("overwrite").partitionBy(*partitions).save(place)
-    read = rows.sparkSession.read.format(form)
+    read = spark.read.format(form)
     if form in _WITHOUT_SCHEMA:
         read = read.schema(rows.schema)
     return read.load(place)
 
 
+ICEBERG: Final = "iceberg"
+"""Its tables are in a catalog, where they have names."""
 _WITHOUT_SCHEMA: Final = frozenset({"parquet", "orc", "csv", "json"})
 """A table without rows is a folder without files there, and nothing says its columns."""
 

@@ -61,16 +61,16 @@ def _write(logs: Logs, out: str, number: int) -> None:
         part = getattr(made.state, name)
         part.write.mode("overwrite").parquet(_place(out, name, number))
     for name in made.names():
-        _save(name, made.finished(name), f"{out}/{name}/batch={number}")
+        _save(name, made.finished(name), out, number)
     _minutes(made.commits, out)
     made.release()
     made = replace(made, state=_state(spark, out, number))
     for name in UNDER_WAY:
-        _save(name, made.under_way(name), f"{out}/{name}/batch={OPEN}")
+        _save(name, made.under_way(name), out, OPEN)
 
 
-def _save(name: str, rows: "DataFrame", place: str) -> None:
-    saved(with_day(name, rows), "parquet", place, ["day"])
+def _save(name: str, rows: "DataFrame", out: str, batch: int | str) -> None:
+    saved(with_day(name, rows), "parquet", out, f"{name}/batch={batch}", ["day"])
 
 
 def _minutes(commits: "DataFrame", out: str) -> None:

@@ -18,6 +18,7 @@ from tests.suites.s3 import S3
 from tests.suites.sarama import Sarama
 from tests.suites.spark_cluster import SparkCluster
 from tests.suites.spark_kafka import SparkKafka
+from tests.suites.spark_tables import SparkTables
 from tests.suites.suite import Suite
 
 SUITES: dict[str, Suite] = {
@@ -36,6 +37,7 @@ SUITES: dict[str, Suite] = {
             OffsetsLog(),
             AnalyzeGroups(),
             SparkCluster(),
+            SparkTables(),
             Prometheus(),
             Browser(),
             Report(),

@@ -5,8 +5,6 @@ Logs are read from S3 and tables are written to S3, which moto plays. Each worke
 temporary files of its own; as root, they see no other.
 """
 
-import contextlib
-import io
 import os
 import re
 import shlex
@@ -14,7 +12,6 @@ import shutil
 import sys
 import sysconfig
 import threading
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -26,15 +23,12 @@ from pyarrow import dataset, fs
 from groupkeeper.analytics.grouped import of_spark
 from groupkeeper.analytics.history.schemas import TABLES
 from groupkeeper.analytics.java import find_java
-from tests.analytics.churn import churn, told
-from tests.analytics.logs import batch, log, write_segment
-from tests.suites import maven, versions
-from tests.suites.process import Lines, call
+from tests.suites import maven, spark_job, versions
+from tests.suites.process import Lines
 from tests.suites.s3 import BUCKET, S3, Store, keys, served
-from tests.suites.suite import Outcome, Result, Results, Suite, SuiteError, Target
-from tests.support.process import ROOT
+from tests.suites.spark_job import result
+from tests.suites.suite import Results, Suite, SuiteError, Target
 
-LOG = ROOT / "tests" / "fixtures" / "kafka-consumer-offsets"
 WORKERS = 2
 _SPARK = Path(pyspark.__file__).parent
 _DEPLOY = "org.apache.spark.deploy"
@@ -42,8 +36,6 @@ _MASTER = re.compile(r"Starting Spark master at (spark://\S+)")
 _REGISTERED = re.compile(r"Successfully registered with master")
 _STARTED = re.compile(r"Launching executor")
 _START_S = 60.0
-_MADE = [name for name in TABLES if name != "lag"]
-"""Lag needs the logs of topics, and none is there."""
 _JARS = (
     f"org.apache.hadoop:hadoop-aws:{versions.HADOOP}!",
     f"software.amazon.s3.analyticsaccelerator:analyticsaccelerator-s3:{versions.AWS_ACCELERATOR}",
@@ -52,8 +44,6 @@ _JARS = (
         for name in ("s3", "sts", "s3-transfer-manager", "apache-client", "netty-nio-client")
     ),
 )
-
-Tables = dict[str, Counter[str]]
 
 
 class SparkCluster(Suite):
@@ -76,34 +66,22 @@ class SparkCluster(Suite):
         S3().prepare(folder)
 
     def run(self, target: Target, folder: Path) -> Results:
-        logs = folder / "logs"
-        shutil.rmtree(logs, ignore_errors=True)
-        shutil.copytree(LOG, logs)
-        with contextlib.redirect_stderr(io.StringIO()):
-            written, events = churn(8, seed=5)
-        write_segment(logs / "__consumer_offsets-49", 0, written)
-        stored = [batch([told(each)], base_time=each.at_ms) for each in events]
-        write_segment(logs / "__group_events-49", 0, log(*stored))
-        expected = _local(folder)
+        spark_job.write_logs(folder)
+        expected = spark_job.local_tables(folder)
         with keys(), served(folder) as address, _cluster(folder, self._environment(folder)) as on:
             master, launched = on
             store = Store(address)
-            store.put(logs, "kafka")
+            store.put(folder / "logs", "kafka")
             printed = self._submit(folder, master, address)
-            yield _result("findings are printed", "severity" in printed, "")
-            yield _result("on both workers", launched() >= WORKERS, f"executors: {launched()}")
+            yield result("findings are printed", "severity" in printed, "")
+            yield result("on both workers", launched() >= WORKERS, f"executors: {launched()}")
             found = _written(store.system)
             for name, rows in expected.items():
                 same = found[name] == rows
-                yield _result(f"table {name}", same, f"{found[name].total()} rows")
+                yield result(f"table {name}", same, f"{found[name].total()} rows")
 
     def _submit(self, folder: Path, master: str, address: str) -> str:
         """The driver has no Groupkeeper either: it is in the archive."""
-        archive = folder / "groupkeeper.zip"
-        pack = [sys.executable, "-m", "groupkeeper.analytics.archive", str(archive)]
-        call(pack, folder, {"PYTHONPATH": str(ROOT)})
-        job = ROOT / "groupkeeper" / "analytics" / "job.py"
-        shutil.copy(job, folder / "job.py")
         s3a = "spark.hadoop.fs.s3a"
         settings = {
             f"{s3a}.endpoint": f"http://{address}",
@@ -114,14 +92,9 @@ class SparkCluster(Suite):
             "spark.shuffle.readHostLocalDisk": "false",
             "spark.sql.shuffle.partitions": "4",
         }
-        submit = [str(_SPARK / "bin" / "spark-submit"), "--master", master]
-        submit += ["--py-files", str(archive)]
-        submit += ["--jars", ",".join(map(str, sorted((folder / "jars").glob("*.jar"))))]
-        for name, value in settings.items():
-            submit += ["--conf", f"{name}={value}"]
+        job = spark_job.Submitted(_SPARK, master, settings, self._environment(folder))
         logs = f"s3a://{BUCKET}/kafka?endpoint_override={address}&scheme=http&region=us-east-1"
-        submit += [str(folder / "job.py"), logs, f"s3a://{BUCKET}/tables"]
-        return call(submit, folder, self._environment(folder), self.limit_s / 2)
+        return job.run(folder, logs, f"s3a://{BUCKET}/tables", limit_s=self.limit_s / 2)
 
     def _python(self, folder: Path) -> Path:
         """The interpreter without its site: editable installations are not seen."""
@@ -232,31 +205,12 @@ class _Watched:
         return hit
 
 
-def _local(folder: Path) -> Tables:
-    """The tables of `groupkeeper analyze` on this machine."""
-    out = folder / "tables"
-    shutil.rmtree(out, ignore_errors=True)
-    command = [sys.executable, "-m", "groupkeeper", "analyze", str(folder / "logs")]
-    call([*command, "--out", str(out)], folder, {"PYTHONPATH": str(ROOT)})
-    return {name: _rows(dataset.dataset(out / name, TABLES[name].schema), name) for name in _MADE}
-
-
-def _written(bucket: fs.FileSystem) -> Tables:
+def _written(bucket: fs.FileSystem) -> spark_job.Tables:
     """Those that the job wrote to S3."""
     found = {}
-    for name in _MADE:
+    for name in spark_job.MADE:
         place = f"{BUCKET}/tables/{name}"
         schema = of_spark(TABLES[name].schema)
         files = dataset.dataset(place, schema, filesystem=bucket, format="parquet")
-        found[name] = _rows(files, name)
+        found[name] = spark_job.rows(files, name)
     return found
-
-
-def _rows(table: dataset.Dataset, name: str) -> Counter[str]:
-    schema = TABLES[name].schema
-    return Counter(map(repr, table.to_table(schema.names).cast(schema).to_pylist()))
-
-
-def _result(name: str, passed: bool, detail: str) -> Result:
-    outcome = Outcome.PASSED if passed else Outcome.FAILED
-    return Result(name, outcome, detail=detail)

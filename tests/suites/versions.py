@@ -13,6 +13,11 @@ SPARK_KAFKA = "4.2.0"  # works with PySpark 4.3; the connector of 4.3 is in no r
 HADOOP = "3.5.0"  # as in PySpark
 AWS_SDK = "2.35.4"  # as that Hadoop wants it
 AWS_ACCELERATOR = "1.3.1"  # the same
+# The newest release of Spark that both table formats are published for.
+TABLES_SPARK = "4.1"
+TABLES_PYSPARK = ("pyspark==4.1.4", "py4j==0.10.9.9")
+DELTA = "4.4.0"
+ICEBERG = "1.12.0"
 PROMETHEUS = "2.42"  # Debian 12's; one on the PATH comes first
 KAFKA_CLIENTS = ("2.4.1", "2.8.2", "3.9.1", "4.1.0")  # oldest first
 
