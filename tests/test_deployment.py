@@ -1,5 +1,6 @@
 """What packaging/ promises to systemd and Kubernetes, as far as it can be seen without them."""
 
+import asyncio
 import re
 import shlex
 import shutil
@@ -12,7 +13,7 @@ from types import ModuleType
 import pytest
 
 from groupkeeper.cli import USAGE_ERROR, main
-from groupkeeper.observe.http_limits import Asked
+from groupkeeper.observe.http_exchange import HttpRequest
 from groupkeeper.observe.metrics import Metrics, PartitionSnapshot
 from groupkeeper.observe.pages import pages
 from groupkeeper.settings.options import ServeOptions
@@ -111,8 +112,8 @@ def test_one_damaged_partition_takes_the_server_from_nobody() -> None:
     path, _, query = re.findall(r"path: (/readyz)(\?)(\S+),", MANIFEST)[0]
     damaged = PartitionSnapshot(7, "closed", reason="damaged")
     page = pages(Metrics(lambda: [*[PartitionSnapshot(0, "active")] * 49, damaged]))[path]
-    assert isinstance(page, Asked)
-    assert (page()[0], page(query)[0]) == (503, 200)
+    asked = [asyncio.run(page(HttpRequest("GET", path, each))) for each in ("", query)]
+    assert [answer.status for answer in asked] == [503, 200]
     assert "publishNotReadyAddresses: true" in MANIFEST
 
 

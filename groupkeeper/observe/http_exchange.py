@@ -1,13 +1,19 @@
-"""What passes between the HTTP port and an API that answers all paths under a prefix."""
+"""What passes between the HTTP port and what answers: a page of one path, or an API of all paths
+under a prefix.
+"""
 
+import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
 JSON: Final = "application/json"
 SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 """Methods that change nothing."""
+KEPT_S: Final = 1.0
+"""How long a page that was made in slices is served again."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -16,7 +22,7 @@ class HttpRequest:
 
     method: str
     path: str
-    """Without the prefix; percent-encoded."""
+    """Without the prefix of an API; percent-encoded."""
     query: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
     """By name, in any case."""
@@ -48,10 +54,60 @@ class HttpAnswer:
 
 
 Api = Callable[[HttpRequest], Awaitable[HttpAnswer]]
-"""Answers every request under its prefix; works in slices."""
+"""Answers every request of its path; works in slices."""
 
 Apis = Mapping[str, Api]
-"""By prefix, which ends with a slash."""
+"""By path, or by a prefix, which ends with a slash; the first that fits."""
+
+
+def json_line(value: Any) -> bytes:  # Any: JSON
+    """A body, and a line feed."""
+    return json.dumps(value).encode() + b"\n"
+
+
+class Page:
+    """A page, which GET and HEAD ask for; made in less than a millisecond."""
+
+    def __init__(self, make: Callable[[HttpRequest], HttpAnswer]) -> None:
+        self._make = make
+
+    async def __call__(self, request: HttpRequest) -> HttpAnswer:
+        """An `Api`."""
+        if request.method not in ("GET", "HEAD"):
+            error = json_line({"error": "Method Not Allowed"})
+            return HttpAnswer(405, error, headers={"Allow": "GET, HEAD"})
+        return await self._answer(request)
+
+    async def _answer(self, request: HttpRequest) -> HttpAnswer:
+        return self._make(request)
+
+    def close(self) -> None:
+        """The port closes."""
+
+
+class SlowPage(Page):
+    """A page made in slices: one run serves all requests meanwhile, and those of a moment after."""
+
+    def __init__(self, make: Callable[[], Awaitable[HttpAnswer]]) -> None:
+        self._run = make
+        self._until = 0.0
+        """Time of the loop until which the page is served again."""
+        self._made: asyncio.Future[HttpAnswer] | None = None
+
+    async def _answer(self, request: HttpRequest) -> HttpAnswer:
+        made = self._made
+        if made is None or (made.done() and asyncio.get_running_loop().time() >= self._until):
+            made = self._made = asyncio.ensure_future(self._run())
+            made.add_done_callback(self._ended)
+        return await asyncio.shield(made)
+
+    def _ended(self, made: "asyncio.Future[HttpAnswer]") -> None:
+        failed = made.cancelled() or made.exception() is not None
+        self._until = 0.0 if failed else made.get_loop().time() + KEPT_S
+
+    def close(self) -> None:
+        if self._made is not None:
+            self._made.cancel()
 
 
 def media_type(headers: Mapping[str, str]) -> str:

@@ -1,24 +1,6 @@
-"""Limits of the HTTP port, and the type of its pages."""
+"""Limits of the HTTP port."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final, NamedTuple
-
-Page = tuple[int, str, bytes | Sequence[bytes]]
-"""Status, content type, body. A long body comes in pieces: copying megabytes takes milliseconds."""
-
-
-class Asked(NamedTuple):
-    """A page that depends on the query of its request; made in less than a millisecond."""
-
-    make: Callable[[str], Page]
-
-    def __call__(self, query: str = "") -> Page:
-        return self.make(query)
-
-
-Pages = Mapping[str, Callable[[], Page | Awaitable[Page]] | Asked]
-"""Path -> function that makes the page. One that takes more than a millisecond is a coroutine that
-works in slices; its page is kept for `KEPT_S`."""
+from typing import Final
 
 HEADER_BYTES: Final = 8 * 1024
 """Of the request line and headers. The most headers that fit are parsed in 3 ms."""
@@ -39,7 +21,5 @@ UNCHECKED: Final = HEALTH | {"/metrics"}
 server does not know, and nothing there is about groups' contents or clients."""
 TIMEOUT_S: Final = 10.0
 """For a whole request to arrive, including idle time before it; and for an answer to be read."""
-KEPT_S: Final = 1.0
-"""How long a page that was made in slices is served again."""
 BACKLOG: Final = 128
 """Connections that the kernel queues until they are accepted."""

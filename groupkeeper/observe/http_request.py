@@ -1,7 +1,6 @@
 """A request of the HTTP port, checked against the limits before the application sees it."""
 
 import asyncio
-import json
 import re
 from collections import Counter
 from collections.abc import Awaitable
@@ -16,13 +15,12 @@ from tornado.httputil import (
     ResponseStartLine,
 )
 
-from groupkeeper.observe.http_exchange import JSON, media_type
+from groupkeeper.observe.http_exchange import JSON, json_line, media_type
 from groupkeeper.observe.http_limits import ANSWERS, BODY_BYTES, DROPPED_BYTES
 from groupkeeper.observe.http_stream import Stream
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.seldom import Seldom
 
-_TEXT: Final = "text/plain; charset=utf-8"
 _TOO_LONG: Final = (
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     f"the body is longer than {BODY_BYTES} bytes: send less at a time",
@@ -41,9 +39,6 @@ class RequestOwner(Protocol):
     counts: Counter[tuple[str, ...]]
     seldom: Seldom
     """When lines about what clients repeat are due."""
-
-    def tells_json(self, path: str) -> bool:
-        """Whether errors of this path are JSON."""
 
     def has_place(self, path: str) -> bool:
         """Whether a request for this path may be answered now."""
@@ -127,17 +122,9 @@ class Request(HTTPMessageDelegate):
     def _refuse(self, status: HTTPStatus, line: str, more: dict[str, str] | None = None) -> None:
         """Write this answer; `line` says what to do. To be finished when the body is here."""
         self._is_refused = True
-        kind, body = _told(self._site.tells_json(self._path), status, line)
+        body = json_line({"error": line})
         headers = HTTPHeaders(
-            {"Content-Type": kind, "Content-Length": str(len(body)), **(more or {})}
+            {"Content-Type": JSON, "Content-Length": str(len(body)), **(more or {})}
         )
         start = ResponseStartLine("HTTP/1.1", status.value, status.phrase)
         self._connection.write_headers(start, headers, b"" if self._method == "HEAD" else body)
-
-
-def _told(is_json: bool, status: HTTPStatus, line: str) -> tuple[str, bytes]:
-    """Content type and body of an error."""
-    if is_json:
-        return JSON, json.dumps({"error": line}).encode() + b"\n"
-    shown = f": {line}" if status is HTTPStatus.FORBIDDEN else ""
-    return _TEXT, f"{status.value} {status.phrase}{shown}\n".encode()

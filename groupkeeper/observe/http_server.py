@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from groupkeeper.observe.http_exchange import Apis
-from groupkeeper.observe.http_limits import BACKLOG, TIMEOUT_S, Pages
+from groupkeeper.observe.http_limits import BACKLOG, TIMEOUT_S
 from groupkeeper.observe.logs import Logger
 from groupkeeper.settings.options import Address
 from groupkeeper.turns import Turns
@@ -37,10 +37,9 @@ class HttpServer:
 
     def __init__(
         self,
-        pages: Pages,
+        apis: Apis,
         turns: Turns | None = None,
         *,
-        apis: Apis | None = None,
         names: Collection[str] | None = None,
         counts: Counter[tuple[str, ...]] | None = None,
         timeout_s: float = TIMEOUT_S,
@@ -48,8 +47,7 @@ class HttpServer:
         """`counts` counts what limits refuse, under `("limits_reached", <limit>)`. `names`: those
         of this server (`http_host.own_names`); None if the APIs check the Host header themselves.
         """
-        self._pages = pages
-        self._apis = apis or {}
+        self._apis = apis
         self._names = names
         self._counts = Counter() if counts is None else counts
         self._turns = turns or Turns()
@@ -94,9 +92,7 @@ class HttpServer:
         await self._import()
         from groupkeeper.observe.http_site import Site
 
-        self._site = Site(
-            self._pages, self._apis, self._turns, self._timeout_s, self._counts, self._names
-        )
+        self._site = Site(self._apis, self._turns, self._timeout_s, self._counts, self._names)
         self._site.accept(self._sockets)
 
     async def _connected(self) -> None:

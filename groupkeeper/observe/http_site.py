@@ -7,13 +7,11 @@ Imported in a thread after the ready line: see `http_server`.
 
 import asyncio
 import errno
-import json
 import re
 import socket
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Collection, Sequence
 from contextlib import aclosing
-from functools import partial
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Final, cast
@@ -29,7 +27,16 @@ from tornado.httputil import (
 from tornado.iostream import StreamClosedError
 from tornado.web import Application, HTTPError, RequestHandler
 
-from groupkeeper.observe.http_exchange import JSON, Api, Apis, HttpRequest, Pieces, is_foreign
+from groupkeeper.observe.http_exchange import (
+    JSON,
+    Api,
+    Apis,
+    HttpRequest,
+    Page,
+    Pieces,
+    is_foreign,
+    json_line,
+)
 from groupkeeper.observe.http_host import strange
 from groupkeeper.observe.http_limits import (
     ANSWERS,
@@ -37,11 +44,7 @@ from groupkeeper.observe.http_limits import (
     DROPPED_BYTES,
     HEADER_BYTES,
     HEALTH,
-    KEPT_S,
     UNCHECKED,
-    Asked,
-    Page,
-    Pages,
 )
 from groupkeeper.observe.http_request import Request
 from groupkeeper.observe.http_stream import Stream
@@ -55,17 +58,15 @@ ACCEPT_REST_S: Final = 1.0
 """Pause after a connection could not be accepted, because files or memory had run out."""
 
 _OUT_OF = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-_TEXT = "text/plain; charset=utf-8"
 
 _log = Logger("http")
 
 
 class Site(HTTPServerConnectionDelegate):
-    """All connections of one port, and the pages."""
+    """All connections of one port."""
 
     def __init__(
         self,
-        pages: Pages,
         apis: Apis,
         turns: Turns,
         timeout_s: float,
@@ -80,20 +81,13 @@ class Site(HTTPServerConnectionDelegate):
         self._loop = asyncio.get_running_loop()
         self._streams: dict[Stream, None] = {}
         self._listening: Sequence[socket.socket] = ()
-        self._kept = _Kept()
-        self._pages, self._prefixes = pages, tuple(apis)
-        routes: list[tuple[str, type[_Handler], dict[str, Any]]]  # Any: arguments of a handler
-        routes = [
-            (re.escape(path), _PageHandler, {"make": self._kept.maker(path, make)})
-            for path, make in pages.items()
-        ]
-        routes += [
-            (f"{re.escape(start)}.*", _ApiHandler, {"start": start, "api": api})
-            for start, api in apis.items()
-        ]
+        self._apis = apis
         self._application = Application(
-            routes,
-            default_handler_class=_Handler,
+            [
+                (re.escape(path) + ".*" * path.endswith("/"), _Handler, {"start": path, "api": api})
+                for path, api in apis.items()
+            ],
+            default_handler_class=_NoHandler,
             log_function=lambda _: None,  # no line for every request
         )
         self._server = HTTPServer(
@@ -116,7 +110,9 @@ class Site(HTTPServerConnectionDelegate):
         for each in self._listening:
             self._loop.remove_reader(each)
         self._listening = ()
-        self._kept.close()
+        for api in self._apis.values():
+            if isinstance(api, Page):
+                api.close()
         await self._server.close_all_connections()
 
     def abandon(self) -> None:
@@ -173,10 +169,6 @@ class Site(HTTPServerConnectionDelegate):
         """An answer was not read in time."""
         self.counts["limits_reached", "TIMEOUT_S"] += 1
 
-    def tells_json(self, path: str) -> bool:
-        """Whether errors of this path are JSON: it is no page, but of an API."""
-        return path not in self._pages and path.startswith(self._prefixes)
-
     def has_place(self, path: str) -> bool:
         """Whether a request for this path may be answered now."""
         busy = sum(each.waiting_since is None for each in self._streams)
@@ -201,8 +193,8 @@ class Site(HTTPServerConnectionDelegate):
         return Request(self, connection, inner, self._timeout_s)
 
 
-class _Handler(RequestHandler):
-    """The base of all handlers; by itself it answers paths that do not exist."""
+class _NoHandler(RequestHandler):
+    """Answers paths that do not exist; the base of the other."""
 
     def set_default_headers(self) -> None:
         self.clear_header("Server")
@@ -215,28 +207,19 @@ class _Handler(RequestHandler):
         """None: every answer differs."""
         return None
 
-    def send(self, page: Page) -> None:
-        status, content_type, body = page
-        assert isinstance(body, bytes)
+    def send(self, status: int, content_type: str, body: bytes) -> None:
         self.set_status(status)
         self.clear_header("Content-Type")
         self.set_header("Content-Type", content_type)
         self.finish(body or None)  # 304 has none
 
-    async def send_pieces(self, status: int, content_type: str, pieces: Sequence[bytes]) -> None:
-        """A body that is long: the next piece is copied when the last one is taken."""
-        self.set_status(status)
-        self.set_header("Content-Type", content_type)
-        self.set_header("Content-Length", sum(map(len, pieces)))
-        for piece in pieces:
-            self.write(piece)
-            await self.flush()
-
-    def write_error(self, status_code: int, **_: Any) -> None:  # Any: as the library has it
+    def write_error(self, status_code: int, **more: Any) -> None:  # Any: as the library has it
         if status_code == HTTPStatus.METHOD_NOT_ALLOWED:
             self.set_header("Allow", "GET, HEAD")
-        text = f"{status_code} {HTTPStatus(status_code).phrase}\n"
-        self.send((status_code, _TEXT, text.encode()))
+        problem = more.get("exc_info", (None, None))[1]
+        phrase = HTTPStatus(status_code).phrase
+        text = (problem.log_message if isinstance(problem, HTTPError) else None) or phrase
+        self.send(status_code, JSON, json_line({"error": text}))
 
     def send_error(self, status_code: int = 500, **more: Any) -> None:  # Any: as the library has it
         """Answer with an error. Where the answer has begun, and mostly its client is gone, end the
@@ -255,29 +238,8 @@ class _Handler(RequestHandler):
             _log.error("page failed", target=self.request.uri, exc_info=value)
 
 
-class _PageHandler(_Handler):
-    """Answers GET and HEAD of one page."""
-
-    def initialize(self, make: Callable[[str], Page | Awaitable[Page]]) -> None:
-        """`make` takes the query."""
-        self._make = make
-
-    def prepare(self) -> Awaitable[None] | None:
-        return None
-
-    async def get(self) -> None:
-        page = self._make(self.request.query)
-        status, content_type, body = page if isinstance(page, tuple) else await page
-        if isinstance(body, bytes):
-            self.send((status, content_type, body))
-        else:
-            await self.send_pieces(status, content_type, body)
-
-    head = get
-
-
-class _ApiHandler(_Handler):
-    """Passes requests under a prefix to an API, and its answers back."""
+class _Handler(_NoHandler):
+    """Passes requests to what answers their path, and the answers back."""
 
     def initialize(self, start: str, api: Api) -> None:
         self._start = start
@@ -307,12 +269,16 @@ class _ApiHandler(_Handler):
             self.set_header(name, value)
         body = answer.body
         if isinstance(body, bytes):
-            self.send((answer.status, answer.content_type, body))
-        elif isinstance(body, list):
-            await self.send_pieces(answer.status, answer.content_type, body)
+            self.send(answer.status, answer.content_type, body)
+            return
+        self.set_status(answer.status)
+        self.set_header("Content-Type", answer.content_type)
+        if isinstance(body, list):
+            self.set_header("Content-Length", sum(map(len, body)))
+            for piece in body:
+                self.write(piece)
+                await self.flush()  # the next piece is copied when this one is taken
         else:
-            self.set_status(answer.status)
-            self.set_header("Content-Type", answer.content_type)
             await self._stream(body)
 
     head = post = put = patch = delete = options = get
@@ -335,47 +301,3 @@ class _ApiHandler(_Handler):
         self._is_closed = True
         if self._sending is not None:
             self._sending.cancel()
-
-    def write_error(self, status_code: int, **more: Any) -> None:  # Any: as the library has it
-        problem = more.get("exc_info", (None, None))[1]
-        phrase = HTTPStatus(status_code).phrase
-        text = (problem.log_message if isinstance(problem, HTTPError) else None) or phrase
-        self.send((status_code, JSON, json.dumps({"error": text}).encode() + b"\n"))
-
-
-class _Kept:
-    """Pages made in slices: one run serves all requests meanwhile, and those of the next moment."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._pages: dict[str, tuple[float, asyncio.Future[Page]]] = {}
-        """Path -> time of the loop until which the page is served, and the page."""
-
-    def maker(
-        self, path: str, make: Callable[[], Page | Awaitable[Page]] | Asked
-    ) -> Callable[[str], Page | Awaitable[Page]]:
-        """What makes the page from a query."""
-        if isinstance(make, Asked):
-            return make.make
-        return lambda _: self._page(path, make)
-
-    def _page(
-        self, path: str, make: Callable[[], Page | Awaitable[Page]]
-    ) -> Page | Awaitable[Page]:
-        until, page = self._pages.get(path, (0.0, None))
-        if page is None or (page.done() and self._loop.time() >= until):
-            made = make()
-            if isinstance(made, tuple):
-                return made
-            page = asyncio.ensure_future(made)
-            page.add_done_callback(partial(self._made, path))
-            self._pages[path] = 0.0, page
-        return asyncio.shield(page)
-
-    def _made(self, path: str, page: "asyncio.Future[Page]") -> None:
-        failed = page.cancelled() or page.exception() is not None
-        self._pages[path] = 0.0 if failed else self._loop.time() + KEPT_S, page
-
-    def close(self) -> None:
-        for _, page in self._pages.values():
-            page.cancel()

@@ -1,7 +1,6 @@
 """The pages of the HTTP port: health, readiness and metrics."""
 
 import asyncio
-import json
 import re
 from functools import partial
 from importlib import import_module
@@ -9,7 +8,14 @@ from math import ceil
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs
 
-from groupkeeper.observe.http_limits import Asked, Page, Pages
+from groupkeeper.observe.http_exchange import (
+    Apis,
+    HttpAnswer,
+    HttpRequest,
+    Page,
+    SlowPage,
+    json_line,
+)
 from groupkeeper.observe.metrics import Metrics
 from groupkeeper.observe.status import not_active
 from groupkeeper.turns import Turns
@@ -20,16 +26,15 @@ if TYPE_CHECKING:
 FIELDS_MOST: Final = 100
 """Parameters in a query."""
 
-_JSON = "application/json"
 _ENOUGH: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 
 
-def pages(metrics: Metrics, turns: Turns | None = None) -> Pages:
+def pages(metrics: Metrics, turns: Turns | None = None) -> Apis:
     """The pages for `http_server.HttpServer`, by path."""
     return {
-        "/healthz": lambda: (200, _JSON, _dump({"alive": True})),
-        "/readyz": Asked(partial(_readyz, metrics)),
-        "/metrics": _Scrape(metrics, turns or Turns()).page,
+        "/healthz": Page(lambda _: HttpAnswer(200, json_line({"alive": True}))),
+        "/readyz": Page(partial(_readyz, metrics)),
+        "/metrics": SlowPage(_Scrape(metrics, turns or Turns()).page),
     }
 
 
@@ -41,7 +46,7 @@ class _Scrape:
         self._turns = turns
         self._exposition: Exposition | None = None
 
-    async def page(self) -> Page:
+    async def page(self) -> HttpAnswer:
         if self._exposition is None:
             await asyncio.to_thread(import_module, "groupkeeper.observe.exposition")
         from groupkeeper.observe.exposition import CONTENT_TYPE, Exposition
@@ -50,16 +55,17 @@ class _Scrape:
             self._exposition = Exposition(self._metrics)
         sight = await self._exposition.look()
         await self._turns.wait()  # the end of the look was in this one
-        return 200, CONTENT_TYPE, await self._turns.run(self._exposition.page(sight))
+        page = await self._turns.run(self._exposition.page(sight))
+        return HttpAnswer(200, page, CONTENT_TYPE)
 
 
-def _readyz(metrics: Metrics, query: str) -> Page:
+def _readyz(metrics: Metrics, request: HttpRequest) -> HttpAnswer:
     """Ready with all partitions, or with as many as `enough` says."""
     snapshots = [*metrics.snapshots()]
     try:
-        enough = _enough(query, len(snapshots))
+        enough = _enough(request.query, len(snapshots))
     except ValueError as problem:
-        return 400, _JSON, _dump({"error": str(problem)})
+        return HttpAnswer(400, json_line({"error": str(problem)}))
     waiting = not_active(snapshots)
     active = len(snapshots) - len(waiting)
     ready = bool(snapshots) and active >= enough
@@ -70,7 +76,7 @@ def _readyz(metrics: Metrics, query: str) -> Page:
         "enough": enough,
         "not_active": waiting,
     }
-    return 200 if ready else 503, _JSON, _dump(body)
+    return HttpAnswer(200 if ready else 503, json_line(body))
 
 
 def _enough(query: str, partitions: int) -> int:
@@ -91,7 +97,3 @@ def _enough(query: str, partitions: int) -> int:
     if partitions and enough > partitions:
         raise ValueError(f"'enough' is {enough}: there are {partitions} partitions")
     return enough
-
-
-def _dump(value: object) -> bytes:
-    return json.dumps(value).encode() + b"\n"

@@ -5,15 +5,19 @@ The API and the page are imported in a thread with the first request of each, an
 
 import asyncio
 import gc
-import json
 from collections.abc import Iterable
 from importlib import import_module
 from socket import gethostname
 from typing import TYPE_CHECKING, Final
 
-from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest
+from groupkeeper.observe.http_exchange import (
+    Apis,
+    HttpAnswer,
+    HttpRequest,
+    SlowPage,
+    json_line,
+)
 from groupkeeper.observe.http_host import own_names
-from groupkeeper.observe.http_limits import Page
 from groupkeeper.observe.http_server import HttpServer
 from groupkeeper.observe.pages import pages
 from groupkeeper.observe.status import status_of
@@ -43,10 +47,14 @@ class HttpPort:
         self._server = server
         self._api: Api | None = None
         self._files: PageFiles | None = None
-        found = {**pages(server.metrics, turns), "/status": self.status}
-        apis = {API_PREFIX: self._answer, PAGE_PREFIX: self._file}  # the first that fits
+        apis: Apis = {
+            **pages(server.metrics, turns),
+            "/status": SlowPage(self.status),
+            API_PREFIX: self._answer,
+            PAGE_PREFIX: self._file,
+        }
         counts, names = server.metrics.counts, own_names((*hosts, gethostname()))
-        self._http = HttpServer(found, turns, apis=apis, names=names, counts=counts)
+        self._http = HttpServer(apis, turns, names=names, counts=counts)
 
     async def start(self, address: Address) -> Address:
         """Returns the bound address. Raises OSError."""
@@ -88,11 +96,11 @@ class HttpPort:
 
     # -- /status: looks at the disk, which `observe/status.py` does not --------------------------
 
-    async def status(self) -> Page:
+    async def status(self) -> HttpAnswer:
         """Always 200: `ready` says whether the server is."""
         server = self._server
         found = status_of(server.metrics, server.about(), await self._disk())
-        return 200, "application/json", json.dumps(found).encode() + b"\n"
+        return HttpAnswer(200, json_line(found))
 
     async def _disk(self) -> dict[str, int]:
         topics = self._server.topics

@@ -1,9 +1,8 @@
 """Answers requests under `/api/v1`: finds the route, checks the parameters, encodes the answer."""
 
-import json
 from contextlib import nullcontext
 
-from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest
+from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest, json_line
 from groupkeeper.web.call import Call
 from groupkeeper.web.encoding import encoded
 from groupkeeper.web.openapi import DOCUMENTED, PREFIX, document
@@ -37,11 +36,7 @@ class Api:
                 return await self._found(self._parts.about() | found)
         except Refused as refused:
             whole = self._parts.about() | {"error": refused.text} | refused.fields
-            return HttpAnswer(refused.status, _line(whole), headers=refused.headers)
+            return HttpAnswer(refused.status, json_line(whole), headers=refused.headers)
 
     async def _found(self, whole: Object) -> HttpAnswer:
         return HttpAnswer(200, await self._parts.turns.run(encoded(whole)))
-
-
-def _line(whole: Object) -> bytes:
-    return json.dumps(whole).encode() + b"\n"

@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest
+from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest, json_line
 
 FOLDER: Final = Path(__file__).parent / "page"
 INDEX: Final = "index.html"
@@ -28,7 +28,6 @@ HEADERS: Final[Mapping[str, str]] = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-_TEXT: Final = "text/plain; charset=utf-8"
 
 
 @dataclass(slots=True, frozen=True)
@@ -50,11 +49,12 @@ class PageFiles:
     def answer(self, request: HttpRequest) -> HttpAnswer:
         """A file by its path under `page/`, or the index; 304 if the browser has it."""
         if request.method not in ("GET", "HEAD"):
-            return _plain(405, "405 Method Not Allowed\n", {"Allow": "GET, HEAD"})
+            error = json_line({"error": "Method Not Allowed"})
+            return HttpAnswer(405, error, headers={"Allow": "GET, HEAD"})
         name = INDEX if not request.path else request.path.removeprefix("page/")
         found = self._files.get(name) if request.path in ("", f"page/{name}") else None
         if found is None:
-            return _plain(404, "404 Not Found\n")
+            return HttpAnswer(404, json_line({"error": "Not Found"}))
         headers = {**HEADERS, "ETag": found.tag}
         if found.tag in request.headers.get("If-None-Match", ""):
             return HttpAnswer(304, b"", found.content_type, headers)
@@ -64,7 +64,3 @@ class PageFiles:
 def _read(path: Path) -> _File:
     body = path.read_bytes()
     return _File(body, TYPES[path.suffix], f'"{sha256(body).hexdigest()[:16]}"')
-
-
-def _plain(status: int, text: str, headers: Mapping[str, str] | None = None) -> HttpAnswer:
-    return HttpAnswer(status, text.encode(), _TEXT, headers or {})

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest
+from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest, Page
 from groupkeeper.observe.http_host import is_own, own_names, strange
 from groupkeeper.observe.http_limits import HEALTH
 from groupkeeper.observe.http_server import HttpServer
@@ -112,8 +112,9 @@ async def _api(asked: HttpRequest) -> HttpAnswer:
 
 @pytest.fixture
 async def address() -> AsyncIterator[Address]:
-    pages = dict.fromkeys([*HEALTH, "/metrics", "/status"], lambda: (200, "text/plain", b"fine"))
-    server = HttpServer(pages, apis={"/api/": _api, "/": _api}, names=NAMES)
+    fine = Page(lambda _: HttpAnswer(200, b"fine"))
+    pages = dict.fromkeys([*HEALTH, "/metrics", "/status"], fine)
+    server = HttpServer({**pages, "/api/": _api, "/": _api}, names=NAMES)
     yield await server.start(("127.0.0.1", 0))
     await server.close()
 
@@ -142,7 +143,7 @@ async def test_an_api_says_what_to_do(address: Address) -> None:
 
 async def test_a_page_says_what_to_do(address: Address) -> None:
     _, body = await ask(address, "/status", EVIL)
-    assert body.startswith(b"403 Forbidden: the Host header is 'evil.com': ask by")
+    assert body.startswith(b'{"error": "the Host header is \'evil.com\': ask by')
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/readyz?enough=1", "/metrics"])

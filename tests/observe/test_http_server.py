@@ -14,8 +14,8 @@ from typing import Any, Self
 
 import pytest
 
-from groupkeeper.observe import http_limits, http_server, http_site
-from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest
+from groupkeeper.observe import http_exchange, http_limits, http_server, http_site
+from groupkeeper.observe.http_exchange import Apis, HttpAnswer, HttpRequest, Page, SlowPage
 from groupkeeper.observe.http_limits import ANSWERS, CONNECTIONS
 from groupkeeper.observe.http_server import HttpServer
 from tests.support.served import Lines
@@ -24,38 +24,41 @@ Ask = Callable[..., Awaitable[bytes]]
 Address = tuple[str, int]
 
 
-def broken() -> http_limits.Page:
+def broken(_: HttpRequest) -> HttpAnswer:
     raise RuntimeError("a bug in a page")
 
 
-async def slow() -> http_limits.Page:
+async def slow() -> HttpAnswer:
     """A page that takes more than one iteration of the loop."""
     made.append("slow")
     for _ in range(10):
         await asyncio.sleep(0)
-    return 200, "text/plain", b"slow\n"
+    return HttpAnswer(200, b"slow\n", "text/plain")
 
 
-def hello() -> http_limits.Page:
+def hello(_: HttpRequest) -> HttpAnswer:
     made.append("hello")
-    return 200, "text/plain", b"hi\n"
+    return HttpAnswer(200, b"hi\n", "text/plain")
 
 
 made: list[str] = []
-PAGES: http_limits.Pages = {
-    "/hello": hello,
-    "/broken": broken,
-    "/slow": slow,
-    "/large": lambda: (200, "text/plain", bytes(8_000_000)),
-    "/pieces": lambda: (200, "text/plain", [bytes([each]) * 300_000 for each in b"abc"]),
-    "/healthz": lambda: (200, "application/json", b"{}"),
-}
+
+
+def pages() -> Apis:
+    return {
+        "/hello": Page(hello),
+        "/broken": Page(broken),
+        "/slow": SlowPage(slow),
+        "/large": Page(lambda _: HttpAnswer(200, bytes(8_000_000))),
+        "/pieces": Page(lambda _: HttpAnswer(200, [bytes([each]) * 300_000 for each in b"abc"])),
+        "/healthz": Page(lambda _: HttpAnswer(200, b"{}")),
+    }
 
 
 @pytest.fixture
 async def address() -> AsyncIterator[Address]:
     made.clear()
-    server = HttpServer(PAGES, timeout_s=0.3)
+    server = HttpServer(pages(), timeout_s=0.3)
     yield await server.start(("127.0.0.1", 0))
     await server.close()
 
@@ -63,7 +66,7 @@ async def address() -> AsyncIterator[Address]:
 @pytest.fixture
 async def patient() -> AsyncIterator[Address]:
     """A port at which nothing ends because of its time."""
-    server = HttpServer(PAGES, timeout_s=60)
+    server = HttpServer(pages(), timeout_s=60)
     yield await server.start(("127.0.0.1", 0))
     await server.close()
 
@@ -173,7 +176,7 @@ async def test_a_small_body_is_ignored_and_a_large_one_is_refused(ask: Ask) -> N
     assert b"200 OK" not in await ask(large, close=False)
 
 
-@pytest.mark.parametrize(("method", "body"), [("GET", b"413 "), ("HEAD", b"")])
+@pytest.mark.parametrize(("method", "body"), [("GET", b'{"er'), ("HEAD", b"")])
 async def test_a_request_that_is_too_large_is_told_so(ask: Ask, method: str, body: bytes) -> None:
     more = f"Content-Length: {http_limits.BODY_BYTES + 1}\r\n"
     head, _, rest = (await ask(get("/hello", method, more), close=False)).partition(b"\r\n\r\n")
@@ -188,7 +191,7 @@ async def test_a_slow_client_is_cut_off(ask: Ask, start: bytes) -> None:
 
 
 async def test_closing_ends_open_connections(patient: Address) -> None:
-    server = HttpServer(PAGES, timeout_s=60)
+    server = HttpServer(pages(), timeout_s=60)
     reader, writer = await asyncio.open_connection(*await server.start(("127.0.0.1", 0)))
     writer.write(get("/hello"))
     await reader.readuntil(b"hi\n")
@@ -201,7 +204,7 @@ async def test_closing_ends_open_connections(patient: Address) -> None:
 
 
 async def test_a_client_that_comes_before_the_library_is_imported_is_answered() -> None:
-    server = HttpServer(PAGES)
+    server = HttpServer(pages())
     address = await server.start(("127.0.0.1", 0))
     with socket.create_connection(address) as early:
         early.sendall(get("/hello"))
@@ -222,7 +225,7 @@ async def test_the_library_is_imported_when_the_first_client_connects(
         return import_module(name)
 
     monkeypatch.setattr(http_server, "import_module", noted)
-    server = HttpServer(PAGES)
+    server = HttpServer(pages())
     address = await server.start(("127.0.0.1", 0))
     for _ in range(20):
         await asyncio.sleep(0)
@@ -245,7 +248,7 @@ async def test_an_import_that_fails_is_told_and_tried_again(
 
     monkeypatch.setattr(http_server, "IMPORT_REST_S", 0.01)
     monkeypatch.setattr(http_server, "import_module", failing)
-    server = HttpServer(PAGES)
+    server = HttpServer(pages())
     async with Talk(await server.start(("127.0.0.1", 0))) as talk:
         assert (await talk.ask("/hello")).startswith(b"HTTP/1.1 200 OK")
     await server.close()
@@ -253,7 +256,7 @@ async def test_an_import_that_fails_is_told_and_tried_again(
 
 
 async def test_it_can_be_closed_before_the_library_is_imported() -> None:
-    server = HttpServer(PAGES)
+    server = HttpServer(pages())
     address = await server.start(("127.0.0.1", 0))
     await server.close()
     with pytest.raises(ConnectionRefusedError):
@@ -261,7 +264,7 @@ async def test_it_can_be_closed_before_the_library_is_imported() -> None:
 
 
 async def test_an_ipv6_address_is_listened_on_and_told() -> None:
-    server = HttpServer(PAGES)
+    server = HttpServer(pages())
     host, port = await server.start(("::1", 0))
     assert host == "::1"
     async with Talk((host, port)) as talk:
@@ -271,7 +274,7 @@ async def test_an_ipv6_address_is_listened_on_and_told() -> None:
 
 async def test_a_port_in_use_is_an_os_error(address: Address) -> None:
     with pytest.raises(OSError, match="in use"):
-        await HttpServer(PAGES).start(address)
+        await HttpServer(pages()).start(address)
 
 
 async def test_two_servers_in_a_process_are_strangers(address: Address, patient: Address) -> None:
@@ -427,7 +430,7 @@ async def test_a_page_that_takes_long_is_made_once_for_all(patient: Address) -> 
 async def test_such_a_page_is_made_again_when_it_is_old(
     patient: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_site, "KEPT_S", 0.0)
+    monkeypatch.setattr(http_exchange, "KEPT_S", 0.0)
     made.clear()
     for _ in range(2):
         async with Talk(patient) as talk:
@@ -511,7 +514,7 @@ async def api_of(
         return answer
 
     counts = Counter[tuple[str, ...]]()
-    server = HttpServer(PAGES, apis={"/api/": api}, counts=counts, timeout_s=timeout_s)
+    server = HttpServer({**pages(), "/api/": api}, counts=counts, timeout_s=timeout_s)
     yield await server.start(("127.0.0.1", 0)), counts
     await server.close()
 

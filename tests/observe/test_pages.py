@@ -1,5 +1,6 @@
 """What the pages say."""
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -7,7 +8,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from groupkeeper.observe.http_limits import Asked
+from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest
 from groupkeeper.observe.metrics import Metrics, PartitionSnapshot
 from groupkeeper.observe.pages import pages
 from groupkeeper.turns import Slices
@@ -17,10 +18,10 @@ ACTIVE = PartitionSnapshot(0, "active")
 
 def readyz(*partitions: PartitionSnapshot, query: str = "") -> tuple[int, dict[str, object]]:
     page = pages(Metrics(lambda: partitions))["/readyz"]
-    assert isinstance(page, Asked)
-    status, content_type, body = page(query)
-    assert content_type == "application/json"
-    return status, json.loads(body)
+    answer = asyncio.run(page(HttpRequest("GET", "", query)))
+    assert answer.content_type == "application/json"
+    assert isinstance(answer.body, bytes)
+    return answer.status, json.loads(answer.body)
 
 
 def test_ready_when_every_partition_is_active() -> None:
@@ -92,26 +93,31 @@ def test_a_node_without_partitions_is_not_ready() -> None:
     assert readyz()[0] == 503
 
 
+def answer_of(metrics: Metrics, path: str) -> HttpAnswer:
+    return asyncio.run(pages(metrics)[path](HttpRequest("GET", "")))  # type: ignore[arg-type]
+
+
 def test_the_process_is_alive_whatever_its_partitions_do() -> None:
-    assert pages(Metrics())["/healthz"]()[0] == 200
+    assert answer_of(Metrics(), "/healthz").status == 200
 
 
 def test_readiness_is_known_without_counting_groups() -> None:
     metrics = Metrics(lambda: [ACTIVE])
     metrics.counted = never
-    assert pages(metrics)["/readyz"]()[0] == 200
+    assert answer_of(metrics, "/readyz").status == 200
 
 
 def never() -> Slices[Iterable[PartitionSnapshot]]:
     raise AssertionError("groups are counted")
 
 
-async def test_metrics_are_in_prometheus_text_format() -> None:
+def test_metrics_are_in_prometheus_text_format() -> None:
     metrics = Metrics()
-    page = pages(metrics)["/metrics"]
-    assert (await page())[1].startswith("text/plain; version=0.0.4")
     metrics.connections.open = 3
-    assert b"\ngroupkeeper_connections 3.0\n" in b"".join((await page())[2])
+    answer = answer_of(metrics, "/metrics")
+    assert answer.content_type.startswith("text/plain; version=0.0.4")
+    assert isinstance(answer.body, list)
+    assert b"\ngroupkeeper_connections 3.0\n" in b"".join(answer.body)
 
 
 def test_the_pages_do_not_import_prometheus_client_before_a_scrape() -> None:

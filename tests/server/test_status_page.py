@@ -8,9 +8,9 @@ from tests.support.served import Served, settle
 
 
 def status(served: Served) -> Any:
-    code, kind, body = served.run(HttpPort(served.server, ()).status())
-    assert (code, kind) == (200, "application/json")
-    return json.loads(body)
+    answer = served.run(HttpPort(served.server, ()).status())
+    assert (answer.status, answer.content_type) == (200, "application/json")
+    return json.loads(answer.body)
 
 
 def test_a_server_at_work(served: Served) -> None:

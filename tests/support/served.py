@@ -17,6 +17,7 @@ from typing import Any
 from groupkeeper.coordinator.group import Group
 from groupkeeper.groups.driver import PartitionDriver
 from groupkeeper.groups.embedded_log import EmbeddedLog
+from groupkeeper.observe.http_exchange import HttpRequest
 from groupkeeper.observe.pages import pages
 from groupkeeper.protocol.message import Message
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -227,8 +228,8 @@ class Served:
 
     def page(self, path: str) -> tuple[int, str]:
         """Status and body of a page of the HTTP port."""
-        status, _, body = pages(self.server.metrics)[path]()
-        return status, body.decode()
+        answer = self.run(pages(self.server.metrics)[path](HttpRequest("GET", path)))
+        return answer.status, answer.body.decode()
 
     def driver(self, group_id: str) -> PartitionDriver:
         return self.server.group_partitions.of(group_id)

@@ -48,8 +48,7 @@ def test_the_first_page_is_the_index() -> None:
 )
 def test_other_paths_do_not_exist(path: str) -> None:
     answer = ask(path)
-    assert (answer.status, answer.body) == (404, b"404 Not Found\n")
-    assert answer.content_type.startswith("text/plain")
+    assert (answer.status, answer.body) == (404, b'{"error": "Not Found"}\n')
 
 
 def test_files_are_only_read() -> None:
@@ -105,7 +104,7 @@ def test_what_a_browser_has_is_not_sent_again(ready: Ready) -> None:
 
 def test_paths_of_the_port_that_do_not_exist(ready: Ready) -> None:
     answer, body = fetch(ready, "/nothing")
-    assert (answer.status, body) == (404, b"404 Not Found\n")
+    assert (answer.status, body) == (404, b'{"error": "Not Found"}\n')
     assert fetch(ready, "/page/app.js", "HEAD")[1] == b""
 
 
