@@ -14,69 +14,23 @@ ENVIRONMENT_PREFIX = "GROUPKEEPER_"
 Value = int | bool | float | str
 
 
-def whole(
-    default: int | None, doc: str, *, low: int = 0, high: int = INT_MAX, dev: int | None = None
-) -> Any:
-    """A setting that is a whole number. `dev`: its default under `--dev`, where it differs."""
-    # Any: as dataclasses.field itself, this stands where a value of the field's type is expected.
-    about = {"kind": int, "low": low, "high": high, "doc": doc, "dev": dev}
-    return field(default=default, metadata=about)
-
-
-def unlimited(default: int, doc: str) -> Any:
-    """A setting that is a limit, and -1 for none."""
-    # Any: see `whole`.
-    return whole(default, doc, low=-1, high=LONG_MAX)
-
-
-def boolean(default: bool, doc: str) -> Any:
-    """A setting that is true or false."""
-    # Any: see `whole`.
-    return field(default=default, metadata={"kind": bool, "doc": doc})
-
-
-def ratio(default: float, doc: str) -> Any:
-    """A setting from 0 to 1."""
-    # Any: see `whole`.
-    return field(default=default, metadata={"kind": float, "doc": doc})
-
-
-def words(default: str, allowed: tuple[str, ...], doc: str) -> Any:
-    """A setting that is a list, of some words, with commas between."""
-    # Any: see `whole`.
-    return field(default=default, metadata={"kind": str, "words": allowed, "doc": doc})
-
-
-def choice(default: str, allowed: tuple[str, ...], doc: str) -> Any:
-    """A setting that is one of some words."""
-    # Any: see `whole`.
-    return field(
-        default=default, metadata={"kind": str, "words": allowed, "doc": doc, "single": True}
-    )
-
-
-def written(form: str, doc: str) -> Any:
-    """A setting that is any text, of the form that its reader expects; not set unless given."""
-    # Any: see `whole`.
-    return field(default=None, metadata={"kind": str, "doc": doc, "form": form})
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Setting:
     """One row of the table."""
 
     key: str
+    """Given by the table."""
     kind: type
     """int, bool, float for a ratio, str for a list of words or any text."""
     default: Value | None
     """None: not set."""
-    dev: int | None
-    """Default under `--dev`, where it differs."""
-    low: int
-    high: int
-    words: tuple[str, ...]
-    """The words that a list may have."""
     doc: str
+    dev: int | None = None
+    """Default under `--dev`, where it differs."""
+    low: int = 0
+    high: int = 1
+    words: tuple[str, ...] = ()
+    """The words that a list may have."""
     single: bool = False
     """Not a list, but one of the words."""
     form: str = ""
@@ -147,3 +101,47 @@ class Setting:
         if not self.low <= value <= self.high:
             raise ValueError(f"out of range ({self.low} to {self.high})")
         return value
+
+
+# Any: as dataclasses.field itself, these stand where a value of the field's type is expected.
+
+
+def _field(kind: type, default: Value | None, doc: str, **more: Any) -> Any:
+    return field(default=default, metadata={"row": Setting("", kind, default, doc, **more)})
+
+
+def whole(
+    default: int | None, doc: str, *, low: int = 0, high: int = INT_MAX, dev: int | None = None
+) -> Any:
+    """A setting that is a whole number. `dev`: its default under `--dev`, where it differs."""
+    return _field(int, default, doc, low=low, high=high, dev=dev)
+
+
+def unlimited(default: int, doc: str) -> Any:
+    """A setting that is a limit, and -1 for none."""
+    return whole(default, doc, low=-1, high=LONG_MAX)
+
+
+def boolean(default: bool, doc: str) -> Any:
+    """A setting that is true or false."""
+    return _field(bool, default, doc)
+
+
+def ratio(default: float, doc: str) -> Any:
+    """A setting from 0 to 1."""
+    return _field(float, default, doc)
+
+
+def words(default: str, allowed: tuple[str, ...], doc: str) -> Any:
+    """A setting that is a list, of some words, with commas between."""
+    return _field(str, default, doc, words=allowed)
+
+
+def choice(default: str, allowed: tuple[str, ...], doc: str) -> Any:
+    """A setting that is one of some words."""
+    return _field(str, default, doc, words=allowed, single=True)
+
+
+def written(form: str, doc: str) -> Any:
+    """A setting that is any text, of the form that its reader expects; not set unless given."""
+    return _field(str, None, doc, form=form)

@@ -11,7 +11,7 @@ for it.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
@@ -181,22 +181,9 @@ class Settings(LogSettings):
 def _table() -> dict[str, Setting]:
     rows: dict[str, Setting] = {}
     for item in sorted(fields(Settings), key=attrgetter("name")):
-        if item.name == "given":
-            continue
-        assert item.default is not MISSING
-        about, key = item.metadata, item.name.replace("_", ".")
-        rows[key] = Setting(
-            key,
-            about["kind"],
-            item.default,
-            about.get("dev"),
-            about.get("low", 0),
-            about.get("high", 1),
-            about.get("words", ()),
-            about["doc"],
-            about.get("single", False),
-            about.get("form", ""),
-        )
+        if row := item.metadata.get("row"):
+            row.key = item.name.replace("_", ".")
+            rows[row.key] = row
     return rows
 
 
