@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from groupkeeper.apis.alter_op import AlterConfigOp
 from groupkeeper.apis.broker_configs import (
+    AlterConfigOp,
     AlterRequest,
     AlterResource,
     BrokerConfigs,

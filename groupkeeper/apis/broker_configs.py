@@ -9,9 +9,8 @@ Source: Kafka's `ConfigHelper`, `ConfigAdminManager` and its answers on the wire
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
-from groupkeeper.apis.alter_op import AlterConfigOp
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResource
 from groupkeeper.protocol.messages.describe_configs import (
@@ -44,6 +43,24 @@ AlterRequest = AlterConfigsRequest | IncrementalAlterConfigsRequest
 AlterResource = AlterConfigsResource | IncrementalAlterConfigsResource
 
 _NUMBER: Final = r"[+-]?[0-9]{1,10}"
+
+
+class AlterConfigOp(NamedTuple):
+    """A change to one config that is asked for. Source: Kafka's `AlterConfigOp`."""
+
+    name: str
+    operation: int
+    """A `ConfigOperation`, unless the client sent an unknown one."""
+    value: str | None
+
+    @property
+    def sets(self) -> bool:
+        """Whether it needs a value."""
+        return self.operation != ConfigOperation.DELETE
+
+    @property
+    def edits_a_list(self) -> bool:
+        return self.operation in (ConfigOperation.APPEND, ConfigOperation.SUBTRACT)
 
 
 def ops_of(resource: AlterResource) -> list[AlterConfigOp]:

@@ -7,10 +7,16 @@ first scrape, because importing prometheus-client takes long.
 
 import platform
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 
-from prometheus_client.core import Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 from prometheus_client.exposition import generate_latest
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.process_collector import ProcessCollector
@@ -18,7 +24,6 @@ from prometheus_client.registry import Collector, CollectorRegistry
 
 from groupkeeper import __version__
 from groupkeeper.observe.fact_counters import COUNTERS, EXPECTED
-from groupkeeper.observe.families import counter, gauge, histogram, labelled
 from groupkeeper.observe.group_rows import Sight
 from groupkeeper.observe.group_series import Series
 from groupkeeper.observe.log_writer import counts
@@ -61,6 +66,35 @@ TOPIC_COUNTERS = {
     "topic_log_write_failures": "Writes to topic logs that failed; clients may try again.",
 }
 """Counters: name without prefix and suffix -> help."""
+
+CLEANER_COUNTERS = {
+    "runs": "Compactions of a log that ended well.",
+    "failures": "Compactions that failed; nothing has changed, and they are tried again.",
+    "hung": "Compactions that failed because they did not get on, and were ended.",
+    "seconds": "Time spent on compactions.",
+    "bytes_read": "Bytes of segments read by compactions.",
+    "bytes_written": "Bytes of segments written by compactions.",
+}
+CONNECTION_COUNTERS = {
+    "accepted": "Client connections accepted.",
+    "refused": "Connections closed at once because max.connections or .per.ip were open.",
+    "broken": "Connections closed because they sent no Kafka requests, or exceeded a limit.",
+    "idle": "Connections closed after connections.max.idle.ms without a request.",
+    "stuck": "Connections closed in the middle of a request or an answer.",
+    "unaccepted": "Connections not accepted for lack of a file descriptor.",
+}
+LOG_LINE_COUNTERS = {
+    "dropped": "Log lines lost because the queue was full or the stream failed.",
+    "suppressed": "Log lines left out because too many were alike.",
+}
+"""Of the whole process, as the numbers of ProcessCollector are."""
+TIMES = {
+    "rebalance_seconds": "From the first trigger to the accepted assignment.",
+    "join_seconds": "From the first trigger to the end of the join phase.",
+    "slowest_joiner_seconds": "From the first trigger until the last member had joined.",
+    "replay_seconds": "Time to load one partition from its log.",
+}
+"""Histograms: name without prefix -> help."""
 
 _ERRORS = {int(each): each.name for each in ErrorCode}
 
@@ -136,11 +170,9 @@ def _families(metrics: Metrics, snapshots: Iterable[PartitionSnapshot]) -> Itera
     )
     yield from _partitions(snapshots)
     if metrics.topics is not None:
-        topics = metrics.topics()
-        for name, text in TOPICS.items():
-            yield gauge(name, text, {(): topics[name]})
-        for name, text in TOPIC_COUNTERS.items():
-            yield counter(name, text, {(): topics[name]})
+        number = metrics.topics().__getitem__
+        yield from _plain(gauge, "", TOPICS, number)
+        yield from _plain(counter, "", TOPIC_COUNTERS, number)
     yield from _facts(metrics)
     yield from _requests(metrics.requests)
     yield _answers(metrics)
@@ -152,7 +184,7 @@ def _families(metrics: Metrics, snapshots: Iterable[PartitionSnapshot]) -> Itera
         "One iteration of the event loop, without waiting: how late a heartbeat may be read.",
         {(): metrics.iterations},
     )
-    yield from _log_lines()
+    yield from _plain(counter, "log_lines_", LOG_LINE_COUNTERS, partial(getattr, counts))
 
 
 def _partitions(snapshots: Iterable[PartitionSnapshot]) -> Iterator[Metric]:
@@ -185,13 +217,7 @@ def _facts(metrics: Metrics) -> Iterator[Metric]:
         "Time that groups spent in rebalances, of all groups together; counted when they end.",
         {(): metrics.not_stable_ms / 1000},
     )
-    times = (
-        ("rebalance_seconds", "From the first trigger to the accepted assignment."),
-        ("join_seconds", "From the first trigger to the end of the join phase."),
-        ("slowest_joiner_seconds", "From the first trigger until the last member had joined."),
-        ("replay_seconds", "Time to load one partition from its log."),
-    )
-    for name, text in times:
+    for name, text in TIMES.items():
         yield histogram(name, text, {(): getattr(metrics, name)})
 
 
@@ -237,15 +263,7 @@ def _appends(appends: AppendStats) -> Iterator[Metric]:
 
 
 def _cleaner(cleaner: CleanerStats) -> Iterator[Metric]:
-    for name, text in (
-        ("runs", "Compactions of a log that ended well."),
-        ("failures", "Compactions that failed; nothing has changed, and they are tried again."),
-        ("hung", "Compactions that failed because they did not get on, and were ended."),
-        ("seconds", "Time spent on compactions."),
-        ("bytes_read", "Bytes of segments read by compactions."),
-        ("bytes_written", "Bytes of segments written by compactions."),
-    ):
-        yield counter(f"cleaner_{name}", text, {(): getattr(cleaner, name)})
+    yield from _plain(counter, "cleaner_", CLEANER_COUNTERS, partial(getattr, cleaner))
     yield gauge(
         "cleaner_uncleanable_logs",
         "Logs that are not compacted because their segments are damaged.",
@@ -265,15 +283,8 @@ def _cleaner(cleaner: CleanerStats) -> Iterator[Metric]:
 
 def _connections(connections: ConnectionStats) -> Iterator[Metric]:
     yield gauge("connections", "Client connections now open.", {(): connections.open})
-    for name, text in (
-        ("accepted", "Client connections accepted."),
-        ("refused", "Connections closed at once because max.connections or .per.ip were open."),
-        ("broken", "Connections closed because they sent no Kafka requests, or exceeded a limit."),
-        ("idle", "Connections closed after connections.max.idle.ms without a request."),
-        ("stuck", "Connections closed in the middle of a request or an answer."),
-        ("unaccepted", "Connections not accepted for lack of a file descriptor."),
-    ):
-        yield counter(f"connections_{name}", text, {(): getattr(connections, name)})
+    numbers = partial(getattr, connections)
+    yield from _plain(counter, "connections_", CONNECTION_COUNTERS, numbers)
     yield counter(
         "slow_turns",
         "Requests that held up the event loop for more than 100 ms.",
@@ -281,10 +292,50 @@ def _connections(connections: ConnectionStats) -> Iterator[Metric]:
     )
 
 
-def _log_lines() -> Iterator[Metric]:
-    """Counted for the whole process, as the numbers of ProcessCollector are."""
-    for name, text in (
-        ("dropped", "Log lines lost because the queue was full or the stream failed."),
-        ("suppressed", "Log lines left out because too many were alike."),
-    ):
-        yield counter(f"log_lines_{name}", text, {(): getattr(counts, name)})
+# -- families of prometheus-client from plain numbers, under the prefix `groupkeeper_` -------------
+
+Samples = Mapping[tuple[str, ...], float]
+"""Label values -> value; one empty tuple where there are no labels."""
+
+
+def labelled(counts: Mapping[str, float]) -> Samples:
+    """Of one label."""
+    return {(value,): number for value, number in counts.items()}
+
+
+def gauge(name: str, text: str, samples: Samples, labels: Sequence[str] = ()) -> Metric:
+    return _filled(GaugeMetricFamily(f"groupkeeper_{name}", text, labels=labels), samples)
+
+
+def counter(name: str, text: str, samples: Samples, labels: Sequence[str] = ()) -> Metric:
+    return _filled(CounterMetricFamily(f"groupkeeper_{name}", text, labels=labels), samples)
+
+
+def _filled(family: GaugeMetricFamily | CounterMetricFamily, samples: Samples) -> Metric:
+    for values, number in samples.items():
+        family.add_metric(values, number)
+    return family
+
+
+def histogram(
+    name: str, text: str, samples: Mapping[tuple[str, ...], Histogram], labels: Sequence[str] = ()
+) -> Metric:
+    family = HistogramMetricFamily(f"groupkeeper_{name}", text, labels=labels)
+    for values, times in samples.items():
+        running, buckets = 0, []
+        for bound, count in zip([*map(str, times.bounds), "+Inf"], times.counts, strict=True):
+            running += count
+            buckets.append((bound, running))
+        family.add_metric(values, buckets, times.total)
+    return family
+
+
+def _plain(
+    make: Callable[[str, str, Samples], Metric],
+    prefix: str,
+    texts: Mapping[str, str],
+    number: Callable[[str], float],
+) -> Iterator[Metric]:
+    """Families without labels, by name and help."""
+    for name, text in texts.items():
+        yield make(f"{prefix}{name}", text, {(): number(name)})

@@ -7,8 +7,7 @@ from groupkeeper.coordinator.group import GroupState
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.turns import Slices
 from groupkeeper.web.call import Call
-from groupkeeper.web.group_view import row
-from groupkeeper.web.lag import add_lags
+from groupkeeper.web.group_view import add_lags, row
 from groupkeeper.web.parts import Object, Parts
 
 LIMIT: Final = 50

@@ -1,6 +1,6 @@
 """One group as it is now: in a row of the list, whole, its members, and one static member."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Final
 
@@ -15,7 +15,6 @@ from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.topics.slices import ITEMS, Pace
 from groupkeeper.turns import Slices
 from groupkeeper.web.call import Call
-from groupkeeper.web.lag import add_lags
 from groupkeeper.web.lag_history import point
 from groupkeeper.web.parts import SOON, Object, Parts, Refused
 from groupkeeper.why.words import cause_text
@@ -113,6 +112,25 @@ def _shown(parts: Parts, looked: Slices[Object]) -> Slices[Object]:
 
 
 # -- lag -------------------------------------------------------------------------------------------
+
+
+async def add_lags(parts: Parts, rows: Sequence[Object]) -> None:
+    """Fill in `lag` of rows of groups; it stays null of a group without committed offsets."""
+    wall = parts.clock.wall()
+    found = await parts.lags.of([each["group"] for each in rows], wall)
+    await parts.turns.run(_add_lags(rows, found, wall))
+
+
+def _add_lags(
+    rows: Sequence[Object], found: Mapping[str, list[PartitionLag]], wall: int
+) -> Slices[None]:
+    pace = Pace()
+    for each in rows:
+        lags = found.get(each["group"])
+        if lags:
+            now = yield from point(lags, wall, pace)
+            seconds = None if now.lag_ms is None else now.lag_ms / 1000
+            each["lag"] = {"records": now.records, "seconds": seconds}
 
 
 async def group_lag(parts: Parts, call: Call) -> Object:

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.apis.alter_op import AlterConfigOp
-from groupkeeper.apis.broker_configs import BrokerConfigs
+from groupkeeper.apis.broker_configs import AlterConfigOp, BrokerConfigs
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.describe_configs import (
     ConfigKind,
