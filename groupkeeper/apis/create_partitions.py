@@ -6,6 +6,7 @@ The catalog is changed in topic_admin.py. Source: Kafka's `ControllerApis.create
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from groupkeeper.coordinator.caller import Caller
@@ -18,6 +19,7 @@ from groupkeeper.protocol.messages.create_partitions import (
     CreatePartitionsTopic,
     CreatePartitionsTopicResult,
 )
+from groupkeeper.refused_rows import server_failed
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.refusals import NOT_REFUSED, Refusal, Refused
 from groupkeeper.topics.slices import counts, each
@@ -50,7 +52,8 @@ class CreatePartitionsHandler:
             timed_out = Refusal(ErrorCode.REQUEST_TIMED_OUT)
             results = yield from each(request.topics, lambda topic: _result(topic.name, timed_out))
             return CreatePartitionsResponse(results=results)
-        self._response_tasks.start(self._grow(request), reply_to, lambda: _failed(request))
+        failed = partial(server_failed, request, caller.api_version)
+        self._response_tasks.start(self._grow(request), reply_to, failed)
         return None
 
     async def _grow(self, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
@@ -148,10 +151,3 @@ def _no_increase(requested: CreatePartitionsTopic, count: int) -> str:
 def _result(name: str, refusal: Refusal = NOT_REFUSED) -> CreatePartitionsTopicResult:
     error, message = refusal
     return CreatePartitionsTopicResult(name=name, error_code=error, error_message=message)
-
-
-def _failed(request: CreatePartitionsRequest) -> CreatePartitionsResponse:
-    refusal = Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)
-    return CreatePartitionsResponse(
-        results=[_result(topic.name, refusal) for topic in request.topics]
-    )

@@ -6,6 +6,7 @@ KIP-516 (ids).
 """
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Final
 
 from groupkeeper.coordinator.caller import Caller
@@ -21,6 +22,7 @@ from groupkeeper.protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 from groupkeeper.protocol.wire import cut_text
+from groupkeeper.refused_rows import server_failed
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.names import collision_key
 from groupkeeper.topics.refusals import NOT_REFUSED, Refusal, Refused
@@ -64,7 +66,8 @@ class CreateTopicsHandler:
         if sum((yield from each(request.topics, self._requested_count))) > MAX_PARTITIONS:
             refusal = Refusal(ErrorCode.POLICY_VIOLATION, TOO_MANY_PARTITIONS)
             return (yield from _refuse_all(request, refusal))
-        self._response_tasks.start(self._create(request), reply_to, lambda: _failed(request))
+        failed = partial(server_failed, request, caller.api_version)
+        self._response_tasks.start(self._create(request), reply_to, failed)
         return None
 
     async def _create(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
@@ -236,9 +239,3 @@ def _refuse_all(request: CreateTopicsRequest, refusal: Refusal) -> Slices[Create
     names = yield from counts(request.topics, lambda requested: requested.name)
     results = yield from each(names, lambda name: _result(name, refusal))
     return CreateTopicsResponse(topics=results)
-
-
-def _failed(request: CreateTopicsRequest) -> CreateTopicsResponse:
-    refusal = Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, "The server failed")
-    names = dict.fromkeys(requested.name for requested in request.topics)
-    return CreateTopicsResponse(topics=[_result(name, refusal) for name in names])

@@ -5,6 +5,7 @@ The deletion itself is in topics/record_deletion.py and storage/log.py. Source: 
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 from groupkeeper.coordinator.caller import Caller
@@ -19,6 +20,7 @@ from groupkeeper.protocol.messages.delete_records import (
     DeleteRecordsTopic,
     DeleteRecordsTopicResult,
 )
+from groupkeeper.refused_rows import server_failed
 from groupkeeper.topics.log_opener import PartitionId
 from groupkeeper.topics.partition import TopicPartition
 from groupkeeper.topics.slices import each, visit_within
@@ -41,7 +43,8 @@ class DeleteRecordsHandler:
         self, request: DeleteRecordsRequest, caller: Caller, reply_to: ReplyTo
     ) -> Slices[None]:
         wanted = yield from _wanted(request)
-        self._response_tasks.start(self._delete(wanted), reply_to, lambda: _failed(wanted))
+        failed = partial(server_failed, request, caller.api_version)
+        self._response_tasks.start(self._delete(wanted), reply_to, failed)
 
     async def _delete(self, wanted: Mapping[PartitionId, int]) -> DeleteRecordsResponse:
         run = self._response_tasks.turns.run
@@ -149,15 +152,3 @@ def _response(
 
     yield from each(results, add)
     return DeleteRecordsResponse(topics=list(topics.values()))
-
-
-def _failed(wanted: Mapping[PartitionId, int]) -> DeleteRecordsResponse:
-    error = ErrorCode.UNKNOWN_SERVER_ERROR
-    return DeleteRecordsResponse(
-        topics=[
-            DeleteRecordsTopicResult(
-                name=partition_id[0], partitions=[_refused(partition_id, error)]
-            )
-            for partition_id in wanted
-        ]
-    )

@@ -5,6 +5,7 @@ The deletion itself is in topic_admin.py. Source: Kafka's `ControllerApis.delete
 """
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Final
 
 from groupkeeper.coordinator.caller import Caller
@@ -16,6 +17,7 @@ from groupkeeper.protocol.messages.delete_topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
+from groupkeeper.refused_rows import server_failed
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.names import RESERVED
 from groupkeeper.topics.refusals import NOT_REFUSED, Refusal
@@ -55,7 +57,8 @@ class DeleteTopicsHandler:
                 wanted, lambda state: _result(state.name, state.topic_id, timed_out)
             )
             return DeleteTopicsResponse(responses=results)
-        self._response_tasks.start(self._delete(wanted), reply_to, lambda: _failed(wanted))
+        failed = partial(server_failed, request, caller.api_version)
+        self._response_tasks.start(self._delete(wanted), reply_to, failed)
         return None
 
     async def _delete(self, wanted: list[DeleteTopicState]) -> DeleteTopicsResponse:
@@ -124,11 +127,4 @@ def _result(name: str | None, topic_id: bytes, refusal: Refusal) -> DeletableTop
     error, message = refusal
     return DeletableTopicResult(
         name=name, topic_id=topic_id, error_code=error, error_message=message
-    )
-
-
-def _failed(wanted: Iterable[DeleteTopicState]) -> DeleteTopicsResponse:
-    refusal = Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, "The server failed")
-    return DeleteTopicsResponse(
-        responses=[_result(state.name, state.topic_id, refusal) for state in wanted]
     )

@@ -7,6 +7,7 @@ KIP-320 (epochs), KIP-734 (largest timestamp), KIP-405 and KIP-1005 (remote stor
 
 import asyncio
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from groupkeeper.coordinator.caller import Caller
@@ -26,6 +27,7 @@ from groupkeeper.protocol.messages.list_offsets import (
     ListOffsetsTopicResponse,
 )
 from groupkeeper.protocol.record_batch import CorruptBatch
+from groupkeeper.refused_rows import server_failed
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.log import Log
 from groupkeeper.topics.leader_epochs import UNKNOWN_EPOCH, check_leader_epoch, epoch_at
@@ -74,7 +76,7 @@ class ListOffsetsHandler:
             lambda topic: ((topic.name, wanted.partition_index) for wanted in topic.partitions),
             lambda: self._list(request, version, reply_to),
             reply_to,
-            lambda: _failed(request),
+            partial(server_failed, request, version),
         )
 
     def _list(
@@ -97,7 +99,9 @@ class ListOffsetsHandler:
         if not lookups:
             return response
         self._log_opener.response_tasks.start(
-            self._look_up(lookups, response, version), reply_to, lambda: _failed(request)
+            self._look_up(lookups, response, version),
+            reply_to,
+            partial(server_failed, request, version),
         )
         return None
 
@@ -231,13 +235,3 @@ def _result(
 
 def _refused(wanted: ListOffsetsPartition, error: ErrorCode) -> ListOffsetsPartitionResponse:
     return ListOffsetsPartitionResponse(partition_index=wanted.partition_index, error_code=error)
-
-
-def _failed(request: ListOffsetsRequest) -> ListOffsetsResponse:
-    error = ErrorCode.UNKNOWN_SERVER_ERROR
-    return ListOffsetsResponse(
-        topics=[
-            _result(topic, [_refused(wanted, error) for wanted in topic.partitions])
-            for topic in request.topics
-        ]
-    )

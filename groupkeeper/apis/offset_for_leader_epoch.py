@@ -4,6 +4,8 @@ Epochs are looked up in leader_epochs.py. Source: Kafka's
 `ReplicaManager.lastOffsetForLeaderEpoch`; KIP-101, KIP-320.
 """
 
+from functools import partial
+
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.protocol.errors import ErrorCode
@@ -15,6 +17,7 @@ from groupkeeper.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
     OffsetForLeaderTopicResult,
 )
+from groupkeeper.refused_rows import server_failed
 from groupkeeper.topics.leader_epochs import check_leader_epoch, end_of_epoch
 from groupkeeper.topics.partition import LEADER_EPOCH, TopicPartition
 from groupkeeper.topics.slices import each_within
@@ -38,7 +41,7 @@ class OffsetForLeaderEpochHandler:
             lambda topic: ((topic.topic, wanted.partition) for wanted in topic.partitions),
             lambda: self._answer(request),
             reply_to,
-            lambda: _failed(request),
+            partial(server_failed, request, caller.api_version),
         )
 
     def _answer(self, request: OffsetForLeaderEpochRequest) -> Slices[OffsetForLeaderEpochResponse]:
@@ -77,13 +80,3 @@ def _result(
     topic: OffsetForLeaderTopic, partitions: list[EpochEndOffset]
 ) -> OffsetForLeaderTopicResult:
     return OffsetForLeaderTopicResult(topic=topic.topic, partitions=partitions)
-
-
-def _failed(request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
-    error = ErrorCode.UNKNOWN_SERVER_ERROR
-    return OffsetForLeaderEpochResponse(
-        topics=[
-            _result(topic, [_refused(wanted, error) for wanted in topic.partitions])
-            for topic in request.topics
-        ]
-    )

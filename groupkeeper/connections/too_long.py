@@ -10,7 +10,6 @@ is over `max.message.bytes` (UNKNOWN_SERVER_ERROR).
 from collections.abc import Callable
 from typing import Any, Final
 
-from groupkeeper.connections.refused_rows import ROWS, Rows, refused_rows, rows_of
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.replies import join_refused
 from groupkeeper.exchange import ReplyTo, Response
@@ -24,6 +23,7 @@ from groupkeeper.protocol.messages.describe_log_dirs import (
 )
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest
 from groupkeeper.protocol.registry import APIS
+from groupkeeper.refused_rows import ROWS, Rows, refused_rows, rows_of
 from groupkeeper.turns import Slices
 
 ROWS_BYTES: Final = 16 * 1024 * 1024

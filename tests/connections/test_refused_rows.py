@@ -9,7 +9,6 @@ import pytest
 
 from groupkeeper.apis.table import TABLE
 from groupkeeper.connections.connection_state import State
-from groupkeeper.connections.refused_rows import NUMBERS_IN_A_SLICE, ROWS_IN_A_SLICE, rows_of
 from groupkeeper.connections.too_long import TooLong, most_bytes
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.protocol.api_keys import ApiKey
@@ -31,6 +30,7 @@ from groupkeeper.protocol.messages.offset_fetch import (
 )
 from groupkeeper.protocol.registry import APIS
 from groupkeeper.protocol.types import ArrayOf, StructOf
+from groupkeeper.refused_rows import NUMBERS_IN_A_SLICE, ROWS_IN_A_SLICE, rows_of
 from groupkeeper.turns import Slices
 from tests.support.fake_socket import HEARTBEAT, Bench
 from tests.support.messages import random_message

@@ -7,7 +7,6 @@ from unittest.mock import Mock
 import pytest
 
 from groupkeeper.connections.budget import LEAST_REQUEST_BYTES
-from groupkeeper.connections.refused_rows import ROWS_IN_A_SLICE
 from groupkeeper.connections.too_long import ROWS_BYTES, TooLong
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.protocol.errors import ErrorCode
@@ -32,6 +31,7 @@ from groupkeeper.protocol.messages.offset_fetch import (
     OffsetFetchRequestTopics,
 )
 from groupkeeper.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from groupkeeper.refused_rows import ROWS_IN_A_SLICE
 from tests.support.served import Lines, Served
 from tests.support.slices import counted
 

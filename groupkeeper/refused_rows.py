@@ -13,9 +13,10 @@ from typing import Any, Final, NamedTuple
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.mapped import bulk, mapped
-from groupkeeper.protocol.message import FOREVER, Layout, layout_of
+from groupkeeper.protocol.message import FOREVER, Layout, key_of, layout_of
 from groupkeeper.protocol.registry import APIS
 from groupkeeper.protocol.types import ArrayOf, StructOf
+from groupkeeper.storage.times import run_to_end
 from groupkeeper.turns import Slices
 
 ROWS_IN_A_SLICE: Final = 1_000
@@ -143,6 +144,14 @@ def _item_of(cls: type, array_name: str) -> type:
     [found] = [each.type for each in layout_of(cls).fields if each.name == array_name]
     assert isinstance(found, ArrayOf) and isinstance(found.item, StructOf)
     return found.item.cls
+
+
+def server_failed(request: Any, version: int) -> Any:
+    """The response to a request whose handler failed."""
+    key = key_of(type(request))
+    rows = rows_of(key, version)
+    assert rows is not None, "its response has no error at the top"
+    return run_to_end(refused_rows(key, version, rows, request, ErrorCode.UNKNOWN_SERVER_ERROR))
 
 
 @cache
