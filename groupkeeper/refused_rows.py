@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.mapped import bulk, mapped
-from groupkeeper.protocol.message import FOREVER, Layout, key_of, layout_of
+from groupkeeper.protocol.message import FOREVER, Layout, Message, key_of, layout_of
 from groupkeeper.protocol.registry import APIS
 from groupkeeper.protocol.types import ArrayOf, StructOf
 from groupkeeper.storage.times import run_to_end
@@ -146,12 +146,17 @@ def _item_of(cls: type, array_name: str) -> type:
     return found.item.cls
 
 
-def server_failed(request: Any, version: int) -> Any:
-    """The response to a request whose handler failed."""
+def refused(request: Any, version: int, error: ErrorCode) -> Slices[Message]:
+    """The response to a request of an API in `ROWS`. The request is empty afterwards."""
     key = key_of(type(request))
     rows = rows_of(key, version)
-    assert rows is not None, "its response has no error at the top"
-    return run_to_end(refused_rows(key, version, rows, request, ErrorCode.UNKNOWN_SERVER_ERROR))
+    assert rows is not None, "the response has no error at its top"
+    return refused_rows(key, version, rows, request, error)
+
+
+def server_failed(request: Any, version: int) -> Message:
+    """The same at once, if its handler failed."""
+    return run_to_end(refused(request, version, ErrorCode.UNKNOWN_SERVER_ERROR))
 
 
 @cache

@@ -19,7 +19,7 @@ from groupkeeper.protocol.messages.create_partitions import (
     CreatePartitionsTopic,
     CreatePartitionsTopicResult,
 )
-from groupkeeper.refused_rows import server_failed
+from groupkeeper.refused_rows import refused, server_failed
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.refusals import NOT_REFUSED, Refusal, Refused
 from groupkeeper.topics.slices import counts, each
@@ -49,9 +49,8 @@ class CreatePartitionsHandler:
     ) -> Slices[Response | None]:
         """Reply at once if the timeout leaves no time; else return None and reply later."""
         if request.timeout_ms <= 0:
-            timed_out = Refusal(ErrorCode.REQUEST_TIMED_OUT)
-            results = yield from each(request.topics, lambda topic: _result(topic.name, timed_out))
-            return CreatePartitionsResponse(results=results)
+            error = ErrorCode.REQUEST_TIMED_OUT
+            return (yield from refused(request, caller.api_version, error))
         failed = partial(server_failed, request, caller.api_version)
         self._response_tasks.start(self._grow(request), reply_to, failed)
         return None

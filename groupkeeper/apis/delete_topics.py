@@ -17,7 +17,7 @@ from groupkeeper.protocol.messages.delete_topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
-from groupkeeper.refused_rows import server_failed
+from groupkeeper.refused_rows import refused, server_failed
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.names import RESERVED
 from groupkeeper.topics.refusals import NOT_REFUSED, Refusal
@@ -48,15 +48,12 @@ class DeleteTopicsHandler:
         self, request: DeleteTopicsRequest, caller: Caller, reply_to: ReplyTo
     ) -> Slices[Response | None]:
         """Reply at once if the timeout leaves no time; else return None and reply later."""
+        if request.timeout_ms <= 0:
+            error = ErrorCode.REQUEST_TIMED_OUT
+            return (yield from refused(request, caller.api_version, error))
         wanted = request.topics or (
             yield from each(request.topic_names, lambda name: DeleteTopicState(name=name))
         )
-        if request.timeout_ms <= 0:
-            timed_out = Refusal(ErrorCode.REQUEST_TIMED_OUT)
-            results = yield from each(
-                wanted, lambda state: _result(state.name, state.topic_id, timed_out)
-            )
-            return DeleteTopicsResponse(responses=results)
         failed = partial(server_failed, request, caller.api_version)
         self._response_tasks.start(self._delete(wanted), reply_to, failed)
         return None

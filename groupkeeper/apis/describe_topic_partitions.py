@@ -11,7 +11,7 @@ from typing import Final
 
 from groupkeeper.apis.metadata import NO_LEADER, TOPIC_OPERATIONS, Unserved
 from groupkeeper.coordinator.caller import Caller
-from groupkeeper.exchange import ReplyTo
+from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.node import Node
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.describe_topic_partitions import (
@@ -20,8 +20,8 @@ from groupkeeper.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponse,
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
-    TopicRequest,
 )
+from groupkeeper.refused_rows import refused
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.names import GROUP_TOPIC, check_name
 from groupkeeper.topics.refusals import Refusal
@@ -50,11 +50,12 @@ class DescribeTopicPartitionsHandler:
 
     def handle(
         self, request: DescribeTopicPartitionsRequest, caller: Caller, reply_to: ReplyTo
-    ) -> Slices[DescribeTopicPartitionsResponse]:
+    ) -> Slices[Response]:
         wanted = list((yield from counts(request.topics, lambda topic: topic.name)))
         cursor = request.cursor
         if cursor is not None and not _within(cursor, wanted):
-            return (yield from _refuse_all(request.topics))
+            error = ErrorCode.INVALID_REQUEST
+            return (yield from refused(request, caller.api_version, error))
         ordered = yield from _sorted(wanted or list(self._admin.catalog.by_name))
         if cursor is not None:
             del ordered[: bisect_left(ordered, cursor.topic_name)]
@@ -122,16 +123,6 @@ def _within(cursor: Cursor, wanted: list[str]) -> bool:
     """Whether a page can begin there; if all topics are requested, its topic may be deleted."""
     known = not wanted or cursor.topic_name in wanted
     return known and cursor.partition_index >= 0
-
-
-def _refuse_all(wanted: list[TopicRequest]) -> Slices[DescribeTopicPartitionsResponse]:
-    topics = yield from each(
-        wanted,
-        lambda topic: DescribeTopicPartitionsResponseTopic(
-            name=topic.name, error_code=ErrorCode.INVALID_REQUEST
-        ),
-    )
-    return DescribeTopicPartitionsResponse(topics=topics)
 
 
 def _sorted(names: list[str]) -> Slices[list[str]]:
