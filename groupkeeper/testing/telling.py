@@ -6,21 +6,18 @@
 Every field that the version carries is written, in the order of the wire, unless it holds an empty
 default (null, "", no bytes, no elements, False, no throttling). Elements of arrays have a line
 each. Error codes are names. What is made up by chance gets a name: a member id is what it begins
-with and a number, counted from the first seen; groups and topics lose the prefix of the run; bytes
-that somebody has noted are written as they were noted, and of batches their first offsets and
-numbers of records (`0+2 2+1`), and times of day are `TIME`. More than twenty equal elements are one
-line.
+with and a number, counted from the first seen; bytes that somebody has noted
+are written as they were noted, and of the first batch its offset and number of records (`0+2`), and
+times of day are `TIME`. More than twenty equal elements are one line.
 """
 
 import itertools
 import re
-from collections.abc import Collection
-from hashlib import md5
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.message import Field, layout_of
-from groupkeeper.protocol.record_batch import iter_batches
+from groupkeeper.protocol.record_batch import CorruptBatch, read_header
 from groupkeeper.protocol.types import ArrayOf, StructOf
 
 PROMISED = {
@@ -29,6 +26,11 @@ PROMISED = {
     "FindCoordinatorResponse": {"coordinators"},
 }
 """Arrays whose order Kafka promises; the elements of all others are sorted."""
+
+MEMBERS: Final = 200
+"""Member ids that get a name; the others are written as they are."""
+NOTED: Final = 1_000
+"""Subscriptions and assignments that are written as what they mean; then they are read anew."""
 
 _LONG = 20
 
@@ -59,64 +61,44 @@ _MEMBER_ID = re.compile(
 
 
 class Names:
-    """What the things of one run are called in the text, and the other way round."""
+    """What the things of one conversation are called in the text; bounded."""
 
-    omits_unknown: ClassVar[bool] = False
+    omits_unknown: ClassVar[bool] = True
     """A field is left out that holds -1, and does so by default."""
+    longest: ClassVar[int] = 64
+    """Bytes that are written in hexadecimal; of more, their number is."""
 
-    def __init__(self, prefix: str = "", port: int = 0, shared: Collection[str] = ()) -> None:
-        """Of a run whose groups and topics begin with `prefix`, except topics that are `shared`; on
-        a broker with this port.
-        """
-        self.prefix = prefix
-        self._port = port
-        self._shared = shared
+    def __init__(self) -> None:
         self.members: dict[str, str] = {}
         """Names by member id."""
-        self._real: dict[str, str] = {}
         self.noted: dict[bytes, str] = {}
         """How bytes are written."""
-        self._topic_ids: dict[str, bytes] = {}
-
-    # -- from text to real ---------------------------------------------------------------------
-
-    def real_member(self, name: str) -> str:
-        """The member id behind a name; a name that nobody has is an id that nobody has."""
-        return self._real.get(name, name)
-
-    def real_group(self, name: str) -> str:
-        return self.prefix + name if name else ""
-
-    def real_topic(self, name: str) -> str:
-        """Topics that come with the broker are everybody's, others are the run's own."""
-        return name if name in self._shared else self.prefix + name
-
-    def topic_id(self, name: str) -> bytes:
-        """The id of a topic that an answer has named with it; of others, one that nobody has."""
-        return self._topic_ids.setdefault(name, md5(name.encode(), usedforsecurity=False).digest())
+        self.topic_ids: dict[str, bytes] = {}
+        """Those that answers have named."""
 
     def note_bytes(self, data: bytes, text: str) -> None:
         """Write these bytes as `<text>`."""
+        if len(self.noted) >= NOTED:
+            self.noted.clear()
         self.noted.setdefault(data, text)
-
-    # -- from real to text ---------------------------------------------------------------------
 
     def meet(self, member_id: str) -> None:
         """Give a member id its name, if it is new and was made by the broker."""
+        if len(self.members) >= MEMBERS or member_id in self.members:
+            return
         found = _MEMBER_ID.fullmatch(member_id)
-        if member_id in self.members or found is None:
+        if found is None:
             return
         number = 1 + sum(name.rpartition("-")[0] == found[1] for name in self.members.values())
         self.members[member_id] = f"{found[1]}-{number}"
-        self._real[f"{found[1]}-{number}"] = member_id
 
     def meet_topic(self, name: str, topic_id: bytes) -> None:
         """An answer has named a topic with its id."""
-        self._topic_ids[name.removeprefix(self.prefix)] = topic_id
+        self.topic_ids[name] = topic_id
 
     def topic(self, topic_id: bytes) -> str:
         """The name behind an id."""
-        names = [name for name, known in self._topic_ids.items() if known == topic_id]
+        names = [name for name, known in self.topic_ids.items() if known == topic_id]
         return f"@{names[0] if names else '?'}" if any(topic_id) else "zero"
 
     def text(self, value: str) -> str:
@@ -128,7 +110,7 @@ class Names:
         """The same without quotes."""
         if len(value) > _LONG and value == value[0] * len(value):
             return f"{value[0]}*{len(value)}"
-        value = self.members.get(value, value).replace(self.prefix, "")
+        value = self.members.get(value, value)
         for member_id, name in self.members.items():
             value = value.replace(member_id, name)
         return _TIMES.sub("TIME", value)
@@ -137,17 +119,24 @@ class Names:
         """Bytes."""
         if data in self.noted:
             return f"<{self.noted[data]}>"
+        if len(data) > self.longest:
+            return f"<{len(data)} bytes>"
         if data.isascii() and data.decode().isprintable():
             return repr(data.decode())
         return "0x" + data.hex()
 
     def batches(self, data: bytes | memoryview) -> str:
-        """Offset and number of records of each batch."""
-        batches = [(each.base_offset, each.record_count) for each in iter_batches(bytes(data))]
-        return " ".join(f"{base}+{count}" for base, count in batches)
+        """Offset and number of records of the first batch: there may be many."""
+        try:
+            header = read_header(data)
+        except CorruptBatch:
+            return f"<{len(data)} bytes>"
+        told = f"{header.base_offset}+{header.record_count}"
+        return told if header.size >= len(data) else f"{told}..., {len(data)} bytes"
 
     def port(self, port: int) -> str:
-        return "PORT" if port == self._port else str(port)
+        """A port of the broker."""
+        return str(port)
 
 
 # Any: each API has its own messages.
@@ -198,8 +187,6 @@ def _elements(
         return [f"{indent}{field.name}: null"] if field.default is not None else []
     blocks = []
     for each in told:
-        if message == "ListGroupsResponse" and not each.group_id.startswith(names.prefix):
-            continue  # somebody else's
         scalars, lines = _struct(each, version, names, indent + "  ", message)
         blocks.append([f"{indent}{field.name}: {' '.join(scalars)}", *lines])
     if field.name not in PROMISED.get(message, ()):

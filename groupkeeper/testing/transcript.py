@@ -20,7 +20,6 @@ from groupkeeper.protocol.embedded import read_assigned, subscribed_topics
 from groupkeeper.protocol.message import layout_of
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from groupkeeper.protocol.messages.sync_group import SyncGroupRequest
-from groupkeeper.protocol.record_batch import CorruptBatch, read_header
 from groupkeeper.protocol.registry import APIS
 from groupkeeper.protocol.types import ArrayOf, StructOf
 from groupkeeper.testing.tap import Answer, Exchange
@@ -36,14 +35,8 @@ ELEMENTS: Final = 200
 microseconds of the event loop."""
 LINE: Final = 2_000
 """Characters of a line; of a longer one, the beginning is kept."""
-MEMBERS: Final = 200
-"""Member ids that get a name; the others are written as they are."""
 CONNECTIONS: Final = 1_000
 """Connections that are told apart; then the oldest is taken for a new one."""
-NOTED: Final = 1_000
-"""Subscriptions and assignments that are written as what they mean; then they are read anew."""
-DATA: Final = 64
-"""Bytes that are written in hexadecimal; of more, their number is."""
 
 # Any: each API has its own messages.
 
@@ -69,34 +62,6 @@ class _Said:
         return sum(map(len, self.asked)) + sum(map(len, self.answered))
 
 
-class _Names(Names):
-    """Of one broker, bounded."""
-
-    omits_unknown = True
-
-    def note_bytes(self, data: bytes, text: str) -> None:
-        if len(self.noted) >= NOTED:
-            self.noted.clear()
-        super().note_bytes(data, text)
-
-    def meet(self, member_id: str) -> None:
-        if len(self.members) < MEMBERS:
-            super().meet(member_id)
-
-    def data(self, data: bytes) -> str:
-        told = super().data(data) if len(data) <= DATA or data in self.noted else ""
-        return told or f"<{len(data)} bytes>"
-
-    def batches(self, data: bytes | memoryview) -> str:
-        """Of the first batch only: there may be many."""
-        try:
-            header = read_header(data)
-        except CorruptBatch:
-            return f"<{len(data)} bytes>"
-        told = f"{header.base_offset}+{header.record_count}"
-        return told if header.size >= len(data) else f"{told}..., {len(data)} bytes"
-
-
 class Transcript:
     """The outermost layer of a tap."""
 
@@ -107,7 +72,7 @@ class Transcript:
 
     def clear(self) -> None:
         """Begin anew."""
-        self._names = _Names()
+        self._names = Names()
         self._began_ms = self._wall_ms()
         self._said: dict[int, _Said] = {}
         self._numbers = 0

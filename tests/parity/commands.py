@@ -62,8 +62,8 @@ from groupkeeper.protocol.messages.offset_commit import (
 from groupkeeper.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from groupkeeper.protocol.registry import APIS
 from groupkeeper.protocol.types import ArrayOf, Fixed, Sized, StructOf
-from groupkeeper.testing.telling import Names
 from tests.parity.batches import produced
+from tests.parity.names import RunNames
 from tests.parity.people import AGES, KEYS, Person, Request, Words, milliseconds
 from tests.support.codecs import encode_subscription
 from tests.support.requests import fetch_request, flat_fetch_request, offset_delete_request
@@ -74,7 +74,7 @@ _LONG = re.compile(r"(.)\*(\d+)")
 class Speech:
     """Makes requests out of commands; the people and the names are those of one run."""
 
-    def __init__(self, names: Names, wall: Callable[[], int]) -> None:
+    def __init__(self, names: RunNames, wall: Callable[[], int]) -> None:
         self._names = names
         self._wall = wall
         self.people: dict[str, Person] = {}

@@ -28,6 +28,7 @@ from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, Fe
 from groupkeeper.protocol.placement import partition_of
 from groupkeeper.protocol.record_batch import decode_records, iter_batches
 from groupkeeper.testing.telling import Names
+from tests.parity.names import RunNames
 from tests.parity.people import milliseconds
 from tests.parity.player import Dial, call
 
@@ -39,7 +40,7 @@ _MISSING = "no such field"
 _ENDS = {True: "removed", False: "kept"}
 
 
-async def read(dial: Dial, names: Names, partitions: int) -> list[Event]:
+async def read(dial: Dial, names: RunNames, partitions: int) -> list[Event]:
     """The events of this run that are stored, those of a partition in their order."""
     home = partition_of(names.real_group("g"), partitions)
     return [

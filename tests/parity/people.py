@@ -8,7 +8,7 @@ from typing import Any
 
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.registry import APIS
-from groupkeeper.testing.telling import Names
+from tests.parity.names import RunNames
 
 KEYS = {api.name: key for key, api in APIS.items()}
 
@@ -16,9 +16,9 @@ SHARED_TOPICS = {"orders": 4, "payments": 4, "refunds": 2}
 """Name and number of partitions of the topics that every broker has."""
 
 
-def names_of(prefix: str, port: int) -> Names:
+def names_of(prefix: str, port: int) -> RunNames:
     """Of one run."""
-    return Names(prefix, port, SHARED_TOPICS)
+    return RunNames(prefix, port, SHARED_TOPICS)
 
 
 AGES = {

@@ -19,8 +19,8 @@ from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.message import key_of
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
 from groupkeeper.protocol.registry import APIS
-from groupkeeper.testing.telling import Names, tell
 from tests.parity.commands import Speech
+from tests.parity.names import RunNames
 from tests.parity.people import Person, Request, milliseconds
 from tests.parity.transcript import Run
 from tests.support.codecs import request_encoder, response_decoder
@@ -107,7 +107,7 @@ class Player:
     """One run of one transcript."""
 
     def __init__(
-        self, run: Run, names: Names, dial: Dial, patience: Patience, wall: Callable[[], int]
+        self, run: Run, names: RunNames, dial: Dial, patience: Patience, wall: Callable[[], int]
     ) -> None:
         self._run = run
         self._names = names
@@ -286,7 +286,7 @@ class Player:
         elif isinstance(sent.answer, str):
             yield f"{sent.who} <- {sent.api}{when}: {sent.answer}"
         else:
-            first, *rest = tell(sent.answer, sent.version, self._names)
+            first, *rest = self._names.told(sent.answer, sent.version)
             yield f"{sent.who} <- {sent.api}{when}: {first}".rstrip()
             yield from rest
 

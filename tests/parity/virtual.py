@@ -7,9 +7,9 @@ from typing import Any
 
 from groupkeeper.protocol.group_events import Event
 from groupkeeper.settings.table import load
-from groupkeeper.testing.telling import Names
 from tests.parity import happened
 from tests.parity.brokers import COMMON, PROFILES, prepare
+from tests.parity.names import RunNames
 from tests.parity.people import names_of
 from tests.parity.player import VIRTUAL, Dial, NotReadyError, Player
 from tests.parity.transcript import Run
@@ -26,7 +26,7 @@ class Played:
 
     lines: list[list[str]]
     events: list[list[Event]]
-    names: Names
+    names: RunNames
 
 
 def play(run: Run) -> Played:

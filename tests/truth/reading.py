@@ -26,9 +26,6 @@ NO, ALL = "no", "all"
 class Clients(Names):
     """Names members as their users know them."""
 
-    def __init__(self) -> None:
-        super().__init__("", 0)
-
     def learn(self, value: Any) -> None:
         """Take the names from an event's fields."""
         match value:
