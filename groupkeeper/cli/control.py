@@ -2,8 +2,10 @@
 
 import http.client
 import json
+import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import itemgetter
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -17,6 +19,9 @@ PREFIX: Final = "/control/v1/"
 TIMEOUT_S: Final = 400.0
 """Longer than any wait."""
 MOST_BYTES: Final = 256 * 1024 * 1024
+
+Lines = Callable[[Any], Iterable[str]]
+"""What is printed of an answer. Any: JSON."""
 
 
 @click.group()
@@ -68,20 +73,20 @@ class _Control:
         self,
         method: str,
         path: str,
-        body: Mapping[str, Any] | None = None,
-        lines: Callable[[Any], Iterator[str]] | None = None,
+        body: Mapping[str, Any],
+        lines: Lines,
     ) -> None:
         """Ask, and print the answer. Raises ClickException."""
         found = self._ask(method, path, body)
-        told = [json.dumps(found)] if self._as_json else [*(lines or _broker)(found)]
+        told = [json.dumps(found)] if self._as_json else [*lines(found)]
         sys.stdout.write("".join(f"{line}\n" for line in told))
 
-    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
+    def _ask(self, method: str, path: str, body: Mapping[str, Any]) -> Any:
         where = format_address(self._address)
         connection = http.client.HTTPConnection(*self._address, timeout=TIMEOUT_S)
         try:
             headers = {"Content-Type": "application/json"}
-            connection.request(method, PREFIX + path, json.dumps(body or {}), headers)
+            connection.request(method, PREFIX + path, json.dumps(body), headers)
             answer = connection.getresponse()
             found = json.loads(answer.read(MOST_BYTES))
         except (OSError, http.client.HTTPException, ValueError) as problem:
@@ -102,56 +107,15 @@ def _broker(found: Any) -> Iterator[str]:
     yield f"broker {found['bootstrap_servers']} {state}{frozen}"
 
 
+def _text(found: Any) -> Iterator[str]:
+    yield found["text"]
+
+
 def _path(*parts: object) -> str:
     return "/".join(quote(str(part), safe="") for part in parts)
 
 
 passed = click.pass_obj
-
-# -- the broker ------------------------------------------------------------------------------------
-
-
-@control.command()
-@passed
-def status(of: _Control) -> None:
-    """Whether the broker runs, and where."""
-    of.call("GET", "broker")
-
-
-@control.command()
-@passed
-def reset(of: _Control) -> None:
-    """Forget all but the topics of the start; ports stay."""
-    of.call("POST", "broker/reset")
-
-
-@control.command()
-@passed
-def crash(of: _Control) -> None:
-    """End the broker as by `kill -9`; what was acknowledged survives."""
-    of.call("POST", "broker/crash")
-
-
-@control.command()
-@passed
-def restart(of: _Control) -> None:
-    """Start it again; crash it first if it runs."""
-    of.call("POST", "broker/restart")
-
-
-@control.command()
-@passed
-def logs(of: _Control) -> None:
-    """Print the last lines of the broker's log."""
-    of.call("GET", "logs", lines=lambda found: iter(found["lines"]))
-
-
-@control.command()
-@passed
-def transcript(of: _Control) -> None:
-    """Print what clients and broker said."""
-    of.call("GET", "transcript", lines=lambda found: iter([found["text"]]))
-
 
 # -- time ------------------------------------------------------------------------------------------
 
@@ -168,21 +132,8 @@ def advance(of: _Control, seconds: float, silent: tuple[str, ...], everyone: boo
 
     Members whose connection is open and whose heartbeats came stay alive, but for silent ones.
     """
-    of.call("POST", "time/advance", {"seconds": seconds, "silent": silent, "all": everyone})
-
-
-@control.command()
-@passed
-def freeze(of: _Control) -> None:
-    """Let time stand still for groups, offsets and retention."""
-    of.call("POST", "time/freeze")
-
-
-@control.command()
-@passed
-def resume(of: _Control) -> None:
-    """Let time run again."""
-    of.call("POST", "time/resume")
+    body = {"seconds": seconds, "silent": silent, "all": everyone}
+    of.call("POST", "time/advance", body, _broker)
 
 
 # -- nodes -----------------------------------------------------------------------------------------
@@ -195,11 +146,11 @@ def resume(of: _Control) -> None:
 def node(of: _Control, action: str, number: int) -> None:
     """List the nodes of --brokers, or stop or start one."""
     if action == "list":
-        of.call("GET", "nodes", lines=_nodes)
+        of.call("GET", "nodes", {}, _nodes)
     elif number < 0:
         raise click.UsageError(f"name the node: groupkeeper control node {action} 2")
     else:
-        of.call("POST", _path("nodes", number, action), lines=_nodes)
+        of.call("POST", _path("nodes", number, action), {}, _nodes)
 
 
 def _nodes(found: Any) -> Iterator[str]:
@@ -207,25 +158,8 @@ def _nodes(found: Any) -> Iterator[str]:
         yield f"{each['id']}  {each['address']}  {'up' if each['is_up'] else 'down'}"
 
 
-@control.command("move-coordinator")
-@click.argument("group")
-@click.argument("to", type=int)
-@passed
-def move_coordinator(of: _Control, group: str, to: int) -> None:
-    """Let another node coordinate a group."""
-    path = _path("groups", group, "coordinator")
-    of.call("POST", path, {"to": to}, lambda found: iter([f"node {found['coordinator']}"]))
-
-
-@control.command("move-leader")
-@click.argument("topic")
-@click.argument("partition", type=int)
-@click.argument("to", type=int)
-@passed
-def move_leader(of: _Control, topic: str, partition: int, to: int) -> None:
-    """Let another node lead a partition."""
-    path = _path("topics", topic, "partitions", partition, "leader")
-    of.call("POST", path, {"to": to}, lambda found: iter([f"node {found['leader']}"]))
+def _node(name: str) -> Lines:
+    return lambda found: [f"node {found[name]}"]
 
 
 # -- groups, topics and records --------------------------------------------------------------------
@@ -237,11 +171,9 @@ def move_leader(of: _Control, topic: str, partition: int, to: int) -> None:
 def group(of: _Control, group: str | None) -> None:
     """List the groups, or say what a group does now, and why."""
     if group is None:
-        of.call("GET", "groups", lines=lambda found: iter(found["groups"]))
+        of.call("GET", "groups", {}, itemgetter("groups"))
     else:
-        of.call(
-            "GET", _path("groups", group, "timeline"), lines=lambda found: iter([found["text"]])
-        )
+        of.call("GET", _path("groups", group, "timeline"), {}, _text)
 
 
 @control.command()
@@ -274,24 +206,6 @@ def _group(found: Any) -> Iterator[str]:
 
 @control.command()
 @click.argument("group")
-@click.argument("member")
-@passed
-def expire(of: _Control, group: str, member: str) -> None:
-    """End the session of a member (member, instance or client id) now."""
-    of.call("POST", _path("groups", group, "expire"), {"member": member}, _group)
-
-
-@control.command()
-@click.argument("group")
-@click.argument("instance")
-@passed
-def fence(of: _Control, group: str, instance: str) -> None:
-    """Let another process take the id of a static member over."""
-    of.call("POST", _path("groups", group, "fence"), {"instance": instance}, _group)
-
-
-@control.command()
-@click.argument("group")
 @click.option("--reason", help="For events and logs.")
 @passed
 def rebalance(of: _Control, group: str, reason: str | None) -> None:
@@ -310,14 +224,6 @@ def produce(of: _Control, /, topic: str, value: str, **more: Any) -> None:
     """Append a record."""
     row = {"value": value} | {name: each for name, each in more.items() if each is not None}
     of.call("POST", _path("topics", topic, "records"), {"records": [row]}, _records)
-
-
-@control.command()
-@click.argument("topic")
-@passed
-def records(of: _Control, topic: str) -> None:
-    """Print the records of a topic."""
-    of.call("GET", _path("topics", topic, "records"), lines=_records)
 
 
 def _records(found: Any) -> Iterator[str]:
@@ -348,26 +254,16 @@ def fault() -> None:
 def add(of: _Control, effect: str, arguments: tuple[str, ...], when: tuple[str, ...]) -> None:
     """Add a rule, such as `error code=NOT_COORDINATOR --when api=OffsetCommit`."""
     body = {"effect": {"name": effect} | _pairs(arguments)} | _pairs(when)
-    of.call("POST", "faults", body, lambda found: iter([_rule(found)]))
+    of.call("POST", "faults", body, _rule)
 
 
-@fault.command("list")
-@passed
-def list_faults(of: _Control) -> None:
-    """Print the rules, and how often each fired."""
-    of.call("GET", "faults", lines=lambda found: map(_rule, found["faults"]))
+def _rule(found: Any) -> Iterator[str]:
+    yield f"{found['id']}  {found['hits']} hits  {found['rule']}"
 
 
-@fault.command("remove")
-@click.argument("number", type=int)
-@passed
-def remove(of: _Control, number: int) -> None:
-    """Remove a rule; says how often it fired."""
-    of.call("DELETE", _path("faults", number), lines=lambda found: iter([_rule(found)]))
-
-
-def _rule(found: Any) -> str:
-    return f"{found['id']}  {found['hits']} hits  {found['rule']}"
+def _rules(found: Any) -> Iterator[str]:
+    for each in found["faults"]:
+        yield from _rule(each)
 
 
 def _pairs(given: tuple[str, ...]) -> dict[str, Any]:
@@ -382,3 +278,68 @@ def _pairs(given: tuple[str, ...]) -> dict[str, Any]:
         except ValueError:
             pairs[name] = value
     return pairs
+
+
+# -- commands that are one request -----------------------------------------------------------------
+
+
+def _add(name: str, request: str, lines: Lines, about: str, to: click.Group = control) -> None:
+    """A command whose arguments are the names in the path of the request, in braces, and the fields
+    of its body, after the path.
+    """
+    method, path, *fields = request.split()
+    in_path = re.findall(r"{(\w+)}", path)
+
+    def ask(of: _Control, /, **given: Any) -> None:
+        names = {each: quote(str(given.pop(each)), safe="") for each in in_path}
+        of.call(method, path.format(**names), given, lines)
+
+    command = passed(ask)
+    for each in reversed((*in_path, *fields)):
+        command = click.argument(each, type=int if each in _NUMBERS else str)(command)
+    to.command(name, help=about)(command)
+
+
+_NUMBERS: Final = ("number", "partition", "to")
+_add("status", "GET broker", _broker, "Whether the broker runs, and where.")
+_add("reset", "POST broker/reset", _broker, "Forget all but the topics of the start; ports stay.")
+_add(
+    "crash",
+    "POST broker/crash",
+    _broker,
+    "End the broker as by `kill -9`; what was acknowledged survives.",
+)
+_add("restart", "POST broker/restart", _broker, "Start it again; crash it first if it runs.")
+_add("logs", "GET logs", itemgetter("lines"), "Print the last lines of the broker's log.")
+_add("transcript", "GET transcript", _text, "Print what clients and broker said.")
+_add(
+    "freeze", "POST time/freeze", _broker, "Let time stand still for groups, offsets and retention."
+)
+_add("resume", "POST time/resume", _broker, "Let time run again.")
+_add(
+    "move-coordinator",
+    "POST groups/{group}/coordinator to",
+    _node("coordinator"),
+    "Let another node coordinate a group.",
+)
+_add(
+    "move-leader",
+    "POST topics/{topic}/partitions/{partition}/leader to",
+    _node("leader"),
+    "Let another node lead a partition.",
+)
+_add(
+    "expire",
+    "POST groups/{group}/expire member",
+    _group,
+    "End the session of a member (member, instance or client id) now.",
+)
+_add(
+    "fence",
+    "POST groups/{group}/fence instance",
+    _group,
+    "Let another process take the id of a static member over.",
+)
+_add("records", "GET topics/{topic}/records", _records, "Print the records of a topic.")
+_add("list", "GET faults", _rules, "Print the rules, and how often each fired.", fault)
+_add("remove", "DELETE faults/{number}", _rule, "Remove a rule; says how often it fired.", fault)
