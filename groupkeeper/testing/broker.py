@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from os import PathLike
-from types import TracebackType
 from typing import Any, Self, Unpack
 from weakref import finalize
 
@@ -57,12 +56,7 @@ class Broker(BrokerSight):
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.stop()
         if kind is None:
             self._bench.faults.check()
@@ -76,13 +70,8 @@ class Broker(BrokerSight):
         self.start()
         return self.aio
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.__exit__(kind, error, trace)
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.__exit__(kind)
 
     # -- its life ------------------------------------------------------------------------------
 

@@ -1,7 +1,6 @@
 """A group of a test broker, to look at and to wait for: `Group` to call, `AsyncGroup` to await."""
 
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Final, Self, Unpack
 
 from groupkeeper.testing import arguments, effects, group_control
@@ -217,12 +216,7 @@ class NoRebalance:
         self._began = self._sights.rounds(self._group)[1]
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
             return
         rounds, began = self._sights.rounds(self._group)
@@ -238,10 +232,5 @@ class NoRebalance:
     async def __aenter__(self) -> Self:
         return self.__enter__()
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.__exit__(kind, error, trace)
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.__exit__(kind)

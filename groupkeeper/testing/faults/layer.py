@@ -5,20 +5,14 @@ that rule passes on goes to the next ones.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
-from typing import Any
 
 from groupkeeper.coordinator.caller import Link
 from groupkeeper.testing.errors import WrongArgument
-from groupkeeper.testing.faults.entries import Entry, Wanted, entries_of, matches
-from groupkeeper.testing.faults.rules import Conditions, Effect, Ground, Hit, Rule, When, unknown
+from groupkeeper.testing.faults.entries import Entry, entries_of, matches
+from groupkeeper.testing.faults.rules import Effect, Ground, Hit, Rule, When
 from groupkeeper.testing.tap import Exchange
-
-
-# Any: values of arguments.
-def _part(when: When, names: Iterable[str]) -> dict[str, Any]:
-    return {name: value for name, value in when.items() if name in set(names)}
 
 
 class Faults(Collection[Rule]):
@@ -48,15 +42,7 @@ class Faults(Collection[Rule]):
         """Make a rule. Raises WrongArgument, and BrokerDown if the effect needs a broker."""
         if not isinstance(effect, Effect):
             raise WrongArgument(f"{effect!r} is no effect: call one of groupkeeper.testing.effects")
-        for name in when:
-            if name not in When.__annotations__:
-                raise WrongArgument(unknown("argument of fault()", name, When.__annotations__))
-        wanted = Wanted(**_part(when, Wanted._fields))
-        return self._add(effect, wanted, Conditions(**_part(when, Conditions.__slots__)))
-
-    def _add(self, effect: Effect, wanted: Wanted, when: Conditions) -> Rule:
-        rule = Rule(effect, wanted, when, self._bench)
-        rule.effect = effect.arm(rule, self._bench)
+        rule = Rule(effect, when, self._bench)
         self._rules += (rule,)
         return rule
 

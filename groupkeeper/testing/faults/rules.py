@@ -7,7 +7,6 @@ from concurrent.futures import Future
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from random import Random
-from types import TracebackType
 from typing import Any, ClassVar, Final, Protocol, Self, TypedDict
 
 from groupkeeper.coordinator.caller import Link
@@ -140,15 +139,15 @@ class Effect:
 class When(TypedDict, total=False):
     """What `Broker.fault` takes beside the effect."""
 
-    api: str | Iterable[str]
-    """Names of APIs, such as "OffsetCommit"."""
-    versions: tuple[int, int]
-    """First and last version of the requests."""
     group: str
     topic: str
     partition: int
     member: str
     """Member id or instance id."""
+    api: str | Iterable[str]
+    """Names of APIs, such as "OffsetCommit"."""
+    versions: tuple[int, int]
+    """First and last version of the requests."""
     client_id: str
     nth: int
     """The first of the matching requests that it happens to, from 1 on."""
@@ -161,47 +160,32 @@ class When(TypedDict, total=False):
     """It is no error if it never fires."""
 
 
-@dataclass(frozen=True, slots=True)
-class Conditions:
-    """The part of `When` that is not about what a request names."""
-
-    api: str | Iterable[str] | None = None
-    versions: tuple[int, int] | None = None
-    client_id: str | None = None
-    nth: int | None = None
-    times: int | None = None
-    probability: float | None = None
-    seed: int = 0
-    may_miss: bool = False
-
-
 class Rule:
     """A fault, and the requests that it happens to; made by `Broker.fault`.
 
     As a context manager it is removed at the end, which raises RuleNeverFired if it never fired.
     """
 
-    def __init__(self, effect: Effect, wanted: Wanted, when: Conditions, bench: Ground) -> None:
-        """Raises WrongArgument."""
-        self.effect, self.wanted, self._when = effect, wanted, when
-        self.may_miss = when.may_miss
+    def __init__(self, effect: Effect, when: When, bench: Ground) -> None:
+        """Raises WrongArgument, and BrokerDown if the effect needs a broker."""
+        for name in when:
+            if name not in When.__annotations__:
+                raise WrongArgument(unknown("argument of fault()", name, When.__annotations__))
+        given: dict[str, Any] = {name: when.get(name) for name in When.__annotations__}
+        self._when = {name: value for name, value in given.items() if value is not None}
+        self.wanted = Wanted(*map(given.get, Wanted._fields))
+        self.may_miss = bool(when.get("may_miss"))
+        self._keys = _keys_of(effect, self.wanted, self._when)
+        self._random = Random(self._when.get("seed", 0))  # noqa: S311  # the same in every run
+        self._most: int | None = self._when.get("times", 1 if "nth" in self._when else None)
         self._bench = bench
-        self._keys = _keys_of(effect, wanted, when)
-        self._random = Random(when.seed)  # noqa: S311  # the same in every run
-        self._most = 1 if when.nth is not None and when.times is None else when.times
         self._matched = self._begun = self._hits = 0
-        self._changed = threading.Condition()
+        self._changed = threading.RLock()  # a handler of signals may wait, too
         self._waiting: list[tuple[int, Future[None]]] = []
+        self.effect = effect.arm(self, bench)
 
     def __repr__(self) -> str:
-        given = {name: getattr(self.wanted, name) for name in self.wanted._fields}
-        given |= {name: getattr(self._when, name) for name in Conditions.__slots__}
-        unless = Conditions()
-        words = [
-            f"{name}={value!r}"
-            for name, value in given.items()
-            if value is not None and value != getattr(unless, name, None)
-        ]
+        words = (f"{name}={value!r}" for name, value in self._when.items())
         return f"fault({', '.join([repr(self.effect), *words])})"
 
     @property
@@ -211,25 +195,29 @@ class Rule:
 
     def wait(self, hits: int = 1, timeout: float = WAIT_S) -> None:
         """Wait until it has fired so often, in all. Raises TimeoutError after `timeout` seconds."""
-        arguments.whole(hits, "hits=")
-        timeout = arguments.timeout_of(timeout)
-        with self._changed:
-            if not self._changed.wait_for(lambda: self._hits >= hits, timeout):
-                raise TimeoutError(self._late(hits, timeout))
+        reached, timeout = self._reached(hits), arguments.timeout_of(timeout)
+        try:
+            reached.result(timeout)
+        except TimeoutError:
+            raise TimeoutError(self._late(hits, timeout)) from None
 
     async def fired(self, hits: int = 1, timeout: float = WAIT_S) -> None:  # noqa: ASYNC109
         """As `wait`, for coroutines."""
-        arguments.whole(hits, "hits=")
-        timeout = arguments.timeout_of(timeout)
-        reached: Future[None] = Future()
-        with self._changed:
-            if self._hits >= hits:
-                return
-            self._waiting.append((hits, reached))
+        reached, timeout = self._reached(hits), arguments.timeout_of(timeout)
         try:
             await asyncio.wait_for(asyncio.wrap_future(reached), timeout)
         except TimeoutError:
             raise TimeoutError(self._late(hits, timeout)) from None
+
+    def _reached(self, hits: int) -> "Future[None]":
+        arguments.whole(hits, "hits=")
+        reached: Future[None] = Future()
+        with self._changed:
+            if self._hits >= hits:
+                reached.set_result(None)
+            else:
+                self._waiting.append((hits, reached))
+        return reached
 
     def _late(self, hits: int, timeout: float) -> str:
         return f"{self!r} fired {self._hits} times in {timeout} s, not {hits}; {self._seen()}"
@@ -244,12 +232,7 @@ class Rule:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.remove()
         self._bench.faults.forget(self)
         if kind is None:
@@ -266,20 +249,21 @@ class Rule:
 
     def may_fire(self, exchange: Exchange) -> bool:
         """Whether the exchange is of the API, version and client, and the rule is not used up."""
-        when, version = self._when, exchange.caller.api_version
+        version, client_id = exchange.caller.api_version, exchange.caller.peer.client_id
+        first, last = self._when.get("versions", (version, version))
         return (
             exchange.key in self._keys
-            and (when.versions is None or when.versions[0] <= version <= when.versions[1])
-            and (when.client_id is None or when.client_id == exchange.caller.peer.client_id)
+            and first <= version <= last
+            and self._when.get("client_id", client_id) == client_id
             and (self._most is None or self._begun < self._most)
         )
 
     def fires(self) -> bool:
         """Count a request that matches; whether it is one that the fault is to happen to."""
         self._matched += 1
-        if self._when.nth is not None and self._matched < self._when.nth:
+        if self._matched < self._when.get("nth", 0):
             return False
-        probability = self._when.probability
+        probability = self._when.get("probability")
         if probability is not None and self._random.random() >= probability:
             return False
         self._begun += 1
@@ -289,7 +273,6 @@ class Rule:
         """Count that it fired."""
         with self._changed:
             self._hits += 1
-            self._changed.notify_all()
             reached = [future for hits, future in self._waiting if hits <= self._hits]
             self._waiting = [each for each in self._waiting if each[0] > self._hits]
         for future in reached:
@@ -297,15 +280,18 @@ class Rule:
                 future.set_result(None)
 
 
-def _keys_of(effect: Effect, wanted: Wanted, when: Conditions) -> frozenset[int]:
+# Any: what a test has written.
+def _keys_of(effect: Effect, wanted: Wanted, when: Mapping[str, Any]) -> frozenset[int]:
     """The APIs that the rule is about. Raises WrongArgument."""
-    _check(when, wanted)
+    for name, value in when.items():
+        if name in _CHECKS:
+            _CHECKS[name](value, f"{name}=")
     possible = frozenset(APIS) if effect.apis is None else frozenset(effect.apis)
     if not possible:
-        if when != Conditions(may_miss=when.may_miss) or wanted.kinds:
+        if when.keys() - {"may_miss"}:
             raise WrongArgument(f"{effect!r} happens to no request: leave out all conditions")
         return possible
-    names = None if when.api is None else arguments.names(when.api, "api=")
+    names = arguments.names(when["api"], "api=") if "api" in when else None
     if names == []:
         raise WrongArgument("api= names no API: leave it out for all")
     keys = possible if names is None else frozenset(map(key_of_api, names))
@@ -322,32 +308,33 @@ def _keys_of(effect: Effect, wanted: Wanted, when: Conditions) -> frozenset[int]
     return keys
 
 
-def _check(when: Conditions, wanted: Wanted) -> None:
-    for name in ("group", "topic", "member"):
-        if getattr(wanted, name) is not None:
-            arguments.text(getattr(wanted, name), f"{name}=")
-    if wanted.partition is not None:
-        arguments.whole(wanted.partition, "partition=")
-    if when.client_id is not None:
-        arguments.text(when.client_id, "client_id=")
-    if when.probability is not None:
-        arguments.number(when.probability, "probability=")
-    if when.probability is not None and not 0 <= when.probability <= 1:
-        raise WrongArgument(f"probability={when.probability} is not between 0 and 1")
-    for name in ("nth", "times"):
-        value = getattr(when, name)
-        if value is not None and arguments.whole(value, f"{name}=") < 1:
-            raise WrongArgument(f"{name}={value}: counts from 1")
-    versions = when.versions
-    if versions is not None and not _are_versions(versions):
-        raise WrongArgument(f"versions={when.versions}: give the first and the last version")
+def _probability(given: Any, what: str) -> None:
+    if not 0 <= arguments.number(given, what) <= 1:
+        raise WrongArgument(f"{what}{given} is not between 0 and 1")
 
 
-# Any: what a test has written.
-def _are_versions(given: Any) -> bool:
-    if not isinstance(given, tuple | list) or [*map(type, given)] != [int, int]:
-        return False
-    return bool(given[0] <= given[1])
+def _counts(given: Any, what: str) -> None:
+    if arguments.whole(given, what) < 1:
+        raise WrongArgument(f"{what}{given}: counts from 1")
+
+
+def _versions(given: Any, what: str) -> None:
+    is_pair = isinstance(given, tuple | list) and [*map(type, given)] == [int, int]
+    if not is_pair or given[0] > given[1]:
+        raise WrongArgument(f"{what}{given}: give the first and the last version")
+
+
+_CHECKS: Final[Mapping[str, Callable[[Any, str], object]]] = {
+    "group": arguments.text,
+    "topic": arguments.text,
+    "partition": arguments.whole,
+    "member": arguments.text,
+    "versions": _versions,
+    "client_id": arguments.text,
+    "nth": _counts,
+    "times": _counts,
+    "probability": _probability,
+}
 
 
 def key_of_api(name: str) -> int:
