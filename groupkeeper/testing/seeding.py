@@ -11,30 +11,13 @@ from typing import Final, NamedTuple
 
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
+from groupkeeper.protocol.messages import (
+    create_topics,
+    fetch,
+    metadata,
+    offset_commit,
+    offset_fetch,
 )
-from groupkeeper.protocol.messages.fetch import (
-    FetchPartition,
-    FetchRequest,
-    FetchTopic,
-    PartitionData,
-)
-from groupkeeper.protocol.messages.list_offsets import (
-    EARLIEST_TIMESTAMP,
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
-from groupkeeper.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from groupkeeper.protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from groupkeeper.protocol.messages.offset_fetch import OffsetFetchRequest
 from groupkeeper.protocol.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -59,7 +42,6 @@ _CREATE_TOPICS_VERSION: Final = 7
 _PRODUCE_VERSION: Final = 9
 _FETCH_VERSION: Final = 11
 _METADATA_VERSION: Final = 9
-_LIST_OFFSETS_VERSION: Final = 6
 _OFFSET_FETCH_VERSION: Final = 7
 _OFFSET_COMMIT_VERSION: Final = 8
 
@@ -115,15 +97,17 @@ class Seeding:
         Raises RequestFailed.
         """
         rows = [
-            CreatableTopic(
+            create_topics.CreatableTopic(
                 name=name,
                 num_partitions=count,
                 replication_factor=1,
-                configs=[CreatableTopicConfig(name=k, value=v) for k, v in configs.items()],
+                configs=[
+                    create_topics.CreatableTopicConfig(name=k, value=v) for k, v in configs.items()
+                ],
             )
             for name, count in topics.items()
         ]
-        request = CreateTopicsRequest(topics=rows, timeout_ms=TIMEOUT_MS)
+        request = create_topics.CreateTopicsRequest(topics=rows, timeout_ms=TIMEOUT_MS)
         answer = await self._lives.tap.ask(ApiKey.CREATE_TOPICS, _CREATE_TOPICS_VERSION, request)
         for told in answer.topics:
             is_there = told.error_code == ErrorCode.TOPIC_ALREADY_EXISTS
@@ -219,37 +203,28 @@ class Seeding:
                 start = following
         return found
 
-    async def _fetch(self, topic: str, partition: int, offset: int) -> PartitionData:
+    async def _fetch(self, topic: str, partition: int, offset: int) -> fetch.PartitionData:
         """From an offset on, or from the first one that is there."""
-        wanted = FetchPartition(
+        wanted = fetch.FetchPartition(
             partition=partition, fetch_offset=offset, partition_max_bytes=FETCH_BYTES
         )
-        request = FetchRequest(
-            max_bytes=FETCH_BYTES, topics=[FetchTopic(topic=topic, partitions=[wanted])]
+        request = fetch.FetchRequest(
+            max_bytes=FETCH_BYTES, topics=[fetch.FetchTopic(topic=topic, partitions=[wanted])]
         )
         answer = await self._lives.tap.ask(ApiKey.FETCH, _FETCH_VERSION, request)
-        data: PartitionData = answer.responses[0].partitions[0]
+        data: fetch.PartitionData = answer.responses[0].partitions[0]
         if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            return await self._fetch(topic, partition, await self._first(topic, partition))
-        where = f"partition {partition} of topic '{topic}' cannot be read"
-        _check(data.error_code, where)
+            extents = await self._lives.server.topics.positions.extents([(topic, partition)])
+            if (topic, partition) in extents:
+                return await self._fetch(topic, partition, extents[topic, partition].start_offset)
+        _check(data.error_code, f"partition {partition} of topic '{topic}' cannot be read")
         data.records = bytes(data.records or b"")  # while it is there
         return data
 
-    async def _first(self, topic: str, partition: int) -> int:
-        wanted = ListOffsetsPartition(partition_index=partition, timestamp=EARLIEST_TIMESTAMP)
-        request = ListOffsetsRequest(
-            replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[wanted])]
-        )
-        answer = await self._lives.tap.ask(ApiKey.LIST_OFFSETS, _LIST_OFFSETS_VERSION, request)
-        told = answer.topics[0].partitions[0]
-        _check(told.error_code, f"partition {partition} of topic '{topic}' has no first offset")
-        return int(told.offset)
-
     async def _partitions(self, topic: str, *, creates: bool) -> list[int]:
         """Their numbers. Creates the topic if that is asked for, and the settings allow it."""
-        request = MetadataRequest(
-            topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=creates
+        request = metadata.MetadataRequest(
+            topics=[metadata.MetadataRequestTopic(name=topic)], allow_auto_topic_creation=creates
         )
         answer = await self._lives.tap.ask(ApiKey.METADATA, _METADATA_VERSION, request)
         [told] = answer.topics
@@ -270,7 +245,7 @@ class Seeding:
 
     async def offsets_of(self, group: str) -> dict[Place, int]:
         """The same, on the server's loop."""
-        request = OffsetFetchRequest(group_id=group, topics=None)
+        request = offset_fetch.OffsetFetchRequest(group_id=group, topics=None)
         answer = await self._lives.tap.ask(ApiKey.OFFSET_FETCH, _OFFSET_FETCH_VERSION, request)
         _check(answer.error_code, f"the offsets of group '{group}' cannot be read")
         return {
@@ -287,14 +262,16 @@ class Seeding:
         self._lives.run(lambda: self._commit(group, checked))
 
     async def _commit(self, group: str, offsets: Mapping[Place, int]) -> None:
-        by_topic = defaultdict[str, list[OffsetCommitRequestPartition]](list)
+        by_topic = defaultdict[str, list[offset_commit.OffsetCommitRequestPartition]](list)
         for (topic, partition), offset in offsets.items():
-            each = OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset)
+            each = offset_commit.OffsetCommitRequestPartition(
+                partition_index=partition, committed_offset=offset
+            )
             by_topic[topic].append(each)
-        request = OffsetCommitRequest(
+        request = offset_commit.OffsetCommitRequest(
             group_id=group,
             topics=[
-                OffsetCommitRequestTopic(name=topic, partitions=some)
+                offset_commit.OffsetCommitRequestTopic(name=topic, partitions=some)
                 for topic, some in by_topic.items()
             ],
         )

@@ -86,12 +86,14 @@ class Tap:
         self._handlers = handlers
         return {key: self._tapped(key, handler) for key, handler in handlers.items()}
 
-    def _tapped(self, key: int, handler: Handler) -> Handler:
+    def _tapped(self, key: int, handler: Handler, depth: int = 0) -> Handler:
+        """The handler behind the layers from a depth on."""
+
         # Any: the call of a connection.
         def handle(request: Any, caller: Caller, call: Any) -> Slices[None] | None:
             exchange = Exchange(key, request, caller, call)
             work: list[Slices[Any]] = []
-            self._pass(exchange, handler, 0, work)
+            self._pass(exchange, handler, depth, work)
             exchange.is_late = True
             return _finish(work.pop(), exchange) if work else None
 
@@ -144,14 +146,11 @@ class Tap:
         """
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         caller = Caller(version, peer or Peer(client_id=INSIDE, host=HOST))
-        awaited: Any = _Awaited(answer)  # in place of the call of a connection
-        exchange = Exchange(key, request, caller, awaited)
         depth = len(self._layers) if behind is None else self._layers.index(behind) + 1
-        work: list[Slices[Any]] = []
-        self._pass(exchange, self._handlers[key], depth, work)
-        if work:
-            for _ in _finish(work.pop(), exchange):
-                await asyncio.sleep(0)
+        handle = self._tapped(key, self._handlers[key], depth)
+        work: Any = handle(request, caller, _Awaited(answer))
+        for _ in work or ():
+            await asyncio.sleep(0)
         return await answer
 
 
