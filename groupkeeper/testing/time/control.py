@@ -10,7 +10,6 @@ from groupkeeper.coordinator.member import Member
 from groupkeeper.server.server import Server
 from groupkeeper.testing import arguments
 from groupkeeper.testing.errors import BrokerDown, RequestFailed
-from groupkeeper.testing.faults.layer import Faults
 from groupkeeper.testing.lives import Lives, blocks_a_loop
 from groupkeeper.testing.time.clock import Time
 from groupkeeper.testing.time.presence import Presence
@@ -57,7 +56,8 @@ class TimeControl:
 
     def created(self, server: Server) -> None:
         """The broker has a new server."""
-        self._mover = _Mover(self._time, self._presence, self._lives.faults, server)
+        self._server = server
+        self._one_at_a_time = asyncio.Lock()
 
     def advance(
         self, seconds: float, silent: Collection[str], everyone: bool, timeout_s: float
@@ -78,13 +78,6 @@ class TimeControl:
         else:
             self._time.move_to(self._time.now() + ms)
 
-    async def _advance(
-        self, ms: int, silent: Collection[str], everyone: bool, timeout_s: float
-    ) -> list[str]:
-        late = await self._mover.advance(ms, silent, everyone, timeout_s)
-        self._moved()
-        return late
-
     def freeze(self) -> None:
         """See `Broker.freeze`."""
         self._change(self._time.freeze)
@@ -95,27 +88,18 @@ class TimeControl:
 
     def _change(self, change: Callable[[], None]) -> None:
         if self._lives.is_up:
-            self._lives.run(lambda: self._mover.change(change))
+            self._lives.run(lambda: self._change_here(change))
         else:
             change()
 
+    # -- on the thread of the server's loop ----------------------------------------------------
 
-class _Mover:
-    """Moves the time of one server; on the thread of its loop."""
-
-    def __init__(self, source: Time, presence: Presence, faults: Faults, server: Server) -> None:
-        self._time = source
-        self._presence = presence
-        self._faults = faults
-        self._server = server
-        self._one_at_a_time = asyncio.Lock()
-
-    async def change(self, change: Callable[[], None]) -> None:
+    async def _change_here(self, change: Callable[[], None]) -> None:
         """Let time stand still, or run, when it is not being moved."""
         async with self._one_at_a_time:
             change()
 
-    async def advance(
+    async def _advance(
         self, ms: int, silent: Collection[str], everyone: bool, timeout_s: float
     ) -> list[str]:
         """Move ahead by so many ms. `silent`: ids of members, instances or clients whose members
@@ -129,13 +113,14 @@ class _Mover:
             self._time.freeze()
             try:
                 with self._presence.silence(members):
-                    parts = self._presence, self._faults, self._server
+                    parts = self._presence, self._lives.faults, self._server
                     walk = Walk(self._time, *parts, members, timeout_s)
                     await walk.to(self._time.now() + ms)
-                    return walk.late
             finally:
                 if ran:
                     self._time.resume()
+        self._moved()
+        return walk.late
 
     async def _read(self) -> None:
         """Serve what clients have sent, and notice which of them are gone."""
