@@ -5,8 +5,9 @@ header names this machine (decision 008).
 """
 
 import json
+import re
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, Final
 
 from groupkeeper.observe.http_exchange import JSON, HttpRequest, media_type
 from groupkeeper.observe.http_host import is_own
@@ -38,35 +39,83 @@ def check_host(request: HttpRequest, hosts: Collection[str], named: str) -> None
         raise Refused(403, line)
 
 
-def known(part: Mapping[str, Any], *names: str) -> None:
-    """Raises Refused for a field that is none of these."""
-    for name in part:
-        if name not in names:
-            raise Refused(400, f"unknown field '{name[:100]}': give {' or '.join(names)}")
+_TYPES: Final[Mapping[str, type | tuple[type, ...]]] = {
+    "string": str,
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+    "array": list,
+    "object": dict,
+    "null": type(None),
+}
+_LIMITS: Final[Mapping[type, tuple[str, str, str]]] = {
+    str: ("minLength", "maxLength", " characters"),
+    int: ("minimum", "maximum", ""),
+    float: ("minimum", "maximum", ""),
+    list: ("minItems", "maxItems", " items"),
+    dict: ("minProperties", "maxProperties", " fields"),
+}
+"""Words of JSON Schema for the limits of a value, or of its size in a unit."""
 
 
-def text(part: Mapping[str, Any], name: str, most: int = 32_767) -> str:
-    """A text that is not empty. Raises Refused."""
-    value = part[name]
-    if not isinstance(value, str) or not 0 < len(value) <= most:
-        raise Refused(400, f"'{name}' is no text of at most {most} characters")
-    return value
+# Any: JSON, and JSON Schema: the part of it that the documents use.
+def check(value: Any, schema: Mapping[str, Any], schemas: Mapping[str, Any], at: str = "") -> None:
+    """Raises Refused with one line that names the field, unless the value fits the schema."""
+    if "$ref" in schema:
+        schema = schemas[schema["$ref"].rpartition("/")[2]]
+    if "type" in schema and not _is(value, schema["type"]):
+        kinds = schema["type"]
+        named = kinds if isinstance(kinds, str) else " or ".join(kinds)
+        raise Refused(400, f"{_what(at)} is no {named}{_told(schema)}")
+    if "enum" in schema and value not in schema["enum"]:
+        raise Refused(400, f"{_what(at)} is {value!r}: give one of {', '.join(schema['enum'])}")
+    if "pattern" in schema and isinstance(value, str) and not re.search(schema["pattern"], value):
+        raise Refused(400, f"{_what(at)} is {value[:100]!r}{_told(schema)}")
+    if type(value) in _LIMITS:
+        _check_limits(value, schema, at)
+    if isinstance(value, list):
+        items = schema.get("items", {})
+        for number, each in enumerate(value):
+            check(each, items, schemas, f"{at}[{number}]")
+    elif isinstance(value, dict) and "properties" in schema:
+        _check_fields(value, schema, schemas, at)
 
 
-def number(part: Mapping[str, Any], name: str, most: int) -> int:
-    """A number from 0 on. Raises Refused."""
-    value = part.get(name)
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
-        raise Refused(400, f"'{name}' is no number from 0 to {most}")
-    return value
+def _is(value: Any, kind: str | list[str]) -> bool:
+    if not isinstance(kind, str):
+        return any(_is(value, each) for each in kind)
+    return isinstance(value, _TYPES[kind]) and (kind == "boolean" or not isinstance(value, bool))
 
 
-def rows(body: Mapping[str, Any], name: str, most: int) -> list[Mapping[str, Any]]:
-    """A list of objects that is not empty. Raises Refused."""
-    found = body.get(name)
-    if not isinstance(found, list) or not 0 < len(found) <= most:
-        raise Refused(400, f"'{name}' is no list of 1 to {most} objects")
-    for each in found:
-        if not isinstance(each, dict):
-            raise Refused(400, f"'{name}' has something that is no object")
-    return found
+def _what(at: str) -> str:
+    return f"'{at}'" if at else "the body"
+
+
+def _told(schema: Mapping[str, Any]) -> str:
+    return f": {schema['description']}" if "description" in schema else ""
+
+
+def _check_limits(value: Any, schema: Mapping[str, Any], at: str) -> None:
+    low, high, unit = _LIMITS[type(value)]
+    size = len(value) if unit else value
+    if schema.get(low, size) <= size <= schema.get(high, size):
+        return
+    least, most = schema.get(low, 0), schema.get(high)
+    wanted = f"{least} or more" if most is None else f"{least} to {most}"
+    line = f"{_what(at)} {'has' if unit else 'is'} {size}{unit}: give {wanted}"
+    raise Refused(400, f"{line}{_told(schema)}")
+
+
+def _check_fields(
+    value: Mapping[str, Any], schema: Mapping[str, Any], schemas: Mapping[str, Any], at: str
+) -> None:
+    known, inside = schema["properties"], f"{at}." if at else ""
+    for name in value:
+        if name not in known:
+            offer = f"give {', '.join(known)}" if known else "give none"
+            raise Refused(400, f"unknown field '{inside}{name[:100]}': {offer}")
+    for name in schema.get("required", ()):
+        if name not in value:
+            raise Refused(400, f"'{inside}{name}' is missing{_told(known[name])}")
+    for name, each in value.items():
+        check(each, known[name], schemas, f"{inside}{name}")

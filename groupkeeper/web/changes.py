@@ -9,7 +9,7 @@ from collections.abc import Generator, Mapping
 from typing import Any, Final
 
 from groupkeeper.apis.gather import ask
-from groupkeeper.apis.leave_group import PART_MEMBERS, LeaveGroupHandler
+from groupkeeper.apis.leave_group import LeaveGroupHandler
 from groupkeeper.apis.offset_commit import OffsetCommitHandler
 from groupkeeper.coordinator.caller import Caller, Peer
 from groupkeeper.coordinator.group import GroupState
@@ -23,33 +23,30 @@ from groupkeeper.protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from groupkeeper.web.body import known, number, read_body, rows, text
+from groupkeeper.web.body import check, read_body
 from groupkeeper.web.call import Call
 from groupkeeper.web.group_view import find
 from groupkeeper.web.parts import SOON, Object, Parts, Refused
+from groupkeeper.web.schemas import EARLIEST, schemas
 
-MEMBERS_MOST: Final = PART_MEMBERS
-"""Of a request: they leave in one step, and cause one rebalance."""
-OFFSETS_MOST: Final = 1_000
-"""Of a request, one for each partition."""
 CLIENT_ID: Final = "http"
 """Who is told to have done it, with the address that the request came from."""
-REASON_MOST: Final = 1_000
-"""Characters."""
-EARLIEST, LATEST = "earliest", "latest"
-
 _LEAVE_VERSION: Final = 5
 _COMMIT_VERSION: Final = 8
-_OFFSET_MOST: Final = 2**63 - 1
+_BODIES: Final = schemas()
 
 
 async def remove_members(parts: Parts, call: Call) -> Object:
     """`POST /groups/G/members/remove`."""
-    body = _checked(parts, call.request)
-    known(body, "members", "reason")
-    reason = text(body, "reason", REASON_MOST) if "reason" in body else None
-    found = rows(body, "members", MEMBERS_MOST)
-    entries = [_entry(each, reason) for each in found]
+    body = _checked(parts, call.request, "Removal")
+    entries = [
+        MemberIdentity(
+            member_id=each.get("member_id", ""),
+            group_instance_id=each.get("instance_id"),
+            reason=body.get("reason"),
+        )
+        for each in body["members"]
+    ]
     group = find(parts, call.names["group"]).group_id
     request = LeaveGroupRequest(group_id=group, members=entries)
     handler = LeaveGroupHandler(parts.groups)
@@ -68,9 +65,8 @@ async def remove_members(parts: Parts, call: Call) -> Object:
 
 async def reset_offsets(parts: Parts, call: Call) -> Object:
     """`POST /groups/G/offsets/reset`."""
-    body = _checked(parts, call.request)
-    known(body, "offsets")
-    wanted = [_place(each) for each in rows(body, "offsets", OFFSETS_MOST)]
+    body = _checked(parts, call.request, "Offsets")
+    wanted = [(each["topic"], each["partition"], each["offset"]) for each in body["offsets"]]
     group = find(parts, call.names["group"])
     if group.state is not GroupState.EMPTY:
         line = (
@@ -100,42 +96,20 @@ async def reset_offsets(parts: Parts, call: Call) -> Object:
 
 
 # Any: JSON.
-def _checked(parts: Parts, request: HttpRequest) -> Mapping[str, Any]:
-    """The body. Raises Refused."""
+def _checked(parts: Parts, request: HttpRequest, schema: str) -> Mapping[str, Any]:
+    """The body, if it fits the schema of that name. Raises Refused."""
     options = parts.options
     if not options.settings.http_api_write:
         line = "changes over HTTP are switched off: start the server with http.api.write=true"
         raise Refused(403, line)
-    return read_body(request, own_names(options.hosts), ", or a name of --http or --advertise")
-
-
-def _entry(row: Mapping[str, Any], reason: str | None) -> MemberIdentity:
-    known(row, "member_id", "instance_id")
-    if not row:
-        raise Refused(400, "a member is named by 'member_id' or 'instance_id': give one")
-    member_id = text(row, "member_id") if "member_id" in row else ""
-    instance = text(row, "instance_id") if "instance_id" in row else None
-    return MemberIdentity(member_id=member_id, group_instance_id=instance, reason=reason)
+    body = read_body(request, own_names(options.hosts), ", or a name of --http or --advertise")
+    check(body, _BODIES[schema], _BODIES)
+    return body
 
 
 # -- offsets -------------------------------------------------------------------------------------
 
 Offsets = dict[tuple[str, int], int]
-
-
-def _place(row: Mapping[str, Any]) -> tuple[str, int, int | str]:
-    known(row, "topic", "partition", "offset")
-    if "topic" not in row:
-        raise Refused(400, "an offset has 'topic', 'partition' and 'offset': give all")
-    topic, partition = text(row, "topic"), number(row, "partition", 2**31 - 1)
-    word = row.get("offset")
-    if word in (EARLIEST, LATEST):
-        return topic, partition, str(word)
-    try:
-        return topic, partition, number(row, "offset", _OFFSET_MOST)
-    except Refused:
-        line = f"'offset' is neither a number nor '{EARLIEST}' nor '{LATEST}'"
-        raise Refused(400, line) from None
 
 
 async def _resolved(parts: Parts, wanted: list[tuple[str, int, int | str]]) -> Offsets:

@@ -5,16 +5,20 @@ the tables and classes that define them.
 from collections.abc import Mapping
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
+from groupkeeper.apis.leave_group import PART_MEMBERS
 from groupkeeper.history.rounds import JSON_FIELDS, Outage, Round
 from groupkeeper.protocol.group_events import ENVELOPE, TYPES
-from groupkeeper.web.changes import (
-    EARLIEST,
-    LATEST,
-    MEMBERS_MOST,
-    OFFSETS_MOST,
-    REASON_MOST,
-)
 from groupkeeper.web.group_list import STATES
+
+MEMBERS_MOST: Final = PART_MEMBERS
+"""Of a request: they leave in one step, and cause one rebalance."""
+OFFSETS_MOST: Final = 1_000
+"""Of a request, one for each partition."""
+REASON_MOST: Final = 1_000
+"""Characters."""
+NAME_MOST: Final = 32_767
+"""Characters of an id or a topic: a string of Kafka's protocol has 16 bits for its length."""
+EARLIEST, LATEST = "earliest", "latest"
 
 # Any: JSON Schema.
 Schema = dict[str, Any]
@@ -280,20 +284,27 @@ def _of_events() -> dict[str, Schema]:
 
 
 def _of_changes() -> dict[str, Schema]:
+    name = TEXT | {"minLength": 1, "maxLength": NAME_MOST}
     named: Schema = {
         "type": "object",
-        "properties": {"member_id": TEXT, "instance_id": TEXT},
+        "properties": {"member_id": name, "instance_id": name},
         "minProperties": 1,
+        "description": "A `member_id` or an `instance_id`.",
     }
     members = array(named) | {"minItems": 1, "maxItems": MEMBERS_MOST}
-    place = {"topic": TEXT, "partition": NUMBER | {"minimum": 0}}
-    words: Schema = {"type": "string", "enum": [EARLIEST, LATEST]}
-    wanted = record(**place, offset={"anyOf": [NUMBER | {"minimum": 0}, words]})
+    place = {"topic": name, "partition": NUMBER | {"minimum": 0, "maximum": 2**31 - 1}}
+    at = {
+        "type": ["integer", "string"],
+        "minimum": 0,
+        "maximum": 2**63 - 1,
+        "pattern": f"^({EARLIEST}|{LATEST})$",
+    }
+    wanted = record(**place, offset=told(at, f"A number, `{EARLIEST}` or `{LATEST}`."))
     error = told(or_null(TEXT), "Name of Kafka's error; null if the member was removed.")
     result = record(member_id=or_null(TEXT), instance_id=or_null(TEXT), error=error)
     offsets = array(wanted) | {"minItems": 1, "maxItems": OFFSETS_MOST}
     removal = record(members=members)
-    reason = told(TEXT | {"maxLength": REASON_MOST}, "For events and logs.")
+    reason = told(TEXT | {"minLength": 1, "maxLength": REASON_MOST}, "For events and logs.")
     removal["properties"]["reason"] = reason
     return {
         "Removal": removal,

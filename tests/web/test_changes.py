@@ -10,7 +10,7 @@ import pytest
 from groupkeeper.observe.http_exchange import HttpRequest
 from groupkeeper.settings.options import Listen
 from groupkeeper.web.api import Api
-from groupkeeper.web.changes import MEMBERS_MOST
+from groupkeeper.web.schemas import MEMBERS_MOST
 from tests.groups.test_lag import produce
 from tests.support.served import Served, settle
 from tests.support.stored_events import stored
@@ -84,14 +84,27 @@ def test_only_json_is_taken(served: Served, web: Web, kind: str) -> None:
 @pytest.mark.parametrize(
     ("body", "line"),
     [
-        ({}, f"'members' is no list of 1 to {MEMBERS_MOST} objects"),
-        ({"members": []}, f"'members' is no list of 1 to {MEMBERS_MOST} objects"),
-        ({"members": [1]}, "'members' has something that is no object"),
-        ({"members": [{}]}, "a member is named by 'member_id' or 'instance_id': give one"),
-        ({"members": [{"id": "x"}]}, "unknown field 'id': give member_id or instance_id"),
-        ({"members": [{"member_id": 1}]}, "'member_id' is no text of at most 32767 characters"),
-        ({"group": "g"}, "unknown field 'group': give members or reason"),
-        (ANY | {"reason": ""}, "'reason' is no text of at most 1000 characters"),
+        ({}, "'members' is missing"),
+        ({"members": []}, f"'members' has 0 items: give 1 to {MEMBERS_MOST}"),
+        ({"members": [1]}, "'members[0]' is no object: A `member_id` or an `instance_id`."),
+        (
+            {"members": [{}]},
+            "'members[0]' has 0 fields: give 1 or more: A `member_id` or an `instance_id`.",
+        ),
+        (
+            {"members": [{"id": "x"}]},
+            "unknown field 'members[0].id': give member_id, instance_id",
+        ),
+        ({"members": [{"member_id": 1}]}, "'members[0].member_id' is no string"),
+        (
+            {"members": [{"member_id": "x" * 32_768}]},
+            "'members[0].member_id' has 32768 characters: give 1 to 32767",
+        ),
+        ({"group": "g"}, "unknown field 'group': give members, reason"),
+        (
+            ANY | {"reason": ""},
+            "'reason' has 0 characters: give 1 to 1000: For events and logs.",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_body(
@@ -171,10 +184,11 @@ def test_only_an_empty_groups_offsets_are_reset(served: Served, web: Web) -> Non
         ([offset("orders", 0, 9), offset("orders", 6, 0)], "no partition 6 of topic 'orders'"),
         ([offset("none", 0, 0)], "there is no partition 0 of topic 'none'"),
         ([offset("orders", 0, 0), offset("orders", 0, 1)], "is named twice"),
-        ([offset("orders", 0, -1)], "'offset' is neither a number nor 'earliest' nor 'latest'"),
-        ([offset("orders", 0, True)], "'offset' is neither"),
-        ([offset("orders", -1, 0)], "'partition' is no number from 0 to 2147483647"),
-        ([{"partition": 0, "offset": 0}], "'topic', 'partition' and 'offset': give all"),
+        ([offset("orders", 0, -1)], "'offsets[0].offset' is -1: give 0 to 9223372036854775807"),
+        ([offset("orders", 0, True)], "is no integer or string: A number, `earliest` or `latest`."),
+        ([offset("orders", 0, "last")], "is 'last': A number, `earliest` or `latest`."),
+        ([offset("orders", -1, 0)], "'offsets[0].partition' is -1: give 0 to 2147483647"),
+        ([{"partition": 0, "offset": 0}], "'offsets[0].topic' is missing"),
     ],
 )
 def test_nothing_is_set_if_something_is_wrong(

@@ -15,11 +15,10 @@ from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest
 from groupkeeper.settings.table import SettingsError
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.testing.control import broker_routes, group_routes
-from groupkeeper.testing.control.body import check
 from groupkeeper.testing.control.parts import Parts, ServedBroker
 from groupkeeper.testing.control.schemas import DOCUMENTED, PREFIX, schemas
 from groupkeeper.testing.errors import BrokerDown, RequestFailed, WaitTimedOut
-from groupkeeper.web.body import check_host, read_body
+from groupkeeper.web.body import check, check_host, read_body
 from groupkeeper.web.call import Call
 from groupkeeper.web.openapi import document
 from groupkeeper.web.parameters import read_query
