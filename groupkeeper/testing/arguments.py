@@ -64,11 +64,6 @@ def whole(value: Any, what: str, least: int | None = None, most: int | None = No
     return value
 
 
-def timestamp(value: Any) -> int:
-    """Of a record, in Unix milliseconds."""
-    return whole(value, "timestamp_ms=", 0, LONGEST)
-
-
 def number(value: Any, what: str) -> float:
     """A number that is finite."""
     if not isinstance(value, int | float) or isinstance(value, bool):

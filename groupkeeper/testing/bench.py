@@ -209,7 +209,9 @@ class Bench(Lives):
 
     def time_of(self, timestamp_ms: int | None) -> int:
         """Of a record, in Unix milliseconds: the one that is given, or now."""
-        return self.time.wall() if timestamp_ms is None else arguments.timestamp(timestamp_ms)
+        if timestamp_ms is None:
+            return self.time.wall()
+        return arguments.whole(timestamp_ms, "timestamp_ms=", 0, arguments.LONGEST)
 
     # -- for faults ----------------------------------------------------------------------------
 

@@ -37,8 +37,8 @@ class BrokerSight:
 
     @property
     def faults(self) -> Collection[Rule]:
-        """The rules, in order."""
-        return self._bench.faults
+        """The rules that are there now, in order."""
+        return [*self._bench.faults.rules]
 
     def check_faults(self) -> None:
         """Raises RuleNeverFired if a rule never fired, and that was not allowed."""

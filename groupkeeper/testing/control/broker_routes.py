@@ -130,7 +130,7 @@ def move_leader(broker: ServedBroker, call: Call) -> Object:
 @ROUTES.add("GET", "faults", "Faults")
 def faults(broker: ServedBroker, _: Call) -> Object:
     """The fault rules, and how often each fired."""
-    return {"faults": [_rule(at, rule) for at, rule in broker.rules.items()]}
+    return {"faults": [_rule(rule) for rule in broker.faults]}
 
 
 @ROUTES.add("POST", "faults", "Fault", "NewFault")
@@ -140,23 +140,22 @@ def add_fault(broker: ServedBroker, call: Call) -> Object:
     effect = _effect(when.pop("effect"))
     if "versions" in when:
         when["versions"] = tuple(when["versions"])
-    rule = broker.fault(effect, **when)
-    return next(_rule(n, each) for n, each in broker.rules.items() if each is rule)
+    return _rule(broker.fault(effect, **when))
 
 
 @ROUTES.add("DELETE", "faults/{fault}", "Fault")
 def remove_fault(broker: ServedBroker, call: Call) -> Object:
     """Remove a fault rule; the answer says how often it fired."""
     at = number(call, "fault")
-    rule = broker.rules.get(at)
+    rule = next((each for each in broker.faults if each.number == at), None)
     if rule is None:
         raise Refused(404, f"there is no fault {at}: GET faults lists them")
     rule.remove()
-    return _rule(at, rule)
+    return _rule(rule)
 
 
-def _rule(at: int, rule: Rule) -> Object:
-    return {"id": at, "rule": repr(rule), "hits": rule.hits, "may_miss": rule.may_miss}
+def _rule(rule: Rule) -> Object:
+    return {"id": rule.number, "rule": repr(rule), "hits": rule.hits, "may_miss": rule.may_miss}
 
 
 # Any: arguments.

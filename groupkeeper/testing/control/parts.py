@@ -5,13 +5,10 @@ from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial, wraps
-from itertools import count
-from typing import Final, Unpack
+from typing import Final
 
 from groupkeeper.testing.bench import Bench
 from groupkeeper.testing.broker import Broker
-from groupkeeper.testing.effects import Effect
-from groupkeeper.testing.faults.rules import Rule, When
 from groupkeeper.web.call import Call
 from groupkeeper.web.parameters import Parameter
 from groupkeeper.web.parts import Object, Refused
@@ -25,12 +22,10 @@ wait for can still be asked."""
 
 
 class ServedBroker(Broker):
-    """The broker of a bench that exists already; its fault rules have numbers."""
+    """The broker of a bench that exists already."""
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
-        self._rules: dict[int, Rule] = {}
-        self._numbers = count(1)
 
     @property
     def is_up(self) -> bool:
@@ -58,18 +53,6 @@ class ServedBroker(Broker):
                 if not topic.internal
             }
         )
-
-    @property
-    def rules(self) -> dict[int, Rule]:
-        """The fault rules that are there, by number."""
-        present = [*self.faults]
-        self._rules = {number: rule for number, rule in self._rules.items() if rule in present}
-        return self._rules
-
-    def fault(self, effect: Effect, **when: Unpack[When]) -> Rule:
-        rule = super().fault(effect, **when)
-        self._rules[next(self._numbers)] = rule
-        return rule
 
 
 @dataclass(slots=True, frozen=True)

@@ -5,8 +5,9 @@ that rule passes on goes to the next ones.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable
 from functools import partial
+from itertools import count
 
 from groupkeeper.coordinator.caller import Link
 from groupkeeper.testing.errors import WrongArgument
@@ -15,41 +16,30 @@ from groupkeeper.testing.faults.rules import Effect, Ground, Hit, Rule, When
 from groupkeeper.testing.tap import Exchange
 
 
-class Faults(Collection[Rule]):
+class Faults:
     """The rules of a broker, in order."""
 
     def __init__(self, bench: Ground) -> None:
         self._bench = bench
-        self._rules: tuple[Rule, ...] = ()
+        self.rules: tuple[Rule, ...] = ()
+        self._numbers = count(1)
         self._missed: tuple[Rule, ...] = ()
         """Removed rules that never fired."""
         self._muted: dict[Link, float] = {}
         """Connections of which no request is handled until a time of the loop."""
 
-    def __len__(self) -> int:
-        return len(self._rules)
-
-    def __iter__(self) -> Iterator[Rule]:
-        return iter(self._rules)
-
-    def __contains__(self, rule: object) -> bool:
-        return rule in self._rules
-
-    def __repr__(self) -> str:
-        return f"[{', '.join(map(repr, self._rules))}]"
-
     def add(self, effect: Effect, when: When) -> Rule:
         """Make a rule. Raises WrongArgument, and BrokerDown if the effect needs a broker."""
         if not isinstance(effect, Effect):
             raise WrongArgument(f"{effect!r} is no effect: call one of groupkeeper.testing.effects")
-        rule = Rule(effect, when, self._bench)
-        self._rules += (rule,)
+        rule = Rule(effect, when, self._bench, next(self._numbers))
+        self.rules += (rule,)
         return rule
 
     def remove(self, rule: Rule) -> None:
         """See `Rule.remove`."""
-        if rule in self._rules:
-            self._rules = tuple(each for each in self._rules if each is not rule)
+        if rule in self.rules:
+            self.rules = tuple(each for each in self.rules if each is not rule)
             if not rule.hits and not rule.may_miss:
                 self._missed += (rule,)
             rule.effect.disarm(self._bench)
@@ -60,13 +50,13 @@ class Faults(Collection[Rule]):
 
     def clear(self) -> None:
         """Remove all rules, and forget them."""
-        for rule in self._rules:
+        for rule in self.rules:
             self.remove(rule)
         self._missed = ()
 
     def check(self) -> None:
         """Raises RuleNeverFired for the first rule, removed or not, that never fired and had to."""
-        for rule in (*self._missed, *self._rules):
+        for rule in (*self._missed, *self.rules):
             rule.check()
 
     # -- on the broker's loop ------------------------------------------------------------------
@@ -75,10 +65,10 @@ class Faults(Collection[Rule]):
         """See `Layer.take`."""
         until = self._muted.pop(exchange.caller.peer.link, None) if self._muted else None
         if until is None:
-            self._take(exchange, proceed, self._rules)
+            self._take(exchange, proceed, self.rules)
         else:
             loop = asyncio.get_running_loop()
-            loop.call_at(until, self._take, exchange, proceed, self._rules)
+            loop.call_at(until, self._take, exchange, proceed, self.rules)
 
     def mute(self, link: Link, seconds: float) -> None:
         """Handle the next request of a connection only after so long."""
@@ -87,7 +77,7 @@ class Faults(Collection[Rule]):
 
     def holds(self, link: Link) -> bool:
         """Whether a request on that connection waits until a rule is removed."""
-        return any(rule.effect.holds(link) for rule in self._rules)
+        return any(rule.effect.holds(link) for rule in self.rules)
 
     def _take(
         self, exchange: Exchange, proceed: Callable[[], None], rules: tuple[Rule, ...]

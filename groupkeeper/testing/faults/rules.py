@@ -166,7 +166,7 @@ class Rule:
     As a context manager it is removed at the end, which raises RuleNeverFired if it never fired.
     """
 
-    def __init__(self, effect: Effect, when: When, bench: Ground) -> None:
+    def __init__(self, effect: Effect, when: When, bench: Ground, number: int) -> None:
         """Raises WrongArgument, and BrokerDown if the effect needs a broker."""
         for name in when:
             if name not in When.__annotations__:
@@ -179,6 +179,8 @@ class Rule:
         self._random = Random(self._when.get("seed", 0))  # noqa: S311  # the same in every run
         self._most: int | None = self._when.get("times", 1 if "nth" in self._when else None)
         self._bench = bench
+        self.number = number
+        """Its id in the HTTP control."""
         self._matched = self._begun = self._hits = 0
         self._changed = threading.RLock()  # a handler of signals may wait, too
         self._waiting: list[tuple[int, Future[None]]] = []
