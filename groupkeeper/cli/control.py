@@ -1,17 +1,16 @@
 """`groupkeeper control`: what the control port of `serve --dev --control` does, as commands."""
 
-import http.client
 import json
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from operator import itemgetter
 from typing import Any, Final
 from urllib.parse import quote
 
 import click
+from click import Argument, Option
 
 from groupkeeper.cli.addresses import port_address
+from groupkeeper.cli.http_port import PROBLEMS, ask_json
 from groupkeeper.cli.serve import CONTROL
 from groupkeeper.settings.options import Address, format_address
 
@@ -19,9 +18,8 @@ PREFIX: Final = "/control/v1/"
 TIMEOUT_S: Final = 400.0
 """Longer than any wait."""
 MOST_BYTES: Final = 256 * 1024 * 1024
-
+# Any: JSON.
 Lines = Callable[[Any], Iterable[str]]
-"""What is printed of an answer. Any: JSON."""
 
 
 @click.group()
@@ -61,7 +59,11 @@ def control(ctx: click.Context, address: Address, as_json: bool) -> None:
     ctx.obj = _Control(address, as_json)
 
 
-# Any: JSON.
+@control.group()
+def fault() -> None:
+    """Let faults happen to requests, by rule."""
+
+
 class _Control:
     """The control port of a broker, and how its answers are printed."""
 
@@ -69,36 +71,25 @@ class _Control:
         self._address = address
         self._as_json = as_json
 
-    def call(
-        self,
-        method: str,
-        path: str,
-        body: Mapping[str, Any],
-        lines: Lines,
-    ) -> None:
+    def call(self, method: str, path: str, body: Mapping[str, Any], lines: Lines) -> None:
         """Ask, and print the answer. Raises ClickException."""
-        found = self._ask(method, path, body)
-        told = [json.dumps(found)] if self._as_json else [*lines(found)]
-        sys.stdout.write("".join(f"{line}\n" for line in told))
-
-    def _ask(self, method: str, path: str, body: Mapping[str, Any]) -> Any:
         where = format_address(self._address)
-        connection = http.client.HTTPConnection(*self._address, timeout=TIMEOUT_S)
         try:
-            headers = {"Content-Type": "application/json"}
-            connection.request(method, PREFIX + path, json.dumps(body), headers)
-            answer = connection.getresponse()
-            found = json.loads(answer.read(MOST_BYTES))
-        except (OSError, http.client.HTTPException, ValueError) as problem:
+            status, found = ask_json(
+                self._address, PREFIX + path, TIMEOUT_S, MOST_BYTES, method, body
+            )
+        except PROBLEMS as problem:
             raise click.ClickException(
                 f"no control port answers at {where} ({problem!r}): start the broker with "
                 "groupkeeper serve --dev --control, or name its port with --control"
             ) from None
-        finally:
-            connection.close()
-        if answer.status != 200:
-            raise click.ClickException(found.get("error", f"{where} answers {answer.status}"))
-        return found
+        if status != 200:
+            raise click.ClickException(found.get("error", f"{where} answers {status}"))
+        told = [json.dumps(found)] if self._as_json else lines(found)
+        sys.stdout.write("".join(f"{line}\n" for line in told))
+
+
+# -- answers as lines ------------------------------------------------------------------------------
 
 
 def _broker(found: Any) -> Iterator[str]:
@@ -107,92 +98,9 @@ def _broker(found: Any) -> Iterator[str]:
     yield f"broker {found['bootstrap_servers']} {state}{frozen}"
 
 
-def _text(found: Any) -> Iterator[str]:
-    yield found["text"]
-
-
-def _path(*parts: object) -> str:
-    return "/".join(quote(str(part), safe="") for part in parts)
-
-
-passed = click.pass_obj
-
-# -- time ------------------------------------------------------------------------------------------
-
-
-@control.command()
-@click.argument("seconds", type=float)
-@click.option(
-    "--silent", multiple=True, metavar="MEMBER", help="A member, instance or client id. Repeatable."
-)
-@click.option("--all", "everyone", is_flag=True, help="No member stays alive.")
-@passed
-def advance(of: _Control, seconds: float, silent: tuple[str, ...], everyone: bool) -> None:
-    """Move time ahead, through all that is due until then.
-
-    Members whose connection is open and whose heartbeats came stay alive, but for silent ones.
-    """
-    body = {"seconds": seconds, "silent": silent, "all": everyone}
-    of.call("POST", "time/advance", body, _broker)
-
-
-# -- nodes -----------------------------------------------------------------------------------------
-
-
-@control.command()
-@click.argument("action", type=click.Choice(("list", "stop", "start")), default="list")
-@click.argument("number", type=int, default=-1)
-@passed
-def node(of: _Control, action: str, number: int) -> None:
-    """List the nodes of --brokers, or stop or start one."""
-    if action == "list":
-        of.call("GET", "nodes", {}, _nodes)
-    elif number < 0:
-        raise click.UsageError(f"name the node: groupkeeper control node {action} 2")
-    else:
-        of.call("POST", _path("nodes", number, action), {}, _nodes)
-
-
 def _nodes(found: Any) -> Iterator[str]:
     for each in found["nodes"]:
         yield f"{each['id']}  {each['address']}  {'up' if each['is_up'] else 'down'}"
-
-
-def _node(name: str) -> Lines:
-    return lambda found: [f"node {found[name]}"]
-
-
-# -- groups, topics and records --------------------------------------------------------------------
-
-
-@control.command()
-@click.argument("group", required=False)
-@passed
-def group(of: _Control, group: str | None) -> None:
-    """List the groups, or say what a group does now, and why."""
-    if group is None:
-        of.call("GET", "groups", {}, itemgetter("groups"))
-    else:
-        of.call("GET", _path("groups", group, "timeline"), {}, _text)
-
-
-@control.command()
-@click.argument("group")
-@click.option("--stable", is_flag=True, default=None, help="Its members are assigned.")
-@click.option("--members", type=int, help="So many.")
-@click.option("--state", help="As DescribeGroups has it, such as Empty.")
-@click.option("--generation", type=int, help="It has reached this one.")
-@click.option("--lag", type=int, help="Records left to read.")
-@click.option("--cause", help="Of the last rebalance, such as session_expired.")
-@click.option("--timeout", type=float, default=5.0, show_default=True, help="Seconds.")
-@passed
-def wait(of: _Control, /, group: str, timeout: float, **wanted: Any) -> None:
-    """Wait until a group is as wanted; says what is not so otherwise."""
-    body = {name: value for name, value in wanted.items() if value is not None}
-    if not body:
-        raise click.UsageError("say what to wait for, such as --stable --members 3")
-    body["timeout_ms"] = round(timeout * 1000)
-    of.call("POST", _path("groups", group, "wait"), body, _group)
 
 
 def _group(found: Any) -> Iterator[str]:
@@ -204,14 +112,176 @@ def _group(found: Any) -> Iterator[str]:
     )
 
 
+def _records(found: Any) -> Iterator[str]:
+    for each in found["records"]:
+        value = each["value"] if each["value_base64"] is None else each["value_base64"]
+        yield f"{each['topic']}-{each['partition']}@{each['offset']}: {value}"
+
+
+def _rule(found: Any) -> str:
+    return f"{found['id']}  {found['hits']} hits  {found['rule']}"
+
+
+# -- commands that are one request -----------------------------------------------------------------
+
+
+def _command(
+    name: str, asked: str, about: str, *parameters: click.Parameter, lines: Lines = _broker
+) -> None:
+    """Add a command. `asked` is the method and the path, with names of parameters in braces; the
+    parameters that it does not name are the body, but for those that are not given.
+    """
+    method, path = asked.split()
+
+    def run(**given: Any) -> None:  # Any: values of the parameters
+        place = path.format_map({key: quote(str(each), safe="") for key, each in given.items()})
+        rest = {key: each for key, each in given.items() if f"{{{key}}}" not in path}
+        body = {key: each for key, each in rest.items() if each is not None}
+        click.get_current_context().obj.call(method, place, body, lines)
+
+    group, _, last = name.rpartition(" ")
+    made = click.Command(last, callback=run, params=[*parameters], help=about)
+    (fault if group else control).add_command(made)
+
+
+_GROUP: Final = Argument(["group"])
+_TOPIC: Final = Argument(["topic"])
+_TO: Final = Argument(["to"], type=int)
+_SILENT: Final = "A member, instance or client id. Repeatable."
+
+_command("status", "GET broker", "Whether the broker runs, and where.")
+_command("reset", "POST broker/reset", "Forget all but the topics of the start; ports stay.")
+_command(
+    "crash", "POST broker/crash", "End the broker as by `kill -9`; what was acknowledged survives."
+)
+_command("restart", "POST broker/restart", "Start it again; crash it first if it runs.")
+_command(
+    "logs",
+    "GET logs",
+    "Print the last lines of the broker's log.",
+    lines=lambda found: found["lines"],
+)
+_command(
+    "transcript",
+    "GET transcript",
+    "Print what clients and broker said.",
+    lines=lambda found: [found["text"]],
+)
+_command(
+    "advance",
+    "POST time/advance",
+    """Move time ahead, through all that is due until then.
+
+    Members whose connection is open and whose heartbeats came stay alive, but for silent ones.
+    """,
+    Argument(["seconds"], type=float),
+    Option(["--silent"], multiple=True, metavar="MEMBER", help=_SILENT),
+    Option(["--all"], is_flag=True, help="No member stays alive."),
+)
+_command("freeze", "POST time/freeze", "Let time stand still for groups, offsets and retention.")
+_command("resume", "POST time/resume", "Let time run again.")
+_command(
+    "move-coordinator",
+    "POST groups/{group}/coordinator",
+    "Let another node coordinate a group.",
+    *(_GROUP, _TO),
+    lines=lambda found: [f"node {found['coordinator']}"],
+)
+_command(
+    "move-leader",
+    "POST topics/{topic}/partitions/{partition}/leader",
+    "Let another node lead a partition.",
+    *(_TOPIC, Argument(["partition"], type=int), _TO),
+    lines=lambda found: [f"node {found['leader']}"],
+)
+_command(
+    "expire",
+    "POST groups/{group}/expire",
+    "End the session of a member (member, instance or client id) now.",
+    *(_GROUP, Argument(["member"])),
+    lines=_group,
+)
+_command(
+    "fence",
+    "POST groups/{group}/fence",
+    "Let another process take the id of a static member over.",
+    *(_GROUP, Argument(["instance"])),
+    lines=_group,
+)
+_command(
+    "rebalance",
+    "POST groups/{group}/rebalance",
+    "Force a rebalance.",
+    *(_GROUP, Option(["--reason"], help="For events and logs.")),
+    lines=_group,
+)
+_command(
+    "records",
+    "GET topics/{topic}/records",
+    "Print the records of a topic.",
+    _TOPIC,
+    lines=_records,
+)
+_command(
+    "fault list",
+    "GET faults",
+    "Print the rules, and how often each fired.",
+    lines=lambda found: map(_rule, found["faults"]),
+)
+_command(
+    "fault remove",
+    "DELETE faults/{number}",
+    "Remove a rule; says how often it fired.",
+    Argument(["number"], type=int),
+    lines=lambda found: [_rule(found)],
+)
+
+# -- commands that are more ------------------------------------------------------------------------
+
+
+@control.command()
+@click.argument("action", type=click.Choice(("list", "stop", "start")), default="list")
+@click.argument("number", type=int, default=-1)
+@click.pass_obj
+def node(of: _Control, action: str, number: int) -> None:
+    """List the nodes of --brokers, or stop or start one."""
+    if action == "list":
+        of.call("GET", "nodes", {}, _nodes)
+    elif number < 0:
+        raise click.UsageError(f"name the node: groupkeeper control node {action} 2")
+    else:
+        of.call("POST", f"nodes/{number}/{action}", {}, _nodes)
+
+
+@control.command()
+@click.argument("group", required=False)
+@click.pass_obj
+def group(of: _Control, group: str | None) -> None:
+    """List the groups, or say what a group does now, and why."""
+    if group is None:
+        of.call("GET", "groups", {}, lambda found: found["groups"])
+    else:
+        path = f"groups/{quote(group, safe='')}/timeline"
+        of.call("GET", path, {}, lambda found: [found["text"]])
+
+
 @control.command()
 @click.argument("group")
-@click.option("--reason", help="For events and logs.")
-@passed
-def rebalance(of: _Control, group: str, reason: str | None) -> None:
-    """Force a rebalance."""
-    body = {} if reason is None else {"reason": reason}
-    of.call("POST", _path("groups", group, "rebalance"), body, _group)
+@click.option("--stable", is_flag=True, default=None, help="Its members are assigned.")
+@click.option("--members", type=int, help="So many.")
+@click.option("--state", help="As DescribeGroups has it, such as Empty.")
+@click.option("--generation", type=int, help="It has reached this one.")
+@click.option("--lag", type=int, help="Records left to read.")
+@click.option("--cause", help="Of the last rebalance, such as session_expired.")
+@click.option("--timeout", type=float, default=5.0, show_default=True, help="Seconds.")
+@click.pass_obj
+def wait(of: _Control, /, group: str, timeout: float, **wanted: Any) -> None:
+    """Wait until a group is as wanted; says what is not so otherwise."""
+    body = {name: value for name, value in wanted.items() if value is not None}
+    if not body:
+        raise click.UsageError("say what to wait for, such as --stable --members 3")
+    body["timeout_ms"] = round(timeout * 1000)
+    of.call("POST", f"groups/{quote(group, safe='')}/wait", body, _group)
 
 
 @control.command()
@@ -219,25 +289,11 @@ def rebalance(of: _Control, group: str, reason: str | None) -> None:
 @click.argument("value")
 @click.option("--key")
 @click.option("--partition", type=int)
-@passed
-def produce(of: _Control, /, topic: str, value: str, **more: Any) -> None:
+@click.pass_obj
+def produce(of: _Control, /, topic: str, **record: Any) -> None:
     """Append a record."""
-    row = {"value": value} | {name: each for name, each in more.items() if each is not None}
-    of.call("POST", _path("topics", topic, "records"), {"records": [row]}, _records)
-
-
-def _records(found: Any) -> Iterator[str]:
-    for each in found["records"]:
-        value = each["value"] if each["value_base64"] is None else each["value_base64"]
-        yield f"{each['topic']}-{each['partition']}@{each['offset']}: {value}"
-
-
-# -- faults ----------------------------------------------------------------------------------------
-
-
-@control.group()
-def fault() -> None:
-    """Let faults happen to requests, by rule."""
+    row = {name: each for name, each in record.items() if each is not None}
+    of.call("POST", f"topics/{quote(topic, safe='')}/records", {"records": [row]}, _records)
 
 
 @fault.command("add")
@@ -250,20 +306,11 @@ def fault() -> None:
     help="A condition: api, group, topic, partition, member, client_id, nth, times, probability, "
     "seed. Repeatable.",
 )
-@passed
+@click.pass_obj
 def add(of: _Control, effect: str, arguments: tuple[str, ...], when: tuple[str, ...]) -> None:
     """Add a rule, such as `error code=NOT_COORDINATOR --when api=OffsetCommit`."""
     body = {"effect": {"name": effect} | _pairs(arguments)} | _pairs(when)
-    of.call("POST", "faults", body, _rule)
-
-
-def _rule(found: Any) -> Iterator[str]:
-    yield f"{found['id']}  {found['hits']} hits  {found['rule']}"
-
-
-def _rules(found: Any) -> Iterator[str]:
-    for each in found["faults"]:
-        yield from _rule(each)
+    of.call("POST", "faults", body, lambda found: [_rule(found)])
 
 
 def _pairs(given: tuple[str, ...]) -> dict[str, Any]:
@@ -278,68 +325,3 @@ def _pairs(given: tuple[str, ...]) -> dict[str, Any]:
         except ValueError:
             pairs[name] = value
     return pairs
-
-
-# -- commands that are one request -----------------------------------------------------------------
-
-
-def _add(name: str, request: str, lines: Lines, about: str, to: click.Group = control) -> None:
-    """A command whose arguments are the names in the path of the request, in braces, and the fields
-    of its body, after the path.
-    """
-    method, path, *fields = request.split()
-    in_path = re.findall(r"{(\w+)}", path)
-
-    def ask(of: _Control, /, **given: Any) -> None:
-        names = {each: quote(str(given.pop(each)), safe="") for each in in_path}
-        of.call(method, path.format(**names), given, lines)
-
-    command = passed(ask)
-    for each in reversed((*in_path, *fields)):
-        command = click.argument(each, type=int if each in _NUMBERS else str)(command)
-    to.command(name, help=about)(command)
-
-
-_NUMBERS: Final = ("number", "partition", "to")
-_add("status", "GET broker", _broker, "Whether the broker runs, and where.")
-_add("reset", "POST broker/reset", _broker, "Forget all but the topics of the start; ports stay.")
-_add(
-    "crash",
-    "POST broker/crash",
-    _broker,
-    "End the broker as by `kill -9`; what was acknowledged survives.",
-)
-_add("restart", "POST broker/restart", _broker, "Start it again; crash it first if it runs.")
-_add("logs", "GET logs", itemgetter("lines"), "Print the last lines of the broker's log.")
-_add("transcript", "GET transcript", _text, "Print what clients and broker said.")
-_add(
-    "freeze", "POST time/freeze", _broker, "Let time stand still for groups, offsets and retention."
-)
-_add("resume", "POST time/resume", _broker, "Let time run again.")
-_add(
-    "move-coordinator",
-    "POST groups/{group}/coordinator to",
-    _node("coordinator"),
-    "Let another node coordinate a group.",
-)
-_add(
-    "move-leader",
-    "POST topics/{topic}/partitions/{partition}/leader to",
-    _node("leader"),
-    "Let another node lead a partition.",
-)
-_add(
-    "expire",
-    "POST groups/{group}/expire member",
-    _group,
-    "End the session of a member (member, instance or client id) now.",
-)
-_add(
-    "fence",
-    "POST groups/{group}/fence instance",
-    _group,
-    "Let another process take the id of a static member over.",
-)
-_add("records", "GET topics/{topic}/records", _records, "Print the records of a topic.")
-_add("list", "GET faults", _rules, "Print the rules, and how often each fired.", fault)
-_add("remove", "DELETE faults/{number}", _rule, "Remove a rule; says how often it fired.", fault)

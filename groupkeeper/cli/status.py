@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 from groupkeeper.cli.addresses import port_address
-from groupkeeper.cli.http_port import PROBLEMS, get_json
+from groupkeeper.cli.http_port import PROBLEMS, ask_json
 from groupkeeper.settings.options import Address, format_address
 from groupkeeper.why.texts import size
 
@@ -99,7 +99,7 @@ def status(address: Address, as_json: bool) -> int:
 def _ask(address: Address) -> dict[str, Any]:
     where = format_address(address)
     try:
-        _, found = get_json(address, "/status", TIMEOUT_S, MOST_BYTES)
+        _, found = ask_json(address, "/status", TIMEOUT_S, MOST_BYTES)
     except PROBLEMS as problem:
         raise Unreachable(
             f"no Groupkeeper answers at {where} ({problem!r}): start it, "

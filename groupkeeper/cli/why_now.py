@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from groupkeeper.cli.http_port import PROBLEMS, get_json
+from groupkeeper.cli.http_port import PROBLEMS, ask_json
 from groupkeeper.settings.options import Address, format_address
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class LiveViews:
 
     def _get(self) -> tuple[int, dict[str, Any]]:
         path = f"/api/v1/groups/{quote(self._group, safe='')}"
-        status, found = get_json(self._address, path, TIMEOUT_S, MOST_BYTES)
+        status, found = ask_json(self._address, path, TIMEOUT_S, MOST_BYTES)
         if not isinstance(found, dict):
             raise ValueError("no JSON object")
         return status, found
