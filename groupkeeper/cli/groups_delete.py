@@ -7,16 +7,11 @@ import click
 
 from groupkeeper.cli.cluster import FAILED, Cluster, cluster_options
 from groupkeeper.cli.groups_select import Selection, group_options
-from groupkeeper.cli.progress import counting
-from groupkeeper.cli.tables import Table
+from groupkeeper.cli.tables import show
 
 if TYPE_CHECKING:
     from groupkeeper.client import Client
     from groupkeeper.protocol.errors import ErrorCode
-
-GROUPS_AT_ONCE = 500
-DELETED = {"group": "GROUP", "status": "STATUS"}
-DONE = "Successful"
 
 
 @click.command()
@@ -33,24 +28,20 @@ def delete(selection: Selection, cluster: Cluster) -> int:
     """
 
     async def work(client: "Client") -> int:
-        from groupkeeper.client.coordinators import chunks
         from groupkeeper.client.groups import delete_groups
 
         ids, exit_code = await selection.ids(client)
-        results: dict[str, ErrorCode] = {}
-        with counting("groups", len(ids), GROUPS_AT_ONCE) as told:
-            for some in chunks(ids, GROUPS_AT_ONCE):
-                results |= await delete_groups(client, some)
-                told(len(some))
+        results = await delete_groups(client, ids)
         failed = [each for each, error in results.items() if error]
         for each in failed:
             why = await _why_not(client, each, results[each])
             print(f"groupkeeper: group '{each}' was not deleted: {why}", file=sys.stderr)
         if cluster.as_json:
-            Table(DELETED, as_json=True).show(
-                {"group": each, "status": error.name if error else DONE}
+            rows = [
+                {"group": each, "status": error.name if error else "Successful"}
                 for each, error in results.items()
-            )
+            ]
+            show(rows, as_json=True)
         elif done := [each for each, error in results.items() if not error]:
             names = ", ".join(f"'{each}'" for each in done)
             print(f"Deletion of requested consumer groups ({names}) was successful.")

@@ -13,8 +13,7 @@ import click
 
 from groupkeeper.cli.cluster import FAILED, Cluster, cluster_options
 from groupkeeper.cli.groups_select import Selection, group_options
-from groupkeeper.cli.progress import counting
-from groupkeeper.cli.tables import Row, Table
+from groupkeeper.cli.tables import Row, show
 from groupkeeper.why.texts import printable
 
 if TYPE_CHECKING:
@@ -26,49 +25,13 @@ GROUPS_AT_ONCE: Final = 500
 """Groups that are asked for, shown and forgotten before the next ones."""
 REBALANCING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
 
-OFFSETS = {
-    "group": "GROUP",
-    "topic": "TOPIC",
-    "partition": "PARTITION",
-    "leader_epoch": "LEADER-EPOCH",
-    "current_offset": "CURRENT-OFFSET",
-    "log_end_offset": "LOG-END-OFFSET",
-    "lag": "LAG",
-    "lag_seconds": "LAG-SECONDS",
-    "consumer_id": "CONSUMER-ID",
-    "host": "HOST",
-    "client_id": "CLIENT-ID",
-}
-TOPICS = {
-    "group": "GROUP",
-    "topic": "TOPIC",
-    "partitions": "#PARTITIONS",
-    "lag": "LAG",
-    "most_lag": "MOST-LAG",
-    "lag_seconds": "LAG-SECONDS",
-}
-MEMBERS = {
-    "group": "GROUP",
-    "consumer_id": "CONSUMER-ID",
-    "group_instance_id": "GROUP-INSTANCE-ID",
-    "host": "HOST",
-    "client_id": "CLIENT-ID",
-    "partitions": "#PARTITIONS",
-    "current_epoch": "CURRENT-EPOCH",
-    "current_assignment": "CURRENT-ASSIGNMENT",
-    "target_epoch": "TARGET-EPOCH",
-    "target_assignment": "TARGET-ASSIGNMENT",
-}
-EPOCHS = ("current_epoch", "target_epoch", "target_assignment")
-STATES = {
-    "group": "GROUP",
-    "coordinator": "COORDINATOR (ID)",
-    "assignment_strategy": "ASSIGNMENT-STRATEGY",
-    "state": "STATE",
-    "group_epoch": "GROUP-EPOCH",
-    "target_assignment_epoch": "TARGET-ASSIGNMENT-EPOCH",
-    "members": "#MEMBERS",
-}
+ONLY_VERBOSE: Final = frozenset(
+    {
+        *("leader_epoch", "group_epoch", "target_assignment_epoch", "current_epoch"),
+        *("current_assignment", "target_epoch", "target_assignment"),
+    }
+)
+"""Columns."""
 
 
 @click.command()
@@ -105,10 +68,8 @@ def describe(
         from groupkeeper.client.coordinators import chunks
 
         ids, report.exit_code = await selection.ids(client)
-        with counting("groups", len(ids), GROUPS_AT_ONCE) as told:
-            for some in chunks(ids, GROUPS_AT_ONCE):
-                await report.show(client, some)
-                told(len(some))
+        for some in chunks(ids, GROUPS_AT_ONCE):
+            await report.show(client, some)
         return report.exit_code
 
     return cluster.run(work)
@@ -135,7 +96,7 @@ class _Report:
         rows = await self._rows(client, groups)
         for name, group in groups.items():
             self._remark(group)
-            self._table(rows[name]).show(rows[name])
+            show(self._shown(rows[name]), as_json=self._json)
 
     async def _rows(
         self, client: "Client", groups: "Mapping[str, Group]"
@@ -152,23 +113,14 @@ class _Report:
         rows = _topics if self._view == "topics" else _offsets
         return {name: rows(name, some) for name, some in places.items()}
 
-    def _table(self, rows: Sequence[Row]) -> Table:
-        columns = {"offsets": OFFSETS, "topics": TOPICS, "members": MEMBERS, "state": STATES}
-        left_out = {
-            "lag_seconds": not self._seconds,
-            "leader_epoch": not self._verbose,
-            "current_assignment": not self._verbose,
-            "group_epoch": not self._verbose,
-            "target_assignment_epoch": not self._verbose,
-            "group_instance_id": not (
-                self._json or any(each.get("group_instance_id") for each in rows)
-            ),
-        }
-        left_out |= dict.fromkeys(EPOCHS, not self._verbose)
-        chosen = {
-            key: name for key, name in columns[self._view].items() if not left_out.get(key, False)
-        }
-        return Table(chosen, as_json=self._json)
+    def _shown(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """The rows with the columns that were asked for."""
+        left_out = set() if self._verbose else {*ONLY_VERBOSE}
+        if not self._seconds:
+            left_out.add("lag_seconds")
+        if not (self._json or any(each.get("group_instance_id") for each in rows)):
+            left_out.add("group_instance_id")
+        return [{key: row[key] for key in row if key not in left_out} for row in rows]
 
     def _remark(self, group: "Group") -> None:
         from groupkeeper.client.groups import EMPTY

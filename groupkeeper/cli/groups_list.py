@@ -7,7 +7,7 @@ import click
 
 from groupkeeper.cli.cluster import Cluster, cluster_options
 from groupkeeper.cli.groups_select import CONSUMER_PROTOCOLS, tell_unlisted
-from groupkeeper.cli.tables import Table
+from groupkeeper.cli.tables import show
 from groupkeeper.why.texts import printable
 
 if TYPE_CHECKING:
@@ -77,10 +77,8 @@ def list(  # noqa: A001 the command is called so
       groupkeeper groups list --state stable,preparingrebalance
       groupkeeper groups list --protocol connect
     """
-    columns = {"group": "GROUP"}
-    columns |= {"type": "TYPE"} if types is not None else {}
-    columns |= {"state": "STATE"} if states is not None else {}
-    columns |= {"protocol": "PROTOCOL"} if protocol is not None else {}
+    given = {"type": types, "state": states, "protocol": protocol}
+    columns = ["group", *(name for name, value in given.items() if value is not None)]
 
     async def work(client: "Client") -> int:
         from groupkeeper.client.groups import list_groups
@@ -98,7 +96,7 @@ def list(  # noqa: A001 the command is called so
             if protocol == EVERY or each.protocol_type in wanted
         ]
         if len(columns) > 1 or cluster.as_json:
-            Table(columns, as_json=cluster.as_json).show(rows)
+            show([{key: row[key] for key in columns} for row in rows], as_json=cluster.as_json)
         else:
             print("".join(f"{printable(row['group'])}\n" for row in rows), end="", flush=True)
         return await tell_unlisted(client)

@@ -9,21 +9,13 @@ import click
 
 from groupkeeper.cli.cluster import FAILED, Cluster, Refused, cluster_options
 from groupkeeper.cli.groups_select import Selection, group_options
-from groupkeeper.cli.tables import Row, Table
+from groupkeeper.cli.tables import Row, show
 
 if TYPE_CHECKING:
     from groupkeeper.client import Client
     from groupkeeper.client.groups import Member
     from groupkeeper.protocol.errors import ErrorCode
 
-COLUMNS = {
-    "group": "GROUP",
-    "consumer_id": "CONSUMER-ID",
-    "group_instance_id": "GROUP-INSTANCE-ID",
-    "host": "HOST",
-    "client_id": "CLIENT-ID",
-    "status": "STATUS",
-}
 REASON = "member was removed by an admin"
 """As Kafka's admin client says it."""
 PLANNED, REMOVED = "Would be removed", "Removed"
@@ -74,11 +66,12 @@ def remove_members(
         if execute:
             for group, members in chosen.items():
                 statuses[group] = await _remove(client, group, members, reason)
-        Table(COLUMNS, as_json=cluster.as_json).show(
+        rows = [
             _row(group, member, status)
             for group, members in chosen.items()
             for member, status in zip(members, statuses[group], strict=True)
-        )
+        ]
+        show(rows, as_json=cluster.as_json)
         if not (dry_run or execute):
             print("groupkeeper: nothing was changed: add --execute", file=sys.stderr)
         kept = any(each not in (PLANNED, REMOVED) for some in statuses.values() for each in some)

@@ -22,10 +22,9 @@ NAMED: Final = 20
 
 @dataclass(slots=True, frozen=True)
 class Selection:
-    """Group names as they were given; `everything` and `pattern` mean those of consumers."""
+    """Group names as they were given; without any, all groups of consumers, or those that match."""
 
     names: Sequence[str]
-    everything: bool
     pattern: re.Pattern[str] | None
 
     async def ids(self, client: "Client") -> tuple[list[str], int]:
@@ -83,7 +82,7 @@ def group_options(function: Function) -> Function:
     ) -> Any:
         if bool(group) + all_groups + (group_regex is not None) != 1:
             raise click.UsageError("Name groups with one of --group, --all-groups, --group-regex")
-        selection = Selection(group, all_groups, _compiled(group_regex))
+        selection = Selection(group, _compiled(group_regex))
         return function(*arguments, selection=selection, **more)
 
     found: Function = with_options(collected, *_OPTIONS)

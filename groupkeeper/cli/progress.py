@@ -29,19 +29,3 @@ def progress(doing: str = "reading", *, on_terminal: bool | None = None) -> Iter
             bar.update(task, description=f"{doing} {what}", advance=size)
 
         yield show
-
-
-@contextmanager
-def counting(what: str, total: int, least: int) -> Iterator[Callable[[int], None]]:
-    """A line on standard error with how many things are done; nothing if they are `least` or fewer,
-    or standard error is no terminal, or both outputs are the same one.
-    """
-    if total <= least or not sys.stderr.isatty() or sys.stdout.isatty():
-        yield lambda done: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress as Bar
-
-    with Bar(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda done: bar.update(task, advance=done)

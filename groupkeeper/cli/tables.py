@@ -1,32 +1,28 @@
 """Tables with the headings of Kafka's tools, or the same rows as JSON, one object a line."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from groupkeeper.why.texts import aligned, printable
 
 NOTHING = "-"
+HEADINGS = {"coordinator": "COORDINATOR (ID)", "members": "#MEMBERS", "partitions": "#PARTITIONS"}
+"""By column, where it is not the name of the column in capitals."""
 Row = Mapping[str, Any]
 
 
-class Table:
-    """`columns` are the keys of the rows, and of the JSON, with their headings."""
-
-    def __init__(self, columns: Mapping[str, str], *, as_json: bool) -> None:
-        self._columns = columns
-        self._as_json = as_json
-
-    def show(self, rows: Iterable[Row]) -> None:
-        """An empty line, the headings and the rows; nothing if there are none."""
-        if self._as_json:
-            for row in rows:
-                print(json.dumps({key: row[key] for key in self._columns}, ensure_ascii=False))
-            return
-        lines = [[printable(text(row[key])) for key in self._columns] for row in rows]
-        if lines:
-            print()
-            print(*aligned([[*self._columns.values()], *lines]), sep="\n")
+def show(rows: Sequence[Row], *, as_json: bool) -> None:
+    """An empty line, the headings and the rows, whose keys are the columns; nothing if there are
+    none.
+    """
+    if as_json:
+        for row in rows:
+            print(json.dumps(row, ensure_ascii=False))
+    elif rows:
+        headings = [HEADINGS.get(key, key.upper().replace("_", "-")) for key in rows[0]]
+        cells = [[printable(text(each)) for each in row.values()] for row in rows]
+        print("", *aligned([headings, *cells]), sep="\n")
 
 
 def text(value: Any) -> str:

@@ -139,11 +139,11 @@ class _Report:
 
     async def _check_http(self) -> None:
         """Raises ClickException if --http names a Kafka port."""
-        from groupkeeper.client.greeting import Spoken, spoken_at
+        from groupkeeper.client.greeting import KAFKA, spoken_at
 
         if self._http is None or isinstance(self._http, str):
             return
-        if await spoken_at(*self._http) is Spoken.KAFKA:
+        if await spoken_at(*self._http) == KAFKA:
             raise click.ClickException(
                 f"--http {format_address(self._http)} is a Kafka port: name the HTTP port, 9644 "
                 "unless the server was started with another, or leave --http out"

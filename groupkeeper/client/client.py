@@ -21,7 +21,7 @@ from aiokafka.errors import (
 from aiokafka.protocol.api import Request
 
 from groupkeeper.backoff import Backoff
-from groupkeeper.client.greeting import Spoken, spoken_at
+from groupkeeper.client.greeting import HTTP, spoken_at
 from groupkeeper.client.structs import Frame, VersionedRequest
 from groupkeeper.protocol.errors import DecodeError, ErrorCode
 from groupkeeper.protocol.message import Message, layout_of
@@ -88,6 +88,23 @@ class NotKafka(Exception):
     """HTTP is spoken at an address that was given as a Kafka node's; the text is that address."""
 
 
+class Retries:
+    """Pauses before something is asked again, ever longer, until the client's timeout."""
+
+    def __init__(self, timeout_s: float) -> None:
+        self._backoff = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S)
+        self._loop = asyncio.get_running_loop()
+        self._deadline = self._loop.time() + timeout_s
+
+    async def pause(self) -> bool:
+        """False, at once, if the time would be over."""
+        pause = self._backoff.failed()
+        if self._loop.time() + pause > self._deadline:
+            return False
+        await asyncio.sleep(pause)
+        return True
+
+
 class Client:
     """Connections to the nodes of one cluster, opened when they are needed.
 
@@ -137,7 +154,7 @@ class Client:
         places = [(host, port) for host, port, _ in self._kafka.hosts]
         found = await asyncio.gather(*(spoken_at(*each) for each in places))
         for (host, port), spoken in zip(places, found, strict=True):
-            if spoken is Spoken.HTTP:
+            if spoken == HTTP:
                 raise NotKafka(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
 
     async def __aexit__(self, *_: object) -> None:
@@ -175,18 +192,14 @@ class Client:
 
     async def _until_there(self, ask: Callable[[], Awaitable[Any]]) -> Any:
         """Ask again while a coordinator moves or loads, until the timeout. Raises CallFailed."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + self.timeout_s
-        backoff = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S)
+        retries = Retries(self.timeout_s)
         while True:
             try:
                 return await ask()
             except CallFailed as failure:
-                pause = backoff.failed()
                 is_for_good = failure.error not in NOT_YET or failure.detail.endswith(STATUS_HINT)
-                if is_for_good or loop.time() + pause > deadline:
+                if is_for_good or not await retries.pause():
                     raise
-            await asyncio.sleep(pause)
 
     async def call_each(self, request: Message) -> dict[int, Any]:
         """The responses of all nodes, by node; CallFailed when one fails. A node that loads groups

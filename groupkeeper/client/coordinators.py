@@ -8,14 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-from groupkeeper.backoff import Backoff
-from groupkeeper.client.client import (
-    FIRST_PAUSE_S,
-    LONGEST_PAUSE_S,
-    NOT_YET,
-    CallFailed,
-    Client,
-)
+from groupkeeper.client.client import NOT_YET, CallFailed, Client, Retries
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorRequest
 from groupkeeper.protocol.placement import STATUS_HINT
@@ -93,8 +86,7 @@ async def ask_coordinators(
     raised, and at once if the server says that it cannot serve a group. Other errors of a group are
     in its part.
     """
-    deadline = asyncio.get_running_loop().time() + client.timeout_s
-    backoff = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S)
+    retries = Retries(client.timeout_s)
     told: dict[str, tuple[int, Any]] = {}
     left = [*dict.fromkeys(group_ids)]
     while True:
@@ -102,11 +94,9 @@ async def ask_coordinators(
         left = [each for each in left if each not in told]
         if not left:
             return told
-        pause = backoff.failed()
-        if asyncio.get_running_loop().time() + pause > deadline:
+        if not await retries.pause():
             what = f"group '{left[0]}'" + (f" and {len(left) - 1} more" if left[1:] else "")
             raise CallFailed("FindCoordinator", None, error, what)
-        await asyncio.sleep(pause)
 
 
 async def _ask_once(

@@ -3,11 +3,9 @@
 Source: Kafka's `FetchCollector` and `AbstractFetch` (which errors are tried again).
 """
 
-import asyncio
 from typing import Final
 
-from groupkeeper.backoff import Backoff
-from groupkeeper.client.client import FIRST_PAUSE_S, LONGEST_PAUSE_S, CallFailed, Client
+from groupkeeper.client.client import CallFailed, Client, Retries
 from groupkeeper.client.partitions import MOVING, leaders_of, list_offsets
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.fetch import (
@@ -49,17 +47,14 @@ class PartitionLog:
 
         Raises CallFailed, also for other errors of the partition.
         """
-        backoff, loop = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S), asyncio.get_running_loop()
-        deadline = loop.time() + self._client.timeout_s
+        retries = Retries(self._client.timeout_s)
         while True:
             try:
                 return await self._ask(start, wait_ms)
             except CallFailed as failure:
                 self._leader = None
-                pause = backoff.failed()
-                if failure.error not in MOVING or loop.time() + pause > deadline:
+                if failure.error not in MOVING or not await retries.pause():
                     raise
-            await asyncio.sleep(pause)
 
     async def _ask(self, start: int, wait_ms: int) -> PartitionData:
         topic, number = self._place

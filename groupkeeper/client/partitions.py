@@ -8,8 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-from groupkeeper.backoff import Backoff
-from groupkeeper.client.client import FIRST_PAUSE_S, LONGEST_PAUSE_S, CallFailed, Client
+from groupkeeper.client.client import CallFailed, Client, Retries
 from groupkeeper.client.coordinators import chunks
 from groupkeeper.client.groups import Partition, by_topic
 from groupkeeper.protocol.errors import ErrorCode
@@ -96,18 +95,14 @@ async def list_offsets(
 
     left = sorted(set(partitions))
     offsets: dict[Partition, int | None] = dict.fromkeys(left)
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + client.timeout_s
-    backoff = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S)
+    retries = Retries(client.timeout_s)
     while left:
         leaders = await leaders_of(client, {topic for topic, _ in left})
         told = await ask_leaders(leaders, left, ask)
         offsets |= {each: offset for each, (error, offset) in told.items() if not error}
         left = [each for each, (error, _) in told.items() if error in MOVING]
-        pause = backoff.failed()
-        if not left or loop.time() + pause > deadline:
+        if not left or not await retries.pause():
             break
-        await asyncio.sleep(pause)
     return offsets
 
 

@@ -4,9 +4,7 @@ import json
 
 import pytest
 
-from groupkeeper.cli.tables import Table, text
-
-COLUMNS = {"group": "GROUP", "lag": "LAG"}
+from groupkeeper.cli.tables import show, text
 
 
 @pytest.mark.parametrize(
@@ -26,7 +24,7 @@ def test_cells(value: object, shown: str) -> None:
 
 def test_columns_are_as_wide_as_what_is_in_them(capsys: pytest.CaptureFixture[str]) -> None:
     rows = [{"group": "a-group-with-a-long-name", "lag": 1}, {"group": "g", "lag": None}]
-    Table(COLUMNS, as_json=False).show(rows)
+    show(rows, as_json=False)
     assert capsys.readouterr().out.splitlines() == [
         "",
         "GROUP                     LAG",
@@ -36,19 +34,25 @@ def test_columns_are_as_wide_as_what_is_in_them(capsys: pytest.CaptureFixture[st
 
 
 def test_a_table_without_rows_has_no_headings(capsys: pytest.CaptureFixture[str]) -> None:
-    Table(COLUMNS, as_json=False).show([])
-    Table(COLUMNS, as_json=True).show([])
+    show([], as_json=False)
+    show([], as_json=True)
     assert capsys.readouterr().out == ""
 
 
-def test_json_has_the_columns_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
-    Table(COLUMNS, as_json=True).show([{"group": "größe", "lag": None, "more": 1}])
+def test_headings_are_those_of_kafka(capsys: pytest.CaptureFixture[str]) -> None:
+    show([{"log_end_offset": 1, "members": 2, "coordinator": "a:1 (0)"}], as_json=False)
+    heading = capsys.readouterr().out.splitlines()[1]
+    assert heading.split() == ["LOG-END-OFFSET", "#MEMBERS", "COORDINATOR", "(ID)"]
+
+
+def test_rows_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    show([{"group": "größe", "lag": None}], as_json=True)
     assert capsys.readouterr().out == '{"group": "größe", "lag": null}\n'
 
 
 def test_names_of_clients_do_not_move_the_cursor(capsys: pytest.CaptureFixture[str]) -> None:
     rows = [{"group": "a\n\x1b[31mb", "lag": 1}]
-    Table(COLUMNS, as_json=False).show(rows)
+    show(rows, as_json=False)
     assert capsys.readouterr().out.splitlines()[2] == "a??[31mb  1"
-    Table(COLUMNS, as_json=True).show(rows)
+    show(rows, as_json=True)
     assert json.loads(capsys.readouterr().out)["group"] == "a\n\x1b[31mb"

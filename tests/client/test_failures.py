@@ -9,7 +9,7 @@ from aiokafka.client import AIOKafkaClient
 
 from groupkeeper.client import CallFailed, Client, NotKafka
 from groupkeeper.client import client as client_module
-from groupkeeper.client.greeting import Spoken, spoken_at
+from groupkeeper.client.greeting import KAFKA, UNKNOWN, spoken_at
 from groupkeeper.observe.http_server import HttpServer
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.describe_groups import (
@@ -232,10 +232,10 @@ async def test_a_node_that_is_slow_at_first_is_no_http_port(
     monkeypatch.setattr(client_module, "SOON_S", 0)
     async with cluster(StubNode(1)) as bootstrap:
         host, _, port = bootstrap.partition(":")
-        assert await spoken_at(host, int(port)) is Spoken.KAFKA
+        assert await spoken_at(host, int(port)) == KAFKA
         async with Client(bootstrap) as client:
             assert client.nodes == [1]
 
 
 async def test_nothing_is_spoken_where_nothing_listens() -> None:
-    assert await spoken_at("127.0.0.1", 1) is Spoken.UNKNOWN
+    assert await spoken_at("127.0.0.1", 1) == UNKNOWN
