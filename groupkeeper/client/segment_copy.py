@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 from struct import Struct
-from types import TracebackType
 from typing import Any, Final, Self
 
 from groupkeeper.client.client import CallFailed, Client
@@ -21,8 +20,6 @@ ANSWER_BYTES: Final = 4 * 1024 * 1024
 """Of one answer; a batch that is larger comes alone."""
 AT_ONCE: Final = 8
 """Partitions that are read at the same time: 32 MiB are held."""
-SEGMENT_BYTES: Final = 64 * 1024 * 1024
-"""From this size on the next batch begins a new file."""
 WAIT_MS: Final = 500
 """How long a leader waits that has not got what it had when the copy began."""
 EMPTY_PAUSE_S: Final = 0.05
@@ -105,24 +102,18 @@ class _Segments:
     """The files of one partition. `next` is the offset behind what was written."""
 
     def __init__(self, folder: Path, start: int) -> None:
+        folder.mkdir()
         self._folder = folder
-        self.next = start
+        self._open(start)
 
     def __enter__(self) -> Self:
-        self._folder.mkdir()
-        self._open(self.next)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
     def _open(self, base: int) -> None:
-        self._base, self._size, self.next = base, 0, base
+        self._base = self.next = base
         self._file = (self._folder / f"{base:020d}.log").open("wb")
 
     def begin(self, base: int) -> None:
@@ -134,21 +125,17 @@ class _Segments:
 
     def write(self, data: memoryview, end: int) -> int:
         """Write the whole batches that begin before `end`. Returns how many bytes they have."""
-        begun = position = 0
+        position = 0
         for base, following, size in _batches(data):
             if base >= end:  # nothing is left before it
                 self.next = end
                 break
-            is_far = following - self._base >= _OFFSETS
-            if is_far or self._size + position - begun >= SEGMENT_BYTES:
-                self._file.write(data[begun:position])
+            if following - self._base >= _OFFSETS:
                 self._file.close()
-                begun = position
-                self._open(base if is_far else self.next)
+                self._open(base)
+            self._file.write(data[position : position + size])
             position += size
             self.next = following
-        self._file.write(data[begun:position])
-        self._size += position - begun
         return position
 
 

@@ -101,19 +101,6 @@ async def test_what_comes_after_the_begin_is_left_out(tmp_path: Path) -> None:
     assert written(tmp_path) == {"t-0/00000000000000000000.log": before}
 
 
-async def test_a_long_log_has_several_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(segment_copy, "SEGMENT_BYTES", 300)
-    node = node_with(range(0, 40, 2), most_bytes=500)
-    await Copy().of(node, tmp_path, {T: 0})
-    files = written(tmp_path)
-    assert len(files) > 3
-    assert b"".join(files[name] for name in sorted(files)) == data_of(node)
-    for name, data in files.items():
-        assert int(Path(name).stem) == int.from_bytes(data[:8], "big")
-
-
 async def test_offsets_of_a_file_are_less_than_2_to_31_apart(tmp_path: Path) -> None:
     """As in a log of which compaction has left little."""
     far = 2**31 + 10
