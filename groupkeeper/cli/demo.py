@@ -43,9 +43,9 @@ class Step:
 def demo(keep: bool) -> int:
     """Show rebalances of real consumers, and what `groupkeeper why` says of each.
 
-    Starts a server on free ports of the loopback, with its data in a temporary directory, and three
-    consumers: one joins late, one is killed, one restarts under a static id. It takes half a
-    minute; at its end, or with Ctrl-C, all processes end and the directory is removed.
+    Starts a server on free ports of the loopback, with its data in memory, and three consumers: one
+    joins late, one is killed, one restarts under a static id. It takes half a minute; at its end,
+    or with Ctrl-C, all processes end.
 
     Exit codes: 0 done, 1 failed, 2 wrong call.
     """
@@ -70,14 +70,14 @@ async def _run(*, keep: bool) -> None:
     at_signals(task.cancel, "SIGHUP")
     async with Stage(TOPIC) as stage, Client(stage.kafka) as client:
         where = f"kafka={stage.kafka} http=http://{format_address(stage.http)}/"
-        print(f"A server runs in a temporary directory: {where}", flush=True)
+        print(f"A server runs, with its data in memory: {where}", flush=True)
         print(f"The paragraphs are what `groupkeeper why {GROUP}` prints.", flush=True)
         story = _Story(stage, client)
         for number, step in enumerate(STEPS, 1):
             await story.play(number, step)
         if keep:
             await _keep(stage)
-    print("\nAll processes have ended, and the directory is removed.", flush=True)
+    print("\nAll processes have ended.", flush=True)
 
 
 async def _keep(stage: Stage) -> None:
@@ -133,17 +133,15 @@ class _Story:
         from groupkeeper.cli.why_now import session_limits, settings_of
         from groupkeeper.cli.why_read import read_last
         from groupkeeper.client.group_events import EventLog
-        from groupkeeper.history.returns import find_returns
         from groupkeeper.history.rounds import UNDER_WAY, Round
-        from groupkeeper.protocol.placement import partition_of
 
         limits = session_limits(await settings_of(self._client, GROUP))
-        log = await EventLog.of(self._client, GROUP, partition_of)
+        log = await EventLog.of(self._client, GROUP)
         told = await read_last(log, ROUNDS, limits, lambda what, size: None)
-        entries = [*told.entries, *told.folding.rest()]
-        find_returns(entries)
         return [
-            each for each in entries if not (isinstance(each, Round) and each.outcome == UNDER_WAY)
+            each
+            for each in told.all()
+            if not (isinstance(each, Round) and each.outcome == UNDER_WAY)
         ]
 
     async def _owners(self) -> str:

@@ -1,9 +1,10 @@
-"""The processes of `groupkeeper demo`: a server and its consumers, in a temporary directory."""
+"""The processes of `groupkeeper demo`: a server and its consumers, whose logs are in a temporary
+directory.
+"""
 
 import asyncio
 import os
 import re
-import signal
 import sys
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
@@ -13,7 +14,6 @@ from typing import Final, Self
 
 from groupkeeper.settings.options import Address, parse_address
 from groupkeeper.settings.setting import ENVIRONMENT_PREFIX
-from groupkeeper.storage.files import HAS_LOCKS
 
 READY_S: Final = 20.0
 """How long the server may take to start."""
@@ -70,8 +70,7 @@ class Stage:
     async def kill(self, name: str) -> None:
         """SIGKILL: the process has no time to say goodbye."""
         running = self._running.pop(name)
-        _kill(running)
-        await running.process.wait()
+        await _kill(running)
 
     def check(self) -> None:
         """Raises StageError if a process has ended by itself."""
@@ -82,12 +81,9 @@ class Stage:
     # -- processes -------------------------------------------------------------------------------
 
     async def _start_server(self) -> None:
-        shape = ("--topic", self._topic, "--set", DELAY)
         addresses = ("--listen", _ANYWHERE, "--http", _ANYWHERE)
-        data = ("--data-dir", str(self._folder / "data")) if HAS_LOCKS else ("--memory",)
-        running = await self._start(
-            "server", "groupkeeper", "serve", "--dev", *addresses, *data, *shape
-        )
+        shape = ("--memory", "--topic", self._topic, "--set", DELAY)
+        running = await self._start("server", "groupkeeper", "serve", "--dev", *addresses, *shape)
         assert running.process.stdout is not None, "it is a pipe"
         try:
             line = await asyncio.wait_for(running.process.stdout.readline(), READY_S)
@@ -121,20 +117,14 @@ class Stage:
         return running
 
     async def _kill_all(self) -> None:
-        for running in self._running.values():
-            _kill(running)
-        for running in self._running.values():
-            await running.process.wait()
+        await asyncio.gather(*map(_kill, self._running.values()))
 
 
-def _kill(running: _Running) -> None:
-    """The process, and those that it started: a server may be compacting a log."""
+async def _kill(running: _Running) -> None:
     if running.process.returncode is None:
         with suppress(ProcessLookupError):
-            if hasattr(os, "killpg"):
-                os.killpg(running.process.pid, signal.SIGKILL)
-            else:  # Windows, where this kills, and a server in memory starts no other process
-                running.process.terminate()
+            running.process.kill()
+    await running.process.wait()
 
 
 def _ended(running: _Running) -> str:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from groupkeeper.client import Client
     from groupkeeper.client.group_events import EventLog
     from groupkeeper.client.groups import Group
-    from groupkeeper.history.rounds import Entry
 
 LAST: Final = 10
 """Rounds that are shown unless the call says more."""
@@ -104,16 +103,13 @@ class _Report:
         from groupkeeper.cli.why_now import session_limits, settings_of
         from groupkeeper.cli.why_read import read_from, read_last
         from groupkeeper.client.group_events import EventLog, NoEventLog
-        from groupkeeper.history.returns import find_returns
-        from groupkeeper.history.rounds import time_of
-        from groupkeeper.protocol.placement import partition_of
         from groupkeeper.why.entries import last_rounds
 
         await self._check_http()
         self._settings = await settings_of(self._client, self._group)
         limits = session_limits(self._settings)
         try:
-            log = await EventLog.of(self._client, self._group, partition_of)
+            log = await EventLog.of(self._client, self._group)
         except NoEventLog:
             return await self._tell_without_events()
         with progress() as show:
@@ -121,10 +117,9 @@ class _Report:
                 told = await read_last(log, last or LAST, limits, show)
             else:
                 told = await read_from(log, await log.since(since), limits, show)
-        entries = [*told.entries, *([] if watch else told.folding.rest())]
-        find_returns(entries)
-        entries.sort(key=time_of)
-        await self._check_group(log, told, entries, since)
+        entries = told.all(with_rest=not watch)
+        if not entries:
+            await self._tell_nothing(log, told, since)
         if entries and self._events_enabled() == "false":
             remark(f"{SWITCHED_OFF}; these are older")
         if told.left_out and entries:
@@ -149,14 +144,10 @@ class _Report:
                 "unless the server was started with another, or leave --http out"
             )
 
-    async def _check_group(
-        self, log: "EventLog", told: "Told", entries: "list[Entry]", since: int | None
-    ) -> None:
+    async def _tell_nothing(self, log: "EventLog", told: "Told", since: int | None) -> None:
         """Say why there is nothing to show. Raises Refused if there is no group, either."""
         from groupkeeper.why.texts import time_text
 
-        if entries:
-            return
         group = await self._described()
         when = "" if since is None else f" since {time_text(since)}"
         if told.left_out:

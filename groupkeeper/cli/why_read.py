@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from groupkeeper.cli.progress import Progress
+from groupkeeper.history.returns import find_returns
 from groupkeeper.history.rounds import Entry, Folding, Round, SessionLimits, time_of
 from groupkeeper.protocol.group_events import TOPIC, Event
 from groupkeeper.why.texts import time_text
@@ -29,6 +30,12 @@ class Told:
     """Why earlier events are not in it; empty if they are."""
     members: int = 0
     """That the rounds of `entries` list."""
+
+    def all(self, *, with_rest: bool = True) -> list[Entry]:
+        """The entries in order; with the rest, also what is not over yet."""
+        found = [*self.entries, *(self.folding.rest() if with_rest else ())]
+        find_returns(found)
+        return sorted(found, key=time_of)
 
     def take(self, events: Iterable[Event]) -> None:
         for event in events:

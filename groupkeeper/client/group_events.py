@@ -1,6 +1,6 @@
 """Reads the events of one group from `__group_events` of a Groupkeeper server, over the wire.
 
-    log = await EventLog.of(client, "billing", partition_of)
+    log = await EventLog.of(client, "billing")
     async for events in log.read(log.start, log.end): ...
 
 Only the partition of the group is read, in answers of bounded size. Source: docs/events.md.
@@ -15,6 +15,7 @@ from groupkeeper.client.partition_log import PartitionLog
 from groupkeeper.client.partitions import EARLIEST, LATEST, MOVING, NO_SUCH_RECORD, leaders_of
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.group_events import TOPIC, Event, decode
+from groupkeeper.protocol.placement import partition_of
 from groupkeeper.protocol.record_batch import (
     HEADER_SIZE,
     BatchHeader,
@@ -60,9 +61,7 @@ class EventLog:
         self._parsed_bytes = 0
 
     @classmethod
-    async def of(
-        cls, client: Client, group: str, partition_of: Callable[[str, int], int]
-    ) -> "EventLog":
+    async def of(cls, client: Client, group: str) -> "EventLog":
         """The log of the group's partition, by Kafka's hash. Raises NoEventLog and CallFailed."""
         partitions = [number for _, number in await leaders_of(client, [TOPIC])]
         if not partitions:

@@ -458,7 +458,7 @@ async def test_following_goes_on_when_a_node_answers_again(
             node.answers["Fetch"] = fetch
 
     async with cluster(node) as address, Client(address, request_timeout_ms=200) as client:
-        log = await EventLog.of(client, "g", partition_of)
+        log = await EventLog.of(client, "g")
         node.answers["Fetch"] = lambda _: SILENCE
         async for events in log.follow(log.start, lambda: 0, lost):
             assert [each.type for each in events][:1] == ["offsets_expired"]
