@@ -1,7 +1,7 @@
 """A client of Kafka clusters, for commands and tools; the server does not import it.
 
     async with Client("localhost:9092") as client:
-        response = await client.call(DescribeGroupsRequest(groups=["g"]), coordinator_of="g")
+        response = await client.call(ListGroupsRequest())
 
 Decision 013 says what is aiokafka's and what is ours.
 """

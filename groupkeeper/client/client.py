@@ -5,8 +5,6 @@ negotiated on each connection. Source: KafkaAdminClient (which errors are tried 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from functools import partial
 from ssl import SSLContext
 from typing import Any, Final, Self, TypedDict, Unpack
 
@@ -25,8 +23,6 @@ from groupkeeper.client.greeting import HTTP, spoken_at
 from groupkeeper.client.structs import Frame, VersionedRequest
 from groupkeeper.protocol.errors import DecodeError, ErrorCode
 from groupkeeper.protocol.message import Message, layout_of
-from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorRequest
-from groupkeeper.protocol.placement import STATUS_HINT
 
 REQUEST_TIMEOUT_MS: Final = 30_000
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 1.0
@@ -176,46 +172,32 @@ class Client:
         return sorted(broker.nodeId for broker in self._kafka.cluster.brokers())
 
     async def call(
-        self, request: Message, *, node: int | None = None, coordinator_of: str | None = None
+        self, request: Message, *, node: int | None = None
     ) -> Any:  # Any: the response of the request's API
-        """The response to a request in the newest version that carries all of it.
+        """The response of a node, or of any, to a request in the newest version that carries all of
+        it.
 
         Raises CallFailed, also for an error in the response's own `error_code`; errors of its parts
-        are the caller's. The coordinator of a group is asked again while it moves or loads. Produce
-        with acks=0 has no response and fails with REQUEST_TIMED_OUT.
+        are the caller's. Produce with acks=0 has no response and fails with REQUEST_TIMED_OUT.
         """
-        if coordinator_of is None:
-            return await self._send(
-                await self._any_node(request) if node is None else node, request
-            )
-        return await self._until_there(partial(self._ask_coordinator, coordinator_of, request))
-
-    async def _until_there(self, ask: Callable[[], Awaitable[Any]]) -> Any:
-        """Ask again while a coordinator moves or loads, until the timeout. Raises CallFailed."""
-        retries = Retries(self.timeout_s)
-        while True:
-            try:
-                return await ask()
-            except CallFailed as failure:
-                is_for_good = failure.error not in NOT_YET or failure.detail.endswith(STATUS_HINT)
-                if is_for_good or not await retries.pause():
-                    raise
+        return await self._send(await self._any_node(request) if node is None else node, request)
 
     async def call_each(self, request: Message) -> dict[int, Any]:
         """The responses of all nodes, by node; CallFailed when one fails. A node that loads groups
         is asked again until the timeout.
         """
         nodes = self.nodes
-        asked = [self._until_there(partial(self._send, node, request)) for node in nodes]
+        asked = [self._send_until_loaded(node, request) for node in nodes]
         return dict(zip(nodes, await asyncio.gather(*asked), strict=True))
 
-    async def _ask_coordinator(self, group_id: str, request: Message) -> Any:
-        found = await self.call(FindCoordinatorRequest(key=group_id))
-        response = await self._send(found.node_id, request)
-        for code in _codes_in(response):
-            if code in NOT_YET:
-                raise CallFailed(_api_of(request), found.node_id, ErrorCode(code))
-        return response
+    async def _send_until_loaded(self, node: int, request: Message) -> Any:
+        retries = Retries(self.timeout_s)
+        while True:
+            try:
+                return await self._send(node, request)
+            except CallFailed as failure:
+                if failure.error not in NOT_YET or not await retries.pause():
+                    raise
 
     async def _any_node(self, request: Message) -> int:
         for node in self.nodes:
@@ -258,14 +240,3 @@ def _failed(api: str, node: int | None, error: Exception) -> CallFailed:
     # aiokafka closes the connection when a response cannot be decoded.
     unreadable = isinstance(error.__cause__, DecodeError)
     return CallFailed(api, node, code, str(error.__cause__ if unreadable else "".join(error.args)))
-
-
-def _codes_in(message: Message) -> Iterator[int]:
-    """The error codes of a response and of its parts."""
-    for field in layout_of(type(message)).fields:
-        value = getattr(message, field.name)
-        if field.name == "error_code":
-            yield value
-        for each in value if isinstance(value, list) else [value]:
-            if hasattr(each, "__layout__"):
-                yield from _codes_in(each)

@@ -322,5 +322,9 @@ async def remove_members(
         for each in members
     ]
     request = LeaveGroupRequest(group_id=group_id, members=leaving)
-    response = await client.call(request, coordinator_of=group_id)
+
+    async def ask(node: int, _: list[str]) -> dict[str, Any]:
+        return {group_id: await client.call(request, node=node)}
+
+    _, response = (await ask_coordinators(client, [group_id], ask))[group_id]
     return [ErrorCode(each.error_code) for each in response.members]

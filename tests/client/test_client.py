@@ -18,6 +18,7 @@ from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
 from groupkeeper.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from groupkeeper.protocol.messages.offset_fetch import OffsetFetchRequest
 from groupkeeper.protocol.registry import APIS
+from tests.support.coordinating import ask_coordinator
 from tests.support.process import Server
 from tests.support.requests import commit_request, fetch_request, join_request, sync_request
 
@@ -65,10 +66,10 @@ async def test_offsets_are_committed_from_outside_and_fetched_in_the_version_tha
     client: Client, group_id: str, orders: str
 ) -> None:
     offsets = {(orders, 0): 41, (orders, 5): 7}
-    done = await client.call(commit_request(offsets, group_id), coordinator_of=group_id)
+    done = await ask_coordinator(client, commit_request(offsets, group_id), group_id)
     assert [each.error_code for each in done.topics[0].partitions] == [0, 0]
 
-    several = await client.call(fetch_request(group_id), coordinator_of=group_id)
+    several = await ask_coordinator(client, fetch_request(group_id), group_id)
     [group] = several.groups
     found = {
         (t.name, p.partition_index): p.committed_offset for t in group.topics for p in t.partitions
@@ -76,24 +77,24 @@ async def test_offsets_are_committed_from_outside_and_fetched_in_the_version_tha
     assert found == offsets
 
     one = OffsetFetchRequest(group_id=group_id, topics=None)
-    answer = await client.call(one, coordinator_of=group_id)
+    answer = await ask_coordinator(client, one, group_id)
     assert {p.committed_offset for p in answer.topics[0].partitions} == {41, 7}
     assert answer.groups == []
 
 
 async def test_a_group_is_listed_described_left_and_deleted(client: Client, group_id: str) -> None:
     join = join_request(group_id, group_instance_id="SAM")
-    member = await client.call(join, coordinator_of=group_id)
+    member = await ask_coordinator(client, join, group_id)
     plan = sync_request(member.member_id, member.generation_id, group_id, {member.member_id: b"p"})
     plan.group_instance_id = "SAM"
-    await client.call(plan, coordinator_of=group_id)
+    await ask_coordinator(client, plan, group_id)
 
     listed = await client.call_each(ListGroupsRequest(states_filter=["Stable"]))
     assert group_id in {each.group_id for answer in listed.values() for each in answer.groups}
     assert list(listed) == client.nodes == [0]
 
     asked = DescribeGroupsRequest(groups=[group_id])
-    [group] = (await client.call(asked, coordinator_of=group_id)).groups
+    [group] = (await ask_coordinator(client, asked, group_id)).groups
     assert (group.group_state, group.members[0].group_instance_id) == ("Stable", "SAM")
 
     gone = [
@@ -101,17 +102,17 @@ async def test_a_group_is_listed_described_left_and_deleted(client: Client, grou
         MemberIdentity(group_instance_id="TIM"),
     ]
     leave = LeaveGroupRequest(group_id=group_id, members=gone)
-    left = await client.call(leave, coordinator_of=group_id)
+    left = await ask_coordinator(client, leave, group_id)
     assert [each.error_code for each in left.members] == [0, ErrorCode.UNKNOWN_MEMBER_ID]
 
     delete = DeleteGroupsRequest(groups_names=[group_id])
-    [result] = (await client.call(delete, coordinator_of=group_id)).results
+    [result] = (await ask_coordinator(client, delete, group_id)).results
     assert result.error_code == 0
 
 
 async def test_an_error_of_a_part_is_in_the_response(client: Client, group_id: str) -> None:
     delete = DeleteGroupsRequest(groups_names=[group_id])
-    [result] = (await client.call(delete, coordinator_of=group_id)).results
+    [result] = (await ask_coordinator(client, delete, group_id)).results
     assert result.error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
@@ -119,7 +120,7 @@ async def test_an_error_of_the_whole_response_is_raised_with_api_node_and_name(
     client: Client, group_id: str
 ) -> None:
     with pytest.raises(CallFailed, match=r"^SyncGroup to node 0: UNKNOWN_MEMBER_ID") as failed:
-        await client.call(sync_request("m", 1, group_id), coordinator_of=group_id)
+        await ask_coordinator(client, sync_request("m", 1, group_id), group_id)
     assert (failed.value.api, failed.value.node) == ("SyncGroup", 0)
     assert failed.value.error is ErrorCode.UNKNOWN_MEMBER_ID
 

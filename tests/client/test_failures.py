@@ -11,12 +11,6 @@ from groupkeeper.client import CallFailed, Client, NotKafka
 from groupkeeper.client import client as client_module
 from groupkeeper.client.greeting import KAFKA, UNKNOWN, spoken_at
 from groupkeeper.observe.http_server import HttpServer
-from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.messages.describe_groups import (
-    DescribedGroup,
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
-)
 from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from groupkeeper.protocol.messages.list_groups import (
     ListedGroup,
@@ -30,17 +24,9 @@ from groupkeeper.protocol.messages.offset_fetch import (
 )
 from tests.client.stub import HANG_UP, SILENCE, StubNode, cluster
 
-NOT_COORDINATOR = ErrorCode.NOT_COORDINATOR
-
 
 def group_list(*names: str) -> Callable[[Any], ListGroupsResponse]:
     return lambda _: ListGroupsResponse(groups=[ListedGroup(group_id=name) for name in names])
-
-
-def described(*errors: int) -> Callable[[Any], DescribeGroupsResponse]:
-    """One answer after the other, each with one group that has this error code."""
-    left = list(errors)
-    return lambda _: DescribeGroupsResponse(groups=[DescribedGroup(error_code=left.pop(0))])
 
 
 async def test_every_node_is_asked() -> None:
@@ -123,34 +109,6 @@ async def test_an_api_that_the_node_does_not_have() -> None:
             CallFailed, match=r"UNSUPPORTED_VERSION \(the node does not have this API"
         ):
             await client.call(ListGroupsRequest())
-
-
-async def test_the_coordinator_is_looked_up_again_when_it_moved() -> None:
-    one, two = StubNode(1), StubNode(2)
-    one.answers["DescribeGroups"] = described(NOT_COORDINATOR, ErrorCode.NONE)
-    async with cluster(one, two) as bootstrap, Client(bootstrap) as client:
-        asked = DescribeGroupsRequest(groups=["g"])
-        answer = await client.call(asked, coordinator_of="g")
-    assert answer.groups[0].error_code == 0
-    apis = [api for api, _ in one.asked if api in ("FindCoordinator", "DescribeGroups")]
-    assert apis == ["FindCoordinator", "DescribeGroups"] * 2
-
-
-async def test_a_coordinator_that_stays_away_is_an_error_after_the_timeout() -> None:
-    node = StubNode(1)
-    node.answers["DescribeGroups"] = described(*[NOT_COORDINATOR] * 9)
-    async with cluster(node) as bootstrap, Client(bootstrap, request_timeout_ms=1000) as client:
-        with pytest.raises(CallFailed, match=r"^DescribeGroups to node 1: NOT_COORDINATOR$"):
-            await client.call(DescribeGroupsRequest(groups=["g"]), coordinator_of="g")
-    assert [api for api, _ in node.asked].count("DescribeGroups") > 1
-
-
-async def test_other_errors_of_a_group_are_not_tried_again() -> None:
-    node = StubNode(1)
-    node.answers["DescribeGroups"] = described(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    async with cluster(node) as bootstrap, Client(bootstrap) as client:
-        answer = await client.call(DescribeGroupsRequest(groups=["g"]), coordinator_of="g")
-    assert answer.groups[0].error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
 
 
 @pytest.mark.parametrize(

@@ -291,6 +291,7 @@ async def test_a_member_is_removed_with_both_of_its_ids() -> None:
         fenced = MemberResponse(error_code=ErrorCode.FENCED_INSTANCE_ID)
         return LeaveGroupResponse(members=[fenced])
 
+    node.answers["FindCoordinator"] = coordinated_by(1)
     node.answers["LeaveGroup"] = answer
     member = Member("m-1", "SAM", "client", "/10.0.0.7", {})
     async with cluster(node) as bootstrap, Client(bootstrap) as client:

@@ -33,6 +33,7 @@ from groupkeeper.protocol.messages.produce import (
     TopicProduceData,
 )
 from groupkeeper.protocol.record_batch import encode_batch
+from tests.support.coordinating import ask_coordinator
 from tests.support.process import ROOT
 from tests.support.requests import commit_request, sync_request
 
@@ -167,7 +168,7 @@ async def _prepare(bootstrap: str, now_ms: int) -> None:
 async def commit(bootstrap: str, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
     """Commit for a group without members."""
     async with Client(bootstrap) as client:
-        answer = await client.call(commit_request(offsets, group), coordinator_of=group)
+        answer = await ask_coordinator(client, commit_request(offsets, group), group)
     codes = [each.error_code for one in answer.topics for each in one.partitions]
     assert not any(codes), codes
 
@@ -220,7 +221,7 @@ async def _start_worker(client: Client) -> None:
         session_timeout_ms=_WORKER_SESSION_MS,
         rebalance_timeout_ms=_WORKER_SESSION_MS,
     )
-    joined = await client.call(join, coordinator_of=WORKERS)
+    joined = await ask_coordinator(client, join, WORKERS)
     plan = {joined.member_id: b"\0\1work"}
     sync = sync_request(joined.member_id, joined.generation_id, WORKERS, plan)
     sync.group_instance_id, sync.protocol_type, sync.protocol_name = (
@@ -228,7 +229,7 @@ async def _start_worker(client: Client) -> None:
         "connect",
         "sessioned",
     )
-    await client.call(sync, coordinator_of=WORKERS)
+    await ask_coordinator(client, sync, WORKERS)
 
 
 if __name__ == "__main__":
