@@ -103,13 +103,15 @@ class Cause:
 class Setting(NamedTuple):
     """Evidence for a cause: when the join phase ended; commits by member id; whether another
     coordinator has loaded the group meanwhile, so that sessions began anew; whether the record
-    before took partitions from members and gave them to none; when that was written.
+    before took partitions from members and gave them to none; whether it converted the group,
+    which Kafka lets rebalance then; when that was written.
     """
 
     end_ms: int
     evidence: Mapping[str, Evidence]
     reloaded: bool
     withheld: bool
+    converted: bool
     began_ms: int
 
     @property
@@ -215,7 +217,7 @@ def _who(
     leader = [now.members[now.leader]] if now.leader in now.members else []
     if setting.withheld and changes.rejoined and (not who or setting.soon):
         who[REJOINED] = changes.rejoined
-    elif not who and leader:
+    elif not who and leader and not setting.converted:
         # Nobody else rejoins by itself: other bytes only name what was assigned since.
         who[LEADER] = leader
     return who
@@ -239,6 +241,8 @@ def _first(
     aborted: int,
 ) -> str:
     """Which of the causes came first; unknown if that cannot be said."""
+    if setting.converted:
+        return UNKNOWN
     firsts = {code for code in who if code != RETURNED_UNREADY}
     if len(firsts) == 1:
         [code] = firsts

@@ -108,6 +108,7 @@ def _evidence(held: Mapping[Place, Commits]) -> dict[str, Evidence]:
 class Story:
     """`before` is the last record with a value: members, without what they subscribe to. None with
     `since` NEW for a group that did not exist, with LOST for one of which that is not known.
+    `since` CONVERTED: the last record made a classic group of a newer one.
     """
 
     since: str
@@ -160,6 +161,8 @@ class Story:
         else:
             self._go_on(telling, changes, is_round)
         self.take(record, now)
+        if kind == CONVERTED:
+            self.since = CONVERTED
         return telling.items
 
     # -- what a record says ----------------------------------------------------------------------
@@ -191,6 +194,7 @@ class Story:
             _evidence(self.held),
             reloaded=self.epoch != record.leader_epoch,
             withheld=self.is_withheld,
+            converted=self.since == CONVERTED,
             began_ms=self.time_ms,
         )
         aborted = unwritten(before, now)

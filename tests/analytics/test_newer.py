@@ -94,6 +94,23 @@ def test_a_fold_goes_on_from_its_state_at_any_batch():
     assert [row["until"] for row in whole["sessions"]].count(None) == 0
 
 
+def test_the_rebalance_behind_a_conversion_has_no_cause_that_the_log_shows():
+    first, *later = ([group("g", each, "m", "n", leader="m")] for each in (9, 10, 11))
+    converted = [(epoch("g", 3)[0], None), *first]
+    rows = told(LIFE[0], converted, *later, times=range(NOW, NOW + 4))["rounds"]
+    assert [(row["generation"], row["cause"], row["confidence"]) for row in rows] == [
+        (10, "unknown", 0.99),
+        (11, "leader_rejoined", 0.9),
+    ]
+
+
+def test_what_changes_with_the_rebalance_behind_a_conversion_may_not_be_its_cause():
+    converted = [(epoch("g", 3)[0], None), group("g", 9, "m")]
+    rows = told(LIFE[0], converted, [group("g", 10, "m", "n")], times=range(NOW, NOW + 3))
+    [row] = rows["rounds"]
+    assert (row["cause"], row["more_causes"]) == ("unknown", ["member_joined"])
+
+
 def test_each_assignment_is_a_row_of_its_member():
     rows = told(*LIFE)
     keys = ("offset", "generation", "member", "topics", "assigned_partitions")
