@@ -28,6 +28,7 @@ from groupkeeper.history.group import GroupHistory, sound
 from groupkeeper.history.newer import Names
 from groupkeeper.history.records import CommitRun, Record
 from groupkeeper.history.rows import Known, Row, Rows, Told, Writer
+from groupkeeper.history.state import restore, saved
 from groupkeeper.protocol.group_events import TOPIC, TYPES, Event
 
 BYTES: Final = pa.binary()
@@ -210,18 +211,19 @@ class _Log:
 
     def __init__(self, log: str, partition: int, rows: pa.Table) -> None:
         self.before: Row = json.loads(_first(rows, "before") or "{}")
-        self.coverage = Coverage(log, partition, self.before.get("coverage"))
         self._over: list[Row] = []
-        self.epochs = Epochs(log, partition, self._over, self.before.get("epochs"))
+        self.coverage, self.epochs = Coverage(log, partition), Epochs(log, partition, self._over)
+        if self.before:
+            restore(self.coverage, self.before["coverage"])
+            restore(self.epochs, self.before["epochs"])
         self._partition = partition
 
     def covered(self, lost: tuple[int, ...] = ()) -> pa.Table:
         """Make one row of COVERED."""
-        last = self.epochs.state()
-        rows = {"epochs": self._over, "last_epoch": [last] if last else []}
+        rows = {"epochs": self._over, "last_epoch": self.epochs.last}
         columns = {name: _spark_rows("epochs", each).to_pylist() for name, each in rows.items()}
         columns["coverage"] = _spark_rows("coverage", self.coverage.rows()).to_pylist()
-        state = {"coverage": self.coverage.state(), "epochs": last, "lost": lost}
+        state = {"coverage": saved(self.coverage), "epochs": saved(self.epochs), "lost": lost}
         row = {
             "partition": self._partition,
             "known_from": self.coverage.whole_from,

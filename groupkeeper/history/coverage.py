@@ -2,8 +2,8 @@
 tables `epochs` and `coverage`.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable
+from typing import Final, NamedTuple
 
 from groupkeeper.history.rows import Known, Row, instant
 from groupkeeper.protocol.group_events import Event
@@ -32,11 +32,13 @@ _UNREAD: Final[Row] = {"records": 0, "from": None, "until": None}
 class Coverage:
     """The records that were read of a partition, and from where on without a gap."""
 
-    def __init__(self, log: str, partition: int, state: Sequence[Any] | None = None) -> None:
-        row, place = state or ({"log": log, "partition": partition, **_UNREAD}, None)
-        self._row: Row = {**row}
-        self._place: tuple[int, int] | None = place and (place[0], place[1])
-        """Epoch and seq of the last event."""
+    _row: Row
+    _place: tuple[int, int] | None
+    """Epoch and seq of the last event."""
+
+    def __init__(self, log: str, partition: int) -> None:
+        self._row = {"log": log, "partition": partition, **_UNREAD}
+        self._place = None
 
     @property
     def last_offset(self) -> int:
@@ -82,10 +84,6 @@ class Coverage:
         """A row, if anything was read."""
         return [{**self._row}] if self._row["records"] else []
 
-    def state(self) -> list[Any]:
-        """The state to go on from: JSON."""
-        return [{**self._row}, self._place]
-
 
 def known_of(
     spans: Iterable[Span], lost_until: Iterable[int] = (), before: Coverage | None = None
@@ -103,11 +101,12 @@ def known_of(
 class Epochs:
     """The writers of a partition, one after the other. `rows` gets those that are over."""
 
-    def __init__(self, log: str, partition: int, rows: list[Row], row: Row | None = None) -> None:
-        """`row`: the `state` to go on from."""
+    _row: Row | None
+
+    def __init__(self, log: str, partition: int, rows: list[Row]) -> None:
         self._about = {"log": log, "partition": partition}
         self._rows = rows
-        self._row = row and {**row}
+        self._row = None
 
     def wrote(self, span: Span, node: int | None = None) -> Row:
         """The next records. Returns the row of their writer."""
@@ -134,6 +133,7 @@ class Epochs:
         elif event.type == "not_back":
             row["not_back"] = row.get("not_back", 0) + len(fields.get("absent") or ())
 
-    def state(self) -> Row | None:
-        """The row of the last writer: also all that is remembered."""
-        return self._row and {**self._row}
+    @property
+    def last(self) -> list[Row]:
+        """The row of the last writer, if there is one."""
+        return [{**self._row}] if self._row is not None else []

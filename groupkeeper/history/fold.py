@@ -1,7 +1,6 @@
 """The fold of one group's events of one source: its rebalances, owners and members."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from collections.abc import Iterable
 
 from groupkeeper.history.fields import Part, number
 from groupkeeper.history.ownership import Ownership, Place
@@ -27,13 +26,18 @@ class GroupFold:
 
     __slots__ = ("_about", "_folding", "_last", "_ownership", "_rows", "_sessions")
 
+    _folding: Folding
+    _sessions: Sessions
+    _ownership: Ownership
+    _last: int
+    """Offset of the last event."""
+
     def __init__(self, about: About, rows: Rows) -> None:
         self._about, self._rows = about, rows
         self._folding = Folding()
         self._sessions = Sessions(about, rows["sessions"])
         self._ownership = Ownership(about, rows["ownership"])
         self._last = 0
-        """Offset of the last event."""
 
     def add(self, told: Told) -> None:
         """An event of the group, of a known type and with checked fields."""
@@ -137,24 +141,3 @@ class GroupFold:
         """Stands for the last event, in rows that no event finished."""
         nothing = Event(0, 0, -1, 0, 0, self._about.group, "")
         return Told(offset, nothing, self._about.source, self._about.confidence)
-
-    # -- to go on later ---------------------------------------------------------------------------
-
-    def state(self) -> dict[str, Any]:
-        """State for `restore`: a JSON object."""
-        return {
-            "last": self._last,
-            "folding": self._folding.state(),
-            "sessions": self._sessions.state(),
-            "ownership": self._ownership.state(),
-        }
-
-    @classmethod
-    def restore(cls, about: About, rows: Rows, state: Mapping[str, Any]) -> Self:
-        """A fold that goes on from this `state`."""
-        found = cls(about, rows)
-        found._last = state["last"]
-        found._folding = Folding.restore(state["folding"])
-        found._sessions = Sessions.restore(about, rows["sessions"], state["sessions"])
-        found._ownership = Ownership.restore(about, rows["ownership"], state["ownership"])
-        return found

@@ -39,6 +39,7 @@ from groupkeeper.history.rows import (
     out_of_range,
     refusal_row,
 )
+from groupkeeper.history.state import restore, saved
 from groupkeeper.history.story import Gap, Item, Story
 from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.group_events import TYPES, Event
@@ -70,19 +71,23 @@ class GroupHistory:
         *("first_ms", "group"),
     )
 
+    first_ms: int | None
+    """Time of its first event; None if it has none."""
+    _epoch: int | None
+    """Leader epoch of the last event."""
+    _events: GroupFold | None
+    _log: GroupFold | None
+    _infers: bool
+    """False if its first record comes behind its first event."""
+    _story: Story | None
+    _newer: NewerStory | None
+
     def __init__(self, group: str, out: Writer, names: Names = NO_NAMES) -> None:
         """`names`: topic id -> name, for consumer and share groups."""
         self.group, self._out, self._names = group, out, names
-        self.first_ms: int | None = None
-        """Time of its first event; None if it has none."""
-        self._epoch: int | None = None
-        """Leader epoch of the last event."""
-        self._events: GroupFold | None = None
-        self._log: GroupFold | None = None
+        self.first_ms = self._epoch = None
+        self._events = self._log = self._story = self._newer = None
         self._infers = True
-        """False if its first record comes behind its first event."""
-        self._story: Story | None = None
-        self._newer: NewerStory | None = None
         self._batch: list[Record] = []
         """The records of one batch: a conversion of a group is told by all of them."""
 
@@ -256,28 +261,19 @@ class GroupHistory:
     def state(self) -> dict[str, Any]:
         """State for `restore`, without the rows that `take` would return: a JSON object."""
         self.flush()
-        parts = self._events, self._log, self._story, self._newer
-        return {
-            "group": self.group,
-            "first_ms": self.first_ms,
-            "epoch": self._epoch,
-            "infers": self._infers,
-            "parts": [each and each.state() for each in parts],
-        }
+        return {"group": self.group, **saved(self)}
 
     @classmethod
     def restore(cls, state: Mapping[str, Any], out: Writer, names: Names = NO_NAMES) -> Self:
         """A history that goes on from this `state`."""
         found = cls(state["group"], out, names)
-        found.first_ms, found._epoch = state["first_ms"], state["epoch"]
-        found._infers = state["infers"]
-        events, log, story, newer = state["parts"]
-        about = found._about(LOG), out.inferred
-        found._events = events and GroupFold.restore(found._about(EVENTS), out.rows, events)
-        found._log = log and GroupFold.restore(*about, log)
-        found._story = story and Story.restore(story)
-        found._newer = newer and NewerStory(*about, newer)
-        return found
+        if state["events"] is not None:
+            found._events = GroupFold(found._about(EVENTS), out.rows)
+        if state["log"] is not None:
+            found._log = GroupFold(found._about(LOG), out.inferred)
+        if state["newer"] is not None:
+            found._newer = NewerStory(found._about(LOG), out.inferred)
+        return restore(found, state)
 
     def _about(self, source: str) -> About:
         return About(self.group, self._out.partition, source)

@@ -36,14 +36,13 @@ CURRENT_TYPES: Final = (8, 14, 22)
 class NewerStory:
     """The members of one group, and the fold of what records say of them."""
 
-    def __init__(self, about: About, rows: Rows, state: Mapping[str, Any] | None = None) -> None:
-        """`rows` gets what is finished; `state` is that to go on from."""
-        self._fold = GroupFold(about, rows)
-        self._members: dict[str, list[Any]] = {}
-        """Member id -> who it is, its rebalance timeout, and what it subscribes to."""
-        if state is not None:
-            self._fold = GroupFold.restore(about, rows, state["fold"])
-            self._members = dict(state["members"])
+    _fold: GroupFold
+    _members: dict[str, list[Any]]
+    """Member id -> who it is, its rebalance timeout, and what it subscribes to."""
+
+    def __init__(self, about: About, rows: Rows) -> None:
+        """`rows` gets what is finished."""
+        self._fold, self._members = GroupFold(about, rows), {}
 
     def add(self, record: Record, key: ModernKey, names: Names, out: Writer) -> None:
         """A record about a member. Raises DecodeError."""
@@ -107,10 +106,6 @@ class NewerStory:
     def _own(self, record: Record, member: str, epoch: int, places: list[Place]) -> None:
         who = self._members.get(member, [{"member": member}])[0]
         self._fold.assigned(record.offset, record.time_ms, epoch, who, places)
-
-    def state(self) -> dict[str, Any]:
-        """As JSON."""
-        return {"fold": self._fold.state(), "members": self._members}
 
 
 def partitions_of(current: Current, names: Names) -> Iterator[tuple[str, list[int]]]:

@@ -18,7 +18,7 @@ coordinator members own what they owned. A plan that nobody stored whole ends wh
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Final
 
 from groupkeeper.history.fields import Part, number
 from groupkeeper.history.rounds import Round
@@ -60,25 +60,29 @@ _STEPS: Final = {"rebalance_started": 0, "rebalance_joined": 1, "rebalance_compl
 class Ownership:
     """The owners of one group's partitions. `rows` gets what is over."""
 
+    _held: dict[Place, Held]
+    _is_cooperative: bool | None
+    """As of the last plan."""
+    _generation: int | None
+    """Of the last plan, or of the Empty group; None if the owners are not known."""
+    _last: int
+    """Of the last step of a rebalance."""
+    _known_ms: int
+    """The last time at which the group had that generation."""
+    _began_ms: int | None
+    """When the rebalance under way began, or the first of those that were superseded."""
+    _gone: dict[str, tuple[int, float]]
+    """When members were removed since then, and how sure that is."""
+    _rejoined: dict[str, int]
+    """When members joined first since then, of join phases that have ended."""
+
     def __init__(self, about: About, rows: list[Row]) -> None:
         self._rows = rows
         self._about = about.columns
         self._is_inferred, self._confidence = about.source != EVENTS, about.confidence
-        self._held: dict[Place, Held] = {}
-        self._is_cooperative: bool | None = None
-        """As of the last plan."""
-        self._generation: int | None = None
-        """Of the last plan, or of the Empty group; None if the owners are not known."""
-        self._last = 0
-        """Of the last step of a rebalance."""
-        self._known_ms = 0
-        """The last time at which the group had that generation."""
-        self._began_ms: int | None = None
-        """When the rebalance under way began, or the first of those that were superseded."""
-        self._gone: dict[str, tuple[int, float]] = {}
-        """When members were removed since then, and how sure that is."""
-        self._rejoined: dict[str, int] = {}
-        """When members joined first since then, of join phases that have ended."""
+        self._is_cooperative = self._generation = self._began_ms = None
+        self._held, self._gone, self._rejoined = {}, {}, {}
+        self._last = self._known_ms = 0
 
     # -- what happened ---------------------------------------------------------------------------
 
@@ -277,44 +281,6 @@ class Ownership:
     def _settled(self, generation: int, at_ms: int) -> None:
         self._generation, self._known_ms = generation, at_ms
         self.lost()
-
-    # -- to go on later --------------------------------------------------------------------------
-
-    def state(self) -> dict[str, Any]:
-        """State for `restore`: a JSON object."""
-        people: dict[int, tuple[int, Part]] = {}
-        held = []
-        for (topic, index), each in self._held.items():
-            who = None
-            if each.who is not None:
-                who = people.setdefault(id(each.who), (len(people), each.who))[0]
-            held.append(
-                [topic, index, each.since_ms, each.offset, each.generation, who, each.is_taken]
-            )
-        return {
-            "people": [who for _, who in people.values()],
-            "held": held,
-            "is_cooperative": self._is_cooperative,
-            "generation": self._generation,
-            "last": self._last,
-            "known_ms": self._known_ms,
-            "began_ms": self._began_ms,
-            "gone": self._gone,
-            "rejoined": self._rejoined,
-        }
-
-    @classmethod
-    def restore(cls, about: About, rows: list[Row], state: Mapping[str, Any]) -> Self:
-        """Owners that go on from this `state`."""
-        found, people = cls(about, rows), state["people"]
-        for topic, index, since_ms, offset, generation, who, is_taken in state["held"]:
-            whose = None if who is None else people[who]
-            found._held[topic, index] = Held(since_ms, offset, generation, whose, is_taken)
-        found._is_cooperative, found._generation = state["is_cooperative"], state["generation"]
-        found._last, found._known_ms = state["last"], state["known_ms"]
-        found._began_ms, found._rejoined = state["began_ms"], dict(state["rejoined"])
-        found._gone = {name: (at_ms, sure) for name, (at_ms, sure) in state["gone"].items()}
-        return found
 
 
 def _is_of(held: Held, who: Part) -> bool:

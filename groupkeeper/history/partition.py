@@ -18,7 +18,7 @@ that range, with all that was written since. A record without one before it may 
 and where records were lost nothing is inferred across the gap.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any, Final, Self
 
 from groupkeeper.history.coverage import OFFSETS_LOG, Coverage, Epochs, Span
@@ -28,6 +28,7 @@ from groupkeeper.history.newer import NO_NAMES, Names
 from groupkeeper.history.records import CommitRun, Record
 from groupkeeper.history.rounds import LOADS
 from groupkeeper.history.rows import ALL, Known, Row, Rows, Told, Writer, event_row, out_of_range
+from groupkeeper.history.state import restore, saved
 from groupkeeper.protocol.group_events import TOPIC, TYPES
 
 Fed = Told | Record | CommitRun | Span
@@ -40,6 +41,13 @@ least lately are finished as they are, and begin anew with their next event."""
 class PartitionHistory:
     """History of the groups of one partition. Rows of the tables `left_out` are not made."""
 
+    _lately: dict[str, None]
+    """Groups whose events are followed; the one that was heard of least lately is the first."""
+    _records: Coverage
+    _writers: Epochs
+    _events: Coverage
+    _leaders: Epochs
+
     def __init__(
         self,
         partition: int,
@@ -50,8 +58,7 @@ class PartitionHistory:
         """`known`: of all records that are fed; `names`: topic id -> name."""
         self._out, self._names = Writer(partition, known, left_out), names
         self._groups: dict[str, GroupHistory] = {}
-        self._lately: dict[str, None] = {}
-        """Groups whose events are followed; the one that was heard of least lately is the first."""
+        self._lately = {}
         self._waiting: dict[str, GroupHistory] = {}
         """Groups with records of the batch that is read."""
         self._batch = -1
@@ -147,8 +154,7 @@ class PartitionHistory:
         more = Writer(self._out.partition, self._out.known)
         for group in self._groups.values():
             group.open(more)
-        last = self._leaders.state(), self._writers.state()
-        more.rows["epochs"] += [each for each in last if each is not None]
+        more.rows["epochs"] += [*self._leaders.last, *self._writers.last]
         more.rows["coverage"] += [*self._events.rows(), *self._records.rows()]
         return more.rows
 
@@ -160,9 +166,7 @@ class PartitionHistory:
         return {
             "partition": self._out.partition,
             "known": self._out.known,
-            "records": [self._records.state(), self._writers.state()],
-            "events": [self._events.state(), self._leaders.state()],
-            "lately": [*self._lately],
+            **saved(self),
             "groups": [each.state() for each in self._groups.values()],
         }
 
@@ -180,18 +184,11 @@ class PartitionHistory:
         from_offset, lost_until = state["known"]
         known = known or Known(from_offset, tuple(lost_until))
         fold = cls(state["partition"], known, names, left_out)
-        about = state["partition"], fold._out.rows["epochs"]
-        fold._records, fold._writers = _log(OFFSETS_LOG, *about, state["records"])
-        fold._events, fold._leaders = _log(TOPIC, *about, state["events"])
-        fold._lately = dict.fromkeys(state["lately"])
         for each in state["groups"]:
             fold._groups[each["group"]] = GroupHistory.restore(each, fold._out, names)
-        return fold
+        return restore(fold, state)
 
 
-def _log(
-    name: str, partition: int, epochs: list[Row], state: Sequence[Any] = (None, None)
-) -> tuple[Coverage, Epochs]:
+def _log(name: str, partition: int, epochs: list[Row]) -> tuple[Coverage, Epochs]:
     """Coverage and writers of a log."""
-    read, last = state
-    return Coverage(name, partition, read), Epochs(name, partition, epochs, last)
+    return Coverage(name, partition), Epochs(name, partition, epochs)

@@ -42,9 +42,11 @@ class Returns:
 
     __slots__ = ("_lost", "_sweep_at")
 
+    _lost: dict[_Name, list[Lost]]
+    """By who it is; the one that went first is the first."""
+
     def __init__(self) -> None:
-        self._lost: dict[_Name, list[Lost]] = {}
-        """By who it is; the one that went first is the first."""
+        self._lost = {}
         self._sweep_at = SWEEP_AT
 
     def lose(self, who: Part, lost: Lost) -> None:
@@ -88,21 +90,6 @@ class Returns:
                 self.lose(who, Lost(heard_ms, *about, before=current))
             elif who.get("member") not in stayed:
                 _tell(current, at_ms, self.take_back(who, at_ms))
-
-    def state(self) -> list[Any]:
-        """State for `restore`, without rounds: a JSON array."""
-        return [[name, [_values(each) for each in some]] for name, some in self._lost.items()]
-
-    @classmethod
-    def restore(cls, state: Iterable[Any]) -> "Returns":
-        """Members that are gone as of this `state`."""
-        returns = cls()
-        returns._lost = {(*name,): [Lost(*each) for each in some] for name, some in state}
-        return returns
-
-
-def _values(lost: Lost) -> list[Any]:
-    return [lost.heard_ms, lost.connection, lost.session_timeout_ms, lost.is_exact]
 
 
 def find_returns(entries: Iterable[Entry]) -> None:

@@ -7,11 +7,10 @@ new assignments.
 
 Events are of one group and of its partition, in the order of (epoch, seq). An entry is a finished
 `Round`, or an event that belongs to none. What is before the first event that was read is unknown:
-a round may lack its beginning. `state` and `restore` let a fold go on in another process.
+a round may lack its beginning. `state.saved` and `restore` let a fold go on in another process.
 """
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final, NamedTuple
 
@@ -165,21 +164,24 @@ class _Alike(NamedTuple):
 class Folding:
     """Takes events in order, and returns what is finished. `limits` go into the rounds."""
 
+    under_way: Round | None
+    _before: list[Event]
+    """Changes of membership in the step that may start a round."""
+    _closed: list[int] | None
+    _superseded_ms: int
+    _alike: _Alike | None
+    _people: dict[str, Part]
+    _last: tuple[str, int] | None
+    """Type and time of the last event."""
+    _outage: Outage | None
+    """Before the load of this epoch."""
+
     def __init__(self, limits: SessionLimits | None = None) -> None:
         self._limits = limits or SessionLimits()
         self.unknown: Counter[str] = Counter()
         """Types, and `type.field`, that this version does not know: how many of each."""
-        self.under_way: Round | None = None
-        self._before: list[Event] = []
-        """Changes of membership in the step that may start a round."""
-        self._closed: list[int] | None = None
-        self._superseded_ms = 0
-        self._alike: _Alike | None = None
-        self._people: dict[str, Part] = {}
-        self._last: tuple[str, int] | None = None
-        """Type and time of the last event."""
-        self._outage: Outage | None = None
-        """Before the load of this epoch."""
+        self.under_way = self._closed = self._alike = self._last = self._outage = None
+        self._before, self._people, self._superseded_ms = [], {}, 0
 
     def add(self, event: Event) -> list[Entry]:
         """The entries that this event finishes."""
@@ -340,36 +342,6 @@ class Folding:
         if current.arrived == len(current.joined):
             stay = {each["member"] for each in (*current.joined, *current.missing)}
             self._people = {name: who for name, who in self._people.items() if name in stay}
-
-    # -- to go on later --------------------------------------------------------------------------
-
-    def state(self) -> dict[str, Any]:
-        """State for `restore`: a JSON object, without `unknown`."""
-        current = self.under_way
-        return {
-            "under_way": current and {**current.as_json(), "arrived": current.arrived},
-            "before": [[*each[:-2], dict(each.fields)] for each in self._before],
-            "closed": self._closed,
-            "superseded_ms": self._superseded_ms,
-            "alike": self._alike,
-            "people": list(self._people.values()),
-            "last": self._last,
-            "outage": self._outage and asdict(self._outage),
-        }
-
-    @classmethod
-    def restore(cls, state: Mapping[str, Any], limits: SessionLimits | None = None) -> "Folding":
-        """A fold that goes on from this `state`."""
-        folding = cls(limits)
-        folding._outage = state["outage"] and Outage(**state["outage"])
-        if (current := state["under_way"]) is not None:
-            folding.under_way = Round(**{**current, "outage": None}, limits=folding._limits)
-        folding._before = [Event(*each) for each in state["before"]]
-        folding._closed, folding._superseded_ms = state["closed"], state["superseded_ms"]
-        folding._alike = state["alike"] and _Alike(*state["alike"])
-        folding._people = {each["member"]: each for each in state["people"]}
-        folding._last = state["last"]
-        return folding
 
 
 def plan_of(event: Event) -> Round:

@@ -144,11 +144,6 @@ _NOT_IN_RECORDS: Final = dict.fromkeys(("epoch", "round", "started", "missing", 
 _CHANGES: Final = dict.fromkeys(("joined", "removed", "replaced"))
 
 
-def values_of(one: Any) -> list[Any]:
-    """The fields of a dataclass with slots, in their order."""
-    return [getattr(one, name) for name in one.__slots__]
-
-
 def instant(ms: int | None) -> int | None:
     """A time in Unix milliseconds; None if it is unknown (negative) or behind the year 9999."""
     return ms if ms is not None and 0 <= ms <= LAST_MS else None

@@ -7,11 +7,11 @@ the members are known from a rebalance.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Final
 
 from groupkeeper.history.fields import Part, number
 from groupkeeper.history.returns import Lost, Returns
-from groupkeeper.history.rows import EVENTS, About, Row, Told, member_columns, text, values_of
+from groupkeeper.history.rows import EVENTS, About, Row, Told, member_columns, text
 from groupkeeper.protocol.group_events import SHORTENED, Event
 
 UNKNOWN: Final = "unknown"
@@ -68,19 +68,22 @@ class End:
 class Sessions:
     """The sessions of one group, from events of one source. `rows` gets those that are over."""
 
+    _open: dict[str, Session]
+    _recorded: dict[str, Session]
+    """Sessions that have ended since the group's record was stored: a load finds them in it."""
+    _returns: Returns
+    _ended: dict[str, int]
+    _is_whole: bool
+    """All members are known: the log has the group's beginning, or a list of them."""
+
     def __init__(self, about: About, rows: list[Row]) -> None:
         self._rows = rows
         self._about = about.columns
         self._is_inferred = about.source != EVENTS
-        self._open: dict[str, Session] = {}
-        self._returns = Returns()
-        self._ended: dict[str, int] = {}
-        self._recorded: dict[str, Session] = {}
-        """Sessions that have ended since the group's record was stored: a load finds them in it."""
+        self._open, self._recorded, self._ended = {}, {}, {}
+        self._returns, self._is_whole = Returns(), False
         self._confidence = about.confidence
         """Of the event that is taken."""
-        self._is_whole = False
-        """All members are known: the log has the group's beginning, or a list of them."""
 
     @property
     def people(self) -> dict[str, Part]:
@@ -342,30 +345,6 @@ class Sessions:
         if end is not None and end.confidence is not None:
             row["confidence"] = end.confidence
         return row
-
-    # -- to go on later --------------------------------------------------------------------------
-
-    def state(self) -> dict[str, Any]:
-        """State for `restore`: a JSON object."""
-        return {
-            "open": [values_of(each) for each in self._open.values()],
-            "recorded": [values_of(each) for each in self._recorded.values()],
-            "returns": self._returns.state(),
-            "ended": list(self._ended.items()),
-            "is_whole": self._is_whole,
-        }
-
-    @classmethod
-    def restore(cls, about: About, rows: list[Row], state: Mapping[str, Any]) -> Self:
-        """Sessions that go on from this `state`."""
-        found = cls(about, rows)
-        found._open, found._recorded = (
-            {each.who["member"]: each for each in (Session(*values) for values in state[name])}
-            for name in ("open", "recorded")
-        )
-        found._returns = Returns.restore(state["returns"])
-        found._ended, found._is_whole = dict(state["ended"]), state["is_whole"]
-        return found
 
 
 def _set_timeouts(session: Session, part: Part) -> None:

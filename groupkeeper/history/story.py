@@ -7,9 +7,8 @@ from their commits (`history.inference`); when the join phase began is not told.
 
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from itertools import starmap
-from typing import Any, Final, NamedTuple, Self
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, Self
 
 from groupkeeper.history import inference
 from groupkeeper.history.inference import (
@@ -31,7 +30,7 @@ from groupkeeper.history.records import (
     Record,
     unwritten,
 )
-from groupkeeper.history.rows import LOG, SEEN, Known, Told, instant, values_of
+from groupkeeper.history.rows import LOG, SEEN, Known, Told, instant
 from groupkeeper.protocol.group_events import SHORTENED, Event
 
 MOST_ABORTED: Final = 1000
@@ -249,34 +248,6 @@ class Story:
         """Whether records were lost since the last one."""
         lost = known.lost_until
         return bisect_right(lost, self.offset) != bisect_right(lost, record.offset)
-
-    # -- state -----------------------------------------------------------------------------------
-
-    def state(self) -> dict[str, Any]:
-        """As JSON."""
-        before = self.before
-        return {
-            "since": self.since,
-            "before": before and [before.generation, before.protocol],
-            "members": [values_of(each) for each in self._members.values()],
-            "at": [self.offset, self.time_ms, self.epoch, self.is_withheld],
-            "held": [[*place, *values_of(each)] for place, each in self.held.items()],
-        }
-
-    @classmethod
-    def restore(cls, state: Mapping[str, Any]) -> Self:
-        """Go on from this `state`."""
-        before = None
-        if state["before"] is not None:
-            generation, protocol = state["before"]
-            before = Generation(generation, None, protocol, None, None, {})
-            for each in starmap(Member, state["members"]):
-                topics = None if each.topics is None else (*each.topics,)
-                before.members[each.member] = replace(each, topics=topics)
-        found = cls(state["since"], before, *state["at"])
-        for topic, number, *each in state["held"]:
-            found.held[topic, number] = Commits(*each)
-        return found
 
 
 def inferred(

@@ -311,7 +311,7 @@ def test_groups_beyond_the_limit_are_finished_as_they_are(monkeypatch: Any) -> N
         told.tell("member_joined", who=who(f"{group}-1"), kind="dynamic")
         events += told.events
     fold = folding(events)
-    assert fold.state()["lately"] == ["a", "c"]
+    assert [*fold.state()["lately"]] == ["a", "c"]
     last = [row for row in fold.take()["sessions"] if row["group"] == "b"]
     assert [row["until"] for row in last] == [None]
 

@@ -7,11 +7,12 @@ import pytest
 
 from groupkeeper.history.returns import RETURN_MS, SWEEP_AT, Lost, Returns, find_returns, is_same
 from groupkeeper.history.rounds import Entry, Folding
+from groupkeeper.history.state import restore, saved
 from tests.support.told_events import Told, cause, who
 
 
 def again(returns: Returns) -> Returns:
-    return Returns.restore(json.loads(json.dumps(returns.state())))
+    return restore(Returns(), json.loads(json.dumps(saved(returns))))
 
 
 def test_the_last_one_that_went_comes_back_first_and_each_once() -> None:
@@ -34,7 +35,7 @@ def test_hardly_more_are_remembered_than_may_come_back() -> None:
     returns = Returns()
     for number in range(10 * SWEEP_AT):
         returns.lose(who(f"m{number}", client_id=f"c{number}"), Lost(number * RETURN_MS))
-    assert len(returns.state()) <= SWEEP_AT + 2
+    assert len(saved(returns)["lost"]) <= SWEEP_AT + 2
 
 
 @pytest.mark.parametrize(
@@ -79,7 +80,7 @@ def test_a_fold_that_was_put_away_goes_on_as_if_it_had_not_been() -> None:
         folding, whole = Folding(), list[Entry]()
         for place, event in enumerate(events):
             if place == cut:
-                folding = Folding.restore(json.loads(json.dumps(folding.state())))
+                folding = restore(Folding(), json.loads(json.dumps(saved(folding))))
             whole += folding.add(event)
         whole += folding.rest()
         find_returns(whole)
@@ -90,4 +91,4 @@ def test_clients_that_are_no_members_any_more_are_forgotten() -> None:
     folding = Folding()
     for event in story().events[:7]:
         folding.add(event)
-    assert [each["member"] for each in folding.state()["people"]] == ["m1"], "it was missing"
+    assert [*saved(folding)["people"]] == ["m1"], "it was missing"

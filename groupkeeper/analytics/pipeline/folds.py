@@ -17,6 +17,7 @@ from groupkeeper.analytics.reading.problems import Problem
 from groupkeeper.history.coverage import OFFSETS_LOG, Coverage, known_of
 from groupkeeper.history.partition import PartitionHistory
 from groupkeeper.history.rows import Rows, Told
+from groupkeeper.history.state import restore
 from groupkeeper.protocol.group_events import TOPIC, decode
 
 _ROWS: Final = 20_000
@@ -44,7 +45,7 @@ class History:
         lost = [offset for piece in pieces for offset in piece.lost]
         before = state.get(_HISTORY)
         if before:
-            read = Coverage(OFFSETS_LOG, partition, before["records"][0])
+            read = restore(Coverage(OFFSETS_LOG, partition), before["records"])
             known = known_of(more, [*before["known"][1], *lost], read)
             self._fold = PartitionHistory.restore(before, known, names, part.left_out)
         else:
