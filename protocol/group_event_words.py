@@ -1,12 +1,25 @@
-"""What the causes in group events mean, and what a user does about them.
+"""What the causes in group events mean, what a user does about them, and how they are shown.
 
 `CODES` says what triggered a change, `LIKELY` what probably is behind it. Both are data for
-docs/events.md and for commands that explain a rebalance; the values are part of the stored format.
+docs/events.md, pictures, and commands that explain a rebalance; the codes are part of the stored
+format. A server imports none of this at its start.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
+
+FAMILIES: Final[Mapping[str, str]] = {
+    "E": "no heartbeat in time",
+    "S": "application too slow",
+    "R": "restarted",
+    "L": "member left",
+    "J": "member joined",
+    "T": "topics changed, or rejoined",
+    "F": "forced from outside",
+    "?": "unknown",
+}
+"""Letter -> causes with one colour and texture: seventeen codes cannot be told apart by eye."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +29,10 @@ class Word:
     meaning: str
     advice: str
     """What to do, with the setting to change; what it costs if nothing is wrong."""
+    family: str = ""
+    """Key of `FAMILIES`. That of a guess counts more than that of its code, if it has one."""
+    briefly: str = ""
+    """What happened, after the name of who triggered it; empty if no client did."""
 
 
 CODES: Final[Mapping[str, Word]] = {
@@ -23,85 +40,116 @@ CODES: Final[Mapping[str, Word]] = {
         "A new dynamic member joined.",
         "Nothing is wrong; if members come one by one at a start, raise"
         " `group.initial.rebalance.delay.ms` of the coordinator.",
+        family="J",
+        briefly="joined",
     ),
     "static_member_joined": Word(
         "A member with an instance id that the group did not know joined.",
         "Nothing is wrong at the first start; if it comes again at each restart, the old one was"
         " removed first: raise `session.timeout.ms` above the time that a restart takes.",
+        family="J",
+        briefly="joined",
     ),
     "static_member_returned_changed": Word(
         "A static member restarted with protocols that elect another one.",
         "Set the same `partition.assignment.strategy` for all members.",
+        family="R",
+        briefly="restarted",
     ),
     "static_member_returned_unready": Word(
         "A static member restarted while the group was rebalancing.",
         "Restart members one after the other, each when the group is Stable again; a"
         " `session.timeout.ms` above the time that a restart takes avoids the rebalance before.",
+        family="R",
+        briefly="restarted",
     ),
     "subscription_changed": Word(
         "A member rejoined with other topics or protocols.",
         "Nothing is wrong if topics were added or the application changed; if it comes again and"
         " again, look for topics that match the pattern of `subscribe`, and raise"
         " `metadata.max.age.ms`.",
+        family="T",
+        briefly="rejoined with other topics or protocols",
     ),
     "leader_rejoined": Word(
         "The leader rejoined unchanged: so clients ask for new assignments when they saw partitions"
         " come or go.",
         "Nothing is wrong if topics changed; create them before consumers start, or raise"
         " `metadata.max.age.ms` to notice changes less often.",
+        family="T",
+        briefly="rejoined",
     ),
     "member_rejoined": Word(
         "A member rejoined with the same topics and other user data: the second rebalance of a"
         " cooperative assignor, after partitions were revoked (KIP-429).",
         "Nothing is wrong: only partitions that moved stood still; with static members"
         " (`group.instance.id`) restarts need neither rebalance.",
+        family="T",
+        briefly="rejoined",
     ),
     "member_left": Word(
         "A member sent LeaveGroup for itself.",
         "Nothing is wrong at a shutdown; set `group.instance.id` so that a restart within"
         " `session.timeout.ms` needs no rebalance.",
+        family="L",
+        briefly="left",
     ),
     "member_removed_by_admin": Word(
         "Another client removed the member with LeaveGroup.",
         "Ask whoever runs the client in `cause.who`; a member that was only restarted needs no"
         " removal if its `session.timeout.ms` is longer than the restart.",
+        family="F",
+        briefly="removed a member",
     ),
     "session_expired": Word(
         "No heartbeat came within the member's session timeout.",
         "Find what stopped or paused the process, or cut its network; if it only pauses, raise"
         " `session.timeout.ms` above the pause, and keep `heartbeat.interval.ms` at a third of it.",
+        family="E",
+        briefly="sent no heartbeat in time",
     ),
     "join_timeout": Word(
         "A member did not rejoin within the rebalance timeout.",
         "Lower `max.poll.records` or raise `max.poll.interval.ms`, which is the rebalance timeout,"
         " above the longest time between two calls of poll.",
+        family="S",
+        briefly="did not rejoin in time",
     ),
     "sync_timeout": Word(
         "A member joined and sent no SyncGroup within the rebalance timeout.",
         "Find what stopped the process between joining and the assignment; if the leader needs so"
         " long to assign, raise `max.poll.interval.ms`, which is the rebalance timeout.",
+        family="S",
+        briefly="did not ask for its assignment in time",
     ),
     "pending_member_expired": Word(
         "A client was given a member id and did not join with it within its session timeout.",
         "Find out whether the client ended in its first seconds, or cannot reach the coordinator;"
         " the id is kept for `session.timeout.ms`.",
+        family="E",
+        briefly="did not use its member id",
     ),
     "group_shrunk": Word(
         "The group has more members than it may have.",
         "Raise `group.max.size` of the coordinator, or run fewer members.",
+        family="F",
     ),
     "assignment_lost": Word(
         "The leader's assignments could not be stored: too large for a record or for the memory of"
         " all members.",
         "Raise `message.max.bytes` of the coordinator, or split the group.",
+        family="F",
     ),
     "operator": Word(
         "An operator forced the rebalance: a test of a consumer, in which the broker runs.",
         "Nothing is wrong; no setting avoids it.",
+        family="F",
+        briefly="forced a rebalance",
     ),
     "policy": Word(
         "A policy of the group held or ended the join phase. Reserved: nothing does so yet.",
         "Nothing is wrong; no setting avoids it.",
+        family="F",
     ),
 }
 """Code of a cause -> meaning and advice."""
@@ -114,6 +162,7 @@ LIKELY: Final[Mapping[str, Word]] = {
         " to commit for that time, left, and came back on the same connection.",
         "Raise `max.poll.interval.ms` above the longest time that a batch takes, or lower"
         " `max.poll.records`.",
+        family="S",
     ),
     "shutdown": Word(
         "The client was closed or unsubscribed.",
@@ -129,17 +178,20 @@ LIKELY: Final[Mapping[str, Word]] = {
         "The client sent heartbeats to the end, but its application did not come back to poll.",
         "Raise `max.poll.interval.ms` above the longest time that a batch takes, or lower"
         " `max.poll.records`.",
+        family="S",
     ),
     "duel": Word(
         "Two running clients have the same instance id and replace each other: at least two that"
         " were replaced had just been heard of, or were heard of afterwards.",
         "Give each client a `group.instance.id` of its own.",
+        family="R",
     ),
     "rolling_restart": Word(
         "Members are restarted one after the other: at least two, told apart by instance id, or by"
         " host and client id.",
         "Set `group.instance.id` and a `session.timeout.ms` above the time that a restart takes:"
         " then restarts need no rebalance.",
+        family="R",
     ),
 }
 """What probably is behind a code -> meaning and advice."""

@@ -17,6 +17,7 @@ from groupkeeper.history.rounds import (
     Outage,
     Round,
 )
+from groupkeeper.protocol.group_event_words import CODES
 from groupkeeper.why.advice import advice
 from groupkeeper.why.sessions import outlasted_ms, stalled_ms, unheard
 from groupkeeper.why.texts import count, name_of, person, short_id, some_of, span, time_text
@@ -69,6 +70,8 @@ def cause_text(cause: Part, current: Round) -> str:
     tell = _TRIGGERS.get(cause["code"])
     if tell is None:
         return f"The cause is {cause['code']}, which this command does not know."
+    if isinstance(tell, str):
+        return tell.format(who=_who(cause))
     return tell(cause, cause.get("evidence") or {}, current)
 
 
@@ -102,24 +105,9 @@ def _again(current: Round) -> str:
     return f" A client of this name was lost {span(current.away_ms)} before."
 
 
-def _returned_changed(cause: Part, evidence: Part, current: Round) -> str:
-    return f"{_who(cause)} restarted with protocols or topics that change the group's."
-
-
 def _returned_unready(cause: Part, evidence: Part, current: Round) -> str:
     was = f" ({current.from_state})" if current.from_state else ""
     return f"{_who(cause)} restarted while the group was rebalancing{was}."
-
-
-def _subscription_changed(cause: Part, evidence: Part, current: Round) -> str:
-    return f"{_who(cause)} rejoined with other topics or protocols."
-
-
-def _leader_rejoined(cause: Part, evidence: Part, current: Round) -> str:
-    return (
-        f"The leader {_who(cause)} rejoined unchanged, as clients do to get new assignments when "
-        "partitions came or went."
-    )
 
 
 def _member_rejoined(cause: Part, evidence: Part, current: Round) -> str:
@@ -236,17 +224,18 @@ def _operator(cause: Part, evidence: Part, current: Round) -> str:
     return f"An operator forced it{': ' + _who(cause) if cause.get('who') else ''}."
 
 
-def _policy(cause: Part, evidence: Part, current: Round) -> str:
-    return "A policy of the group held or ended the join phase."
-
-
-_TRIGGERS: Final[Mapping[str, Callable[[Part, Part, Round], str]]] = {
+_TRIGGERS: Final[Mapping[str, str | Callable[[Part, Part, Round], str]]] = {
     "member_joined": _member_joined,
     "static_member_joined": _static_joined,
-    "static_member_returned_changed": _returned_changed,
+    "static_member_returned_changed": (
+        "{who} restarted with protocols or topics that change the group's."
+    ),
     "static_member_returned_unready": _returned_unready,
-    "subscription_changed": _subscription_changed,
-    "leader_rejoined": _leader_rejoined,
+    "subscription_changed": "{who} rejoined with other topics or protocols.",
+    "leader_rejoined": (
+        "The leader {who} rejoined unchanged, as clients do to get new assignments when partitions "
+        "came or went."
+    ),
     "member_rejoined": _member_rejoined,
     "member_left": _member_left,
     "member_removed_by_admin": _removed_by_admin,
@@ -257,28 +246,9 @@ _TRIGGERS: Final[Mapping[str, Callable[[Part, Part, Round], str]]] = {
     "group_shrunk": _group_shrunk,
     "assignment_lost": _assignment_lost,
     "operator": _operator,
-    "policy": _policy,
+    "policy": "A policy of the group held or ended the join phase.",
 }
 """Code of a cause -> its sentence."""
-
-
-_BRIEFLY: Final[Mapping[str, str]] = {
-    "member_joined": "joined",
-    "static_member_joined": "joined",
-    "static_member_returned_changed": "restarted",
-    "static_member_returned_unready": "restarted",
-    "subscription_changed": "rejoined with other topics or protocols",
-    "leader_rejoined": "rejoined",
-    "member_rejoined": "rejoined",
-    "member_left": "left",
-    "member_removed_by_admin": "removed a member",
-    "session_expired": "sent no heartbeat in time",
-    "join_timeout": "did not rejoin in time",
-    "sync_timeout": "did not ask for its assignment in time",
-    "pending_member_expired": "did not use its member id",
-    "operator": "forced a rebalance",
-}
-"""Code of a further cause -> what happened, after the name of who triggered it."""
 
 
 # -- the rest of the paragraph ---------------------------------------------------------------------
@@ -297,11 +267,16 @@ def _more_causes(current: Round) -> str:
     first = (current.cause or {}).get("code")
     counted = first if first == "member_joined" else None
     texts = [
-        f"{name_of(each.get('who') or {})} {_BRIEFLY.get(each.get('code', ''), each.get('code'))}"
+        f"{name_of(each.get('who') or {})} {_briefly(each.get('code'))}"
         for each in current.more_causes
         if each.get("code") != counted
     ]
     return f"Meanwhile {some_of(dict.fromkeys(texts))}." if texts else ""
+
+
+def _briefly(code: str | None) -> str | None:
+    word = CODES.get(code or "")
+    return word.briefly or code if word else code
 
 
 def _outage(current: Round) -> str:

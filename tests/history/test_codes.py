@@ -1,8 +1,10 @@
-"""Inferred causes have the words of stored events."""
+"""Each cause has words, a family and an advice of its own, inferred ones too."""
 
 from groupkeeper.history.inference import CONFIDENCE, MAX_POLL, UNKNOWN
-from groupkeeper.protocol.group_event_words import CODES, LIKELY
+from groupkeeper.protocol.group_event_words import CODES, FAMILIES, LIKELY
 from groupkeeper.protocol.group_events import CauseCode
+from groupkeeper.why.advice import ADVICE
+from groupkeeper.why.words import _TRIGGERS
 
 
 def test_inferred_causes_have_the_codes_of_stored_ones() -> None:
@@ -10,3 +12,13 @@ def test_inferred_causes_have_the_codes_of_stored_ones() -> None:
     assert codes <= CODES.keys()
     assert codes <= {each.value for each in CauseCode}
     assert MAX_POLL in LIKELY
+
+
+def test_each_cause_is_in_every_table() -> None:
+    unknown = [*FAMILIES][-1]
+    for code, word in CODES.items():
+        assert word.family in FAMILIES and word.family != unknown, code
+        assert word.briefly or code in ("group_shrunk", "assignment_lost", "policy"), code
+    assert {each.family for each in LIKELY.values()} <= {*FAMILIES, ""}
+    assert _TRIGGERS.keys() == CODES.keys() == {*CauseCode, "policy"}
+    assert CODES.keys() <= ADVICE.keys()

@@ -1,6 +1,4 @@
-"""Causes in families, each with a colour, a texture and a letter: seventeen codes are too many to
-tell apart by eye. Codes and guesses are those of docs/events.md.
-"""
+"""Causes in families, each with a colour, a texture and a letter (`FAMILIES`)."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -10,24 +8,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-FAMILIES: Final = {
-    "E no heartbeat in time": ("session_expired", "pending_member_expired"),
-    "S application too slow": ("join_timeout", "sync_timeout", "max_poll_exceeded", "slow_member"),
-    "R restarted": (
-        *("static_member_returned_changed", "static_member_returned_unready"),
-        *("rolling_restart", "duel"),
-    ),
-    "L member left": ("member_left",),
-    "J member joined": ("member_joined", "static_member_joined"),
-    "T topics changed, or rejoined": ("subscription_changed", "leader_rejoined", "member_rejoined"),
-    "F forced from outside": (
-        *("member_removed_by_admin", "operator", "policy", "group_shrunk", "assignment_lost"),
-    ),
-    "? unknown": (),
+from groupkeeper.protocol.group_event_words import CODES, FAMILIES, LIKELY
+
+NAMES: Final = tuple(f"{letter} {name}" for letter, name in FAMILIES.items())
+"""Letter and name of each family. The first one has the look `p0`."""
+_LETTERS: Final = "".join(FAMILIES)
+_NUMBERS: Final = {
+    code: _LETTERS.index(word.family) for code, word in {**CODES, **LIKELY}.items() if word.family
 }
-"""Letter and name -> codes, and what is likely behind one. The first one has the look `p0`."""
-NAMES: Final = (*FAMILIES,)
-_NUMBERS: Final = {code: at for at, codes in enumerate(FAMILIES.values()) for code in codes}
 
 
 def families_of(cause: pa.ChunkedArray, likely: pa.ChunkedArray) -> npt.NDArray[np.int64]:
