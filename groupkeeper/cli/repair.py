@@ -43,8 +43,8 @@ def repair(path: Path, *, writes: bool, as_json: bool) -> int:
       groupkeeper repair groupkeeper-data --write
     """
     from groupkeeper.cli import repair_text
+    from groupkeeper.repair.logs import target_of
     from groupkeeper.repair.survey import survey
-    from groupkeeper.repair.target import target_of
     from groupkeeper.repair.writing import Wishes, write
     from groupkeeper.storage.files import Files, FilesToRead
     from groupkeeper.storage.locks import NodeLocks
@@ -58,22 +58,22 @@ def repair(path: Path, *, writes: bool, as_json: bool) -> int:
         locks = NodeLocks(files, target.data_dir)
         try:
             found = survey(files, target, told)
-            done = None
+            originals = ""
             if writes and found.is_damaged:
                 wall_ms = time.time_ns() // 1_000_000
                 stamp = f"{datetime.fromtimestamp(wall_ms / 1000, UTC):%Y%m%dT%H%M%SZ}"
                 lines = [*repair_text.survey_lines(found), ""]
                 wishes = Wishes(stamp, wall_ms, new_cluster_id(os.urandom), "\n".join(lines))
                 with _errors_in_a_line(UNFINISHED):
-                    done = write(files, found, locks, wishes, told)
+                    originals = write(files, found, locks, wishes)
         finally:
             locks.close()
     if as_json:
-        click.echo(json.dumps(repair_text.as_json(found, done), indent=2))
+        click.echo(json.dumps(repair_text.as_json(found, originals), indent=2))
     else:
         shown = repair_text.survey_lines(found, repair_text.SHOWN)
-        click.echo("\n".join([*shown, *repair_text.end_lines(found, done)]))
-    left = found.is_damaged if done is None else any(log.beyond_repair for log in found.logs)
+        click.echo("\n".join([*shown, *repair_text.end_lines(found, originals)]))
+    left = any(log.beyond_repair for log in found.logs) if originals else found.is_damaged
     return DAMAGED if left else 0
 
 

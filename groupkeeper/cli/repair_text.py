@@ -7,7 +7,6 @@ from typing import Any, Final
 from groupkeeper.repair.contents import Contents
 from groupkeeper.repair.logs import is_of_groups
 from groupkeeper.repair.survey import DamagedCatalog, DamagedLog, Survey
-from groupkeeper.repair.writing import Repaired
 from groupkeeper.storage.errors import Loss
 from groupkeeper.why.texts import count
 
@@ -30,17 +29,11 @@ def survey_lines(survey: Survey, most: int | None = None) -> Iterator[str]:
     yield from _sound_lines(survey.sound)
 
 
-def end_lines(survey: Survey, done: Repaired | None) -> Iterator[str]:
-    """What was done, or what to do."""
+def end_lines(survey: Survey, originals: str) -> Iterator[str]:
+    """What was done, or what to do. `originals`: the folder with them, if it was repaired."""
     path = survey.target.path
-    if done is not None:
-        yield "Repaired:"
-        yield from _list(done.lines, None, "  ")
-        for name, contents in done.contents.items():
-            yield f"  {name} now has {_contents(name, contents)}"
-        if survey.catalog is not None:
-            yield "  the catalog has been written anew"
-        yield f"The originals are in {done.originals}. Remove it when they are no longer needed."
+    if originals:
+        yield f"Repaired. The originals are in {originals}: remove it when no longer needed."
     elif survey.is_damaged:
         yield f"Nothing was changed. To keep what is readable: groupkeeper repair --write {path}"
     else:
@@ -119,7 +112,7 @@ def _sound_lines(sound: Mapping[str, Contents]) -> Iterator[str]:
         yield f"Sound: {count(len(others), 'other log')}, with {records}"
 
 
-def as_json(survey: Survey, done: Repaired | None) -> Mapping[str, Any]:
+def as_json(survey: Survey, originals: str) -> Mapping[str, Any]:
     """The survey, and what was done, without limits. Any: JSON."""
     catalog = survey.catalog
     return {
@@ -137,5 +130,5 @@ def as_json(survey: Survey, done: Repaired | None) -> Mapping[str, Any]:
         "logs": [{**asdict(log), "overwritten": [*log.overwritten]} for log in survey.logs],
         "mended_by_the_next_start": survey.mended,
         "sound": {name: asdict(each) for name, each in survey.sound.items()},
-        "repaired": done and asdict(done),
+        "originals": originals or None,
     }

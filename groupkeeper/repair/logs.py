@@ -1,22 +1,81 @@
-"""The logs of a target, opened as a server opens them, one at a time."""
+"""The logs that a path given to `groupkeeper repair` names, opened as a server opens them."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from groupkeeper.repair.target import Target
-from groupkeeper.storage.files import Files
+from groupkeeper.storage.errors import StorageError
+from groupkeeper.storage.files import Files, parent_of
 from groupkeeper.storage.folders import is_partition, partition_of
+from groupkeeper.storage.format import FILE_NAME as FORMAT_FILE
 from groupkeeper.storage.journal import FOLDER as JOURNALS
 from groupkeeper.storage.journal import node_of
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.locks import NODES
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.opening import open_log
+from groupkeeper.storage.segment import base_of
 from groupkeeper.storage.store import Store
+from groupkeeper.topics.catalog_log import FOLDERS as CATALOG
 from groupkeeper.topics.names import GROUP_TOPIC, RESERVED
 
 LIMITS: Final = Limits()
 """Nothing is appended but what a journal holds: the sizes that a server uses need not be known."""
+
+
+_OF_A_SERVER = frozenset({FORMAT_FILE, JOURNALS, NODES, *CATALOG})
+
+
+class NothingThereError(StorageError):
+    """A path that names no log."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """The logs to look at."""
+
+    data_dir: str
+    """The folder with the partition folders."""
+    names: tuple[str, ...] | None = None
+    """The partition folders in it; None: all."""
+    served: bool = False
+    """It is the data directory of a server, with locks and journals. Else only the folders count: a
+    broker's, or a copy."""
+
+    @property
+    def has_catalog(self) -> bool:
+        """Whether the catalog is one of the logs."""
+        return self.served and self.names is None
+
+    @property
+    def path(self) -> str:
+        """What to give to `groupkeeper repair`."""
+        if self.names is None:
+            return self.data_dir
+        return f"{self.data_dir}/{self.names[0]}"
+
+
+def target_of(files: Files, path: str) -> Target:
+    """What an existing data directory, partition folder or segment names. Raises NothingThereError
+    and OSError.
+    """
+    folder, _, name = path.rpartition("/")
+    if base_of(name) is not None:
+        return target_of(files, folder or ".")
+    names = files.list_folder(path)
+    if _OF_A_SERVER.intersection(names):
+        return Target(path, served=True)
+    parent = parent_of(path)
+    served = bool(_OF_A_SERVER.intersection(files.list_folder(parent)))
+    if served and name in CATALOG:  # topics are also known by their folders: look at all
+        return Target(parent, served=True)
+    if is_partition(name) or any(base_of(each) is not None for each in names):
+        return Target(parent, (name,), served=served)
+    if any(is_partition(each) for each in names):
+        return Target(path)
+    raise NothingThereError(
+        f"{path} is no data directory, no partition folder and no segment: nothing to repair there"
+    )
 
 
 def node_id_of(files: Files, data_dir: str) -> int:

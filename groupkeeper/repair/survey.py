@@ -11,8 +11,7 @@ from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.record_batch import CorruptBatch
 from groupkeeper.repair.catalog import LeftOfCatalog
 from groupkeeper.repair.contents import Contents, Progress, read_contents
-from groupkeeper.repair.logs import LIMITS, Logs, is_of_groups
-from groupkeeper.repair.target import Target
+from groupkeeper.repair.logs import LIMITS, Logs, Target, is_of_groups
 from groupkeeper.storage.archive import archive_folder
 from groupkeeper.storage.errors import ACCEPT_FILE, Corrupt, Loss, NewerFormat, remedy
 from groupkeeper.storage.files import Files
@@ -74,6 +73,11 @@ class Survey:
         """Whether a start refuses anything."""
         return bool(self.logs or self.catalog or self.format_damage)
 
+    @property
+    def repairable(self) -> list[DamagedLog]:
+        """The damaged logs without those that are beyond repair."""
+        return [log for log in self.logs if not log.beyond_repair]
+
     def topics(self) -> list[Contents]:
         """What the logs of topics hold, sound or not."""
         contents = self.sound | {log.name: log.contents for log in self.logs if log.contents}
@@ -130,7 +134,7 @@ class _Surveyor:
             for name in names:
                 self._show(name)
                 self._look_at(logs, name)
-            if self._target.catalog:
+            if self._target.has_catalog:
                 there = [name for name in names if self._files.list_folder(self._folder(name))]
                 self._look_at_catalog(there, must_exist=logs.was_used)
         finally:

@@ -8,13 +8,12 @@ Only after that is a log opened with its loss accepted, as a start does it with 
 folder for its originals.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from groupkeeper.repair.catalog import Added
-from groupkeeper.repair.contents import Contents, Progress, read_contents
 from groupkeeper.repair.logs import Logs, is_journaled, node_id_of
 from groupkeeper.repair.survey import DamagedLog, Survey
 from groupkeeper.storage.files import Files
@@ -24,6 +23,7 @@ from groupkeeper.storage.journal import FOLDER as JOURNALS
 from groupkeeper.storage.locks import LEASES, NodeLocks
 from groupkeeper.storage.opening import accept_loss
 from groupkeeper.storage.segment import LOG_SUFFIX
+from groupkeeper.storage.whole import copy_file, overwrite
 from groupkeeper.topics.catalog_log import FOLDERS as CATALOG
 
 REPORT_FILE: Final = "report.txt"
@@ -45,38 +45,24 @@ class Wishes:
     """The text of the survey."""
 
 
-@dataclass
-class Repaired:
-    """What was done."""
-
-    originals: str
-    """The folder with the originals."""
-    contents: dict[str, Contents] = field(default_factory=dict)
-    """What the repaired logs hold now."""
-    lines: list[str] = field(default_factory=list)
-    """What was left out or mended, a line each."""
-
-
-def write(
-    files: Files, survey: Survey, locks: NodeLocks, wishes: Wishes, progress: Progress
-) -> Repaired:
-    """Repair all that can be repaired. `locks` are those that the survey was made under.
+def write(files: Files, survey: Survey, locks: NodeLocks, wishes: Wishes) -> str:
+    """Repair all that can be repaired; returns the folder of the originals. `locks` are those that
+    the survey was made under.
 
     Raises StorageError and OSError: then run the command again.
     """
     data_dir = survey.target.data_dir
-    originals = Originals(files, data_dir, wishes.stamp)
+    originals = _Originals(files, data_dir, wishes.stamp)
     originals.keep_all_of(survey, wishes.report)
     locks.give_back(node_id_of(files, data_dir))  # the store takes it
     if survey.format_damage:
         files.remove(f"{data_dir}/{FORMAT_FILE}")
         files.sync_folder(data_dir)
-    done = Repaired(originals.folder)
     logs = Logs(files, survey.target)
     try:
-        for each in survey.logs:
-            if not each.beyond_repair:
-                _repair(files, logs, f"{data_dir}/{each.name}", done, progress)
+        for each in survey.repairable:
+            accept_loss(files, f"{data_dir}/{each.name}")
+            logs.open(each.name).close()
         if survey.catalog is not None:
             topics = survey.topics()
             added = Added(
@@ -89,20 +75,10 @@ def write(
             survey.catalog.left.write(files, data_dir, added)
     finally:
         logs.close()
-    return done
+    return originals.folder
 
 
-def _repair(files: Files, logs: Logs, folder: str, done: Repaired, progress: Progress) -> None:
-    accept_loss(files, folder)
-    log = logs.open(folder.rpartition("/")[2])
-    try:
-        done.lines += log.take_repairs()
-        done.contents[log.name] = read_contents(log, progress)
-    finally:
-        log.close()
-
-
-class Originals:
+class _Originals:
     """The folder in which a repair keeps what it changes."""
 
     def __init__(self, files: Files, data_dir: str, stamp: str) -> None:
@@ -115,62 +91,48 @@ class Originals:
         self.folder = f"{data_dir}/{name}"
 
     def keep_all_of(self, survey: Survey, report: str) -> None:
-        """Keep all files that the repair of a survey may change. Raises OSError."""
-        self._files.make_folder(self.folder)
-        self._write_report(report)
-        for log in survey.logs:
-            if not log.beyond_repair:
-                self._keep_folder(log.name, partial(_is_overwritten, log))
+        """Keep all files that the repair of a survey may change, durably. Raises OSError."""
+        files = self._files
+        files.make_folder(self.folder)
+        overwrite(files, f"{self.folder}/{REPORT_FILE}", report.encode(), sync=True)
+        for log in survey.repairable:
+            self._keep_folder(log.name, partial(_is_overwritten, log))
         if survey.catalog is not None:
             for name in CATALOG:
                 self._keep_folder(name, lambda path: True)
         if survey.target.served:
-            self._keep_files([FORMAT_FILE, FOLDER_LIST])
+            for name in {FORMAT_FILE, FOLDER_LIST}.intersection(files.list_folder(self._data_dir)):
+                self._keep(name, overwritten=True)
             if any(is_journaled(log.name) for log in survey.logs):
                 self._keep_folder(JOURNALS, lambda path: False)
                 self._keep_folder(LEASES, lambda path: True)
-        self._files.sync_folder(self.folder)
-        self._files.sync_folder(self._data_dir)
+        files.sync_folder(self.folder)
+        files.sync_folder(self._data_dir)
 
-    def _write_report(self, report: str) -> None:
-        handle = self._files.open(f"{self.folder}/{REPORT_FILE}", create=True)
-        try:
-            self._files.write(handle, report.encode(), 0)
-            self._files.sync(handle)
-        finally:
-            self._files.close(handle)
-
-    def _keep_folder(self, name: str, overwritten: Callable[[str], bool]) -> None:
+    def _keep_folder(self, folder: str, overwritten: Callable[[str], bool]) -> None:
         """Keep the files of a folder. `overwritten`: whether a path may be changed in place."""
-        files, source, target = self._files, f"{self._data_dir}/{name}", f"{self.folder}/{name}"
+        files, source, target = self._files, f"{self._data_dir}/{folder}", f"{self.folder}/{folder}"
         names = files.list_folder(source)
         if not names:
             return
         files.make_folder(target)
-        for each in names:
-            path = f"{source}/{each}"
-            if path.endswith(_WHILE_COPIED):
-                files.remove(path)  # left by a repair that was interrupted
+        for name in names:
+            if name.endswith(_WHILE_COPIED):
+                files.remove(f"{source}/{name}")  # left by a repair that was interrupted
             else:
-                self._keep(path, f"{target}/{each}", overwritten=overwritten(path))
+                self._keep(f"{folder}/{name}", overwritten=overwritten(f"{source}/{name}"))
         files.sync_folder(target)
         files.sync_folder(source)
 
-    def _keep_files(self, names: Iterable[str]) -> None:
-        there = self._files.list_folder(self._data_dir)
-        for name in names:
-            if name in there:
-                self._keep(f"{self._data_dir}/{name}", f"{self.folder}/{name}", overwritten=True)
-
-    def _keep(self, path: str, kept: str, *, overwritten: bool) -> None:
-        files = self._files
+    def _keep(self, name: str, *, overwritten: bool) -> None:
+        files, path, kept = self._files, f"{self._data_dir}/{name}", f"{self.folder}/{name}"
         try:
             files.link(path, kept)
         except OSError:  # the file system has no links, or the file has too many
-            _copy(files, path, kept)
+            copy_file(files, path, kept)
             return
         if overwritten:
-            _copy(files, path, path + _WHILE_COPIED)
+            copy_file(files, path, path + _WHILE_COPIED)
             files.rename(path + _WHILE_COPIED, path)
 
 
@@ -179,18 +141,3 @@ def _is_overwritten(log: DamagedLog, path: str) -> bool:
     known.
     """
     return not path.endswith(LOG_SUFFIX) or path in log.overwritten
-
-
-def _copy(files: Files, path: str, to: str) -> None:
-    """Copy a file, synced."""
-    source = files.open(path)
-    try:
-        target = files.open(to, create=True)
-        try:
-            files.truncate(target, 0)
-            files.copy(source, 0, files.size(source), target, 0)
-            files.sync(target)
-        finally:
-            files.close(target)
-    finally:
-        files.close(source)

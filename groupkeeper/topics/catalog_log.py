@@ -19,6 +19,7 @@ from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.opening import NO_END, open_log
 from groupkeeper.storage.segment import base_of
+from groupkeeper.storage.whole import copy_file
 
 FOLDERS: Final = ("catalog", "catalog-copy")
 """Not of the form `<topic>-<partition>`, so that no topic has such a folder."""
@@ -32,9 +33,6 @@ EPOCH: Final = 0
 SEGMENT_BYTES: Final = 1024 * 1024
 """When a segment of the catalog rolls. A smaller catalog is not compacted: it is read in
 milliseconds."""
-
-COPY_BYTES: Final = 1024 * 1024
-"""How many bytes are copied at a time."""
 
 
 @dataclass(slots=True)
@@ -160,7 +158,7 @@ class CatalogFolders:
         self.files.make_folder(copy.folder)
         for name in self.files.list_folder(best.folder):
             if base_of(name) is not None:
-                self._copy(f"{best.folder}/{name}", f"{copy.folder}/{name}")
+                copy_file(self.files, f"{best.folder}/{name}", f"{copy.folder}/{name}")
         self.files.sync_folder(copy.folder)
         self.files.sync_folder(parent_of(copy.folder))
         log = open_log(self.files, copy.folder, self.limits)
@@ -168,18 +166,6 @@ class CatalogFolders:
             f"{copy.folder} is restored from {best.folder}, up to offset {best.end}: {found}"
         )
         return log
-
-    def _copy(self, source: str, target: str) -> None:
-        with ExitStack() as stack:
-            reading = self.files.open(source)
-            stack.callback(self.files.close, reading)
-            writing = self.files.open(target, create=True)
-            stack.callback(self.files.close, writing)
-            position = 0
-            while data := self.files.read(reading, COPY_BYTES, position):
-                self.files.write(writing, data, position)
-                position += len(data)
-            self.files.sync(writing)
 
 
 def _check_whole(log: Log, folder: str) -> None:

@@ -104,8 +104,7 @@ def test_it_repairs_keeps_the_originals_and_is_done(damaged: Path, capsys: Captu
     assert code == 0
     [originals] = damaged.glob("repaired-*Z")
     assert re.fullmatch(r"repaired-\d{8}T\d{6}Z", originals.name)
-    assert f"The originals are in {originals}." in out
-    assert re.search(rf"^  {LOG} now has \d+ groups, 0 members", out, re.MULTILINE)
+    assert f"Repaired. The originals are in {originals}:" in out
     kept = snapshot(originals)
     report = kept.pop("report.txt").decode()
     assert out.startswith(report)
@@ -140,7 +139,7 @@ def test_long_lists_are_cut_but_in_the_report_and_the_json(
 def test_json_for_machines(damaged: Path, capsys: Capture) -> None:
     code, out = run(capsys, damaged, "--json")
     found = json.loads(out)
-    assert (code, found["damaged"], found["repaired"]) == (1, True, None)
+    assert (code, found["damaged"], found["originals"]) == (1, True, None)
     [log] = found["logs"]
     assert log["name"] == LOG
     [loss] = log["losses"]
@@ -149,10 +148,10 @@ def test_json_for_machines(damaged: Path, capsys: Capture) -> None:
     assert loss["start"] < loss["stop"]
     assert found["sound"]["orders-0"]["records"] == 30
     code, out = run(capsys, damaged, "--json", "--write")
-    done = json.loads(out)["repaired"]
     assert code == 0
-    assert done["contents"][LOG]["records"] == log["contents"]["records"]
-    assert Path(done["originals"]).is_dir()
+    assert Path(json.loads(out)["originals"]).is_dir()
+    _, out = run(capsys, damaged, "--json")
+    assert json.loads(out)["sound"][LOG] == log["contents"]
 
 
 def test_messages_of_topics(directory: Path, capsys: Capture) -> None:
@@ -196,7 +195,6 @@ def test_damage_to_the_catalog_and_to_the_format(directory: Path, capsys: Captur
     assert "topic orders with 1 partition or more\n" in out
     code, out = run(capsys, directory, "--write")
     assert code == 0
-    assert "the catalog has been written anew" in out
     code, out = run(capsys, directory)
     assert (code, out.splitlines()[-1]) == (0, f"{directory}: nothing to repair")
 

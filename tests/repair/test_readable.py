@@ -87,9 +87,9 @@ def test_what_is_said_to_be_readable_is_served_after_the_repair(
         served.disk.power_cut("keep")
     journal_spoilt = spoilt(served, random)
     found = looked(served.disk)
-    again, done = repaired(served.disk)
+    again, originals = repaired(served.disk)
     assert (again.logs, again.sound) == (found.logs, found.sound)
-    assert (done is not None) == found.is_damaged
+    assert bool(originals) == found.is_damaged
     assert [log.refused for log in looked(served.disk).logs] == []
     served.start()
     served.settled()

@@ -10,8 +10,8 @@ from groupkeeper.protocol.messages.init_producer_id import InitProducerIdRequest
 from groupkeeper.protocol.placement import partition_of
 from groupkeeper.protocol.record_batch import encode_batch
 from groupkeeper.repair.contents import Contents
+from groupkeeper.repair.logs import NothingThereError, target_of
 from groupkeeper.repair.survey import DamagedLog, Survey
-from groupkeeper.repair.target import NothingThereError, target_of
 from groupkeeper.storage.errors import Locked, NewerFormat
 from groupkeeper.storage.locks import NodeLocks
 from groupkeeper.storage.whole import checksum
@@ -90,7 +90,7 @@ def test_a_sound_directory_needs_nothing(served: Served) -> None:
         assert not found.is_damaged
         sound = found.sound[LOG]
         assert (sound.records, sound.groups, sound.members, sound.offsets) == (50, 2, 0, 2)
-        assert repaired(served.disk)[1] is None
+        assert repaired(served.disk)[1] == ""
 
 
 def test_the_lost_record_is_named(served: Served) -> None:
@@ -204,9 +204,7 @@ def test_a_segment_that_no_server_can_load_is_not_touched(served: Served) -> Non
     log = damaged_log(looked(served.disk))
     assert "cannot be decoded" in log.refused
     assert log.beyond_repair
-    _, done = repaired(served.disk)
-    assert done is not None
-    assert done.contents == {}
+    repaired(served.disk)
     assert served.disk.contents(f"data/{LOG}/{0:020}.log") == odd
 
 
@@ -230,9 +228,8 @@ def test_a_damaged_format_is_moved_away(served: Served) -> None:
     served.disk.flip("data/format", 3)
     found = looked(served.disk)
     assert found.format_damage.startswith("data/format is damaged")
-    _, done = repaired(served.disk)
-    assert done is not None
-    assert served.disk.contents(f"{done.originals}/format") != before
+    _, originals = repaired(served.disk)
+    assert served.disk.contents(f"{originals}/format") != before
     served.start()
     served.settled()
     assert len(served.states()) == PARTITIONS
@@ -275,11 +272,10 @@ def test_a_folder_that_was_copied(served: Served) -> None:
     assert found.target.path == "copy/orders-copy"
     log = damaged_log(found)
     assert contents_of(log).records == 49
-    _, done = repaired(served.disk, "copy/orders-copy")
-    assert done is not None
-    assert done.originals.startswith("copy/repaired-")
+    _, originals = repaired(served.disk, "copy/orders-copy")
+    assert originals.startswith("copy/repaired-")
     assert not looked(served.disk, "copy/orders-copy").is_damaged
-    assert served.disk.children("copy") == ["orders-copy", done.originals.rpartition("/")[2]]
+    assert served.disk.children("copy") == ["orders-copy", originals.rpartition("/")[2]]
 
 
 def test_nothing_to_look_at(disk: FakeDisk) -> None:

@@ -21,9 +21,9 @@ from groupkeeper.protocol.messages.produce import (
     TopicProduceData,
 )
 from groupkeeper.protocol.record_batch import encode_batch
+from groupkeeper.repair.logs import target_of
 from groupkeeper.repair.survey import Survey, survey
-from groupkeeper.repair.target import target_of
-from groupkeeper.repair.writing import Repaired, Wishes, write
+from groupkeeper.repair.writing import Wishes, write
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.locks import NodeLocks
 from groupkeeper.storage.opening import open_log
@@ -168,20 +168,20 @@ def looked(disk: FakeDisk, path: str = "data") -> Survey:
     return found
 
 
-def repaired(disk: FakeDisk, path: str = "data") -> tuple[Survey, Repaired | None]:
-    """What `groupkeeper repair --write` does."""
+def repaired(disk: FakeDisk, path: str = "data") -> tuple[Survey, str]:
+    """What `groupkeeper repair --write` does: what it found, and the folder of the originals."""
     files = FakeFiles(disk)
     target = target_of(files, path)
     locks = NodeLocks(files, target.data_dir)
     found = survey(files, target, lambda what, size: None)
     if not found.is_damaged:
         locks.close()
-        return found, None
+        return found, ""
     stamp = f"time{disk.calls}"
     wishes = Wishes(stamp, 1_700_000_000_000, CLUSTER, "the report")
-    done = write(files, found, locks, wishes, lambda what, size: None)
+    originals = write(files, found, locks, wishes)
     locks.close()
-    return found, done
+    return found, originals
 
 
 # -- damage ----------------------------------------------------------------------------------------
