@@ -24,6 +24,7 @@ from groupkeeper.storage.journal_format import (
     ends_entry,
     ends_of,
     entries_of,
+    next_round,
     round_after,
     round_at,
 )
@@ -263,7 +264,7 @@ class JournalReader:
         window = Window(self._files, self._handle, end)
         bad = -1
         while True:
-            position, size = self._next_round(window)
+            position, size = next_round(window, self._end, self._salt, self.next_round)
             if size < 0:
                 position, number = round_after(window, self._end, self._salt, self.next_round)
                 if position < 0:
@@ -293,14 +294,6 @@ class JournalReader:
             self._logs_unknown, self._first_lost = True, self.next_round
         self._told_since.clear()
         self.next_round = number
-
-    def _next_round(self, window: Window) -> tuple[int, int]:
-        """The position of the next round, and the size of its payload or -1."""
-        for position in (self._end, whole_sectors(self._end)):
-            size = round_at(window, position, self._salt, self.next_round)
-            if size >= 0:
-                return position, size
-        return self._end, -1
 
     def _read_round(self, window: Window, position: int, size: int) -> None:
         for kind, name, data, at in entries_of(window, position, size):

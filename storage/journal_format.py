@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
-from groupkeeper.storage.marks import Mark
+from groupkeeper.storage.marks import Mark, whole_sectors
 from groupkeeper.storage.window import Window
 
 SALT_BYTES: Final = 8
@@ -103,6 +103,17 @@ def round_at(window: Window, position: int, salt: bytes, number: int) -> int:
     counted = window.view[at + SALT_BYTES : at + SALT_BYTES + COUNTED.size]
     payload = window.view[at + ROUND.size : at + ROUND.size + size]
     return size if crc32c(payload, crc32c(counted)) == crc else -1
+
+
+def next_round(window: Window, end: int, salt: bytes, number: int) -> tuple[int, int]:
+    """The position of round `number` after a round that ends at `end`, and the size of its payload;
+    -1 if it is not there.
+    """
+    for position in (end, whole_sectors(end)):
+        size = round_at(window, position, salt, number)
+        if size >= 0:
+            return position, size
+    return end, -1
 
 
 def round_after(window: Window, position: int, salt: bytes, number: int) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Folders with all that is in them, and copies of files: what a backup and a restore share."""
+"""Folders with all that is in them, and copies of files: for backups, restores and repairs."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -57,6 +57,14 @@ def opened(files: Files, path: str, *, create: bool = False) -> Iterator[int]:
         yield handle
     finally:
         files.close(handle)
+
+
+def copy_file(files: Files, path: str, to: str) -> None:
+    """Copy a file, synced; what was at `to` is replaced. Raises OSError."""
+    with opened(files, path) as source, opened(files, to, create=True) as target:
+        files.truncate(target, 0)
+        files.copy(source, 0, files.size(source), target, 0)
+        files.sync(target)
 
 
 @dataclass(slots=True, frozen=True)

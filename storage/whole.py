@@ -1,4 +1,4 @@
-"""Files that are read, written or copied as a whole.
+"""Small files that are read and written as a whole.
 
 What they hold, and whether a missing one is an error, is up to the caller.
 """
@@ -50,18 +50,3 @@ def replace_whole(files: Files, path: str, data: bytes) -> None:
     """
     overwrite(files, f"{path}.tmp", data, sync=True)
     files.rename(f"{path}.tmp", path)
-
-
-def copy_file(files: Files, path: str, to: str) -> None:
-    """Copy a file of any size, synced; what was at `to` is replaced. Raises OSError."""
-    source = files.open(path)
-    try:
-        target = files.open(to, create=True)
-        try:
-            files.truncate(target, 0)
-            files.copy(source, 0, files.size(source), target, 0)
-            files.sync(target)
-        finally:
-            files.close(target)
-    finally:
-        files.close(source)

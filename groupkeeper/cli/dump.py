@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from groupkeeper.cli.dumping import OFFSETS_TOPIC, Dump
+from groupkeeper.cli.dump_segment import OFFSETS_TOPIC, Dump
 from groupkeeper.cli.progress import progress
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.files import FilesToRead

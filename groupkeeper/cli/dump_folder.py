@@ -1,17 +1,17 @@
 """Folders as text: a partition's with all its files, a data directory in a line for each log."""
 
 import os
+from contextlib import suppress
 from typing import Final
 
 import click
 
-from groupkeeper.cli.dump_journal import show_journal
-from groupkeeper.cli.dump_segment import Summary, show_segment
-from groupkeeper.cli.dumping import Dump
+from groupkeeper.cli.dump_journal import show_journal, sum_up_journal
+from groupkeeper.cli.dump_segment import Dump, Summary, named, show_segment
 from groupkeeper.cli.record_text import RecordText, plain
 from groupkeeper.storage.archive import FOLDER as ARCHIVE
 from groupkeeper.storage.epochs import FILE_NAME as EPOCH_FILE
-from groupkeeper.storage.errors import StorageError
+from groupkeeper.storage.errors import Corrupt, StorageError
 from groupkeeper.storage.folders import is_partition, partition_of
 from groupkeeper.storage.format import FILE_NAME as FORMAT_FILE
 from groupkeeper.storage.format import read_format
@@ -21,6 +21,7 @@ from groupkeeper.storage.manifest import FILE_NAME as MANIFEST_FILE
 from groupkeeper.storage.manifest import FinishedSegment, ManifestFile
 from groupkeeper.storage.segment import INDEX_SUFFIXES, LOG_SUFFIX, base_of, segment_path
 from groupkeeper.storage.start import FILE_NAME as START_FILE
+from groupkeeper.storage.start import peek_start
 from groupkeeper.storage.whole import read_whole
 from groupkeeper.topics.catalog_log import FOLDERS as CATALOG
 
@@ -31,20 +32,14 @@ _LOGS: Final = (*CATALOG, ARCHIVE)
 
 def show(dump: Dump, path: str) -> None:
     """Show whatever a path leads to. Raises OSError, and ClickException if that has no logs."""
-    name = path.rpartition("/")[2]
     if not os.path.isdir(path):
-        if node_of(name) is not None:
-            show_journal(dump, path)
-        else:
-            folder = os.path.dirname(os.path.abspath(path))
-            show_segment(dump, path, text=dump.text_of(folder))
+        _show_file(dump, path, dump.text_of(os.path.dirname(os.path.abspath(path))))
         return
     names = dump.files.list_folder(path)
     if any(base_of(each) is not None for each in names) or MANIFEST_FILE in names:
         show_partition(dump, path)
     elif any(node_of(each) is not None for each in names):
-        for each in names:
-            _show_unless_gone(dump, f"{path}/{each}")
+        _show_files(dump, path, names, plain)
     elif any(map(is_partition, names)) or {JOURNALS, *_LOGS}.intersection(names):
         show_directory(dump, path, names)
     else:
@@ -53,15 +48,20 @@ def show(dump: Dump, path: str) -> None:
         )
 
 
-def _show_unless_gone(dump: Dump, path: str, *, text: RecordText = plain) -> None:
-    """Show a file that a running server may remove meanwhile."""
-    try:
-        if node_of(path.rpartition("/")[2]) is not None:
-            show_journal(dump, path)
-        elif base_of(path.rpartition("/")[2]) is not None:
-            show_segment(dump, path, text=text)
-    except FileNotFoundError:
-        dump.line(f"{path} was removed meanwhile")
+def _show_file(dump: Dump, path: str, text: RecordText) -> None:
+    if node_of(path.rpartition("/")[2]) is not None:
+        show_journal(dump, path)
+    else:
+        show_segment(dump, path, text=text)
+
+
+def _show_files(dump: Dump, folder: str, names: list[str], text: RecordText) -> None:
+    """Show the journals and segments of a folder."""
+    for name in names:
+        if node_of(name) is not None or base_of(name) is not None:
+            path = f"{folder}/{name}"
+            with dump.unless_gone(path):
+                _show_file(dump, path, text)
 
 
 # -- the folder of a partition ---------------------------------------------------------------------
@@ -78,19 +78,15 @@ def show_partition(dump: Dump, folder: str) -> None:
     others = [name for name in names if not _is_known(name)]
     if others:
         dump.line(f"other files: {' '.join(others)}")
-    text = dump.text_of(os.path.abspath(folder))
-    for name in names:
-        _show_unless_gone(dump, f"{folder}/{name}", text=text)
+    _show_files(dump, folder, names, dump.text_of(os.path.abspath(folder)))
     _check(dump, folder, known)
 
 
 def _is_known(name: str) -> bool:
-    stem = name
-    for suffix in INDEX_SUFFIXES:
-        stem = stem.removesuffix(suffix)
-    return (
-        name in _KNOWN_FILES or base_of(name) is not None or base_of(stem + LOG_SUFFIX) is not None
-    )
+    """Whether this is a file of a log: index files go by the name of their segment."""
+    stem, _, suffix = name.partition(".")
+    is_index = f".{suffix}" in INDEX_SUFFIXES
+    return name in _KNOWN_FILES or base_of(stem + LOG_SUFFIX if is_index else name) is not None
 
 
 def _known_segments(dump: Dump, folder: str, *, shown: bool) -> dict[int, FinishedSegment]:
@@ -113,7 +109,7 @@ def _known_segments(dump: Dump, folder: str, *, shown: bool) -> dict[int, Finish
         }
         if mark is not None:
             fields |= {"markSegment": mark.base, "markSize": mark.size, "markEndOffset": mark.end}
-        dump.line("manifest: " + " ".join(f"{name}: {value}" for name, value in fields.items()))
+        dump.line(f"manifest: {named(fields)}")
         for each in manifest.finished:
             compacted = str(each.compacted).lower()
             dump.line(
@@ -146,29 +142,19 @@ def _not_as_known(
     dump: Dump, folder: str, known: dict[int, FinishedSegment]
 ) -> list[tuple[str, str]]:
     wrong: list[tuple[str, str]] = []
-    start = _start_of(dump, folder)
+    start = 0
+    with suppress(FileNotFoundError, Corrupt):
+        start = peek_start(dump.files, folder)
     for base, entry in known.items():
         path = segment_path(folder, base)
+        found = dump.files.look(path)
         if entry.end <= start:
             continue
-        try:
-            handle = dump.files.open(path)
-        except FileNotFoundError:
+        if found is None:
             wrong.append((path, f"is missing: offsets {base} to {entry.end - 1}"))
-            continue
-        size = dump.files.size(handle)
-        dump.files.close(handle)
-        if size != entry.size:
-            wrong.append((path, f"has {size} bytes, and {entry.size} when it was finished"))
+        elif found.size != entry.size:
+            wrong.append((path, f"has {found.size} bytes, and {entry.size} when it was finished"))
     return wrong
-
-
-def _start_of(dump: Dump, folder: str) -> int:
-    try:
-        text = read_whole(dump.files, f"{folder}/{START_FILE}").decode("ascii", "replace")
-        return int(text.split()[-1])
-    except (FileNotFoundError, ValueError, IndexError):
-        return 0
 
 
 # -- a data directory ------------------------------------------------------------------------------
@@ -185,17 +171,19 @@ def show_directory(dump: Dump, path: str, names: list[str]) -> None:
     journals = dump.files.list_folder(f"{path}/{JOURNALS}")
     paths += [f"{path}/{JOURNALS}/{name}" for name in journals if node_of(name) is not None]
     for each in paths:
-        try:
-            if dump.everything:
-                show(dump, each)
-            elif node_of(each.rpartition("/")[2]) is not None:
-                _sum_up_journal(dump, each)
-            else:
-                _sum_up(dump, each)
-        except FileNotFoundError:
-            dump.line(f"{each} was removed meanwhile")
-        except click.ClickException:
-            dump.line(f"{each}: no files")
+        with dump.unless_gone(each):
+            _show_or_sum_up(dump, each)
+
+
+def _show_or_sum_up(dump: Dump, path: str) -> None:
+    if not dump.everything:
+        is_journal = node_of(path.rpartition("/")[2]) is not None
+        (sum_up_journal if is_journal else _sum_up)(dump, path)
+        return
+    try:
+        show(dump, path)
+    except click.ClickException:
+        dump.line(f"{path}: no files")
 
 
 def _partitions(names: list[str]) -> list[str]:
@@ -223,37 +211,19 @@ def _sum_up(dump: Dump, folder: str) -> None:
     names = dump.files.list_folder(folder)
     bases = [base for base in map(base_of, names) if base is not None]
     known = _known_segments(dump, folder, shown=False)
-    whole = Summary()
-    size = 0
-    for base in bases:
-        path = segment_path(folder, base)
-        size += os.path.getsize(path)
-        whole = _joined(whole, show_segment(dump, path, text=plain, quiet=True))
+    paths = [segment_path(folder, base) for base in bases]
+    size = sum(os.path.getsize(path) for path in paths)
+    found = [show_segment(dump, path, text=plain, quiet=True) for path in paths]
     _check(dump, folder, known)
-    compacted = sum(entry.compacted for entry in known.values())
-    offsets = "none" if whole.first < 0 else f"{whole.first} to {whole.following - 1}"
-    dump.line(
-        f"{folder}: segments: {len(bases)} compacted: {compacted} size: {size} offsets: {offsets} "
-        f"batches: {whole.batches} records: {whole.records} "
-        f"epochs: {whole.first_epoch} to {whole.last_epoch}"
-    )
-
-
-def _joined(one: Summary, other: Summary) -> Summary:
-    if other.first < 0:
-        return one
-    first = one if one.first >= 0 else other
-    return Summary(
-        first.first,
-        other.following,
-        one.batches + other.batches,
-        one.records + other.records,
-        first.first_epoch,
-        other.last_epoch,
-    )
-
-
-def _sum_up_journal(dump: Dump, path: str) -> None:
-    found = show_journal(dump, path, quiet=True)
-    rounds = "none" if not found.rounds else f"{found.first} to {found.last}"
-    dump.line(f"{path}: rounds: {rounds} size: {found.size} logs: {len(found.logs)}")
+    found = [each for each in found if each.batches] or [Summary()]
+    first, last = found[0], found[-1]
+    fields = {
+        "segments": len(bases),
+        "compacted": sum(entry.compacted for entry in known.values()),
+        "size": size,
+        "offsets": "none" if first.first < 0 else f"{first.first} to {last.following - 1}",
+        "batches": sum(each.batches for each in found),
+        "records": sum(each.records for each in found),
+        "epochs": f"{first.first_epoch} to {last.last_epoch}",
+    }
+    dump.line(f"{folder}: {named(fields)}")

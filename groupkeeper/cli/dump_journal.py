@@ -5,11 +5,10 @@ The bytes are described in storage/journal_format.py.
 
 import time
 from collections.abc import Iterator
-from struct import Struct
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from groupkeeper.cli.dump_segment import PAUSE_S, TRIES, show_batch
-from groupkeeper.cli.dumping import Dump
+from groupkeeper.cli.dump_segment import PAUSE_S, TRIES, Dump, named
+from groupkeeper.protocol.record_batch import read_header
 from groupkeeper.storage.journal import first_round_and_salt, node_of
 from groupkeeper.storage.journal_format import (
     BATCH,
@@ -19,125 +18,104 @@ from groupkeeper.storage.journal_format import (
     Entry,
     ends_of,
     entries_of,
+    next_round,
     round_after,
-    round_at,
 )
 from groupkeeper.storage.marks import SECTOR, Mark, whole_sectors
-from groupkeeper.storage.scan import FIELDS
+from groupkeeper.storage.tree import opened
 from groupkeeper.storage.window import Window
 
-_EPOCH: Final = Struct(">I")
 
+class _Round(NamedTuple):
+    """A sound round in a journal."""
 
-class Round(NamedTuple):
-    """A round in a journal, or what is damaged there."""
-
+    window: Window
     number: int
     position: int
     size: int
     """Of the payload."""
-    damage: str = ""
+
+    @property
+    def end(self) -> int:
+        return self.position + ROUND.size + self.size
+
+    def entries(self) -> Iterator[Entry]:
+        return entries_of(self.window, self.position + ROUND.size, self.size)
 
 
-class Summary(NamedTuple):
-    """What was shown of a journal."""
-
-    rounds: int
-    first: int
-    last: int
-    size: int
-    """Bytes up to the end of the last round."""
-    logs: frozenset[str]
-    """The logs that it has batches of."""
+def sum_up_journal(dump: Dump, path: str) -> None:
+    """Show a line about a journal, and its damage. Raises OSError."""
+    rounds, end = "none", 0
+    logs: set[bytes] = set()
+    for each in _rounds(dump, path):
+        rounds, end = f"{first_round_and_salt(path)[0]} to {each.number}", each.end
+        logs |= {entry.name for entry in each.entries() if entry.kind == BATCH}
+    dump.line(f"{path}: rounds: {rounds} size: {end} logs: {len(logs)}")
 
 
-def show_journal(dump: Dump, path: str, *, quiet: bool = False) -> Summary:
-    """Show a journal; with `quiet`, only damage. Raises OSError."""
-    handle = dump.files.open(path)
-    try:
-        return _show(dump, path, handle, quiet=quiet)
-    finally:
-        dump.files.close(handle)
-
-
-def _show(dump: Dump, path: str, handle: int, *, quiet: bool) -> Summary:
+def show_journal(dump: Dump, path: str) -> None:
+    """Show a journal. Raises OSError."""
     first, salt = first_round_and_salt(path)
-    if not quiet:
-        dump.line(f"Dumping {path}")
-        node = node_of(path.rpartition("/")[2])
-        dump.line(f"node: {node} firstRound: {first} salt: {salt.hex()}")
-    rounds, last, end = 0, first - 1, 0
-    logs: set[str] = set()
-    for window, each in _rounds(dump, handle, first, salt):
-        if each.damage:
-            dump.damage(path, each.damage)
-            continue
-        rounds, last, end = rounds + 1, each.number, each.position + ROUND.size + each.size
-        dump.told(path, ROUND.size + each.size)
-        if not quiet:
-            dump.line(f"round: {each.number} position: {each.position} size: {each.size}")
-        for entry in entries_of(window, each.position + ROUND.size, each.size):
-            if entry.kind == BATCH:
-                logs.add(entry.name.decode())
-            if not quiet:
-                _show_entry(dump, entry)
-    return Summary(rounds, first, last, end, frozenset(logs))
+    dump.line(f"Dumping {path}")
+    node = node_of(path.rpartition("/")[2])
+    dump.line(f"node: {node} firstRound: {first} salt: {salt.hex()}")
+    for each in _rounds(dump, path):
+        dump.line(f"round: {each.number} position: {each.position} size: {each.size}")
+        for entry in each.entries():
+            _show_entry(dump, entry)
 
 
-def _rounds(dump: Dump, handle: int, number: int, salt: bytes) -> Iterator[tuple[Window, Round]]:
-    """The rounds from `number` on, and the damaged places between them."""
-    end = tries = 0
-    window = Window(dump.files, handle, dump.files.size(handle))
-    while True:
-        found = _round_at(window, end, salt, number)
-        if found is not None:
-            yield window, found
-            end, number = found.position + ROUND.size + found.size, number + 1
-            continue
-        place = whole_sectors(end)
-        position, later = round_after(window, end, salt, number)
-        is_over = position < 0 and not any(dump.files.read(handle, SECTOR, place))
-        if not is_over and tries < TRIES:  # a server may be writing it
-            tries += 1
-            time.sleep(PAUSE_S)
-            window = Window(dump.files, handle, dump.files.size(handle))
-            continue
-        if position < 0:
-            if not is_over:
-                yield window, Round(number, place, 0, f"the round at byte {place} is unfinished")
-            return
-        what = f"the round at byte {place} is damaged, a sound one follows at byte {position}"
-        yield window, Round(number, place, 0, what)
-        end, number = position, later
-
-
-def _round_at(window: Window, end: int, salt: bytes, number: int) -> Round | None:
-    for position in (end, whole_sectors(end)):
-        size = round_at(window, position, salt, number)
-        if size >= 0:
-            return Round(number, position, size)
-    return None
+def _rounds(dump: Dump, path: str) -> Iterator[_Round]:
+    """The sound rounds; the places between them are reported as damage. Raises OSError."""
+    number, salt = first_round_and_salt(path)
+    with opened(dump.files, path) as handle:
+        end = tries = 0
+        window = Window(dump.files, handle, dump.files.size(handle))
+        while True:
+            position, size = next_round(window, end, salt, number)
+            if size >= 0:
+                found = _Round(window, number, position, size)
+                dump.told(path, found.end - position)
+                yield found
+                end, number = found.end, number + 1
+                continue
+            place = whole_sectors(end)
+            position, later = round_after(window, end, salt, number)
+            is_over = position < 0 and not any(dump.files.read(handle, SECTOR, place))
+            if not is_over and tries < TRIES:  # a server may be writing it
+                tries += 1
+                time.sleep(PAUSE_S)
+                window = Window(dump.files, handle, dump.files.size(handle))
+                continue
+            if position < 0:
+                if not is_over:
+                    dump.damage(path, f"the round at byte {place} is unfinished")
+                return
+            what = f"the round at byte {place} is damaged, a sound one follows at byte {position}"
+            dump.damage(path, what)
+            end, number = position, later
 
 
 def _show_entry(dump: Dump, entry: Entry) -> None:
-    name = entry.name.decode()
+    name, data = entry.name.decode(), bytes(entry.data)
     if entry.kind == BATCH:
-        base, _, epoch, _, _, delta, _ = FIELDS.unpack_from(entry.data)
-        dump.line(
-            f"batch of {name}: baseOffset: {base} lastOffset: {base + delta} partitionLeaderEpoch: "
-            f"{epoch} position: {entry.position} size: {len(entry.data)}"
-        )
+        header = read_header(data)
+        fields = {
+            "baseOffset": header.base_offset,
+            "lastOffset": header.last_offset,
+            "partitionLeaderEpoch": header.leader_epoch,
+            "position": entry.position,
+            "size": len(data),
+        }
+        dump.line(f"batch of {name}: {named(fields)}")
         if dump.records:
-            show_batch(dump, bytes(entry.data), text=dump.text_of(name))
+            dump.show_records("a batch", data, header, dump.text_of(name))
     elif entry.kind == CLAIM:
-        dump.line(f"claim of shard {name}: epoch: {_EPOCH.unpack(entry.data)[0]}")
+        dump.line(f"claim of shard {name}: epoch: {int.from_bytes(data, 'big')}")
     elif entry.kind == MARK:
-        mark = Mark.from_bytes(bytes(entry.data))
-        dump.line(
-            f"mark of {name}: segment: {mark.base} size: {mark.size} endOffset: {mark.end} "
-            f"crc: {mark.crc}"
-        )
+        mark = Mark.from_bytes(data)
+        place = f"segment: {mark.base} size: {mark.size} endOffset: {mark.end}"
+        dump.line(f"mark of {name}: {place} crc: {mark.crc}")
     else:
-        first, ends = ends_of(bytes(entry.data))
-        shown = " ".join(f"{log}: {end}" for log, end in ends.items())
-        dump.line(f"ends of the rounds from {first} on: {shown}".rstrip())
+        first, ends = ends_of(data)
+        dump.line(f"ends of the rounds from {first} on: {named(ends)}".rstrip())

@@ -1,23 +1,37 @@
 """Segments as text, one line per batch and per record, in the layout of Kafka's DumpLogSegments."""
 
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from groupkeeper.cli.dumping import Dump
-from groupkeeper.cli.record_text import RecordText, control_record
+import click
+
+from groupkeeper.cli.progress import Progress
+from groupkeeper.cli.record_text import (
+    RecordText,
+    consumer_offset,
+    control_record,
+    group_event,
+    plain,
+)
+from groupkeeper.protocol.group_events import TOPIC as EVENT_TOPIC
 from groupkeeper.protocol.record_batch import (
     HEADER_SIZE,
     BatchHeader,
     CorruptBatch,
-    Record,
     check_crc,
     decode_records,
     read_header,
 )
+from groupkeeper.storage.files import Files
 from groupkeeper.storage.scan import next_candidate
+from groupkeeper.storage.tree import opened
 from groupkeeper.storage.window import Window
 
+OFFSETS_TOPIC: Final = "__consumer_offsets"
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 DELETE_HORIZON: Final = 0x40
 """The attribute of a batch whose base timestamp is the time from which its tombstones may go."""
@@ -27,19 +41,69 @@ PAUSE_S: Final = 0.02
 """How often, and after which pauses, an unfinished end is read again: it may be being written."""
 
 
+@dataclass
+class Dump:
+    """What one call of the command shows, and how."""
+
+    files: Files
+    told: Progress
+    records: bool = True
+    offsets: bool = False
+    everything: bool = False
+    damages: int = field(default=0, init=False)
+
+    def line(self, text: str) -> None:
+        """Show a line."""
+        click.echo(text)
+
+    def damage(self, path: str, what: str) -> None:
+        """Report damage: the exit code is 1 at the end."""
+        self.damages += 1
+        sys.stdout.flush()
+        print(f"groupkeeper: {path}: {what}", file=sys.stderr)
+
+    @contextmanager
+    def unless_gone(self, path: str) -> Iterator[None]:
+        """Show what a running server may remove meanwhile."""
+        try:
+            yield
+        except FileNotFoundError:
+            self.line(f"{path} was removed meanwhile")
+
+    def text_of(self, folder: str) -> RecordText:
+        """What makes the records of a folder, or a log, text."""
+        topic = folder.rpartition("/")[2].rpartition("-")[0]
+        if self.offsets or topic == OFFSETS_TOPIC:
+            return consumer_offset
+        return group_event if topic == EVENT_TOPIC else plain
+
+    def show_records(self, what: str, batch: bytes, header: BatchHeader, text: RecordText) -> None:
+        """Show the records of a batch, a line each; with `what` damage is reported, if any."""
+        if header.is_control:
+            text = control_record
+        try:
+            for each in decode_records(batch, header):
+                place = f"| offset: {each.offset} CreateTime: {each.timestamp_ms}"
+                self.line(f"{place} {text(each)}")
+        except CorruptBatch as problem:
+            if what:
+                self.damage(what, str(problem))
+
+
 class Piece(NamedTuple):
     """A batch in a file, or damaged bytes."""
 
     position: int
-    batch: bytes
-    """Empty: damaged, and no batch can be recognized."""
-    header: BatchHeader | None
-    damage: str
-    """What is damaged; empty if nothing is."""
     end: int
+    header: BatchHeader | None = None
+    """None: damaged, and no batch can be recognized."""
+    batch: bytes = b""
+    damage: str = ""
+    """What is damaged; empty if nothing is."""
 
 
-class Summary(NamedTuple):
+@dataclass
+class Summary:
     """What was shown of a segment."""
 
     first: int = -1
@@ -51,110 +115,82 @@ class Summary(NamedTuple):
     first_epoch: int = -1
     last_epoch: int = -1
 
+    def take(self, header: BatchHeader) -> str:
+        """Add the next batch; returns what of it does not ascend, or ""."""
+        wrong = []
+        if header.base_offset < self.following:
+            wrong.append(f"offset {header.base_offset} follows offset {self.following - 1}")
+        if header.leader_epoch < self.last_epoch:
+            wrong.append(f"epoch {header.leader_epoch} follows epoch {self.last_epoch}")
+        if not self.batches:
+            self.first, self.first_epoch = header.base_offset, header.leader_epoch
+        self.following, self.last_epoch = header.next_offset, header.leader_epoch
+        self.batches += 1
+        self.records += header.record_count
+        return ", ".join(wrong)
+
 
 def show_segment(dump: Dump, path: str, *, text: RecordText, quiet: bool = False) -> Summary:
     """Show a segment; with `quiet`, only damage. Raises OSError."""
     if not quiet:
         dump.line(f"Dumping {path}")
     found = Summary()
-    for piece in pieces_of(dump, path):
-        dump.told(path, piece.end - piece.position)
-        if piece.header is not None and not quiet:
-            _show(dump, piece, found.following, text=text)
-        if piece.damage:
-            dump.damage(path, piece.damage)
-        elif piece.header is not None:
-            found = _added(dump, path, found, piece.header)
+    with opened(dump.files, path) as handle:
+        for piece in _pieces_of(dump, handle):
+            dump.told(path, piece.end - piece.position)
+            if piece.header is not None and not quiet:
+                _show(dump, piece, piece.header, found.following, text)
+            if piece.damage:
+                dump.damage(path, piece.damage)
+            elif piece.header is not None and (wrong := found.take(piece.header)):
+                dump.damage(path, f"the batch at byte {piece.position}: {wrong}")
     return found
 
 
-def _added(dump: Dump, path: str, found: Summary, header: BatchHeader) -> Summary:
-    position = header.position
-    if header.base_offset < found.following:
-        what = f"offset {header.base_offset} follows offset {found.following - 1}"
-        dump.damage(path, f"the batch at byte {position}: {what}")
-    if header.leader_epoch < found.last_epoch:
-        what = f"epoch {header.leader_epoch} follows epoch {found.last_epoch}"
-        dump.damage(path, f"the batch at byte {position}: {what}")
-    return Summary(
-        header.base_offset if found.first < 0 else found.first,
-        header.next_offset,
-        found.batches + 1,
-        found.records + header.record_count,
-        header.leader_epoch if found.first < 0 else found.first_epoch,
-        header.leader_epoch,
-    )
-
-
-def pieces_of(dump: Dump, path: str) -> Iterator[Piece]:
+def _pieces_of(dump: Dump, handle: int) -> Iterator[Piece]:
     """The batches of a file, and the damaged places between them. Raises OSError."""
-    handle = dump.files.open(path)
-    try:
-        position = lowest = tries = 0
-        window = Window(dump.files, handle, dump.files.size(handle))
-        while position < window.size:
-            piece = _piece_at(window, position)
-            if piece.damage:
-                at = next_candidate(window.again(), position + 1, lowest)
-                if at == window.size and tries < TRIES:
-                    tries += 1
-                    time.sleep(PAUSE_S)
-                    window = Window(dump.files, handle, dump.files.size(handle))
-                    continue
-                piece = piece._replace(end=at, damage=_placed(piece.damage, at, window.size))
-            yield piece
-            if piece.header is not None and not piece.damage:
-                lowest = piece.header.next_offset
-            position = piece.end
-    finally:
-        dump.files.close(handle)
-
-
-def _placed(damage: str, following: int, size: int) -> str:
-    if following == size:
-        return f"{damage}, and no sound one follows up to byte {size - 1}"
-    return f"{damage}, a sound one follows at byte {following}"
+    position = lowest = tries = 0
+    window = Window(dump.files, handle, dump.files.size(handle))
+    while position < window.size:
+        piece = _piece_at(window, position)
+        if piece.damage:
+            at = next_candidate(window.again(), position + 1, lowest)
+            if at == window.size and tries < TRIES:
+                tries += 1
+                time.sleep(PAUSE_S)
+                window = Window(dump.files, handle, dump.files.size(handle))
+                continue
+            what = f", a sound one follows at byte {at}"
+            if at == window.size:
+                what = f", and no sound one follows up to byte {at - 1}"
+            piece = piece._replace(end=at, damage=piece.damage + what)
+        elif piece.header is not None:
+            lowest = piece.header.next_offset
+        yield piece
+        position = piece.end
 
 
 def _piece_at(window: Window, position: int) -> Piece:
     """What begins at a position: `end` is only right if it is a sound batch."""
     size = window.size
-    at = window.find(position, min(HEADER_SIZE, size - position))
     try:
-        header = read_header(window.buffer[at : at + HEADER_SIZE])
+        header = read_header(window.read(position, min(HEADER_SIZE, size - position)))
     except CorruptBatch as problem:
-        return Piece(position, b"", None, f"at byte {position}: {problem}", size)
-    if position + header.size > size:
-        return Piece(position, b"", None, f"the batch at byte {position} is cut off", size)
-    at = window.find(position, header.size)
-    batch = window.buffer[at : at + header.size]
+        return Piece(position, size, damage=f"at byte {position}: {problem}")
+    end = position + header.size
+    if end > size:
+        return Piece(position, size, damage=f"the batch at byte {position} is cut off")
+    batch = window.read(position, header.size)
     damage = ""
     if not check_crc(batch, header):
         what = f"the batch with base offset {header.base_offset} at byte {position}"
         damage = f"{what} fails its checksum"
-    header.position = position
-    return Piece(position, batch, header, damage, position + header.size)
+    return Piece(position, end, header, batch, damage)
 
 
-def _show(dump: Dump, piece: Piece, due: int, *, text: RecordText) -> None:
-    header = piece.header
-    assert header is not None
+def _show(dump: Dump, piece: Piece, header: BatchHeader, due: int, text: RecordText) -> None:
     if not piece.damage and 0 <= due < header.base_offset:
         dump.line(f"no offsets {due} to {header.base_offset - 1}")
-    dump.line(_batch_line(header, valid=not piece.damage))
-    header.position = 0
-    if dump.records:
-        try:
-            for record in decode_records(piece.batch, header):
-                dump.line(_record_line(record, header, text=text))
-        except CorruptBatch as problem:
-            if not piece.damage:
-                dump.damage(f"the batch at byte {piece.position}", str(problem))
-    header.position = piece.position
-
-
-def _batch_line(header: BatchHeader, *, valid: bool) -> str:
-    codec = CODECS[header.codec] if header.codec < len(CODECS) else str(header.codec)
     horizon = {}
     if header.attributes & DELETE_HORIZON:
         horizon = {"deleteHorizonMs": header.base_timestamp}
@@ -168,26 +204,19 @@ def _batch_line(header: BatchHeader, *, valid: bool) -> str:
         "isTransactional": str(header.is_transactional).lower(),
         "isControl": str(header.is_control).lower(),
         **horizon,
-        "position": header.position,
+        "position": piece.position,
         "CreateTime": header.max_timestamp,
         "size": header.size,
-        "compresscodec": codec,
+        "compresscodec": CODECS[header.codec] if header.codec < len(CODECS) else header.codec,
         "crc": header.crc,
-        "isvalid": str(valid).lower(),
+        "isvalid": str(not piece.damage).lower(),
     }
+    dump.line(named(fields))
+    if dump.records:
+        what = "" if piece.damage else f"the batch at byte {piece.position}"
+        dump.show_records(what, piece.batch, header, text)
+
+
+def named(fields: Mapping[str, object]) -> str:
+    """Values with their names, as Kafka's tool writes them."""
     return " ".join(f"{name}: {value}" for name, value in fields.items())
-
-
-def _record_line(record: Record, header: BatchHeader, *, text: RecordText) -> str:
-    shown = control_record(record) if header.is_control else text(record)
-    return f"| offset: {record.offset} CreateTime: {record.timestamp_ms} {shown}"
-
-
-def show_batch(dump: Dump, batch: bytes, *, text: RecordText) -> None:
-    """Show the records of a sound batch that is elsewhere than in a segment."""
-    try:
-        header = read_header(batch)
-        for record in decode_records(batch, header):
-            dump.line(_record_line(record, header, text=text))
-    except CorruptBatch as problem:
-        dump.damage("a batch", str(problem))

@@ -23,7 +23,8 @@ from groupkeeper.storage.journal import FOLDER as JOURNALS
 from groupkeeper.storage.locks import LEASES, NodeLocks
 from groupkeeper.storage.opening import accept_loss
 from groupkeeper.storage.segment import LOG_SUFFIX
-from groupkeeper.storage.whole import copy_file, overwrite
+from groupkeeper.storage.tree import copy_file
+from groupkeeper.storage.whole import overwrite
 from groupkeeper.topics.catalog_log import FOLDERS as CATALOG
 
 REPORT_FILE: Final = "report.txt"
