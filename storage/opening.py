@@ -23,7 +23,7 @@ from groupkeeper.storage.manifest import FinishedSegment, ManifestFile
 from groupkeeper.storage.marks import Mark, RecoveryPoint, newest
 from groupkeeper.storage.purge import FILE_NAME as PURGE_FILE
 from groupkeeper.storage.recovery import Known, mend_tail, sound_end
-from groupkeeper.storage.salvage import Gap, SoundSegment, fill, mend, scan
+from groupkeeper.storage.salvage import SoundSegment, fill, mend, scan
 from groupkeeper.storage.scan import FIELDS
 from groupkeeper.storage.segment import Segment, base_of, segment_path
 from groupkeeper.storage.start import FILE_NAME as START_FILE
@@ -216,13 +216,12 @@ class LogFolder:
             segment.finished = None
         return segment
 
-    def _note_gap(self, gap: Gap) -> None:
-        if gap.start == gap.end and gap.first < self._void:
+    def _note_gap(self, gap: Loss) -> None:
+        if gap.start == gap.stop and gap.first < self._void:
             return  # given up before
-        self._findings.repairs.append(gap.line)
-        if gap.following is not None and gap.following > max(gap.first, self._start):
-            place = gap.path, gap.start, gap.end
-            self._findings.losses.append(Loss(gap.line, gap.first, gap.following, *place))
+        self._findings.repairs.append(gap.what)
+        if gap.end is not None and gap.end > max(gap.first, self._start):
+            self._findings.losses.append(gap)
 
     def _cut_tail(self, active: Segment, contents: Contents) -> None:
         """Cut off what is not sound in the last segment, if nothing is lost by that."""

@@ -11,7 +11,7 @@ from bisect import bisect_left, insort
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
 from crc32c import crc32c
 
@@ -22,10 +22,12 @@ from groupkeeper.protocol.record_batch import (
     MAGIC,
     patch,
 )
+from groupkeeper.storage.errors import Loss
 from groupkeeper.storage.files import Files, parent_of
 from groupkeeper.storage.journals import JournalCover
-from groupkeeper.storage.scan import FIELDS, Batch, locate_batches, next_candidate, valid_batches
-from groupkeeper.storage.segment import LOG_SUFFIX, segment_path
+from groupkeeper.storage.scan import Batch, locate_batches, next_candidate, valid_batches
+from groupkeeper.storage.segment import INDEX_SUFFIXES, LOG_SUFFIX, segment_path
+from groupkeeper.storage.tree import opened
 from groupkeeper.storage.window import Window
 
 MENDED_BYTES: Final = 64 * 1024 * 1024
@@ -54,10 +56,9 @@ class Part:
     data: bytes = b""
 
     @classmethod
-    def of(cls, batch: Batch) -> "Part":
-        end = batch.position + batch.size
+    def of(cls, batch: Batch, start: int, end: int, data: bytes = b"") -> "Part":
         offsets = batch.base_offset, batch.last_offset + 1
-        return cls(batch.position, end, *offsets, (batch.epoch, batch.epoch))
+        return cls(start, end, *offsets, (batch.epoch, batch.epoch), data)
 
     def take(self, batch: Batch, *, dense: bool) -> bool:
         """Add the next batch. False, and nothing is added, if it is not the next one: it lies
@@ -69,31 +70,6 @@ class Part:
         self.following = batch.last_offset + 1
         self.epochs = self.epochs[0], batch.epoch
         return True
-
-
-class Gap(NamedTuple):
-    """What is missing or damaged before, between or after the parts of a segment."""
-
-    path: str
-    """The segment that it is in."""
-    start: int
-    end: int
-    """The bytes that are left out; none if the two are the same."""
-    first: int
-    """The offset that is due there."""
-    following: int | None
-    """The offset at which the log goes on; None: it does not."""
-
-    @property
-    def line(self) -> str:
-        """What is left out, or missing, for an operator."""
-        offsets = ""
-        if self.following is not None and self.following > self.first:
-            offsets = f"offsets {self.first} to {self.following - 1}"
-        if self.start == self.end:
-            return f"{self.path}: {offsets} are missing at byte {self.start}"
-        line = f"{self.path}: left out bytes {self.start} to {self.end - 1}"
-        return f"{line}, {offsets}" if offsets else line
 
 
 @dataclass(slots=True)
@@ -124,26 +100,42 @@ class SoundSegment:
 
     def take(self, batch: Batch) -> None:
         if not self.parts or not self.parts[-1].take(batch, dense=self.dense):
-            self.parts.append(Part.of(batch))
+            start = batch.position
+            self.parts.append(Part.of(batch, start, start + batch.size))
 
     def insert(self, part: Part) -> None:
         """Add a part with data, where its offsets belong."""
         insort(self.parts, part, key=lambda each: each.first)
 
-    def gaps(self, going_on: int | None) -> Iterator[Gap]:
-        """Where bytes or offsets are left out. `going_on`: the base offset of the next segment."""
+    def gaps(self, going_on: int | None) -> Iterator[Loss]:
+        """Where bytes or offsets are left out, before, between or after the parts; no bytes are if
+        `start` is `stop`.
+
+        `going_on`: the base offset of the next segment; None: the log does not go on after it.
+        """
         end, due, told = 0, self.base, 0
         for part, start in zip(self.parts, self._starts(), strict=True):
             in_file = part.end > part.start
             lacks = part.first > due and (self.dense or start > end)
             if lacks or (in_file and start > max(end, told)):
-                yield Gap(self.path, end, start, due, part.first)
+                yield self._gap(due, part.first, end, start)
                 told = start
             if in_file:
                 end = part.end
             due = part.following
         if self.size > max(end, told):
-            yield Gap(self.path, end, self.size, due, going_on)
+            yield self._gap(due, going_on, end, self.size)
+
+    def _gap(self, first: int, following: int | None, start: int, end: int) -> Loss:
+        offsets = ""
+        if following is not None and following > first:
+            offsets = f"offsets {first} to {following - 1}"
+        if start == end:
+            what = f"{self.path}: {offsets} are missing at byte {start}"
+        else:
+            what = f"{self.path}: left out bytes {start} to {end - 1}"
+            what += f", {offsets}" if offsets else ""
+        return Loss(what, first, following, self.path, start, end)
 
     def _starts(self) -> list[int]:
         """For each part, where the file goes on: with itself, or after batches of a journal."""
@@ -157,12 +149,20 @@ class SoundSegment:
 
     def write(self, files: Files) -> None:
         """Write the segment anew, durably, and remove its indexes. Raises OSError."""
-        source = files.open(self.path)
-        try:
-            _write_parts(files, source, self.parts, f"{self.path}.sound")
-        finally:
-            files.close(source)
-        for suffix in (".index", ".timeindex"):
+        with (
+            opened(files, self.path) as source,
+            opened(files, f"{self.path}.sound", create=True) as target,
+        ):
+            written = 0
+            for part in self.parts:
+                if part.data:
+                    files.write(target, part.data, written)
+                else:
+                    files.copy(source, part.start, part.end - part.start, target, written)
+                written += len(part.data) or part.end - part.start
+            files.truncate(target, written)
+            files.sync(target)
+        for suffix in INDEX_SUFFIXES:
             files.remove(self.path.removesuffix(LOG_SUFFIX) + suffix)
         files.rename(f"{self.path}.sound", self.path)
         files.sync_folder(parent_of(self.path))
@@ -186,14 +186,11 @@ def _sound(files: Files, segments: Sequence[SoundSegment]) -> Iterator[tuple[Sou
     for segment, later in pairwise([*segments, None]):
         assert segment is not None
         end = later.base if later is not None else None
-        handle = files.open(segment.path)
-        try:
+        with opened(files, segment.path) as handle:
             segment.size = files.size(handle)
             for batch in _sound_in(Window(files, handle, segment.size), segment.base):
                 if end is None or batch.last_offset < end:
                     yield segment, batch
-        finally:
-            files.close(handle)
 
 
 def _sound_in(window: Window, base: int) -> Iterator[Batch]:
@@ -244,7 +241,7 @@ def mend(files: Files, segments: Sequence[SoundSegment]) -> list[str]:
     for segment, later in pairwise([*segments, None]):
         assert segment is not None
         for gap in list(segment.gaps(later.base if later is not None else None)):
-            if not HEADER_SIZE <= gap.end - gap.start <= MENDED_BYTES:
+            if not HEADER_SIZE <= gap.stop - gap.start <= MENDED_BYTES:
                 continue
             batch = _mended(files, gap, *_epochs_around(segments, gap.first))
             if batch is not None:
@@ -268,13 +265,10 @@ def _epochs_around(segments: Sequence[SoundSegment], offset: int) -> tuple[int, 
     return (epochs[0], epochs[-1]) if epochs else (0, MAX_EPOCH)
 
 
-def _mended(files: Files, gap: Gap, lowest: int, highest: int) -> Part | None:
+def _mended(files: Files, gap: Loss, lowest: int, highest: int) -> Part | None:
     """The bytes in a gap as the batch that is due there; None if they are not."""
-    handle = files.open(gap.path)
-    try:
-        data = files.read(handle, gap.end - gap.start, gap.start)
-    finally:
-        files.close(handle)
+    with opened(files, gap.path) as handle:
+        data = files.read(handle, gap.stop - gap.start, gap.start)
     epoch = int.from_bytes(data[12:16], "big")
     if not lowest <= epoch <= highest:
         epoch = lowest
@@ -283,10 +277,9 @@ def _mended(files: Files, gap: Gap, lowest: int, highest: int) -> Part | None:
     if crc32c(data[CRC_START:]) != int.from_bytes(data[17:21], "big"):
         return None
     [batch] = locate_batches(data, gap.first)
-    following = batch.last_offset + 1
-    if gap.following not in (None, following):
+    if gap.end not in (None, batch.last_offset + 1):
         return None
-    return Part(gap.start, gap.end, gap.first, following, (epoch, epoch), data)
+    return Part.of(batch, gap.start, gap.stop, data)
 
 
 def fill(segments: Sequence[SoundSegment], cover: JournalCover) -> list[str]:
@@ -295,14 +288,15 @@ def fill(segments: Sequence[SoundSegment], cover: JournalCover) -> list[str]:
     What comes after the last part is not a gap, nor what compaction has left out.
     """
     lines: list[str] = []
-    damaged = {gap.first for each in segments for gap in each.gaps(None) if gap.start < gap.end}
+    damaged = {gap.first for each in segments for gap in each.gaps(None) if gap.start < gap.stop}
     parts = [(segment, part) for segment in segments for part in segment.parts]
     for (segment, one), (_, other) in pairwise(parts):
         if one.following == other.first or not (segment.dense or one.following in damaged):
             continue
         found: list[Part] = []
         for data in cover.within(one.following, other.first):
-            part = _from_journal(data)
+            [batch] = locate_batches(data, int.from_bytes(data[:8], "big"))
+            part = Part.of(batch, 0, 0, data)
             if (found or [one])[-1].epochs[1] <= part.epochs[0] <= other.epochs[0]:
                 found.append(part)
         for part in found:
@@ -313,26 +307,3 @@ def fill(segments: Sequence[SoundSegment], cover: JournalCover) -> list[str]:
                 "from the journal"
             )
     return lines
-
-
-def _from_journal(data: bytes) -> Part:
-    base, _, epoch, *_ = FIELDS.unpack_from(data)
-    [batch] = locate_batches(data, base)
-    return Part(0, 0, base, batch.last_offset + 1, (epoch, epoch), data)
-
-
-def _write_parts(files: Files, source: int, parts: Sequence[Part], path: str) -> None:
-    handle = files.open(path, create=True)
-    try:
-        written = 0
-        for part in parts:
-            if part.data:
-                files.write(handle, part.data, written)
-                written += len(part.data)
-            else:
-                files.copy(source, part.start, part.end - part.start, handle, written)
-                written += part.end - part.start
-        files.truncate(handle, written)
-        files.sync(handle)
-    finally:
-        files.close(handle)
