@@ -14,6 +14,7 @@ from groupkeeper.storage.files import Files
 from groupkeeper.storage.findings import Findings
 from groupkeeper.storage.scan import valid_batches
 from groupkeeper.storage.segment import DIGITS, LOG_SUFFIX
+from groupkeeper.storage.tree import opened
 from groupkeeper.storage.window import Window
 
 CLEANED: Final = ".cleaned"
@@ -66,13 +67,10 @@ def _base(name: str) -> int:
 
 def _end(files: Files, path: str, base: int) -> int | None:
     """The offset after the last batch of a new segment; None if it is damaged."""
-    handle = files.open(path)
-    try:
+    with opened(files, path) as handle:
         size, position, end = files.size(handle), 0, base
         for batch in valid_batches(Window(files, handle, size), 0, base):
             position, end = batch.position + batch.size, batch.last_offset + 1
-    finally:
-        files.close(handle)
     return end if position == size else None
 
 

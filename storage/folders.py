@@ -16,6 +16,7 @@ from groupkeeper.storage.errors import ACCEPT_FILE, Corrupt, remedy
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.start import FILE_NAME as START_FILE
 from groupkeeper.storage.start import read_start, write_start
+from groupkeeper.storage.tree import opened
 from groupkeeper.storage.whole import checksum, read_whole, replace_whole
 
 FILE_NAME: Final = "folders"
@@ -93,11 +94,8 @@ class FolderList:
             if start and self._lines > len(self._noted) + MOST_REPEATED:
                 self._write()
                 return
-            handle = self._files.open(self._path, create=True)
-            try:
+            with opened(self._files, self._path, create=True) as handle:
                 self._files.write(handle, _line(self._boot, name, start), self._files.size(handle))
-            finally:
-                self._files.close(handle)
 
     def note_removed(self, name: str) -> None:
         """Take a folder that was deleted off the list; `save` makes that durable."""

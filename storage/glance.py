@@ -21,6 +21,7 @@ from groupkeeper.storage.scan import FIELDS
 from groupkeeper.storage.segment import base_of, segment_path, segment_stem
 from groupkeeper.storage.start import FILE_NAME as START_FILE
 from groupkeeper.storage.start import peek_start
+from groupkeeper.storage.tree import opened
 from groupkeeper.storage.window import Window
 
 _ENTRY: Final = Struct(">II")
@@ -83,8 +84,7 @@ def time_at(files: Files, folder: str, offset: int) -> int | None:
     bases = [base for base in map(base_of, files.list_folder(folder)) if base is not None]
     for base in bases[max(0, bisect_right(bases, offset) - 1) :]:
         path = segment_path(folder, base)
-        handle = files.open(path)
-        try:
+        with opened(files, path) as handle:
             position = _floor(files, folder, base, offset - base)
             window = Window(files, handle, files.size(handle), _WALK)
             while (batch := _batch_at(window, position, base)) is not None:
@@ -92,8 +92,6 @@ def time_at(files: Files, folder: str, offset: int) -> int | None:
                 if last >= offset:
                     return timestamp if timestamp >= 0 else None
                 position += size
-        finally:
-            files.close(handle)
     return None
 
 
@@ -105,14 +103,11 @@ def _end_of(files: Files, folder: str, base: int, size: int) -> int:
         if mark is not None and mark.base == base and mark.size <= size:
             position, end = mark.size, mark.end
     position = max(position, _last_entry(files, folder, base, size))
-    handle = files.open(segment_path(folder, base))
-    try:
+    with opened(files, segment_path(folder, base)) as handle:
         window = Window(files, handle, size, _FAR if size - position > _FAR else _WALK)
         while (batch := _batch_at(window, position, base)) is not None:
             end = batch[0] + 1
             position += batch[1]
-    finally:
-        files.close(handle)
     return end
 
 

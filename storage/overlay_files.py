@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.memory_files import File, MemoryFiles
+from groupkeeper.storage.tree import opened
 
 
 class _Below(NamedTuple):
@@ -21,11 +22,8 @@ class _Below(NamedTuple):
     path: str
 
     def read(self, start: int, end: int) -> bytes:
-        handle = self.files.open(self.path)
-        try:
+        with opened(self.files, self.path) as handle:
             return self.files.read(handle, end - start, start)
-        finally:
-            self.files.close(handle)
 
 
 class _Piece(NamedTuple):

@@ -13,6 +13,7 @@ from groupkeeper.protocol.record_batch import CRC_START, HEADER_SIZE, LENGTH_OVE
 from groupkeeper.storage.errors import Corrupt, remedy
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.segment import segment_path
+from groupkeeper.storage.tree import opened
 from groupkeeper.storage.window import PIECE
 
 Fields = tuple[int, int, int, int, int, int, int, int, int, int]
@@ -66,8 +67,7 @@ def read_pieces(
     OSError, FileNotFoundError among them.
     """
     reader = _Reader(folder, segment)
-    handle = files.open(segment_path(folder, segment.base))
-    try:
+    with opened(files, segment_path(folder, segment.base)) as handle:
         if (size := files.size(handle)) != segment.size:
             what = f"the file has {size} bytes instead of {segment.size}"
             raise _damaged(folder, segment, min(size, segment.size), what)
@@ -79,8 +79,6 @@ def read_pieces(
             if used:
                 yield piece
                 position += used
-    finally:
-        files.close(handle)
     reader.check_whole()
 
 

@@ -45,6 +45,7 @@ from groupkeeper.storage.segment import (
 )
 from groupkeeper.storage.segment_writer import CLEANED, cleaned_suffix, remove_cleaned
 from groupkeeper.storage.segments import Replacement
+from groupkeeper.storage.tree import opened
 from groupkeeper.storage.whole import read_whole
 from groupkeeper.storage.window import PIECE, Window
 
@@ -179,16 +180,13 @@ def _swapped_base(name: str) -> int | None:
 
 
 def _look(files: Files, path: str, base: int) -> _Found:
-    handle = files.open(path)
-    try:
+    with opened(files, path) as handle:
         size = files.size(handle)
         position, end, crc = 0, base, 0
         for batch in valid_batches(Window(files, handle, size), 0, base):
             position, end = batch.position + batch.size, batch.last_offset + 1
         for start in range(0, size, PIECE):
             crc = crc32c(files.read(handle, PIECE, start), crc)
-    finally:
-        files.close(handle)
     return _Found(size, crc, end, sound=bool(size) and position == size)
 
 

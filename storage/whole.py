@@ -6,6 +6,7 @@ What they hold, and whether a missing one is an error, is up to the caller.
 from crc32c import crc32c
 
 from groupkeeper.storage.files import Files
+from groupkeeper.storage.tree import opened
 
 
 def checksum(data: bytes) -> bytes:
@@ -15,32 +16,23 @@ def checksum(data: bytes) -> bytes:
 
 def read_whole(files: Files, path: str) -> bytes:
     """All bytes of a file. Raises OSError, FileNotFoundError among them."""
-    handle = files.open(path)
-    try:
+    with opened(files, path) as handle:
         return files.read(handle, files.size(handle), 0)
-    finally:
-        files.close(handle)
 
 
 def overwrite(files: Files, path: str, data: bytes, *, sync: bool) -> None:
     """Write all of a file in place; a crash, or an OSError, leaves any part of it."""
-    handle = files.open(path, create=True)
-    try:
+    with opened(files, path, create=True) as handle:
         files.write(handle, data, 0)
         files.truncate(handle, len(data))
         if sync:
             files.sync(handle)
-    finally:
-        files.close(handle)
 
 
 def write_after(files: Files, path: str, kept: int, data: bytes) -> None:
     """Write into a file after its first `kept` bytes; what follows stays. Raises OSError."""
-    handle = files.open(path, create=True)
-    try:
+    with opened(files, path, create=True) as handle:
         files.write(handle, data, kept)
-    finally:
-        files.close(handle)
 
 
 def replace_whole(files: Files, path: str, data: bytes) -> None:

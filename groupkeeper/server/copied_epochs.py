@@ -18,6 +18,7 @@ from groupkeeper.storage.files import Files
 from groupkeeper.storage.opening import NO_END
 from groupkeeper.storage.scan import valid_batches
 from groupkeeper.storage.segment import base_of
+from groupkeeper.storage.tree import opened
 from groupkeeper.storage.window import Window
 
 _COMMIT_KEY: Final = b"\x00\x01"
@@ -52,14 +53,11 @@ def newest_epoch_of_commits(files: Files, folders: Iterable[str]) -> int:
 
 
 def _epochs_in(files: Files, segment: str) -> Iterator[int]:
-    handle = files.open(segment)
-    try:
+    with opened(files, segment) as handle:
         window = Window(files, handle, files.size(handle))
         for batch in valid_batches(window, 0, 0):
             at = window.find(batch.position, batch.size)
             yield from _epochs_of(window.buffer[at : at + batch.size])
-    finally:
-        files.close(handle)
 
 
 def _epochs_of(data: bytes) -> Iterator[int]:

@@ -15,6 +15,7 @@ from groupkeeper.protocol.record_batch import CorruptBatch, check_crc, decode_re
 from groupkeeper.protocol.records.consumer_offsets import UnknownKey, decode_key
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.files import Files
+from groupkeeper.storage.tree import opened
 
 SAMPLE_BYTES: Final = 256 * 1024
 """How much of each segment is read: a wrong number fits few groups."""
@@ -85,11 +86,8 @@ def _groups_in(files: Files, folder: str) -> Iterator[str]:
 
 def _groups_of(files: Files, segment: str) -> Iterator[str]:
     """The groups in the whole batches at the beginning of a segment."""
-    handle = files.open(segment)
-    try:
+    with opened(files, segment) as handle:
         data = files.read(handle, SAMPLE_BYTES, 0)
-    finally:
-        files.close(handle)
     try:
         for header in iter_batches(data):
             if header.is_control or not check_crc(data, header):
