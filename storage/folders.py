@@ -176,3 +176,10 @@ def is_partition(name: str) -> bool:
 def partition_of(name: str) -> int:
     """The number at the end of such a name."""
     return int(name.rpartition("-")[2])
+
+
+def partitions_among(names: Iterable[str]) -> list[str]:
+    """The partition folders among some names, by topic and number."""
+    return sorted(
+        filter(is_partition, names), key=lambda name: (name.rpartition("-")[0], partition_of(name))
+    )

@@ -12,7 +12,7 @@ from groupkeeper.cli.record_text import RecordText, plain
 from groupkeeper.storage.archive import FOLDER as ARCHIVE
 from groupkeeper.storage.epochs import FILE_NAME as EPOCH_FILE
 from groupkeeper.storage.errors import Corrupt, StorageError
-from groupkeeper.storage.folders import is_partition, partition_of
+from groupkeeper.storage.folders import is_partition, partitions_among
 from groupkeeper.storage.format import FILE_NAME as FORMAT_FILE
 from groupkeeper.storage.format import read_format
 from groupkeeper.storage.journal import FOLDER as JOURNALS
@@ -163,11 +163,11 @@ def _not_as_known(
 def show_directory(dump: Dump, path: str, names: list[str]) -> None:
     """Show a data directory, or a folder of partition folders: a line for each log, or all."""
     _show_format(dump, path, names)
-    folders = [*(name for name in CATALOG if name in names), *_partitions(names)]
+    folders = [*(name for name in CATALOG if name in names), *partitions_among(names)]
     paths = [f"{path}/{name}" for name in folders]
     if ARCHIVE in names:
         archive = f"{path}/{ARCHIVE}"
-        paths += [f"{archive}/{name}" for name in _partitions(dump.files.list_folder(archive))]
+        paths += [f"{archive}/{name}" for name in partitions_among(dump.files.list_folder(archive))]
     journals = dump.files.list_folder(f"{path}/{JOURNALS}")
     paths += [f"{path}/{JOURNALS}/{name}" for name in journals if node_of(name) is not None]
     for each in paths:
@@ -184,11 +184,6 @@ def _show_or_sum_up(dump: Dump, path: str) -> None:
         show(dump, path)
     except click.ClickException:
         dump.line(f"{path}: no files")
-
-
-def _partitions(names: list[str]) -> list[str]:
-    found = filter(is_partition, names)
-    return sorted(found, key=lambda name: (name.rpartition("-")[0], partition_of(name)))
 
 
 def _show_format(dump: Dump, path: str, names: list[str]) -> None:

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from groupkeeper.repair.contents import Contents
-from groupkeeper.repair.logs import is_of_groups
+from groupkeeper.repair.logs import Contents, is_of_groups
 from groupkeeper.repair.survey import DamagedCatalog, DamagedLog, Survey
 from groupkeeper.storage.errors import Loss
 from groupkeeper.why.texts import count

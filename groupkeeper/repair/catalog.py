@@ -1,31 +1,23 @@
 """A catalog of topics whose two copies are both damaged: what is left of it, from both together.
 
 What one copy lacks the other may have: the copies hold the same records, apart from those that
-newer ones replace. What is left is written as one batch, after everything else.
+newer ones replace.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 from groupkeeper.coordinator.replay import Replay
-from groupkeeper.protocol.record_batch import KeyValue, encode_batch
 from groupkeeper.repair.logs import LIMITS, topic_of
 from groupkeeper.storage.errors import Loss
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.folders import partition_of
 from groupkeeper.storage.opening import accept_loss, open_log
-from groupkeeper.topics.catalog import (
-    LEADER_EPOCH,
-    PRODUCER_ID_BLOCK,
-    PRODUCER_IDS,
-    TOPIC_PREFIX,
-    Topic,
-    record_of,
-)
-from groupkeeper.topics.catalog_log import EPOCH, FIRST_KEY, FOLDERS, CatalogFolders
+from groupkeeper.topics.catalog import TOPIC_PREFIX
+from groupkeeper.topics.catalog_log import FIRST_KEY, FOLDERS
 from groupkeeper.topics.names import RESERVED, check_name
 
 Newest = Mapping[bytes, tuple[int, bytes | None]]
@@ -119,41 +111,6 @@ class LeftOfCatalog:
                 counts[topic] = max(counts.get(topic, 0), partition_of(name) + 1)
         return counts
 
-    def write(self, files: Files, data_dir: str, added: "Added") -> None:
-        """Write the current values to both copies. Raises StorageError and OSError."""
-        folder = f"{data_dir}/{FOLDERS[0]}"
-        accept_loss(files, folder)
-        log = open_log(files, folder, LIMITS)
-        try:
-            log.skip_to(self.end)
-            log.roll()
-            start = log.next_offset
-            records = [*self._records(files, added)]
-            log.append(encode_batch(start, EPOCH, added.wall_ms, records))
-            log.sync()
-            log.delete_before(start)
-        finally:
-            log.close()
-        CatalogFolders(files, data_dir, LIMITS, lambda what: None, must_exist=True).open().close()
-
-    def _records(self, files: Files, added: "Added") -> Iterator[KeyValue]:
-        """All current values, that of the cluster first."""
-        # Each record that is lost may have been the allocation of a block of producer ids.
-        lost = sum((loss.end or loss.first) - loss.first for loss in self.losses)
-        ids = self.value(PRODUCER_IDS).get("next", 0) + lost * PRODUCER_ID_BLOCK
-        epoch = self.value(LEADER_EPOCH).get("epoch", 0)
-        counters: dict[str, dict[str, object]] = {
-            FIRST_KEY.decode(): {"id": self.cluster_id or added.cluster_id},
-            PRODUCER_IDS: {"next": max(ids, added.next_producer_id)},
-            LEADER_EPOCH: {"epoch": max(epoch, added.leader_epoch)},
-        }
-        yield from map(record_of, counters.items())
-        for key, (_, value) in self.newest.items():
-            if value is not None and key.decode() not in counters:
-                yield key, value
-        for name, partitions in added.topics.items():
-            yield record_of(Topic(name, files.random_bytes(16), partitions).entry())
-
 
 def _lost_in_both(losses: Iterable[Loss], others: Iterable[Loss]) -> list[Loss]:
     """The offsets that neither copy has."""
@@ -167,18 +124,3 @@ def _lost_in_both(losses: Iterable[Loss], others: Iterable[Loss]) -> list[Loss]:
         elif end > first:
             found.append(Loss(f"offsets {first} to {end - 1} of the catalog", first, end))
     return found
-
-
-@dataclass(frozen=True)
-class Added:
-    """What a catalog gets that it does not have itself."""
-
-    wall_ms: int
-    cluster_id: str
-    """If its own is lost."""
-    next_producer_id: int
-    """Larger than all that are in the logs of topics."""
-    leader_epoch: int
-    """The newest one in these logs."""
-    topics: Mapping[str, int]
-    """Partition counts of topics, from their folders."""

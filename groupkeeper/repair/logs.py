@@ -1,12 +1,17 @@
-"""The logs that a path given to `groupkeeper repair` names, opened as a server opens them."""
+"""The logs that a path given to `groupkeeper repair` names, opened as a server opens them, and
+what they hold: records and, of `__consumer_offsets`, groups, members and offsets.
+"""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from groupkeeper.coordinator.groups import Groups
+from groupkeeper.coordinator.replay import Replay
+from groupkeeper.protocol.record_batch import iter_batches
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.files import Files, parent_of
-from groupkeeper.storage.folders import is_partition, partition_of
+from groupkeeper.storage.folders import is_partition, partition_of, partitions_among
 from groupkeeper.storage.format import FILE_NAME as FORMAT_FILE
 from groupkeeper.storage.journal import FOLDER as JOURNALS
 from groupkeeper.storage.journal import node_of
@@ -22,6 +27,9 @@ from groupkeeper.topics.names import GROUP_TOPIC, RESERVED
 LIMITS: Final = Limits()
 """Nothing is appended but what a journal holds: the sizes that a server uses need not be known."""
 
+
+Progress = Callable[[str, int], None]
+"""Called with the name of a log and how many more bytes of it were read."""
 
 _OF_A_SERVER = frozenset({FORMAT_FILE, JOURNALS, NODES, *CATALOG})
 
@@ -118,12 +126,10 @@ class Logs:
         """The partition folders of the target, also those that are missing."""
         if self._target.names is not None:
             return [*self._target.names]
-        names = {
-            name for name in self._files.list_folder(self._target.data_dir) if is_partition(name)
-        }
+        names = {*self._files.list_folder(self._target.data_dir)}
         if self._store is not None:
             names |= self._told | self._store.folders.names
-        return sorted(names, key=lambda name: (topic_of(name), partition_of(name)))
+        return partitions_among(names)
 
     def open(self, name: str) -> Log:
         """Open a log. Raises StorageError, Corrupt among them, and OSError. Close it."""
@@ -152,3 +158,49 @@ def is_journaled(name: str) -> bool:
 def is_of_groups(name: str) -> bool:
     """Whether a log has groups and their offsets."""
     return topic_of(name) == GROUP_TOPIC
+
+
+@dataclass
+class Contents:
+    """What a log holds."""
+
+    first: int
+    """Its first offset."""
+    end: int
+    """The offset after its last one."""
+    batches: int = 0
+    records: int = 0
+    """Without control records."""
+    groups: int = 0
+    members: int = 0
+    offsets: int = 0
+    """Committed offsets of all groups."""
+    next_producer_id: int = 0
+    """Larger than the ids of all producers in it."""
+    last_epoch: int = 0
+    """The newest leader epoch in it."""
+
+
+def read_contents(log: Log, progress: Progress) -> Contents:
+    """Read a log; groups are built from it as a server builds them.
+
+    Raises Corrupt, and CorruptBatch and DecodeError for records that no server can load.
+    """
+    found = Contents(log.start_offset, log.next_offset)
+    replay, groups = Replay(), Groups()
+    for chunk in log.batches(log.start_offset):
+        for header in iter_batches(chunk):
+            found.batches += 1
+            found.last_epoch = max(found.last_epoch, header.leader_epoch)
+            found.next_producer_id = max(found.next_producer_id, header.producer_id + 1)
+            if not header.is_control:
+                found.records += header.record_count
+        if is_of_groups(log.name):
+            replay.take(chunk)
+        progress(log.name, len(chunk))
+    for _ in replay.restore(groups):
+        pass
+    found.groups = len(groups)
+    found.members = sum(len(group.members) for group in groups.values())
+    found.offsets = sum(len(each) for group in groups.values() for each in group.offsets.values())
+    return found

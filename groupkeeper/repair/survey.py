@@ -10,8 +10,15 @@ from dataclasses import dataclass, field
 from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.record_batch import CorruptBatch
 from groupkeeper.repair.catalog import LeftOfCatalog
-from groupkeeper.repair.contents import Contents, Progress, read_contents
-from groupkeeper.repair.logs import LIMITS, Logs, Target, is_of_groups
+from groupkeeper.repair.logs import (
+    LIMITS,
+    Contents,
+    Logs,
+    Progress,
+    Target,
+    is_of_groups,
+    read_contents,
+)
 from groupkeeper.storage.archive import archive_folder
 from groupkeeper.storage.errors import ACCEPT_FILE, Corrupt, Loss, NewerFormat, remedy
 from groupkeeper.storage.files import Files

@@ -8,23 +8,31 @@ Only after that is a log opened with its loss accepted, as a start does it with 
 folder for its originals.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from groupkeeper.repair.catalog import Added
-from groupkeeper.repair.logs import Logs, is_journaled, node_id_of
-from groupkeeper.repair.survey import DamagedLog, Survey
+from groupkeeper.protocol.record_batch import KeyValue, encode_batch
+from groupkeeper.repair.logs import LIMITS, Logs, is_journaled, node_id_of
+from groupkeeper.repair.survey import DamagedCatalog, DamagedLog, Survey
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.folders import FILE_NAME as FOLDER_LIST
 from groupkeeper.storage.format import FILE_NAME as FORMAT_FILE
 from groupkeeper.storage.journal import FOLDER as JOURNALS
 from groupkeeper.storage.locks import LEASES, NodeLocks
-from groupkeeper.storage.opening import accept_loss
+from groupkeeper.storage.opening import accept_loss, open_log
 from groupkeeper.storage.segment import LOG_SUFFIX
 from groupkeeper.storage.tree import copy_file
 from groupkeeper.storage.whole import overwrite
+from groupkeeper.topics.catalog import (
+    LEADER_EPOCH,
+    PRODUCER_ID_BLOCK,
+    PRODUCER_IDS,
+    Topic,
+    record_of,
+)
+from groupkeeper.topics.catalog_log import EPOCH, FIRST_KEY, CatalogFolders
 from groupkeeper.topics.catalog_log import FOLDERS as CATALOG
 
 REPORT_FILE: Final = "report.txt"
@@ -65,18 +73,52 @@ def write(files: Files, survey: Survey, locks: NodeLocks, wishes: Wishes) -> str
             accept_loss(files, f"{data_dir}/{each.name}")
             logs.open(each.name).close()
         if survey.catalog is not None:
-            topics = survey.topics()
-            added = Added(
-                wall_ms=wishes.wall_ms,
-                cluster_id=wishes.cluster_id,
-                next_producer_id=max((each.next_producer_id for each in topics), default=0),
-                leader_epoch=max((each.last_epoch for each in topics), default=0),
-                topics=survey.catalog.from_folders,
-            )
-            survey.catalog.left.write(files, data_dir, added)
+            records = [*_catalog_records(files, survey, survey.catalog, wishes)]
+            _write_catalog(files, data_dir, survey.catalog.left.end, wishes.wall_ms, records)
     finally:
         logs.close()
     return originals.folder
+
+
+def _catalog_records(
+    files: Files, survey: Survey, catalog: DamagedCatalog, wishes: Wishes
+) -> Iterator[KeyValue]:
+    """All current values of the catalog, that of the cluster first."""
+    left, topics = catalog.left, survey.topics()
+    # Each record that is lost may have been the allocation of a block of producer ids.
+    lost = sum((loss.end or loss.first) - loss.first for loss in left.losses)
+    ids = left.value(PRODUCER_IDS).get("next", 0) + lost * PRODUCER_ID_BLOCK
+    epochs = [left.value(LEADER_EPOCH).get("epoch", 0), *(each.last_epoch for each in topics)]
+    counters: dict[str, dict[str, object]] = {
+        FIRST_KEY.decode(): {"id": left.cluster_id or wishes.cluster_id},
+        PRODUCER_IDS: {"next": max([ids, *(each.next_producer_id for each in topics)])},
+        LEADER_EPOCH: {"epoch": max(epochs)},
+    }
+    yield from map(record_of, counters.items())
+    for key, (_, value) in left.newest.items():
+        if value is not None and key.decode() not in counters:
+            yield key, value
+    for name, partitions in catalog.from_folders.items():
+        yield record_of(Topic(name, files.random_bytes(16), partitions).entry())
+
+
+def _write_catalog(
+    files: Files, data_dir: str, end: int, wall_ms: int, records: Sequence[KeyValue]
+) -> None:
+    """Write these records from an offset on, and nothing else, to both copies of the catalog."""
+    folder = f"{data_dir}/{CATALOG[0]}"
+    accept_loss(files, folder)
+    log = open_log(files, folder, LIMITS)
+    try:
+        log.skip_to(end)
+        log.roll()
+        start = log.next_offset
+        log.append(encode_batch(start, EPOCH, wall_ms, records))
+        log.sync()
+        log.delete_before(start)
+    finally:
+        log.close()
+    CatalogFolders(files, data_dir, LIMITS, lambda what: None, must_exist=True).open().close()
 
 
 class _Originals:

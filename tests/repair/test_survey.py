@@ -9,8 +9,7 @@ from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTo
 from groupkeeper.protocol.messages.init_producer_id import InitProducerIdRequest
 from groupkeeper.protocol.placement import partition_of
 from groupkeeper.protocol.record_batch import encode_batch
-from groupkeeper.repair.contents import Contents
-from groupkeeper.repair.logs import NothingThereError, target_of
+from groupkeeper.repair.logs import Contents, NothingThereError, target_of
 from groupkeeper.repair.survey import DamagedLog, Survey
 from groupkeeper.storage.errors import Locked, NewerFormat
 from groupkeeper.storage.locks import NodeLocks
