@@ -1,6 +1,13 @@
-"""What is found wrong with a log while it is opened, and whether it may be opened all the same."""
+"""What opening.py finds in the folder of a log: its contents, which log.py goes on with, and what
+is wrong, and whether it may be opened all the same.
+"""
 
+from dataclasses import dataclass
+
+from groupkeeper.storage.epochs import EpochFile
 from groupkeeper.storage.errors import Corrupt, Loss, remedy
+from groupkeeper.storage.manifest import ManifestFile
+from groupkeeper.storage.segment import Segment
 
 
 class Findings:
@@ -32,3 +39,16 @@ class Findings:
             end,
             base,
         )
+
+
+@dataclass(slots=True)
+class Contents:
+    """What the folder of a log holds."""
+
+    segments: tuple[Segment, ...]
+    epochs: EpochFile
+    manifest: ManifestFile
+    next_offset: int = 0
+    purge_noted: bool = False
+    unsynced: bool = False
+    """Bytes were cut off the last segment, and that is not synced yet."""

@@ -7,10 +7,9 @@ torn counts if its header is there and the file is long enough.
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
 from contextlib import suppress
 from struct import Struct
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple
 
 from groupkeeper.protocol.record_batch import HEADER_SIZE, LENGTH_OVERHEAD, MAGIC
 from groupkeeper.storage.errors import Corrupt
@@ -85,7 +84,7 @@ def time_at(files: Files, folder: str, offset: int) -> int | None:
     for base in bases[max(0, bisect_right(bases, offset) - 1) :]:
         path = segment_path(folder, base)
         with opened(files, path) as handle:
-            position = _floor(files, folder, base, offset - base)
+            position = _indexed(files, folder, base, offset - base)
             window = Window(files, handle, files.size(handle), _WALK)
             while (batch := _batch_at(window, position, base)) is not None:
                 last, size, timestamp = batch
@@ -102,7 +101,8 @@ def _end_of(files: Files, folder: str, base: int, size: int) -> int:
         mark = ManifestFile(files, folder).on_disk.mark
         if mark is not None and mark.base == base and mark.size <= size:
             position, end = mark.size, mark.end
-    position = max(position, _last_entry(files, folder, base, size))
+    last = _indexed(files, folder, base, None)
+    position = max(position, last if last < size else 0)
     with opened(files, segment_path(folder, base)) as handle:
         window = Window(files, handle, size, _FAR if size - position > _FAR else _WALK)
         while (batch := _batch_at(window, position, base)) is not None:
@@ -123,43 +123,21 @@ def _batch_at(window: Window, position: int, base: int) -> tuple[int, int, int] 
     return (first + delta, size, timestamp) if position + size <= window.size else None
 
 
-def _last_entry(files: Files, folder: str, base: int, size: int) -> int:
-    """The position in the last entry of an offset index; 0 if it has none in the segment."""
-    with _Index(files, folder, base) as index:
-        position = index[len(index) - 1][1] if len(index) else 0
-    return position if position < size else 0
+def _indexed(files: Files, folder: str, base: int, relative: int | None) -> int:
+    """A position at or before the batch that holds an offset, by the offset index; None: by its
+    last entry. 0 if there is no index. Entries are read when they are asked for.
+    """
 
-
-def _floor(files: Files, folder: str, base: int, relative: int) -> int:
-    """A position at or before the batch that holds an offset, by the offset index."""
-    with _Index(files, folder, base) as index:
-        entry = bisect_right(index, relative, key=lambda entry: entry[0])
-        return index[entry - 1][1] if entry else 0
-
-
-class _Index(Sequence[tuple[int, int]]):
-    """The entries of an offset index file, each read when it is asked for; none without a file."""
-
-    def __init__(self, files: Files, folder: str, base: int) -> None:
-        self._files = files
-        self._handle: int | None = None
-        self._count = 0
-        with suppress(FileNotFoundError):
-            self._handle = files.open(f"{segment_stem(folder, base)}.index")
-            self._count = files.size(self._handle) // OFFSET_ENTRY
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._handle is not None:
-            self._files.close(self._handle)
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __getitem__(self, entry: int) -> tuple[int, int]:  # type: ignore[override]
-        assert self._handle is not None, "an index without entries"
-        data = self._files.read(self._handle, OFFSET_ENTRY, entry * OFFSET_ENTRY)
-        relative, position = _ENTRY.unpack(data)
+    def entry(number: int) -> tuple[int, int]:
+        relative, position = _ENTRY.unpack(files.read(handle, OFFSET_ENTRY, number * OFFSET_ENTRY))
         return relative, position
+
+    with (
+        suppress(FileNotFoundError),
+        opened(files, f"{segment_stem(folder, base)}.index") as handle,
+    ):
+        count = files.size(handle) // OFFSET_ENTRY
+        if relative is not None:
+            count = bisect_right(range(count), relative, key=lambda number: entry(number)[0])
+        return entry(count - 1)[1] if count else 0
+    return 0

@@ -14,9 +14,9 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from itertools import pairwise
 
 from groupkeeper.storage.chunks import checked_chunks
-from groupkeeper.storage.contents import Contents
 from groupkeeper.storage.errors import AppendFailed, Loss, OffsetOutOfRange, SyncFailed
 from groupkeeper.storage.files import Files, parent_of
+from groupkeeper.storage.findings import Contents
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.marks import Mark
 from groupkeeper.storage.purge import PurgeNote

@@ -9,12 +9,11 @@ from contextlib import suppress
 from typing import Final
 
 from groupkeeper.storage.broker_files import settle_brokers_files
-from groupkeeper.storage.contents import Contents
 from groupkeeper.storage.epochs import FILE_NAME as EPOCH_FILE
 from groupkeeper.storage.epochs import EpochFile
 from groupkeeper.storage.errors import ACCEPT_FILE, Corrupt, Loss
 from groupkeeper.storage.files import Files, parent_of
-from groupkeeper.storage.findings import Findings
+from groupkeeper.storage.findings import Contents, Findings
 from groupkeeper.storage.journals import JournalCover
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Log
