@@ -15,19 +15,17 @@ takes long and the others do not, and the first one that nothing disturbs is the
 
 Why the copy is sound, if no journal came and went between 1 and 4, and the catalog has not changed:
 
-* Logs with a journal. Their batches are in a segment only after their round is in the journal. So
-  what was copied in 3 belongs to rounds before 4. A batch of such a round that was not copied in 3
-  was not on the disk in its segment then, so its journal was not removed before 3. It was there in
-  1, or has come since, so it is in the copy. All logs are at the same round: that of 4.
+* Logs with a journal. A batch is in its segment only after its round is in the journal, so what was
+  copied in 3 belongs to rounds before 4. A batch of such a round that was not in its segment in 3
+  was in a journal that was there in 1, or has come since. All logs are at the same round: that of 4.
+  Marks in the journals may be beyond the copied segments, but not beyond those rounds.
 * Topics. A message is in its segment before any client gets it, and a client commits an offset
   after it got the message. So 5 finds the messages before all offsets that were committed until 4.
 * The catalog. A topic is in it before its folder is made, and before an offset of it is committed.
   It says that a topic is deleted before offsets and files of the topic are removed, and drops the
-  topic after them. As it did not change, no topic of the copy lacks files or offsets, or has too
-  many, and a deletion that is under way is completed by a start.
+  topic after them. So no topic of the copy lacks files or offsets, or has too many, and a start
+  completes a deletion that is under way.
 * The list of folders was copied before the folders, so it names none that is not there.
-* Marks in the journals may be beyond the copied segments. Every batch up to such a mark was in a
-  round before 4, so the journals hold what the segments lack.
 * The format was the same before and after, and locks mean nothing to another directory.
 
 The copy has a temporary name until all of it is synced, and the note is written last.

@@ -3,14 +3,14 @@
 Theory of operation. The copy of a folder is right if it has the names that the folder had at one
 moment, each with the bytes of the file that it led to: that is what a killed process would have
 left, and a start goes on from there, in the middle of a roll, of a deletion or of the swap of a
-compaction. So the names and identities of the files are noted before and after the copying, with
-the contents of the small files. If both are equal, they were so all the time in between; if not,
+compaction. Small files are compared by their contents, the others by their identities, as they
+are replaced under their names. If nothing differs once all are copied, this is the moment; else
 what has changed is copied again.
 
-Other files are replaced under their names, too, but only the last segment and its indexes grow.
-The segment grows by whole batches, of which a reader may see the last one in part. So its end is
-checked, batch by batch, and read again until it is sound. A torn or damaged end that stays is
-copied as it is: what a start does about it, it does in the copy, too.
+Only the last segment and its indexes grow. The segment grows by whole batches, of which a reader
+may see the last one in part. So its end is checked, batch by batch, and read again until it is
+sound. A torn or damaged end that stays is copied as it is: what a start does about it, it does in
+the copy, too.
 """
 
 from collections.abc import Callable, Collection
@@ -27,11 +27,11 @@ from groupkeeper.storage.folders import FILE_NAME as FOLDER_LIST
 from groupkeeper.storage.format import FILE_NAME as FORMAT
 from groupkeeper.storage.manifest import FILE_NAME as MANIFEST
 from groupkeeper.storage.scan import valid_batches
-from groupkeeper.storage.segment import DIGITS, LOG_SUFFIX, base_of
+from groupkeeper.storage.segment import base_of
 from groupkeeper.storage.segment_writer import CLEANED
 from groupkeeper.storage.start import FILE_NAME as START
-from groupkeeper.storage.tree import Pair, opened
-from groupkeeper.storage.whole import overwrite, read_whole
+from groupkeeper.storage.tree import copy_file
+from groupkeeper.storage.whole import opened, overwrite, read_whole
 from groupkeeper.storage.window import Window
 
 TRIES: Final = 100
@@ -60,16 +60,9 @@ class FileCopy:
     crc: int
     """CRC-32C."""
     last: int = -1
-    """The position of the last batch, if the copy was checked and ends with a whole one; else -1.
-    """
+    """The position of the last batch if the copy is of a log's last segment, and sound; else -1."""
     next_offset: int = 0
-    """The offset after the last sound batch that was found."""
-
-    def is_continued(self, found: FileStat, pair: Pair) -> bool:
-        """Whether a file still begins with what was copied: a start cuts off what it refuses."""
-        assert isinstance(self.made_of, FileStat), "the contents of small files are compared"
-        same = self.last >= 0 and self.made_of.identity == found.identity
-        return same and pair.is_same(self.last, self.size)
+    """The offset after the last sound batch that was found in such a segment."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -97,15 +90,18 @@ class Copier:
         self.target.make_folder(_join(self.copy_dir, folder))
         for _ in range(TRIES):
             with suppress(FileNotFoundError):
-                before = self._look(folder)
-                for name in copies.keys() - before:
+                names = self._names(folder)
+                for name in copies.keys() - names:
                     self.target.remove(_join(self.copy_dir, folder, name))
                     del copies[name]
-                last = max((name for name in before if base_of(name) is not None), default="")
-                for name in sorted(before):  # an index, which may know no more, before its segment
-                    path, known = _join(folder, name), copies.get(name)
-                    copies[name] = self._copy(path, before[name], known, told, grows=name == last)
-                if self._look(folder) == before:
+                last = max((name for name in names if base_of(name) is not None), default="")
+                # A manifest and an index may not know more than the segment that follows them.
+                for name in sorted(names, key=lambda name: (name not in SMALL, name)):
+                    found, known = self._look(folder, name), copies.get(name)
+                    if known is None or known.made_of != found:
+                        path = _join(folder, name)
+                        copies[name] = self._copy(path, found, known, told, grows=name == last)
+                if self.is_same(folder):
                     return
             self.pause()
         raise StorageError(
@@ -114,10 +110,11 @@ class Copier:
         )
 
     def is_same(self, folder: str) -> bool:
-        """Whether a folder that was copied by contents still has these."""
+        """Whether a folder has the files that were copied, and the small ones their contents."""
         with suppress(FileNotFoundError):
-            copies = {name: copy.made_of for name, copy in self.folders[folder].items()}
-            return self._look(folder) == copies
+            found = {name: _identity(self._look(folder, name)) for name in self._names(folder)}
+            copies = self.folders[folder].items()
+            return found == {name: _identity(copy.made_of) for name, copy in copies}
         return False
 
     def next_offset(self, folder: str) -> int:
@@ -131,67 +128,65 @@ class Copier:
                 self.target.remove(_join(self.copy_dir, folder, name))
             self.target.remove_folder(_join(self.copy_dir, folder))
 
-    def _look(self, folder: str) -> dict[str, tuple[int, int] | bytes]:
-        """Identities of the files in a folder, and contents of the small ones.
+    def _names(self, folder: str) -> list[str]:
+        """The files in a folder that are copied."""
+        names = self.source.list_folder(_join(self.data_dir, folder))
+        return [n for n in names if not n.endswith(LEFT_OUT) and (folder or n in ROOT)]
 
-        Raises FileNotFoundError if a name goes meanwhile.
-        """
-        found: dict[str, tuple[int, int] | bytes] = {}
-        for name in self.source.list_folder(_join(self.data_dir, folder)):
-            path = _join(self.data_dir, folder, name)
-            if name.endswith(LEFT_OUT) or not (folder or name in ROOT):
-                continue
-            if name in SMALL or folder in self.by_contents:
-                found[name] = read_whole(self.source, path)
-            else:
-                found[name] = self.source.stat(path).identity
-        return found
+    def _look(self, folder: str, name: str) -> FileStat | bytes:
+        """The contents of a small file, and what the file system knows of another one."""
+        path = _join(self.data_dir, folder, name)
+        if name in SMALL or folder in self.by_contents:
+            return read_whole(self.source, path)
+        return self.source.stat(path)
 
     def _copy(
         self,
         name: str,
-        found: tuple[int, int] | bytes,
+        found: FileStat | bytes,
         known: FileCopy | None,
         told: Callable[[int], None],
         *,
         grows: bool,
     ) -> FileCopy:
-        """Copy a file, by its path in the data directory, unless the known copy is equal."""
+        """Copy a file, by its path in the data directory, of which a copy may be known."""
         path, to = _join(self.data_dir, name), _join(self.copy_dir, name)
-        made_of = found if isinstance(found, bytes) else self.source.stat(path)
-        if known is not None and known.made_of == made_of:
-            return known
-        if isinstance(made_of, bytes):
-            overwrite(self.target, to, made_of, sync=False)
-            told(len(made_of))
-            return FileCopy(made_of, len(made_of), crc32c(made_of))
-        with (
-            opened(self.source, path) as reading,
-            opened(self.target, to, create=True) as writing,
-        ):
-            pair = Pair(self.source, reading, self.target, writing)
-            if not grows:
-                return FileCopy(made_of, *pair.copy(told))
-            if known is None or not known.is_continued(made_of, pair):
-                known = FileCopy(made_of, 0, 0, -1, int(name[-DIGITS - len(LOG_SUFFIX) :][:DIGITS]))
-            return self._follow(pair, made_of, known, told)
-
-    def _follow(
-        self, pair: Pair, made_of: FileStat, known: FileCopy, told: Callable[[int], None]
-    ) -> FileCopy:
-        """Copy what was appended to the last segment since it had the size of `known`."""
+        if isinstance(found, bytes):
+            overwrite(self.target, to, found, sync=False)
+            told(len(found))
+            return FileCopy(found, len(found), crc32c(found))
+        if not grows:
+            return FileCopy(found, *copy_file(self.source, path, self.target, to, told))
+        if known is None or not self._goes_on(known, found, path, to):
+            base = base_of(name.rpartition("/")[2]) or 0
+            known = FileCopy(found, 0, 0, next_offset=base)
         copy = known
         for _ in range(TAIL_TRIES):
-            size, crc = pair.copy(told, known.size, known.crc)
+            begun = known.size, known.crc
+            size, crc = copy_file(self.source, path, self.target, to, told, begun)
             last, end, next_offset = known.last, known.size, known.next_offset
-            for batch in valid_batches(Window(pair.target, pair.writing, size), end, next_offset):
-                last, end = batch.position, batch.position + batch.size
-                next_offset = batch.last_offset + 1
-            copy = FileCopy(made_of, size, crc, last if end == size else -1, next_offset)
+            with opened(self.target, to) as handle:
+                for batch in valid_batches(Window(self.target, handle, size), end, next_offset):
+                    last, end = batch.position, batch.position + batch.size
+                    next_offset = batch.last_offset + 1
+            copy = FileCopy(found, size, crc, last if end == size else -1, next_offset)
             if end == size:
                 break
             self.pause()
         return copy
+
+    def _goes_on(self, known: FileCopy, found: FileStat, path: str, to: str) -> bool:
+        """Whether a segment still begins with what was copied: a start cuts off what it refuses."""
+        if known.last < 0 or _identity(known.made_of) != found.identity:
+            return False
+        with opened(self.source, path) as one, opened(self.target, to) as other:
+            size = known.size - known.last
+            data = self.source.read(one, size, known.last)
+            return data == self.target.read(other, size, known.last)
+
+
+def _identity(found: FileStat | bytes) -> tuple[int, int] | bytes:
+    return found if isinstance(found, bytes) else found.identity
 
 
 def _join(*names: str) -> str:

@@ -14,7 +14,7 @@ from crc32c import crc32c
 
 from groupkeeper.storage.folder_copy import Copier, FileCopy
 from groupkeeper.storage.journal import FOLDER, JournalReader, node_of
-from groupkeeper.storage.tree import opened
+from groupkeeper.storage.whole import opened
 from groupkeeper.storage.window import PIECE
 
 

@@ -10,39 +10,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
-from groupkeeper.storage.backup_note import FILE_NAME as NOTE
 from groupkeeper.storage.backup_note import BackupError, BackupNote, read_note
 from groupkeeper.storage.files import Files, parent_of
 from groupkeeper.storage.format import RESTORING
-from groupkeeper.storage.tree import (
-    Pair,
-    opened,
-    parents_to_sync,
-    remove_tree,
-    sync_tree,
-    walk,
-)
-
-
-def read_checked_note(files: Files, backup: str) -> BackupNote:
-    """The note of a backup that has exactly the files that it names, with their sizes.
-
-    Raises BackupError and OSError.
-    """
-    note = read_note(files, backup)
-    found = {path: stat.size for path, stat in walk(files, backup) if stat is not None}
-    del found[f"{backup}/{NOTE}"]
-    expected = {f"{backup}/{entry.name}": entry.size for entry in note.files}
-    for path in sorted(found.keys() | expected.keys()):
-        if path not in found:
-            raise BackupError(f"{path} is missing: use another backup")
-        if path not in expected:
-            raise BackupError(f"{path} is no part of the backup: was a server started on it?")
-        if found[path] != expected[path]:
-            raise BackupError(
-                f"{path} has {found[path]} bytes instead of {expected[path]}: use another backup"
-            )
-    return note
+from groupkeeper.storage.tree import copy_file, parents_to_sync, remove_tree, sync_tree
 
 
 def restore(
@@ -57,7 +28,15 @@ def restore(
     `told` is called with the name of a file and the size of each piece, in bytes. If it fails,
     nothing is left. Raises BackupError and OSError.
     """
-    note = read_checked_note(source, backup)
+    note = read_note(source, backup)
+    for name, size, _ in note.files:  # before all of them are read
+        found = source.look(f"{backup}/{name}")
+        if found is None:
+            raise BackupError(f"{backup}/{name} is missing: use another backup")
+        if found.size != size:
+            raise BackupError(
+                f"{backup}/{name} has {found.size} bytes instead of {size}: use another backup"
+            )
     if target.list_folder(data_dir):
         raise BackupError(f"{data_dir} is not empty: name another folder, or remove what is in it")
     was_there = bool(target.stamp(data_dir))
@@ -67,16 +46,10 @@ def restore(
         target.make_folder(restoring)
         target.sync_folder(data_dir)
         for name, size, crc in note.files:
-            target.make_folder(parent_of(f"{data_dir}/{name}"))
-            with (
-                opened(source, path := f"{backup}/{name}") as reading,
-                opened(target, f"{data_dir}/{name}", create=True) as writing,
-            ):
-                pair = Pair(source, reading, target, writing)
-                if pair.copy(partial(told, name)) != (size, crc):
-                    raise BackupError(
-                        f"{path} is damaged: its checksum is wrong; use another backup"
-                    )
+            path, to = f"{backup}/{name}", f"{data_dir}/{name}"
+            target.make_folder(parent_of(to))
+            if copy_file(source, path, target, to, partial(told, name)) != (size, crc):
+                raise BackupError(f"{path} is damaged: its checksum is wrong; use another backup")
         sync_tree(target, data_dir)
         for parent in parents:
             target.sync_folder(parent)

@@ -3,10 +3,23 @@
 What they hold, and whether a missing one is an error, is up to the caller.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from crc32c import crc32c
 
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.tree import opened
+
+
+@contextmanager
+def opened(files: Files, path: str, *, create: bool = False) -> Iterator[int]:
+    """The handle of a file, which is closed at the end of the `with` block. Raises OSError."""
+    handle = files.open(path, create=create)
+    try:
+        yield handle
+    finally:
+        files.close(handle)
 
 
 def checksum(data: bytes) -> bytes:

@@ -381,8 +381,8 @@ MUTANTS = (
     Mutant(
         "damaged backup restored",
         "storage/restore.py",
-        "if pair.copy(partial(told, name)) != (size, crc):",
-        "if pair.copy(partial(told, name))[0] != size:",
+        "if copy_file(source, path, target, to, partial(told, name)) != (size, crc):",
+        "if copy_file(source, path, target, to, partial(told, name))[0] != size:",
         ("tests/storage/test_restore.py::test_a_damaged_backup_is_refused_and_nothing_is_left",),
     ),
 )
