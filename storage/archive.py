@@ -5,7 +5,6 @@ segments take its place, so it costs no bytes until then, and its bytes are neve
 """
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import Final
 
 from groupkeeper.storage.files import Files, parent_of
@@ -14,15 +13,12 @@ from groupkeeper.storage.segment import (
     LOG_SUFFIX,
     Segment,
     base_of,
+    last_timestamp,
     segment_stem,
 )
-from groupkeeper.storage.whole import read_whole
 
 FOLDER: Final = "archive"
 """In the data directory. Not of the form `<topic>-<partition>`."""
-
-_LAST_TIME: Final = Struct(">qi")
-"""An entry of a time index; the last one has the largest timestamp of the segment."""
 
 
 def archive_folder(data_dir: str, name: str) -> str:
@@ -52,21 +48,10 @@ def remove_older(files: Files, archive: str, timestamp_ms: int) -> int:
     A segment without a readable time index stays until a later one goes. Raises OSError.
     """
     bases = sorted(base for base in map(base_of, files.list_folder(archive)) if base is not None)
-    ages = [_largest_timestamp(files, archive, base) for base in bases]
-    old = [at for at, age in enumerate(ages) if age is not None and age < timestamp_ms]
+    ages = [last_timestamp(files, archive, base) for base in bases]
+    old = [at for at, age in enumerate(ages) if 0 <= age < timestamp_ms]
     gone = bases[: old[-1] + 1] if old else []
     for base in gone:
         for suffix in (*INDEX_SUFFIXES, LOG_SUFFIX):
             files.remove(segment_stem(archive, base) + suffix)
     return len(gone)
-
-
-def _largest_timestamp(files: Files, archive: str, base: int) -> int | None:
-    try:
-        data = read_whole(files, f"{segment_stem(archive, base)}.timeindex")
-    except FileNotFoundError:
-        return None
-    if not data or len(data) % _LAST_TIME.size:
-        return None
-    timestamp: int = _LAST_TIME.unpack_from(data, len(data) - _LAST_TIME.size)[0]
-    return timestamp

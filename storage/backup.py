@@ -17,7 +17,7 @@ Why the copy is sound, if no journal came and went between 1 and 4, and the cata
 
 * Logs with a journal. A batch is in its segment only after its round is in the journal, so what was
   copied in 3 belongs to rounds before 4. A batch of such a round that was not in its segment in 3
-  was in a journal that was there in 1, or has come since. All logs are at the same round: that of 4.
+  was in a journal that was there in 1, or has come since. All logs are at the round of 4.
   Marks in the journals may be beyond the copied segments, but not beyond those rounds.
 * Topics. A message is in its segment before any client gets it, and a client commits an offset
   after it got the message. So 5 finds the messages before all offsets that were committed until 4.
@@ -177,7 +177,12 @@ class _Backup:
             raise Disturbed("topics were made, changed or deleted")
         if read_format(copier.source, job.data_dir) != before:
             raise Disturbed("the directory was upgraded")
-        return self._note(made_at, before.directory_id if before is not None else "")
+        files = [
+            FileEntry(f"{folder}/{name}".lstrip("/"), copy.size, copy.crc)
+            for folder, copies in copier.folders.items()
+            for name, copy in copies.items()
+        ]
+        return BackupNote(made_at, job.data_dir, sorted(files))
 
     def _logs(self, *, journaled: bool) -> list[str]:
         """The folders of the logs that go through the journal, or those of all others."""
@@ -195,11 +200,3 @@ class _Backup:
         for done, folder in enumerate(folders, 1):
             what = f"pass {self._number}, folder {done} of {len(folders)}"
             self._copier.update(folder, partial(self._job.told, what))
-
-    def _note(self, made_at: str, directory_id: str) -> BackupNote:
-        files = [
-            FileEntry(f"{folder}/{name}".lstrip("/"), copy.size, copy.crc)
-            for folder, copies in self._copier.folders.items()
-            for name, copy in copies.items()
-        ]
-        return BackupNote(made_at, self._job.data_dir, directory_id, sorted(files))

@@ -46,8 +46,6 @@ class BackupNote:
     """When the state was that of the backup: UTC, as ISO 8601 has it."""
     data_dir: str
     """The path of the data directory."""
-    directory_id: str
-    """The id in its format file; empty if it had none."""
     files: Sequence[FileEntry]
     version: int = VERSION
 

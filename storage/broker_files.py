@@ -14,7 +14,7 @@ from groupkeeper.storage.files import Files
 from groupkeeper.storage.findings import Findings
 from groupkeeper.storage.scan import valid_batches
 from groupkeeper.storage.segment import DIGITS, LOG_SUFFIX
-from groupkeeper.storage.tree import opened
+from groupkeeper.storage.whole import opened
 from groupkeeper.storage.window import Window
 
 CLEANED: Final = ".cleaned"

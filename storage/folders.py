@@ -16,8 +16,7 @@ from groupkeeper.storage.errors import ACCEPT_FILE, Corrupt, remedy
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.start import FILE_NAME as START_FILE
 from groupkeeper.storage.start import read_start, write_start
-from groupkeeper.storage.tree import opened
-from groupkeeper.storage.whole import checksum, read_whole, replace_whole
+from groupkeeper.storage.whole import checksum, opened, read_whole, replace_whole
 
 FILE_NAME: Final = "folders"
 

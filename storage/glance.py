@@ -20,7 +20,7 @@ from groupkeeper.storage.scan import FIELDS
 from groupkeeper.storage.segment import base_of, segment_path, segment_stem
 from groupkeeper.storage.start import FILE_NAME as START_FILE
 from groupkeeper.storage.start import peek_start
-from groupkeeper.storage.tree import opened
+from groupkeeper.storage.whole import opened
 from groupkeeper.storage.window import Window
 
 _ENTRY: Final = Struct(">II")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.memory_files import File, MemoryFiles
-from groupkeeper.storage.tree import opened
+from groupkeeper.storage.whole import opened
 
 
 class _Below(NamedTuple):

@@ -13,7 +13,7 @@ from groupkeeper.protocol.record_batch import CRC_START, HEADER_SIZE, LENGTH_OVE
 from groupkeeper.storage.errors import Corrupt, remedy
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.segment import segment_path
-from groupkeeper.storage.tree import opened
+from groupkeeper.storage.whole import opened
 from groupkeeper.storage.window import PIECE
 
 Fields = tuple[int, int, int, int, int, int, int, int, int, int]

@@ -10,9 +10,8 @@ from heapq import heapify, heappop, heapreplace
 from typing import NamedTuple
 
 from groupkeeper.storage.files import Files
-from groupkeeper.storage.index import TIME_ENTRY, timestamp_of
 from groupkeeper.storage.log import Log
-from groupkeeper.storage.segment import base_of, segment_path, time_index_path
+from groupkeeper.storage.segment import base_of, last_timestamp, segment_path
 
 
 class RetentionLimits(NamedTuple):
@@ -107,16 +106,5 @@ def may_delete(files: Files, folder: str, limits: RetentionLimits) -> bool:
 
 def _largest_timestamp(files: Files, folder: str, base: int) -> int:
     """As in the time index of a segment; the time of the last write if that has none."""
-    largest = -1
-    try:
-        handle = files.open(time_index_path(folder, base))
-    except FileNotFoundError:
-        pass
-    else:
-        try:
-            entries = files.size(handle) // TIME_ENTRY
-            last = max(0, entries - 1) * TIME_ENTRY
-            largest = timestamp_of(files.read(handle, TIME_ENTRY, last))
-        finally:
-            files.close(handle)
+    largest = last_timestamp(files, folder, base)
     return largest if largest >= 0 else files.stat(segment_path(folder, base)).modified_ms

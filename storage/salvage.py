@@ -1,4 +1,5 @@
 """Keeping the sound batches of a damaged log, after an operator has accepted the loss.
+from groupkeeper.storage.whole import opened
 
 First all segments are scanned (`scan`): the parts of each that are kept, and the gaps between them.
 Batches that are damaged in their header only are mended (`mend`), and gaps are filled with the
@@ -27,7 +28,7 @@ from groupkeeper.storage.files import Files, parent_of
 from groupkeeper.storage.journals import JournalCover
 from groupkeeper.storage.scan import Batch, locate_batches, next_candidate, valid_batches
 from groupkeeper.storage.segment import INDEX_SUFFIXES, LOG_SUFFIX, segment_path
-from groupkeeper.storage.tree import opened
+from groupkeeper.storage.whole import opened
 from groupkeeper.storage.window import Window
 
 MENDED_BYTES: Final = 64 * 1024 * 1024

@@ -13,12 +13,19 @@ from typing import Final, NamedTuple
 from crc32c import crc32c
 
 from groupkeeper.storage.files import Files
-from groupkeeper.storage.index import OFFSET_ENTRY, TIME_ENTRY, Index, IndexState, TimeIndex
+from groupkeeper.storage.index import (
+    OFFSET_ENTRY,
+    TIME_ENTRY,
+    Index,
+    IndexState,
+    TimeIndex,
+    timestamp_of,
+)
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.manifest import FinishedSegment
 from groupkeeper.storage.marks import SECTOR, Mark, RecoveryPoint
 from groupkeeper.storage.scan import FIELDS, Batch, valid_batches
-from groupkeeper.storage.whole import overwrite, read_whole, write_after
+from groupkeeper.storage.whole import opened, overwrite, read_whole, write_after
 from groupkeeper.storage.window import PIECE, Window
 
 LOG_SUFFIX: Final = ".log"
@@ -43,9 +50,15 @@ def segment_path(folder: str, base_offset: int) -> str:
     return segment_stem(folder, base_offset) + LOG_SUFFIX
 
 
-def time_index_path(folder: str, base_offset: int) -> str:
-    """The file with the time index of that segment."""
-    return f"{folder}/{base_offset:0{DIGITS}d}.timeindex"
+def last_timestamp(files: Files, folder: str, base_offset: int) -> int:
+    """The largest timestamp of a segment (ms), as its time index has it; -1 if that has none, or is
+    missing. Raises other OSErrors.
+    """
+    path = f"{segment_stem(folder, base_offset)}.timeindex"
+    with suppress(FileNotFoundError), opened(files, path) as handle:
+        entries = files.size(handle) // TIME_ENTRY
+        return timestamp_of(files.read(handle, TIME_ENTRY, max(0, entries - 1) * TIME_ENTRY))
+    return -1
 
 
 class Stand(NamedTuple):

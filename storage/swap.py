@@ -45,8 +45,7 @@ from groupkeeper.storage.segment import (
 )
 from groupkeeper.storage.segment_writer import CLEANED, cleaned_suffix, remove_cleaned
 from groupkeeper.storage.segments import Replacement
-from groupkeeper.storage.tree import opened
-from groupkeeper.storage.whole import read_whole
+from groupkeeper.storage.whole import opened, read_whole
 from groupkeeper.storage.window import PIECE, Window
 
 SWAP: Final = ".swap"

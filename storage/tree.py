@@ -33,11 +33,16 @@ def sync_tree(files: Files, folder: str) -> None:
     files.write_back()
     for path, is_file in walk(files, folder):
         if is_file:
-            with opened(files, path) as handle:
-                files.sync(handle)
+            sync_file(files, path)
         else:
             files.sync_folder(path)
     files.sync_folder(folder)
+
+
+def sync_file(files: Files, path: str) -> None:
+    """Make a file durable, but for its name. Raises OSError."""
+    with opened(files, path) as handle:
+        files.sync(handle)
 
 
 def parents_to_sync(files: Files, path: str) -> list[str]:
@@ -53,7 +58,7 @@ def copy_file(
     path: str,
     target: Files,
     to: str,
-    told: Callable[[int], None],
+    told: Callable[[int], None] = lambda size: None,
     begun: tuple[int, int] = (0, 0),
 ) -> tuple[int, int]:
     """Copy what a file has by now, and cut the copy off behind it; returns the copy's size and

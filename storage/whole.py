@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from crc32c import crc32c
 
 from groupkeeper.storage.files import Files
-from groupkeeper.storage.tree import opened
 
 
 @contextmanager

@@ -18,11 +18,11 @@ COMMANDS = (
     "restore",
     "analyze",
 )
-"""Each is a function in the module of this package with the same name."""
+"""Each is a function in the module of this package with the same name; `restore` is in `backup`."""
 
 
 @click.group(
-    cls=lazy_group({each: each for each in COMMANDS}),
+    cls=lazy_group({each: each for each in COMMANDS} | {"restore": "backup"}),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     no_args_is_help=True,
 )

@@ -1,6 +1,6 @@
-"""`groupkeeper backup`: a copy of a data directory, while a server serves it or not.
+"""`groupkeeper backup` and `groupkeeper restore`: a copy of a data directory, and one made of it.
 
-The work is done in `storage/backup.py`, which says why the copy is sound.
+The work is done in `storage/backup.py`, which says why the copy is sound, and `storage/restore.py`.
 """
 
 import os
@@ -19,6 +19,7 @@ from groupkeeper.storage.backup_note import BackupError, BackupNote
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.files import Files, FilesToRead
 from groupkeeper.storage.folders import is_partition
+from groupkeeper.storage.restore import restore as copy_back
 from groupkeeper.topics.catalog_log import FOLDERS as CATALOG
 from groupkeeper.topics.names import RESERVED
 
@@ -65,11 +66,36 @@ def backup(dest: Path, data_dir: Path) -> int:
     if others:
         names = ", ".join(others)
         print(f"groupkeeper: left out, as no server made it: {names}", file=sys.stderr)
-    print(f"backed up {data_dir} to {dest}: {summary(note, started)}")
+    print(f"backed up {data_dir} to {dest}: {_summary(note, started)}")
     return 0
 
 
-def summary(note: BackupNote, started: float) -> str:
+@click.command()
+@click.argument("backup", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option(
+    "--data-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=DATA_DIR,
+    show_default=True,
+    help="The data directory to make: missing, or an empty folder.",
+)
+def restore(backup: Path, data_dir: Path) -> int:
+    """Make a data directory of BACKUP, which `groupkeeper backup` has made.
+
+    BACKUP is verified, and stays as it is: its files are copied.
+    """
+    started = time.monotonic()
+    try:
+        with ended_in_order(), progress("copying") as told:
+            note = copy_back(FilesToRead(), Files(), str(backup), str(data_dir), told)
+    except (StorageError, OSError) as problem:
+        print(f"groupkeeper: nothing was restored: {problem}", file=sys.stderr)
+        return FAILED
+    print(f"restored {backup} to {data_dir}: {_summary(note, started)}")
+    return 0
+
+
+def _summary(note: BackupNote, started: float) -> str:
     """What is in a backup, and how long it took since a time of `time.monotonic`."""
     from rich.filesize import decimal
 

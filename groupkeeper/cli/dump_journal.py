@@ -1,4 +1,5 @@
 """Journals as text: a line for each round and for each entry in it.
+from groupkeeper.storage.whole import opened
 
 The bytes are described in storage/journal_format.py.
 """
@@ -22,7 +23,7 @@ from groupkeeper.storage.journal_format import (
     round_after,
 )
 from groupkeeper.storage.marks import SECTOR, Mark, whole_sectors
-from groupkeeper.storage.tree import opened
+from groupkeeper.storage.whole import opened
 from groupkeeper.storage.window import Window
 
 

@@ -28,7 +28,7 @@ from groupkeeper.protocol.record_batch import (
 )
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.scan import next_candidate
-from groupkeeper.storage.tree import opened
+from groupkeeper.storage.whole import opened
 from groupkeeper.storage.window import Window
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"

@@ -23,7 +23,7 @@ from groupkeeper.storage.journal import FOLDER as JOURNALS
 from groupkeeper.storage.locks import LEASES, NodeLocks
 from groupkeeper.storage.opening import accept_loss, open_log
 from groupkeeper.storage.segment import LOG_SUFFIX
-from groupkeeper.storage.tree import copy_file
+from groupkeeper.storage.tree import copy_file, sync_file
 from groupkeeper.storage.whole import overwrite
 from groupkeeper.topics.catalog import (
     LEADER_EPOCH,
@@ -172,11 +172,15 @@ class _Originals:
         try:
             files.link(path, kept)
         except OSError:  # the file system has no links, or the file has too many
-            copy_file(files, path, kept)
+            self._copy(path, kept)
             return
         if overwritten:
-            copy_file(files, path, path + _WHILE_COPIED)
+            self._copy(path, path + _WHILE_COPIED)
             files.rename(path + _WHILE_COPIED, path)
+
+    def _copy(self, path: str, to: str) -> None:
+        copy_file(self._files, path, self._files, to)
+        sync_file(self._files, to)
 
 
 def _is_overwritten(log: DamagedLog, path: str) -> bool:

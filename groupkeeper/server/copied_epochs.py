@@ -1,4 +1,5 @@
 """Finds the newest leader epoch in data that was copied from a broker.
+from groupkeeper.storage.whole import opened
 
 A broker's partitions get a new leader epoch with every restart. Clients remember the newest one of
 each partition, from commits and from records, and wait as long as Metadata has an older one. So the
@@ -18,7 +19,7 @@ from groupkeeper.storage.files import Files
 from groupkeeper.storage.opening import NO_END
 from groupkeeper.storage.scan import valid_batches
 from groupkeeper.storage.segment import base_of
-from groupkeeper.storage.tree import opened
+from groupkeeper.storage.whole import opened
 from groupkeeper.storage.window import Window
 
 _COMMIT_KEY: Final = b"\x00\x01"

@@ -15,7 +15,7 @@ from groupkeeper.protocol.record_batch import CorruptBatch, check_crc, decode_re
 from groupkeeper.protocol.records.consumer_offsets import UnknownKey, decode_key
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.files import Files
-from groupkeeper.storage.tree import opened
+from groupkeeper.storage.whole import opened
 
 SAMPLE_BYTES: Final = 256 * 1024
 """How much of each segment is read: a wrong number fits few groups."""

@@ -19,7 +19,7 @@ from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.opening import NO_END, open_log
 from groupkeeper.storage.segment import base_of
-from groupkeeper.storage.tree import copy_file
+from groupkeeper.storage.tree import copy_file, sync_file
 
 FOLDERS: Final = ("catalog", "catalog-copy")
 """Not of the form `<topic>-<partition>`, so that no topic has such a folder."""
@@ -158,7 +158,9 @@ class CatalogFolders:
         self.files.make_folder(copy.folder)
         for name in self.files.list_folder(best.folder):
             if base_of(name) is not None:
-                copy_file(self.files, f"{best.folder}/{name}", f"{copy.folder}/{name}")
+                path = f"{copy.folder}/{name}"
+                copy_file(self.files, f"{best.folder}/{name}", self.files, path)
+                sync_file(self.files, path)
         self.files.sync_folder(copy.folder)
         self.files.sync_folder(parent_of(copy.folder))
         log = open_log(self.files, copy.folder, self.limits)

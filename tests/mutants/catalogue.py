@@ -307,8 +307,8 @@ MUTANTS = (
     Mutant(
         "archive never emptied",
         "storage/archive.py",
-        "age is not None and age < timestamp_ms]",
-        "age is not None and age < 0]",
+        "0 <= age < timestamp_ms]",
+        "0 <= age < 0]",
         (_CLEANER + "test_raw_segments_are_kept_as_long_as_wanted",),
     ),
     # -- rolling
