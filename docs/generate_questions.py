@@ -86,8 +86,7 @@ def _contents() -> Iterator[str]:
 
 
 def _question(asked: Question) -> Iterator[str]:
-    needs = " Needs events." if asked.needs_events else ""
-    yield f"\n## {asked.name}\n\n*{asked.title}.* {asked.meaning}\n\n{asked.definition}{needs}\n"
+    yield f"\n## {asked.name}\n\n*{asked.title}.* {asked.meaning}\n\n{asked.definition}\n"
     if asked.sql:
         yield f"\n[{asked.name}.sql]({SOURCE}/{asked.name}.sql)\n"
     if asked.parameters:

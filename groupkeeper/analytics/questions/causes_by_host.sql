@@ -1,4 +1,15 @@
+-- Causes by host
+-- Which machines the rebalances come from: one that stands out is overloaded, or restarts.
+--
 -- Per address of who triggered a rebalance, and first cause: as for groups.
+--
+-- host text: Address; null: not known.
+-- cause, likely, rank
+-- rounds long: Rebalances that it began.
+-- share real: Of all rebalances of this row's first column, 0 to 1.
+-- groups, who, who_rounds, duration_ms, unowned_ms
+-- from time: The first.
+-- until time: The last.
 with named as (
     select *, coalesce(nullif(by_instance, ''), nullif(by_client_id, ''), by_member) as name
     from rounds

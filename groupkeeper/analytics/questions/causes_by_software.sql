@@ -1,4 +1,16 @@
+-- Causes by client software
+-- Which client library and version the rebalances come from: one version that stands out has a
+-- defect or other defaults.
+--
 -- Per client library of who triggered a rebalance, and first cause: as for groups.
+--
+-- software text: Name and version; null: not known.
+-- cause, likely, rank
+-- rounds long: Rebalances that it began.
+-- share real: Of all rebalances of this row's first column, 0 to 1.
+-- groups, who, who_rounds, duration_ms, unowned_ms
+-- from time: The first.
+-- until time: The last.
 with named as (
     select *, coalesce(nullif(by_instance, ''), nullif(by_client_id, ''), by_member) as name
     from rounds

@@ -1,6 +1,23 @@
+-- Commit rhythm
+-- How often each partition is committed: an uneven rhythm is a consumer that works in bursts or is
+-- interrupted.
+--
 -- Per partition of a topic: all commits from the first to the last one, minutes without any
 -- included. The first and the last minute are not whole: they count for the sums, not for
 -- `variation`.
+--
+-- factor=2.5, window_ms=3600000
+-- group, topic, topic_partition
+-- from time: The first commit.
+-- until time: The last commit.
+-- commits long: How many.
+-- per_minute real: Commits a minute between them.
+-- variation real: Standard deviation of commits a minute by their mean: 0 is even, 1 is by chance,
+--   more is in bursts; null for less than three minutes.
+-- longest_gap_ms long: Longest time between two commits; null for one.
+-- records long: By how much the committed offset rose; null: it was removed.
+-- per_second real: Records a second between the two; null for one commit.
+-- steps long: Changes of the rhythm (`rhythm_steps`).
 with bounds as (
     select "group", topic, topic_partition, min(minute) as first_minute,
         max(minute) as last_minute, max(known_from) as known_from,

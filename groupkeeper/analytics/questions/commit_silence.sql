@@ -1,8 +1,25 @@
+-- Silent owners
+-- Members that own partitions and commit nothing, while the rest of the group goes on: look for a
+-- record that they cannot process, or a thread that hangs.
+--
 -- Per member: a time of at least `least_ms`, and at least `times` the usual distance of commits
 -- of its partitions, in which it owned partitions (but for breaks of a minute) and committed none
 -- of them, while other members committed in at least `others_share` of the minutes. Partitions
 -- that nobody ever committed do not count, nor those of which `lag` says that there was nothing to
 -- read: no lag before, and no new record after.
+--
+-- least_ms=600000, times=5.0, others_share=0.5
+-- group, member, instance, client_id, host, software
+-- from time: Its last commit before, or when it got its partitions.
+-- until time: Its next commit, or when it lost them, or the end of the log.
+-- silent_ms long: Between them.
+-- ended text: By a `commit`, by the `loss` of its partitions, or not: `log_end`.
+-- partitions long: That it owned at that time and that are usually committed.
+-- usual_ms long: Usual distance of the commits of one of them, the shortest.
+-- others_minutes long: Minutes in which others of the group committed.
+-- lag long: Records to read in those partitions, as last known; null: unknown.
+-- ended_by text: Why its session ended then, if it sent nothing; null: it lived.
+-- session_timeout_ms long: `session.timeout.ms` of such a session.
 with places as (
     select "group", topic, topic_partition, max(known_from) as known_from,
         max(read_until) as read_until,

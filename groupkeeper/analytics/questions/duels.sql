@@ -1,7 +1,22 @@
+-- Duels over an instance id
+-- Two running clients with the same group.instance.id throw each other out: each needs its own.
+--
 -- Per instance id: at least `least` replacements within `within_ms`, each at most `each_ms`
 -- after the one before, in which the id goes back to the address or client id that had it before
 -- the last one; or replacements that the coordinator itself called a duel. Restarts, also one
 -- after the other on two hosts, never go back.
+--
+-- least=2, each_ms=30000, within_ms=60000
+-- group
+-- instance text: The instance id.
+-- from time: The first replacement.
+-- until time: The last one.
+-- replacements long: How often it changed hands.
+-- hosts texts: Addresses of the clients.
+-- clients texts: Their client ids.
+-- fenced long: Requests that were refused with FENCED_INSTANCE_ID meanwhile.
+-- is_stated yes: The coordinator saw it as a duel, too.
+-- partition, evidence
 with owners as (
     select *, row_number() over w as n,
         (host <> '' and host = lag(host, 2) over w and host is distinct from lag(host) over w)

@@ -1,6 +1,18 @@
+-- Members with nothing to do
+-- Members that own no partition: more consumers than partitions, or other topics.
+--
 -- Per session: the times in which the member owned nothing while others in the group owned
 -- something, if one such time is at least `least_ms` long; times in which nobody owned anything
 -- neither count nor interrupt it.
+--
+-- least_ms=300000
+-- group, member, instance, client_id, host, software
+-- from time: Beginning of its longest time without a partition.
+-- until time: End of that time.
+-- idle_ms long: All such times of at least `least_ms`.
+-- member_ms long: How long it was a member, as far as it was read.
+-- share real: `idle_ms` of that, 0 to 1.
+-- partition, evidence
 with owned as (
     select "group", member, "from" as starts, greatest("from", coalesce(until, read_until)) as ends
     from ownership where is_owned

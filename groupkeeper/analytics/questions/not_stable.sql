@@ -1,6 +1,21 @@
+-- Not stable
+-- The share of its time that a group spends in rebalances, and how long partitions had no owner:
+-- each partition-second is a second in which records of one partition waited.
+--
 -- Per group: the union of the times in which a rebalance was under way, and the sum over
 -- partitions of the times in which nobody owned them (`ownership`). A group is without members
 -- from a rebalance that ended `emptied` to the beginning of the next.
+--
+-- group
+-- from time: Since when the group was seen.
+-- until time: End of what was read.
+-- not_stable_ms long: Time in which a rebalance was under way.
+-- share real: That part of the time, 0 to 1.
+-- empty_ms long: Time in which the group had no members.
+-- partitions long: Partitions that had an owner at some time.
+-- unowned_s real: Partition-seconds without an owner while it had members.
+-- unowned_empty_s real: The same while it had none.
+-- unowned_share real: `unowned_s` of all partition-seconds with members.
 with seen as (
     select "group", began, began as round_began, generation, null as place,
         known_from, read_from, read_until, source, confidence

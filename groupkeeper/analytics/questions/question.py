@@ -4,8 +4,9 @@ Texts are in what both engines read: names in double quotes, and the functions o
 `local.MACROS` defines for DuckDB. They read the views of `views`, not the tables themselves.
 """
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 from itertools import takewhile
@@ -21,6 +22,7 @@ from groupkeeper.analytics.history.schemas import (
     TEXT,
     TEXTS,
     TIME,
+    YES,
     Column,
 )
 
@@ -31,55 +33,71 @@ Parameters = Mapping[str, float]
 
 EVIDENCE: Final = 20
 """Maximum number of log offsets that a row names; the first ones."""
-SURE: Final = (
-    Column("source", TEXT, "`events`; `log` if any of it was inferred from the offsets log."),
-    Column("confidence", REAL, "The lowest of the rows that it is made of, 0 to 1."),
-    Column("known_from", TIME, "It says nothing about the time before; null: no limit is known."),
-)
-"""The last columns of every answer."""
-GROUP: Final = Column("group", TEXT, "Group id.")
-MEMBER: Final = (
-    Column("member", TEXT, "Member id."),
-    Column("instance", TEXT, "`group.instance.id`; null for a dynamic member."),
-    Column("client_id", TEXT, "`client.id`; null if it is not known."),
-    Column("host", TEXT, "Address; null if it is not known."),
-    Column("software", TEXT, "Name and version of the client library; null if it is not known."),
-)
-PARTITION: Final = (
-    Column("topic", TEXT, "Topic."),
-    Column("topic_partition", INT, "Partition of the topic."),
-)
-PLACE: Final = (
-    Column("partition", INT, "Partition of the log in which the evidence is."),
-    Column("evidence", pa.list_(LONG), f"Log offsets that say so, the first {EVIDENCE}."),
-)
-CAUSE: Final = (
-    Column("cause", TEXT, "Code of the first cause (docs/events.md); `unknown`: not found."),
-    Column("likely", TEXT, "What probably is behind it; null without evidence."),
-)
-COST: Final = (
-    Column("duration_ms", LONG, "Sum of their durations."),
-    Column("unowned_ms", LONG, "Sum over partitions of the time without an owner meanwhile."),
-)
-WHY: Final = (
-    Column("silent_ms", LONG, "The longest time since a last request when a session ended."),
-    Column("away_ms", LONG, "The longest time until the client came back; null: it did not."),
-    Column("session_timeout_ms", LONG, "`session.timeout.ms` of most of these sessions."),
-    Column("rebalance_timeout_ms", LONG, "The same for `max.poll.interval.ms`."),
-    Column("connection", TEXT, "Of most when they ended: `open` or `closed`; null: unknown."),
-)
-"""What says which setting to change."""
+_TYPES: Final = {
+    "int": INT,
+    "long": LONG,
+    "longs": pa.list_(LONG),
+    "real": REAL,
+    "text": TEXT,
+    "texts": TEXTS,
+    "time": TIME,
+    "yes": YES,
+}
+_COLUMN: Final = re.compile(r"(\w+) (\w+): (.*)")
+_SETTING: Final = re.compile(r"(\w+)=([\d.]+)")
 
+
+def columns_of(lines: Iterable[str], common: Mapping[str, Column]) -> Iterator[Column]:
+    """From lines `name type: about`, continued in indented lines, and lines of names of `common`
+    columns.
+    """
+    for line in re.split(r"\n(?! )", "\n".join(lines)):
+        told = _COLUMN.fullmatch(re.sub(r"\n +", " ", line))
+        if told:
+            yield Column(told[1], _TYPES[told[2]], told[3])
+        else:
+            yield from (common[name] for name in re.findall(r"\w+", line))
+
+
+_COMMON: Final = f"""\
+source text: `events`; `log` if any of it was inferred from the offsets log.
+confidence real: The lowest of the rows that it is made of, 0 to 1.
+known_from time: It says nothing about the time before; null: no limit is known.
+group text: Group id.
+member text: Member id.
+instance text: `group.instance.id`; null for a dynamic member.
+client_id text: `client.id`; null if it is not known.
+host text: Address; null if it is not known.
+software text: Name and version of the client library; null if it is not known.
+topic text: Topic.
+topic_partition int: Partition of the topic.
+partition int: Partition of the log in which the evidence is.
+evidence longs: Log offsets that say so, the first {EVIDENCE}.
+cause text: Code of the first cause (docs/events.md); `unknown`: not found.
+likely text: What probably is behind it; null without evidence.
+rank int: 1 is the most frequent one.
+groups long: In how many groups.
+who text: Who began the most: instance id or client id; null if nobody did.
+who_rounds long: How many of them.
+duration_ms long: Sum of their durations.
+unowned_ms long: Sum over partitions of the time without an owner meanwhile.
+silent_ms long: The longest time since a last request when a session ended.
+away_ms long: The longest time until the client came back; null: it did not.
+session_timeout_ms long: `session.timeout.ms` of most of these sessions.
+rebalance_timeout_ms long: The same for `max.poll.interval.ms`.
+connection text: Of most when they ended: `open` or `closed`; null: unknown."""
+COMMON: Final = {each.name: each for each in columns_of(_COMMON.splitlines(), {})}
+"""Columns that several answers have, by name."""
+SURE: Final = (*COMMON.values(),)[:3]
+"""The last columns of every answer."""
 _READ: Final = re.compile(r"\b(from|join) ([a-z_]+)\b(?!\()")
 _PARAMETER: Final = re.compile(r":([a-z_]+)")
-_LISTS: Final = (TEXTS, pa.list_(LONG))
 
 
 @dataclass(frozen=True)
 class Question:
     """One question. `meaning` is one sentence: what to look for; `definition` says exactly what a
-    row is. Without events it has no answer if `needs_events`. `sql` is empty if a function of
-    Python answers it.
+    row is. `sql` is empty if a function of Python answers it.
     """
 
     name: str
@@ -92,7 +110,6 @@ class Question:
     """Tables, and other questions, that it reads."""
     parameters: Parameters = field(default_factory=dict)
     """Names with defaults."""
-    needs_events: bool = False
     sql: str = field(default="", repr=False)
 
     @property
@@ -117,7 +134,7 @@ def _cast(found: pa.ChunkedArray, column: Column) -> pa.ChunkedArray:
     if column.type == TIME:
         return found.cast(pa.int64()).cast(TIME)
     made = found.cast(column.type)
-    return made.fill_null(pa.scalar([], column.type)) if column.type in _LISTS else made
+    return made.fill_null(pa.scalar([], column.type)) if pa.types.is_list(column.type) else made
 
 
 def placed(text: str, names: Mapping[str, str]) -> str:
@@ -125,21 +142,21 @@ def placed(text: str, names: Mapping[str, str]) -> str:
     return _READ.sub(lambda found: f"{found[1]} {names.get(found[2], found[2])}", text)
 
 
-def question(
-    name: str,
-    title: str,
-    meaning: str,
-    columns: tuple[Column, ...],
-    *,
-    key: tuple[Column, ...] = (GROUP,),
-    needs_events: bool = False,
-    **parameters: float,
-) -> Question:
-    """The question whose text is `<name>.sql` in this folder; the comment at its head is the
-    definition. Its answer begins with the columns `key`.
+def question(name: str) -> Question:
+    """The question that is `<name>.sql` in this folder. At its head are comments, in parts with
+    empty ones between them: title and meaning; definition; parameters and columns.
     """
-    sql = files(__package__).joinpath(f"{name}.sql").read_text(encoding="utf-8")
-    head = takewhile(lambda line: line.startswith("--"), sql.splitlines())
-    about = title, meaning, " ".join(line[3:] for line in head)
+    text = files(__package__).joinpath(f"{name}.sql").read_text(encoding="utf-8")
+    head = [*takewhile(lambda line: line.startswith("--"), text.splitlines(keepends=True))]
+    (title, *meaning), definition, told = (
+        [line.removeprefix("-- ") for line in part.splitlines()]
+        for part in "".join(head).split("--\n")
+    )
+    sql = text.removeprefix("".join(head))
+    parameters = {}
+    if "=" in told[0]:
+        parameters = {key: json.loads(value) for key, value in _SETTING.findall(told.pop(0))}
+    columns = (*columns_of(told, COMMON), *SURE)
     read = frozenset(found[2] for found in _READ.finditer(sql)) - {name}
-    return Question(name, *about, (*key, *columns, *SURE), read, parameters, needs_events, sql)
+    about = " ".join(meaning), " ".join(definition)
+    return Question(name, title, *about, columns, read, parameters, sql)

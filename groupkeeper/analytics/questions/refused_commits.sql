@@ -1,7 +1,26 @@
+-- Refused commits
+-- Commits that came too late, and the rebalance that made them invalid: records since the last good
+-- commit were processed again by the next owner.
+--
 -- Each refused OffsetCommit or TxnOffsetCommit (one row for those that were stored together),
 -- with the rebalance that made it invalid: of a member that was gone, the last one that had begun
 -- when it was removed; else the last one that had begun. Evidence is the refusal, then the
--- rebalance.
+-- rebalance. Needs events.
+--
+-- group, member, instance, client_id, host, software
+-- api text: Name of the request.
+-- error text: Kafka's name of the error.
+-- refused long: How many.
+-- from time: The first one.
+-- until time: The last one.
+-- likely
+-- round_started time: The rebalance began; null if none was read.
+-- generation int: Its new generation.
+-- cause text: Code of its first cause.
+-- by text: Who began it: instance id, client id or member id.
+-- by_host text: The same: address.
+-- after_ms long: From its beginning to the first refused commit.
+-- partition, evidence
 with last_sessions as (
     select *, row_number() over (
         partition by "group", member order by "from" desc nulls last, until desc nulls first

@@ -14,18 +14,20 @@ from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.history.schemas import TABLES
 from groupkeeper.analytics.libraries import QUERIES, check_libraries
 from groupkeeper.analytics.questions.findings import WORTH, findings_of
-from groupkeeper.analytics.questions.of_commits import COMMITS
-from groupkeeper.analytics.questions.of_members import MEMBERS
-from groupkeeper.analytics.questions.of_rebalances import REBALANCES
-from groupkeeper.analytics.questions.question import Frame, Question, Tables
+from groupkeeper.analytics.questions.question import Frame, Question, Tables, question
 
 if TYPE_CHECKING:
     from groupkeeper.analytics.questions.local import Local
     from groupkeeper.analytics.questions.spark import OnSpark
 
-QUESTIONS: Final[Mapping[str, Question]] = {
-    each.name: each for each in (*REBALANCES, *MEMBERS, *COMMITS)
-}
+_NAMES: Final = (
+    *("rebalance_rate", "timeline", "not_stable"),
+    *("causes", "causes_by_software", "causes_by_host"),
+    *("storms", "barrier", "cooperative_or_eager", "flapping", "zombies", "duels"),
+    *("refused_commits", "idle_members", "skew", "restart_gaps"),
+    *("commit_silence", "rhythm_steps", "commit_rhythm", "lag_seconds", "split_brain"),
+)
+QUESTIONS: Final[Mapping[str, Question]] = {name: question(name) for name in _NAMES}
 FINDINGS: Final = "findings"
 """The answer that tells what to look at first."""
 

@@ -1,7 +1,17 @@
+-- Changes of the commit rhythm
+-- When a partition began to be committed much more or less often: look for a deploy then.
+--
 -- Per partition: where each of two windows in a row has at least `factor` times the commits of
 -- each of the two windows before, or each of those as much more; the higher ones with at least 20
 -- commits. One window between them may have both rates. Windows begin with the first commit; the
 -- last one is not whole and does not count. The factor leaves room for a real step of 3.
+--
+-- factor=2.5, window_ms=3600000
+-- group, topic, topic_partition
+-- at time: Beginning of the window in which it changed.
+-- before_per_minute real: Commits a minute in the two windows before.
+-- after_per_minute real: Commits a minute in the two windows after.
+-- factor real: After by before; null if there were none before.
 with begun as (
     select "group", topic, topic_partition, min(minute) as first_minute,
         max(known_from) as known

@@ -1,5 +1,21 @@
+-- Split brain
+-- Parts of the log that two coordinators wrote at one time. This must be empty.
+--
 -- Per partition of the log: ranges of offsets with one writer each, compared with the one
 -- before that reaches furthest. A leader epoch has one node, and epochs only rise along the log.
+--
+-- log text: `__consumer_offsets` or `__group_events`.
+-- partition int: Of that log.
+-- what text: `overlap`: of offsets; `went_back`: an older epoch wrote after a newer one;
+--   `two_nodes`: one epoch had two writers.
+-- epoch int: Leader epoch of the earlier part.
+-- node int: Its node; null if it is not known.
+-- other_epoch int: Leader epoch of the later part.
+-- other_node int: Its node; null if it is not known.
+-- first_offset long: Where the later part begins.
+-- last_offset long: Where the earlier part ends.
+-- from time: First record of the later part.
+-- until time: Last record of the earlier part.
 with numbered as (
     select *, row_number() over w as n,
         last_offset > coalesce(max(last_offset) over (

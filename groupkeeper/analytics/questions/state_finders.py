@@ -16,7 +16,6 @@ from groupkeeper.analytics.questions.finding import (
     Row,
     name_of,
 )
-from groupkeeper.analytics.questions.of_members import OUTAGE_MS
 from groupkeeper.analytics.questions.telling import (
     advise,
     because,
@@ -31,6 +30,8 @@ from groupkeeper.analytics.questions.telling import (
 )
 from groupkeeper.why.texts import count, span
 
+OUTAGE_MS: Final = 600_000
+"""The default of `outage_ms` of `restart_gaps`."""
 UNSTABLE: Final = 0.01
 """A group that is not stable for this share of its time is worth a finding."""
 VERY_UNSTABLE: Final = 0.05

@@ -1,7 +1,29 @@
+-- Storms
+-- Times in which a group rebalanced again and again, and what began most of it.
+--
 -- At least `least` rebalances of a group that began within `within_ms`; as long as that is so,
 -- it is the same storm. The cause is the most frequent one, the second rebalance of a cooperative
 -- change (`member_rejoined`) only if there is no other. The times at the end are of sessions of
 -- the client that began most, of those that ended or began in the storm.
+--
+-- least=5, within_ms=600000
+-- group
+-- from time: The first rebalance began.
+-- until time: The last one ended, or began if it did not end.
+-- rounds long: Rebalances.
+-- cause, likely
+-- cause_rounds long: How many had this cause, the most frequent one.
+-- member text: Who began most of those: its last member id; null: nobody.
+-- instance text: The same: instance id.
+-- client_id text: The same: client id.
+-- host text: The same: address.
+-- software text: The same: client library.
+-- who_rounds long: How many of them this client began.
+-- clients long: How many clients began those.
+-- joined long: Members that came.
+-- removed long: Members that went.
+-- silent_ms, away_ms, session_timeout_ms, rebalance_timeout_ms, connection, duration_ms,
+-- unowned_ms, partition, evidence
 with placed as (
     select *, row_number() over w as n,
         (lead(began, :least - 1) over w) - began <= :within_ms as is_start

@@ -1,5 +1,16 @@
+-- Timeline
+-- Hours with many rebalances, and their cause: peaks at fixed times are deploys or batch jobs.
+--
 -- Per group, hour and first cause: the rebalances that began in that hour. One whose beginning
 -- was not read counts where it ended.
+--
+-- group
+-- hour time: Beginning of the hour in which they began.
+-- cause
+-- rounds long: Rebalances.
+-- generation int: The last generation.
+-- duration_ms, unowned_ms
+-- moved long: Partitions that got another owner.
 select "group",
     began - began % 3600000 as hour, cause, count(*) as rounds, max(generation) as generation,
     sum(duration_ms) as duration_ms, sum(unowned_ms) as unowned_ms, sum(moved) as moved,
