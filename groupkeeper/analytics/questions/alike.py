@@ -8,10 +8,7 @@ from typing import Final
 
 from groupkeeper.analytics.questions.finding import SEVERITIES, Finding, name_of
 from groupkeeper.analytics.questions.telling import quoted, times
-from groupkeeper.why.texts import setting
-
-NAMED: Final = 3
-"""More clients than these are counted."""
+from groupkeeper.why.texts import setting, some_of
 
 
 def as_one(alike: Sequence[Finding]) -> Finding:
@@ -29,7 +26,7 @@ def as_one(alike: Sequence[Finding]) -> Finding:
     until = max((row["until"] for row in rows if row["until"] is not None), default=None)
     own = name_of(told.row)
     others = sorted(name for name in names - {own} if name is not None)
-    of = f", with {len(names)} {noun}s: also {_listed(others)}" if others else ""
+    of = f", with {len(names)} {noun}s: also {some_of(map(quoted, others))}" if others else ""
     costs = [each.cost_s for each in alike if each.cost_s is not None]
     return replace(
         told,
@@ -37,12 +34,6 @@ def as_one(alike: Sequence[Finding]) -> Finding:
         cost_s=sum(costs) if costs else None,
         times=len(alike),
     )
-
-
-def _listed(names: Sequence[str]) -> str:
-    told = [quoted(name) for name in names[:NAMED]]
-    more = len(names) - len(told)
-    return f"{', '.join(told)} and {more} more" if more else ", ".join(told)
 
 
 def asked_of(found: Iterable[Finding]) -> dict[str | None, int]:

@@ -1,6 +1,7 @@
 """A finding, and what it is made of."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -34,6 +35,14 @@ Answers = Mapping[str, Sequence[Row]]
 """Question -> rows of its answer; times are Unix milliseconds."""
 Finder = Callable[[Answers], Iterator[Finding]]
 """What is worth a finding in one answer; it may look at others."""
+
+
+def grouped(rows: Iterable[Row], *columns: str) -> list[list[Row]]:
+    """Rows with equal values of these columns."""
+    found: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        found[tuple(row[each] for each in columns)].append(row)
+    return [*found.values()]
 
 
 def name_of(row: Row) -> str | None:

@@ -42,8 +42,8 @@ WORTH: Final[Mapping[str, str]] = {
     "rebalance_rate": _OFTEN,
     "causes": f'rank = 1 and "group" in (select "group" from rebalance_rate where {_OFTEN})',
     "idle_members": _IDLE,
-    "skew": f"ratio >= {SKEWED}",
-    "cooperative_or_eager": f"not is_cooperative and unowned_ms >= {EAGER_MS}",
+    "skew": f"ratio >= {SKEWED} and partitions - fair > 1",
+    "cooperative_or_eager": f"not is_cooperative and changes > 0 and unowned_ms >= {EAGER_MS}",
     "lag_seconds": f"now_ms >= {BEHIND_MS}",
 }
 """Question -> which rows of its answer findings may be made of, in SQL: the others are of all that

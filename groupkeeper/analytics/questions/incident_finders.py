@@ -1,6 +1,5 @@
 """Findings about what happened: storms, duels, members that went on or fell silent."""
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -14,6 +13,7 @@ from groupkeeper.analytics.questions.finding import (
     Finder,
     Finding,
     Row,
+    grouped,
     name_of,
 )
 from groupkeeper.analytics.questions.state_finders import STATES
@@ -196,12 +196,9 @@ def _is_same(row: Row, other: Row) -> bool:
 def _refused(rows: Answers) -> Iterator[Finding]:
     """One for each group and cause, without those of zombies."""
     zombies = {(row["group"], row["member"]) for row in rows.get("zombies", ())}
-    found: dict[tuple[str, str | None], list[Row]] = defaultdict(list)
-    for row in rows["refused_commits"]:
-        if (row["group"], row["member"]) in zombies:
-            continue
-        found[row["group"], row["cause"]].append(row)
-    for (group, cause), some in found.items():
+    left = (row for row in rows["refused_commits"] if (row["group"], row["member"]) not in zombies)
+    for some in grouped(left, "group", "cause"):
+        group, cause = some[0]["group"], some[0]["cause"]
         refused = sum(row["refused"] for row in some)
         since, until = min(row["from"] for row in some), max(row["until"] for row in some)
         whole = some[0] | {"from": since, "until": until}
@@ -221,11 +218,7 @@ def _barrier(rows: Answers) -> Iterator[Finding]:
     """One for each group, with the client that was the last to come of those that came too late for
     polls, or else held it up for the longest.
     """
-    found: dict[str, list[Row]] = defaultdict(list)
-    for row in rows["barrier"]:
-        if row["held"] >= HOLDS:
-            found[row["group"]].append(row)
-    for some in found.values():
+    for some in grouped((row for row in rows["barrier"] if row["held"] >= HOLDS), "group"):
         row = max(some, key=lambda each: (_late(each), each["held_ms"]))
         others = f" So did {count(len(some) - 1, 'other client')}." if len(some) > 1 else ""
         sentence = (

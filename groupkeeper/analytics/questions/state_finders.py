@@ -1,6 +1,6 @@
 """Findings about how a group is all the time: its restarts, assignment, lag."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
@@ -14,6 +14,7 @@ from groupkeeper.analytics.questions.finding import (
     Finder,
     Finding,
     Row,
+    grouped,
     name_of,
 )
 from groupkeeper.analytics.questions.telling import (
@@ -100,12 +101,10 @@ def _often(rows: Answers) -> Iterator[Finding]:
     stormy: Counter[str] = Counter()
     for row in rows.get("storms", ()):
         stormy[row["group"]] += row["rounds"]
-    first = {row["group"]: row for row in rows.get("causes", ()) if row["rank"] == 1}
+    first = {row["group"]: row for row in rows.get("causes", ())}
     for row in rows["rebalance_rate"]:
         group, cause = row["group"], first.get(row["group"])
-        if row["per_day"] < OFTEN or 2 * stormy[group] > row["rounds"] or cause is None:
-            continue
-        if row["rounds"] < OFTEN:
+        if 2 * stormy[group] > row["rounds"] or cause is None:
             continue
         about = cause | {"group": group, "client_id": cause["who"], "host": None}
         text = advise(cause["cause"], cause["likely"], about)
@@ -123,18 +122,11 @@ def _often(rows: Answers) -> Iterator[Finding]:
 def _idle(rows: Answers) -> Iterator[Finding]:
     """One for each group, with the clients whose members were idle for most of their time."""
     partitions = {row["group"]: row["partitions"] for row in rows.get("not_stable", ())}
-    found: dict[str, list[Row]] = defaultdict(list)
-    for row in rows["idle_members"]:
-        if row["share"] > 0.5:
-            found[row["group"]].append(row)
-    for group, some in found.items():
-        clients = _clients(some)
+    for some in grouped(rows["idle_members"], "group"):
+        clients, group = _clients(some), some[0]["group"]
         longest = max(clients, key=lambda row: row["idle_ms"])
-        known = (
-            f" The group has {count(partitions[group], 'partition')}."
-            if group in partitions
-            else ""
-        )
+        has = partitions.get(group)
+        known = "" if has is None else f" The group has {count(has, 'partition')}."
         sentence = (
             f"{count(len(clients), 'client')} of group {quoted(group)} had nothing to do, "
             f"{who(longest)} for {span(longest['idle_ms'])}.{known} Run fewer members, or add "
@@ -145,24 +137,17 @@ def _idle(rows: Answers) -> Iterator[Finding]:
 
 def _clients(sessions: Iterable[Row]) -> list[Row]:
     """One row for each client, over its restarts."""
-    found: dict[str | None, list[Row]] = defaultdict(list)
-    for row in sessions:
-        found[name_of(row)].append(row)
     return [
         max(some, key=lambda row: row["until"] - row["from"])
         | {"idle_ms": sum(row["idle_ms"] for row in some)}
-        for some in found.values()
+        for some in grouped((row | {"name": name_of(row)} for row in sessions), "name")
     ]
 
 
 def _skew(rows: Answers) -> Iterator[Finding]:
     """One for each group, with the member that has most by its share."""
-    worst: dict[str, Row] = {}
-    for row in rows["skew"]:
-        is_much = row["ratio"] >= SKEWED and row["partitions"] - row["fair"] > 1
-        if is_much and row["ratio"] > worst.get(row["group"], {"ratio": 0})["ratio"]:
-            worst[row["group"]] = row
-    for row in worst.values():
+    for some in grouped(rows["skew"], "group"):
+        row = max(some, key=lambda row: row["ratio"])
         sentence = (
             f"{who(row)} had {row['partitions']:.1f} partitions of group {quoted(row['group'])}, "
             f"{row['ratio']:.1f} times its share of {row['fair']:.1f}: with "
@@ -177,29 +162,22 @@ _STRATEGY, _STICKY = "partition.assignment.strategy", "cooperative-sticky"
 
 def _eager(rows: Answers) -> Iterator[Finding]:
     for row in rows["cooperative_or_eager"]:
-        cost, changes = row["unowned_ms"], row["changes"]
-        if row["is_cooperative"] is False and changes and (cost or 0) >= EAGER_MS:
-            sentence = (
-                f"Group {quoted(row['group'])} takes all partitions away in each rebalance "
-                f"({plain(row['protocol'])}): {count(changes, 'change')} of its members "
-                f"cost {_up_to(row)}{span(cost)} of partition time. With {_STRATEGY} set to "
-                f"{_STICKY} for all members only partitions that move stand still."
-            )
-            setting = {"config_key": _STRATEGY, "now": row["protocol"], "proposed": _STICKY}
-            severity = LOW if row["source"] == LOG else MEDIUM
-            yield Finding(severity, sentence, row, cost / 1000, setting, row["protocol"])
+        cost = row["unowned_ms"]
+        sentence = (
+            f"Group {quoted(row['group'])} takes all partitions away in each rebalance "
+            f"({plain(row['protocol'])}): {count(row['changes'], 'change')} of its members "
+            f"cost {_up_to(row)}{span(cost)} of partition time. With {_STRATEGY} set to "
+            f"{_STICKY} for all members only partitions that move stand still."
+        )
+        setting = {"config_key": _STRATEGY, "now": row["protocol"], "proposed": _STICKY}
+        severity = LOW if row["source"] == LOG else MEDIUM
+        yield Finding(severity, sentence, row, cost / 1000, setting, row["protocol"])
 
 
 def _lag(rows: Answers) -> Iterator[Finding]:
     """One for each group, with the partition that is most behind."""
-    worst: dict[str, Row] = {}
-    for row in rows["lag_seconds"]:
-        if (
-            row["now_ms"] >= BEHIND_MS
-            and row["now_ms"] > worst.get(row["group"], row | {"now_ms": 0})["now_ms"]
-        ):
-            worst[row["group"]] = row
-    for row in worst.values():
+    for some in grouped(rows["lag_seconds"], "group"):
+        row = max(some, key=lambda row: row["now_ms"])
         sentence = (
             f"Group {quoted(row['group'])} is {span(row['now_ms'])} behind in partition "
             f"{row['topic_partition']} of {plain(row['topic'])}, {span(row['median_ms'])} "
@@ -210,15 +188,13 @@ def _lag(rows: Answers) -> Iterator[Finding]:
 
 def _steps(rows: Answers) -> Iterator[Finding]:
     """One for each group, with its first change."""
-    found: dict[str, list[Row]] = defaultdict(list)
-    for row in rows["rhythm_steps"]:
-        found[row["group"]].append(row)
-    for group, some in found.items():
+    for some in grouped(rows["rhythm_steps"], "group"):
         first = min(some, key=lambda row: row["at"])
         whole = first | {"from": first["at"], "until": max(row["at"] for row in some)}
         sentence = (
-            f"The commit rhythm of group {quoted(group)} changed {count(len(some), 'time')}, first "
-            f"in partition {first['topic_partition']} of {plain(first['topic'])} from "
+            f"The commit rhythm of group {quoted(first['group'])} changed "
+            f"{count(len(some), 'time')}, first in partition {first['topic_partition']} of "
+            f"{plain(first['topic'])} from "
             f"{first['before_per_minute']:.2g} to {first['after_per_minute']:.2g} commits a minute."
         )
         yield Finding(INFO, sentence, whole)
