@@ -9,7 +9,7 @@ import pytest
 from groupkeeper.analytics.history.rows import table_of
 from groupkeeper.analytics.history.schemas import TABLES
 from groupkeeper.analytics.what_if.behaviour import Behaviour, behaviour_of
-from groupkeeper.analytics.what_if.lives import Life, Pause, lives_of
+from groupkeeper.analytics.what_if.lives import Life, lives_of
 from groupkeeper.analytics.what_if.replay import GivenUp, Settings, replay
 from groupkeeper.analytics.what_if.scenarios import (
     AS_IT_WAS,
@@ -102,7 +102,7 @@ def test_a_client_that_kept_its_connection_was_paused(connection: str | None, li
     found = lives_of(rows, 0, HOUR)
     assert len(found) == lives
     assert found[-1].end_ms is None
-    assert found[0].pauses == ([Pause(55 * S, 130 * S)] if lives == 1 else [])
+    assert found[0].pauses == ([(55 * S, 130 * S)] if lives == 1 else [])
 
 
 def test_a_static_restart_ends_the_old_process_when_it_was_last_heard_of() -> None:
@@ -127,7 +127,7 @@ def test_timeouts_are_those_of_group_records_where_events_have_none() -> None:
 
 def test_the_longest_silence_of_a_session_is_put_half_way() -> None:
     [life] = lives_of([session("m1", 0, 100 * S, longest_gap_ms=20 * S)], 0, HOUR)
-    assert life.pauses == [Pause(40 * S, 60 * S)]
+    assert life.pauses == [(40 * S, 60 * S)]
 
 
 @pytest.mark.parametrize(("gap", "pauses"), [(45 * S - 1, 1), (45 * S, 0), (600 * S, 0)])
@@ -141,7 +141,7 @@ def test_the_longest_silence_was_between_two_rebalances() -> None:
     """Each answered join begins to count anew."""
     rounds = [(S, 40 * S), (60 * S, 62 * S), (99 * S, 120 * S)]
     [life] = lives_of([session("m1", 2 * S, 100 * S, longest_gap_ms=20 * S)], 0, HOUR, (), rounds)
-    assert life.pauses == [Pause(70_500, 90_500)]
+    assert life.pauses == [(70_500, 90_500)]
 
 
 def test_what_was_not_read_begins_with_the_log() -> None:
@@ -220,7 +220,7 @@ def test_a_killed_client_is_noticed_after_its_session() -> None:
 
 @pytest.mark.parametrize(("session_ms", "expected"), [(10 * S, 3), (13 * S, 1)])
 def test_a_pause_counts_against_the_session(session_ms: int, expected: int) -> None:
-    paused = Life("c", None, "c", "h", 0, pauses=[Pause(100 * S, 112 * S)])
+    paused = Life("c", None, "c", "h", 0, pauses=[(100 * S, 112 * S)])
     other = Life("d", None, "d", "h", 0)
     assert rounds([paused, other], session_timeout_ms=session_ms) == expected
 

@@ -11,7 +11,6 @@ from typing import Any, Final, Protocol
 
 from groupkeeper.analytics.what_if.behaviour import Behaviour
 from groupkeeper.analytics.what_if.lives import Life
-from groupkeeper.coordinator.caller import Caller, Peer
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.message import Message
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -85,9 +84,6 @@ class Client:
         return not self.is_over and not self.is_paused and bool(self.member_id)
 
     # -- what happens to it --------------------------------------------------------------------
-
-    def pause(self) -> None:
-        self.is_paused = True
 
     def resume(self) -> None:
         self.is_paused = False
@@ -233,7 +229,3 @@ class Client:
 
 def _numbers(text: bytes) -> list[int]:
     return [int(each) for each in text.split(b",") if each]
-
-
-def caller_of(client: Client, version: int) -> Caller:
-    return Caller(version, Peer(client.life.client_id, client.life.host))

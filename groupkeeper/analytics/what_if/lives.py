@@ -22,14 +22,6 @@ REBALANCE_TIMEOUT_MS: Final = 300_000
 _TIMED_OUT: Final = ("session_expired", "join_timeout", "sync_timeout", "pending_member_expired")
 
 
-@dataclass(frozen=True, slots=True)
-class Pause:
-    """No request came in [from_ms, until_ms), and then the same process went on."""
-
-    from_ms: int
-    until_ms: int
-
-
 @dataclass(slots=True)
 class Life:
     """One process of a client, from its first to its last request; times are Unix milliseconds."""
@@ -47,7 +39,8 @@ class Life:
     """Somebody else removes it."""
     session_timeout_ms: int = SESSION_TIMEOUT_MS
     rebalance_timeout_ms: int = REBALANCE_TIMEOUT_MS
-    pauses: list[Pause] = field(default_factory=list)
+    pauses: list[tuple[int, int]] = field(default_factory=list)
+    """From when to when no request came, before the same process went on."""
 
 
 def lives_of(
@@ -76,7 +69,7 @@ def lives_of(
         slot = _slot_for(slots[_key(row)], row, start_ms)
         before = slot.life
         if before is not None and slot.paused and before.end_ms is not None:
-            before.pauses.append(Pause(before.end_ms, start_ms))
+            before.pauses.append((before.end_ms, start_ms))
             life = before
         else:
             life = _begun(row, start_ms, slot.number, timeouts.get(row["member"], (None, None)))
@@ -132,7 +125,7 @@ def _add_longest(life: Life, row: Row, until_ms: int, rounds: Sequence[tuple[int
         low, high = _longest_quiet(_ms(row["from"], life.start_ms), until_ms, rounds)
         begin_ms = max(life.start_ms, (low + high - gap_ms) // 2)
         if begin_ms + gap_ms <= until_ms:
-            life.pauses.append(Pause(begin_ms, begin_ms + gap_ms))
+            life.pauses.append((begin_ms, begin_ms + gap_ms))
 
 
 def _longest_quiet(

@@ -14,8 +14,9 @@ from itertools import count
 from typing import Any, Final
 
 from groupkeeper.analytics.what_if.behaviour import Behaviour
-from groupkeeper.analytics.what_if.client import GROUP, Client, OnAnswer, caller_of
-from groupkeeper.analytics.what_if.lives import Life, Pause
+from groupkeeper.analytics.what_if.client import GROUP, Client, OnAnswer
+from groupkeeper.analytics.what_if.lives import Life
+from groupkeeper.coordinator.caller import Caller, Peer
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.facts import (
@@ -73,11 +74,11 @@ def replay(lives: Sequence[Life], behaviour: Behaviour, settings: Settings, end_
     return _Replay(behaviour, settings, end_ms).run(lives)
 
 
+@dataclass(frozen=True, slots=True)
 class _Token:
     """The place of an answer."""
 
-    def __init__(self, take: Callable[[Any], None]) -> None:
-        self.answer = take
+    answer: Callable[[Any], None]
 
 
 class _Replay:
@@ -152,9 +153,8 @@ class _Replay:
             lambda answer: self._answers.append(partial(self._answer, client, then, answer))
         )
         request_any: Any = request
-        caller = caller_of(client, version)
-        step = self._partition.handle(request_any, caller, token, (self.now, self.now))
-        self._take(step)
+        caller = Caller(version, Peer(client.life.client_id, client.life.host))
+        self._take(self._partition.handle(request_any, caller, token, (self.now, self.now)))
 
     def _answer(self, client: Client, then: OnAnswer, answer: Any) -> None:
         if client.is_over:
@@ -168,16 +168,16 @@ class _Replay:
 
     def _take(self, step: Step) -> None:
         """Carry out a step: everything is durable at once."""
-        for token, answer in step.replies:
-            token.answer(answer)
-        for noted in step.told:
-            self._note(noted.fact)
-        while (unwritten := self._partition.take()) is not None:
-            replies, facts = self._partition.written(unwritten)
+        replies, facts = step.replies, step.told
+        while True:
             for token, answer in replies:
                 token.answer(answer)
             for noted in facts:
                 self._note(noted.fact)
+            unwritten = self._partition.take()
+            if unwritten is None:
+                return
+            replies, facts = self._partition.written(unwritten)
 
     # -- what happened -------------------------------------------------------------------------
 
@@ -192,18 +192,18 @@ class _Replay:
             settings.rebalance_timeout_ms or life.rebalance_timeout_ms,
         )
         self._clients.append(client)
-        for pause in life.pauses:
-            self.at(pause.from_ms, partial(self._pause, client, pause))
+        for from_ms, until_ms in life.pauses:
+            self.at(from_ms, partial(self._pause, client, until_ms))
         if life.end_ms is not None:
             self.at(life.end_ms, partial(self._finish, client))
         client.join()
 
-    def _pause(self, client: Client, pause: Pause) -> None:
+    def _pause(self, client: Client, until_ms: int) -> None:
         if client.is_over:
             return
         self._last_request(client)
-        client.pause()
-        self.at(pause.until_ms, client.resume)
+        client.is_paused = True
+        self.at(until_ms, client.resume)
 
     def _finish(self, client: Client) -> None:
         if client.is_over:
@@ -223,9 +223,8 @@ class _Replay:
         """Even shares. Eager: as the range assignor. Cooperative: each keeps what it may, and what
         another has to give up first is not assigned yet (KIP-429).
         """
-        if not self.is_cooperative:
-            return _ranges(sorted(owned), self.behaviour.partitions)
-        return _sticky(owned, self.behaviour.partitions)
+        kept = owned if self.is_cooperative else {member: list[int]() for member in owned}
+        return _shared(kept, self.behaviour.partitions)
 
     # -- the coordinator -----------------------------------------------------------------------
 
@@ -294,16 +293,7 @@ class _Replay:
         self._outcome.unowned_ms += lasted * moved
 
 
-def _ranges(members: Sequence[str], partitions: int) -> dict[str, list[int]]:
-    share, more = divmod(partitions, len(members))
-    plan, begin = {}, 0
-    for index, member in enumerate(members):
-        end = begin + share + (index < more)
-        plan[member], begin = list(range(begin, end)), end
-    return plan
-
-
-def _sticky(owned: dict[str, list[int]], partitions: int) -> dict[str, list[int]]:
+def _shared(owned: dict[str, list[int]], partitions: int) -> dict[str, list[int]]:
     members = sorted(owned, key=lambda member: (-len(owned[member]), member))
     share, more = divmod(partitions, len(members))
     quota = {member: share + (index < more) for index, member in enumerate(members)}
