@@ -3,12 +3,12 @@
     python -m groupkeeper.analytics.archive groupkeeper.zip
     spark-submit --py-files groupkeeper.zip job.py
 
-Only what an analysis imports is in it. Workers need pyarrow and numba beside it.
+Workers need pyarrow and numba beside it.
 """
 
 import os
 import sys
-from collections.abc import Iterator
+from glob import glob
 from pathlib import Path
 from typing import Final
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
@@ -17,10 +17,6 @@ import groupkeeper
 from groupkeeper.analytics.errors import AnalyticsError
 
 ROOT: Final = Path(groupkeeper.__file__).parent
-_ROOMS: Final = ("analytics", "coordinator", "history", "protocol", "web/page", "why")
-"""What an analysis imports, and what its report is drawn with; the contracts of the imports hold it
-to that.
-"""
 _PACKED: Final = (".py", ".css", ".js", ".sql")
 _TIME: Final = (1980, 1, 1, 0, 0, 0)
 """The same files make the same archive."""
@@ -31,26 +27,15 @@ def write_archive(target: Path) -> None:
     attempt = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         with ZipFile(attempt, "w", ZIP_DEFLATED) as archive:
-            for name, file in sorted(_files()):
-                entry = ZipInfo(name, _TIME)
-                entry.compress_type = ZIP_DEFLATED
-                archive.writestr(entry, file.read_bytes())
+            for name in sorted(glob("**", root_dir=ROOT, recursive=True)):  # also through links
+                if name.endswith(_PACKED):
+                    entry = ZipInfo(f"groupkeeper/{name}", _TIME)
+                    entry.compress_type = ZIP_DEFLATED
+                    archive.writestr(entry, (ROOT / name).read_bytes())
         os.replace(attempt, target)
     except OSError as error:
         attempt.unlink(missing_ok=True)
         raise AnalyticsError(f"cannot write {target}: {error.strerror}") from error
-
-
-def _files() -> Iterator[tuple[str, Path]]:
-    """Names in the archive, and files."""
-    yield "groupkeeper/__init__.py", ROOT / "__init__.py"
-    for room in _ROOMS:
-        # Some rooms are links to folders beside the package.
-        for folder, _, names in os.walk((ROOT / room).resolve()):
-            inside = Path(folder).relative_to((ROOT / room).resolve())
-            for name in names:
-                if Path(name).suffix in _PACKED:
-                    yield (Path("groupkeeper", room) / inside / name).as_posix(), Path(folder, name)
 
 
 def main(arguments: list[str]) -> int:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from groupkeeper.analytics.java import find_java
-from groupkeeper.analytics.session import builder, run_this_python, settings_for
+from groupkeeper.analytics.session import builder, run_this_python
 from tests.support.process import ROOT
 
 LOG = ROOT / "tests" / "fixtures" / "kafka-consumer-offsets"
@@ -18,24 +18,18 @@ QUICK = (
 TIMEOUT_S = 300
 """The workers may have to compile."""
 
-LOOPBACK = "spark.driver.bindAddress"
 
-
-@pytest.mark.parametrize("master", ["local", "local[2]", "local[*]"])
-def test_a_local_session_listens_on_loopback_only(master):
-    assert settings_for(master, short=False)[LOOPBACK] == "127.0.0.1"
-
-
-@pytest.mark.parametrize("master", ["spark://host:7077", "yarn", "local-cluster[2,1,1024]"])
-def test_workers_of_a_cluster_can_reach_the_driver(master):
-    settings = settings_for(master, short=True)
-    assert LOOPBACK not in settings
-    assert "spark.sql.codegen.wholeStage" not in settings
+def test_a_session_of_its_own_listens_on_loopback_only(monkeypatch):
+    monkeypatch.setattr(os, "environ", {**os.environ})
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    options = builder("job")._options
+    assert options["spark.driver.bindAddress"] == "127.0.0.1"
+    assert options["spark.master"].startswith("local[")
 
 
 def test_what_spark_submit_was_given_is_left_alone(monkeypatch):
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
-    assert builder("job", short=True)._options == {"spark.app.name": "job"}
+    assert builder("job")._options == {"spark.app.name": "job"}
 
 
 class Conf:
