@@ -1,5 +1,4 @@
 """Keeping the sound batches of a damaged log, after an operator has accepted the loss.
-from groupkeeper.storage.whole import opened
 
 First all segments are scanned (`scan`): the parts of each that are kept, and the gaps between them.
 Batches that are damaged in their header only are mended (`mend`), and gaps are filled with the

@@ -1,5 +1,4 @@
 """Journals as text: a line for each round and for each entry in it.
-from groupkeeper.storage.whole import opened
 
 The bytes are described in storage/journal_format.py.
 """

@@ -1,5 +1,4 @@
 """Finds the newest leader epoch in data that was copied from a broker.
-from groupkeeper.storage.whole import opened
 
 A broker's partitions get a new leader epoch with every restart. Clients remember the newest one of
 each partition, from commits and from records, and wait as long as Metadata has an older one. So the

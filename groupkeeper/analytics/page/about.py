@@ -3,23 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
 
-from groupkeeper.analytics.history.schemas import Column
-
-
-class Described(Protocol):
-    """What a table of answers means: the questions of an analysis have this form."""
-
-    @property
-    def title(self) -> str: ...
-
-    @property
-    def meaning(self) -> str:
-        """One sentence: what to look for."""
-
-    @property
-    def columns(self) -> tuple[Column, ...]: ...
+from groupkeeper.analytics.questions.question import Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,4 +24,4 @@ class About:
     """One sentence each; nothing if the log is sound."""
     not_known: Sequence[str] = ()
     """What the tables say nothing about, and why, one sentence each."""
-    questions: Mapping[str, Described] = field(default_factory=dict)
+    questions: Mapping[str, Question] = field(default_factory=dict)

@@ -7,8 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from groupkeeper.analytics.page.causes import legend
-from groupkeeper.analytics.page.data import Data, Row
+from groupkeeper.analytics.page.data import Data, Row, legend
 from groupkeeper.analytics.page.figure import Figure, Lane, LaneRow, Link, Scale
 from groupkeeper.analytics.page.markup import joined, linked, name
 from groupkeeper.analytics.page.overview import counts_of

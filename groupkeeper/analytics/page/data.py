@@ -1,18 +1,25 @@
 """The tables that a report is made of, and what its parts have in common."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupkeeper.analytics.history.schemas import LOG
-from groupkeeper.analytics.page.causes import NAMES, families_of
 from groupkeeper.analytics.page.times import DAY, EARLIEST, HOUR, Span, share
+from groupkeeper.protocol.group_event_words import CODES, FAMILIES, LIKELY
 
+NAMES: Final = tuple(f"{letter} {name}" for letter, name in FAMILIES.items())
+"""Letter and name of each family. The first one has the look `p0`."""
+_LETTERS: Final = "".join(FAMILIES)
+_NUMBERS: Final = {
+    code: _LETTERS.index(word.family) for code, word in {**CODES, **LIKELY}.items() if word.family
+}
 Tables = Mapping[str, pa.Table]
 Row = dict[str, Any]
 """Any: a value of any type of a column; times are milliseconds since 1970."""
@@ -142,3 +149,18 @@ def milliseconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
         return column
     kind = pa.timestamp("ms", tz=column.type.tz)
     return column.cast(kind, safe=False).cast(pa.int64())
+
+
+def families_of(cause: pa.ChunkedArray, likely: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    """The number of each row's family. What is likely behind a code counts more than the code."""
+    found = np.full(len(cause), len(NAMES) - 1)
+    for column in (cause, likely):
+        places = pc.index_in(column.cast(pa.string()), pa.array([*_NUMBERS])).fill_null(-1)
+        at = places.to_numpy()
+        found = np.where(at < 0, found, np.array([*_NUMBERS.values()])[at])
+    return found
+
+
+def legend(numbers: Iterable[int]) -> list[tuple[str, str]]:
+    """What the looks of these families mean."""
+    return [(f"p{at}", NAMES[at]) for at in sorted({*numbers})]

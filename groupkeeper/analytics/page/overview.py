@@ -8,8 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupkeeper.analytics.page.causes import NAMES, legend
-from groupkeeper.analytics.page.data import Data, Row
+from groupkeeper.analytics.page.data import NAMES, Data, Row, legend
 from groupkeeper.analytics.page.figure import Figure, LaneRow, Link, Scale, up_to
 from groupkeeper.analytics.page.findings import CARDS, within
 from groupkeeper.analytics.page.markup import linked, name

@@ -10,8 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupkeeper.analytics.page.causes import NAMES, legend
-from groupkeeper.analytics.page.data import Data, Row
+from groupkeeper.analytics.page.data import NAMES, Data, Row, legend
 from groupkeeper.analytics.page.figure import Figure, LaneRow, Scale, up_to
 from groupkeeper.analytics.page.markup import Html, cut, fill, name
 from groupkeeper.analytics.page.overview import binned, counts_of, marks

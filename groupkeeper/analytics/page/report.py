@@ -1,12 +1,15 @@
 """The report: which parts it has, in which order, and what is said where a part is empty."""
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
+from groupkeeper.analytics.errors import AnalyticsError, EngineFailed
 from groupkeeper.analytics.page import costs
 from groupkeeper.analytics.page.about import About
 from groupkeeper.analytics.page.data import Data, Tables
-from groupkeeper.analytics.page.document import document, embedded
+from groupkeeper.analytics.page.document import OURS, document, embedded
 from groupkeeper.analytics.page.figure import Figure
 from groupkeeper.analytics.page.findings import findings_of, findings_part
 from groupkeeper.analytics.page.markup import Child, Html, fill, joined
@@ -75,3 +78,47 @@ def _figures(figures: Sequence[Figure]) -> Html | None:
 
 def _or(missing: str, figure: Figure | None) -> Child:
     return figure.html() if figure else fill('<p class="missing">{}</p>', missing)
+
+
+def check_report(path: Path, made: Path | None = None) -> Path:
+    """Where a report for `path` is written, past symbolic links. AnalyticsError, in one line, if it
+    cannot be: to be asked before the work of an analysis, which makes the folder `made`, and those
+    above it.
+    """
+    try:
+        target = path.resolve()
+        if target.is_dir():
+            raise AnalyticsError(f"{path} is a folder: give --report the name of a file in it")
+        if target.exists() and not target.is_file():
+            raise AnalyticsError(f"{path} is no ordinary file: write the report elsewhere")
+        if target.exists() and not _is_report(target):
+            raise AnalyticsError(f"{path} exists and is no report: name another file")
+        if made and not target.parent.exists() and made.resolve().is_relative_to(target.parent):
+            return target
+        if not target.parent.is_dir():
+            raise AnalyticsError(f"{path.parent} is no folder: create it, or write elsewhere")
+        if not os.access(target.parent, os.W_OK):
+            raise AnalyticsError(f"{path.parent} cannot be written to: write the report elsewhere")
+    except OSError as error:
+        raise AnalyticsError(f"the report cannot be written: {error.strerror}") from error
+    return target
+
+
+def _is_report(path: Path) -> bool:
+    """Whether it may be replaced: a report, or a file with nothing in it."""
+    with path.open("rb") as file:
+        start = file.read(1024)
+    return not start or OURS.encode() in start
+
+
+def write_report(path: Path, tables: Tables, about: About) -> None:
+    """Render, and replace what is at `path`. AnalyticsError, in one line, if that fails."""
+    target = check_report(path)
+    page = render(tables, about)
+    attempt = target.with_name(f".{target.name[:64]}.{os.getpid()}")
+    try:
+        attempt.write_text(page, encoding="utf-8")
+        attempt.replace(target)
+    except OSError as error:
+        attempt.unlink(missing_ok=True)
+        raise EngineFailed(f"the report {path} was not written: {error.strerror}") from error
