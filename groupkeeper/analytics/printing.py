@@ -1,9 +1,10 @@
 """Prints the result of an analysis as text."""
 
+import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 from rich.console import Console
@@ -14,19 +15,15 @@ from groupkeeper.analytics.pipeline.chunks import Counts
 from groupkeeper.analytics.questions.registry import FINDINGS
 from groupkeeper.analytics.reading.plan import Plan
 from groupkeeper.analytics.reading.problems import Problem
-from groupkeeper.analytics.render import (
-    Column,
-    instant,
-    most_rows,
-    print_sentences,
-    print_table,
-    text,
-)
 from groupkeeper.protocol.records.modern_groups import KNOWN_TYPES
-from groupkeeper.why.texts import count, printable, ranges, size
+from groupkeeper.why.texts import aligned, count, printable, ranges, size, time_text
 
 FINDINGS_SHOWN: Final = 10
 """The first ones: a terminal is no report."""
+TERMINAL_ROWS: Final = 200
+PIPE_ROWS: Final = 100_000
+# Wide enough that nothing wraps in the input of another program.
+_PIPE_WIDTH: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,75 +69,62 @@ class Findings:
         return self.tables | self.answers | {"problems": problems}
 
 
-_GROUPS: Final = {
-    "group": Column("group", text),
-    "state": Column("state", text),
-    "type": Column("type", text),
-    "protocol_type": Column("protocol type", text),
-    "protocol": Column("protocol", text),
-    "generation": Column("generation", text, number=True),
-    "member_count": Column("members", text, number=True),
-    "offsets": Column("offsets", text, number=True),
-    "last_change": Column("last change", instant),
+_TABLES: Final = {
+    "Groups": (
+        "groups",
+        (
+            *("group", "state", "type", "protocol_type", "protocol", "generation"),
+            *("member_count", "offsets", "last_change"),
+        ),
+    ),
+    "Members": (
+        "members",
+        (
+            *("group", "client_id", "group_instance_id", "member_id", "client_host"),
+            *("assigned_partitions", "assignment"),
+        ),
+    ),
+    "Generations": (
+        "generations",
+        ("group", "offset", "time", "kind", "generation", "member_count", "protocol", "leader"),
+    ),
+    "Committed offsets": (
+        "offsets",
+        ("group", "topic", "topic_partition", "committed_offset", "commit_time", "metadata"),
+    ),
 }
-_GENERATIONS: Final = {
-    "group": Column("group", text),
-    "offset": Column("log offset", text, number=True),
-    "time": Column("time", instant),
-    "kind": Column("kind", text),
-    "generation": Column("generation", text, number=True),
-    "member_count": Column("members", text, number=True),
-    "protocol": Column("protocol", text),
-    "leader": Column("leader", text),
+"""Title -> table and its columns."""
+_PROBLEMS: Final = ("partition", "batch_position", "offset", "problem_bytes", "problem")
+_HEADINGS: Final = {
+    "assigned_partitions": "partitions",
+    "batch_position": "position",
+    "client_host": "host",
+    "commit_time": "committed",
+    "committed_offset": "offset",
+    "group_instance_id": "instance id",
+    "member_count": "members",
+    "offset": "log offset",
+    "partition": "log partition",
+    "problem_bytes": "bytes",
+    "topic_partition": "partition",
 }
-_OFFSETS: Final = {
-    "group": Column("group", text),
-    "topic": Column("topic", text),
-    "topic_partition": Column("partition", text, number=True),
-    "committed_offset": Column("offset", text, number=True),
-    "commit_time": Column("committed", instant),
-    "metadata": Column("metadata", text),
-}
-_PROBLEMS: Final = {
-    "partition": Column("log partition", text, number=True),
-    "batch_position": Column("position", text, number=True),
-    "offset": Column("log offset", text, number=True),
-    "problem_bytes": Column("bytes", text, number=True),
-    "problem": Column("problem", text),
-}
+"""Column -> heading, where that is not the name of the column."""
 
 
-def _assignment(value: object) -> str:
-    """orders: 0-2, payments: 1. "?" for assignments that are not of the consumer protocol."""
-    if not isinstance(value, list):
-        return "?"
-    return ", ".join(f"{each['topic']}: {ranges(each['partitions'])}" for each in value) or "-"
-
-
-_MEMBERS: Final = {
-    "group": Column("group", text),
-    "client_id": Column("client id", text),
-    "group_instance_id": Column("instance id", text),
-    "member_id": Column("member id", text),
-    "client_host": Column("host", text),
-    "assigned_partitions": Column("partitions", text, number=True),
-    "assignment": Column("assignment", _assignment),
-}
+def console() -> Console:
+    """For standard output, as wide as its terminal; in a pipe as wide as the text."""
+    probe = Console(highlight=False, soft_wrap=False)
+    return probe if probe.is_terminal else Console(highlight=False, width=_PIPE_WIDTH)
 
 
 def print_findings(to: Console, findings: Findings) -> None:
     """Print the tables, then a summary of what was read."""
-    for title, table, columns in (
-        ("Groups", findings.tables["groups"], _GROUPS),
-        ("Members", findings.tables["members"], _MEMBERS),
-        ("Generations", findings.tables["generations"], _GENERATIONS),
-        ("Committed offsets", findings.tables["offsets"], _OFFSETS),
-    ):
-        _print(to, title, table, columns)
+    for title, (name, columns) in _TABLES.items():
+        print_table(to, title, findings.tables[name], columns)
     if len(findings.problems):
-        _print(to, "Problems", findings.problems, _PROBLEMS)
+        print_table(to, "Problems", findings.problems, _PROBLEMS)
     if FINDINGS in findings.answers:
-        _print_first(to, findings.answers[FINDINGS])
+        print_first(to, findings.answers[FINDINGS])
     work = findings.plan
     events = f", and {size(findings.events)} of events" if findings.events else ""
     whole = _left_over(findings.problems) if len(findings.problems) else "all of it sound"
@@ -155,26 +139,61 @@ def print_findings(to: Console, findings: Findings) -> None:
         to.print(Text(printable(sentence)))
 
 
-def _print_first(to: Console, found: pa.Table) -> None:
-    """The findings that matter most, as sentences."""
-    rows = found.select(["severity", "sentence"]).slice(0, FINDINGS_SHOWN).to_pylist()
-    print_sentences(
-        to, "Findings", len(found), [(row["severity"], row["sentence"]) for row in rows]
-    )
-    if len(found) > len(rows):
-        to.print(f"{len(rows)} of them shown; more with --report, all with --csv or --json")
-    to.print()
-
-
 def _left_over(problems: pa.Table) -> str:
     left = sum(filter(None, problems.column("problem_bytes").to_pylist()))
     return f"{size(left)} left over in {count(len(problems), 'place')}"
 
 
-def _print(to: Console, title: str, table: pa.Table, columns: dict[str, Column]) -> None:
-    few = table.select([*columns]).slice(0, most_rows(to) + 1)
-    cells = [
-        (column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column).to_pylist()
-        for column in few.itercolumns()
-    ]
-    print_table(to, title, list(columns.values()), zip(*cells, strict=True))
+def print_first(to: Console, found: pa.Table) -> None:
+    """The findings that matter most, as sentences behind their severities. They are wrapped on a
+    terminal.
+    """
+    _print_title(to, "Findings", found)
+    rows = found.slice(0, FINDINGS_SHOWN).select(["severity", "sentence"]).to_pylist()
+    wide = max((len(row["severity"]) for row in rows), default=0)
+    for row in rows:
+        line = f"{row['severity']:<{wide}}  {printable(row['sentence'])}"
+        if to.is_terminal:
+            line = textwrap.fill(line, to.width, subsequent_indent=" " * (wide + 2))
+        to.file.write(f"{line}\n")
+    if len(found) > len(rows):
+        to.print(f"{len(rows)} of them shown; more with --report, all with --csv or --json")
+    to.print()
+
+
+def print_table(to: Console, title: str, table: pa.Table, columns: Sequence[str]) -> None:
+    """Columns of a table under its title, or one line if it is empty. Of very many rows the first
+    ones are shown, with a line that says so.
+    """
+    _print_title(to, title, table)
+    limit = TERMINAL_ROWS if to.is_terminal else PIPE_ROWS
+    if len(table):
+        few = table.select(columns).slice(0, limit)
+        heads = [_HEADINGS.get(each, each.replace("_", " ")).upper() for each in columns]
+        numbers = [at for at, each in enumerate(few.schema.types) if pa.types.is_integer(each)]
+        lines = [heads, *zip(*map(_cells, few.columns), strict=True)]
+        to.file.writelines(f"{line}\n" for line in aligned(lines, numbers))
+    if len(table) > limit:
+        to.print(f"{limit} of them shown; --out writes all")
+    to.print()
+
+
+def _print_title(to: Console, title: str, table: pa.Table) -> None:
+    to.print(Text(f"{title}: {len(table) or 'none'}", style="bold"))
+
+
+def _cells(column: pa.ChunkedArray) -> list[str]:
+    if pa.types.is_timestamp(column.type):
+        times = column.cast(pa.int64()).to_pylist()
+        return ["-" if each is None or each < 0 else time_text(each) for each in times]
+    if pa.types.is_list(column.type):
+        return [printable(_assignment(each)) for each in column.to_pylist()]
+    return ["-" if each in (None, "") else printable(str(each)) for each in column.to_pylist()]
+
+
+# Any: a value as pyarrow gives it.
+def _assignment(value: list[dict[str, Any]] | None) -> str:
+    """orders: 0-2, payments: 1. "?" for assignments that are not of the consumer protocol."""
+    if value is None:
+        return "?"
+    return ", ".join(f"{each['topic']}: {ranges(each['partitions'])}" for each in value) or "-"

@@ -3,6 +3,10 @@
 The tables are made in `groupkeeper.analytics.pipeline`.
 """
 
+from groupkeeper.analytics.libraries import LOCAL, check_libraries
+
+check_libraries(LOCAL)  # before what follows imports them
+
 import re
 import sys
 import tempfile
@@ -14,6 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as ProgressBar
@@ -21,9 +27,15 @@ from rich.text import Text
 
 import groupkeeper
 from groupkeeper.analytics.errors import AnalyticsError, make_folder
-from groupkeeper.analytics.libraries import LOCAL, check_libraries
-from groupkeeper.analytics.pipeline.engine import engine_for, failures_as_one_line
+from groupkeeper.analytics.export import Tables, chosen, print_json, write_csv
+from groupkeeper.analytics.modern import topic_names
+from groupkeeper.analytics.pipeline.engine import Engine, engine_for, failures_as_one_line
+from groupkeeper.analytics.pipeline.output import Output
+from groupkeeper.analytics.pipeline.placement import of_groups
+from groupkeeper.analytics.pipeline.run import Progress, Trunk
+from groupkeeper.analytics.printing import Findings, console, print_findings
 from groupkeeper.analytics.reading import files
+from groupkeeper.analytics.reading.files import Place
 from groupkeeper.analytics.reading.plan import Plan, data_folders, plan_topics
 from groupkeeper.analytics.reading.problems import is_damage
 from groupkeeper.analytics.reading.segments import (
@@ -33,21 +45,12 @@ from groupkeeper.analytics.reading.segments import (
     newest_segments,
     topic_of,
 )
-from groupkeeper.analytics.render import console
 from groupkeeper.analytics.request import Choice, Request
+from groupkeeper.analytics.store.folder import Store, write_answers
 from groupkeeper.why.texts import count, printable
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from groupkeeper.analytics.export import Tables
     from groupkeeper.analytics.page import About
-    from groupkeeper.analytics.pipeline.engine import Engine
-    from groupkeeper.analytics.pipeline.output import Output
-    from groupkeeper.analytics.pipeline.run import Progress
-    from groupkeeper.analytics.printing import Findings
-    from groupkeeper.analytics.reading.files import Place
-    from groupkeeper.analytics.store.folder import Store
 
 Plans = Mapping[str, Plan]
 """By topic."""
@@ -91,7 +94,6 @@ def _analyze(paths: Sequence[str | Path], request: Request) -> int:
 
 def check_request(request: Request) -> None:
     """What can be known before a log is looked at. Raises AnalyticsError."""
-    check_libraries(LOCAL)
     if request.rebuild and request.out is None:
         raise AnalyticsError("--rebuild makes the tables of a folder anew: name it with --out")
     for option, place in ("out", request.out), ("csv", request.csv), ("report", request.report):
@@ -133,10 +135,8 @@ def _tell_missing(wanted: Collection[str], found: Iterable[str]) -> None:
         _say(f"no group record and no commit of '{group}' in what was read")
 
 
-def _tell_late(choice: Choice, found: "Tables", left: int) -> None:
+def _tell_late(choice: Choice, found: Tables, left: int) -> None:
     """A time that was mistyped, or a log that is older than one thinks. `left`: groups."""
-    import pyarrow.compute as pc
-
     if choice.since_ms is None or left:
         return
     columns = found["groups"].column("last_change"), found["offsets"].column("commit_time")
@@ -155,8 +155,7 @@ def _check_free(out: Path) -> None:
         raise AnalyticsError(f"{out} exists: name a new or an empty folder")
 
 
-def _run(paths: "Sequence[Place]", plans: Plans, request: Request) -> int:
-    # Behind check_libraries: what follows imports pyarrow.
+def _run(paths: Sequence[Place], plans: Plans, request: Request) -> int:
     if request.report:
         from groupkeeper.analytics.page import check_report
 
@@ -176,15 +175,13 @@ def _run(paths: "Sequence[Place]", plans: Plans, request: Request) -> int:
 
 
 def _write(
-    plans: Plans, request: Request, findings: "Findings", history: "Tables"
+    plans: Plans, request: Request, findings: Findings, history: Tables
 ) -> dict[str, AnalyticsError]:
     """The files that are requested. What cannot be written, by its option, takes nothing with it:
     the analysis may have taken hours.
     """
     writes: dict[str, Callable[[], None]] = {}
     if request.csv:
-        from groupkeeper.analytics.export import write_csv
-
         writes["csv"] = partial(write_csv, findings.written(), request.csv)
     if request.report:
         from groupkeeper.analytics.page import write_report
@@ -203,16 +200,9 @@ def _write(
 
 
 def _find(
-    paths: "Sequence[Place]", plans: Plans, request: Request, stack: ExitStack
-) -> "tuple[Findings, Tables]":
+    paths: Sequence[Place], plans: Plans, request: Request, stack: ExitStack
+) -> tuple[Findings, Tables]:
     """With the tables that a report draws, if one is wanted."""
-    from groupkeeper.analytics.export import chosen
-    from groupkeeper.analytics.modern import topic_names
-    from groupkeeper.analytics.pipeline.output import Output
-    from groupkeeper.analytics.pipeline.placement import of_groups
-    from groupkeeper.analytics.pipeline.run import Trunk
-    from groupkeeper.analytics.printing import Findings
-
     groups = request.choice.groups
     tell = stack.enter_context(_progress())
     store, output = _opened(paths, plans, request, stack)
@@ -253,7 +243,7 @@ def _find(
     return _asked(findings, folder, request, engine, tell)
 
 
-def _load_kernels(tell: "Progress") -> None:
+def _load_kernels(tell: Progress) -> None:
     """Load the compiled parser, so that worker processes find it in the cache. On a terminal that
     is a stage.
     """
@@ -270,13 +260,11 @@ def _load_kernels(tell: "Progress") -> None:
 
 
 def _opened(
-    paths: "Sequence[Place]", plans: Plans, request: Request, stack: ExitStack
-) -> "tuple[Store | None, Output | None]":
+    paths: Sequence[Place], plans: Plans, request: Request, stack: ExitStack
+) -> tuple[Store | None, Output | None]:
     """The folder for tables, if one is named."""
     if request.out is None:
         return None, None
-    from groupkeeper.analytics.store.folder import Store
-
     folder = files.place(str(request.out))
     store = stack.enter_context(Store(folder, rebuild=request.rebuild))
     store.check(plans, newest_segments(paths, request.partition))
@@ -284,15 +272,14 @@ def _opened(
 
 
 def _asked(
-    findings: "Findings",
-    folder: "Place",
+    findings: Findings,
+    folder: Place,
     request: Request,
-    engine: "Engine",
-    tell: "Progress",
-) -> "tuple[Findings, Tables]":
+    engine: Engine,
+    tell: Progress,
+) -> tuple[Findings, Tables]:
     """With answers, which are kept beside the tables."""
     from groupkeeper.analytics.answering import Chosen, ask
-    from groupkeeper.analytics.store.folder import write_answers
 
     top = findings.tables["groups"].column("group").to_pylist() if request.choice.top else None
     chosen = Chosen(top, request.choice.since_ms)
@@ -303,10 +290,7 @@ def _asked(
     return replace(findings, answers=answers, not_known=history.not_known()), drawn
 
 
-def _show(findings: "Findings", request: Request) -> None:
-    from groupkeeper.analytics.export import print_json
-    from groupkeeper.analytics.printing import print_findings
-
+def _show(findings: Findings, request: Request) -> None:
     if request.as_json:
         print_json(findings.written())
         return
@@ -322,7 +306,7 @@ def _show(findings: "Findings", request: Request) -> None:
         to.print(Text(printable(f"Written to {request.report}: {told}, and pictures")))
 
 
-def _damage(problems: "pa.Table") -> list[str]:
+def _damage(problems: pa.Table) -> list[str]:
     """One line each."""
     return [
         f"partition {row['partition']}, position {row['batch_position']}: {row['problem']}"
@@ -331,7 +315,7 @@ def _damage(problems: "pa.Table") -> list[str]:
     ]
 
 
-def _about(plans: Plans, request: Request, findings: "Findings") -> "About":
+def _about(plans: Plans, request: Request, findings: Findings) -> "About":
     from groupkeeper.analytics.answering import DESCRIBED
     from groupkeeper.analytics.page import About
 
@@ -357,7 +341,7 @@ def _about(plans: Plans, request: Request, findings: "Findings") -> "About":
 
 
 @contextmanager
-def _progress() -> Iterator["Progress"]:
+def _progress() -> Iterator[Progress]:
     """Yields what takes the name of a stage ("": the same), and how many of how many work items are
     done: a bar on standard error, and only if that is a terminal: standard output is the report.
     """

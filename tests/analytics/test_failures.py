@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from pyarrow import parquet
 
-from groupkeeper.analytics import answering, export
+from groupkeeper.analytics import answering
+from groupkeeper.analytics import report as report_module
 from groupkeeper.analytics.report import analyze
 from groupkeeper.analytics.request import Request
 from groupkeeper.analytics.store import merge as merging
@@ -153,7 +154,7 @@ def test_csv_files_for_which_no_space_is_left_take_nothing_with_them(
     def full(*rows):
         raise OSError(28, "No space left on device", "/t")
 
-    monkeypatch.setattr(export, "write_csv", full)
+    monkeypatch.setattr(report_module, "write_csv", full)
     report, csv = tmp_path / "report.html", tmp_path / "csv"
     assert analyze([folder[0]], Request(report=report, csv=csv)) == 1
     printed, line = capsys.readouterr()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyarrow import parquet
 
-from groupkeeper.analytics import export, report
+from groupkeeper.analytics import report
 from groupkeeper.analytics.pipeline.run import Trunk
 from groupkeeper.analytics.reading.problems import is_damage
 from groupkeeper.analytics.request import Choice, Request
@@ -259,7 +259,7 @@ def test_a_full_disk_is_said_in_one_line(broker_copy, capsys, tmp_path, monkeypa
     def full(*rows):
         raise OSError(28, "No space left on device", "/t")
 
-    monkeypatch.setattr(export, "write_csv", full)
+    monkeypatch.setattr(report, "write_csv", full)
     assert report.analyze([broker_copy], Request(csv=tmp_path / "csv")) == 1
     assert capsys.readouterr().err == "groupkeeper: No space left on device (/t)\n"
 

@@ -142,7 +142,7 @@ def test_an_import_without_the_extra_tells_the_command(tmp_path: Path) -> None:
     done = without("numpy,pyarrow,numba,llvmlite", IMPORTS, tmp_path)
     lines = done.stdout.splitlines()
     assert len(lines) == 3, done.stdout + done.stderr
-    assert all(" -m pip install 'numba>=" in line for line in lines), lines
+    assert all(re.search(" -m pip install .*'numba>=", line) for line in lines), lines
 
 
 @pytest.mark.parametrize(

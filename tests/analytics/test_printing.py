@@ -1,25 +1,23 @@
 import io
 import time
 
+import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from groupkeeper.analytics import render
-from groupkeeper.analytics.render import (
-    Column,
-    instant,
-    print_sentences,
-    print_table,
-    text,
-)
+from groupkeeper.analytics import printing
+from groupkeeper.analytics.printing import print_first, print_table
 from groupkeeper.why.texts import printable, size
 
-COLUMNS = [Column("group", text), Column("offset", text, number=True)]
+SCHEMA = pa.schema({"group": pa.string(), "committed_offset": pa.int64()})
 
 
-def printed(rows, **options):
+def printed(rows, schema=SCHEMA, **options):
     to = Console(file=io.StringIO(), **{"width": 200} | options)
-    print_table(to, "Offsets", COLUMNS, rows)
+    table = pa.Table.from_pylist(
+        [dict(zip(schema.names, row, strict=True)) for row in rows], schema
+    )
+    print_table(to, "Offsets", table, schema.names)
     return to.file.getvalue()
 
 
@@ -53,25 +51,15 @@ def test_wide_characters_take_two_places_in_a_pipe():
     ]
 
 
-def test_a_terminal_gets_a_frame():
-    assert "╭" in printed([("billing", 7)], force_terminal=True)
-
-
-def test_a_terminal_without_room_for_a_frame_gets_lines():
-    """Frame, padding and cells of these take 18 places."""
-    framed = printed([("billing", 7)], force_terminal=True, width=18)
-    assert "│billing │      7│" in framed
-    lines = printed([("billing", 7)], force_terminal=True, width=17)
-    assert lines.splitlines()[1:] == ["GROUP    OFFSET", "billing       7", ""]
-
-
 def test_an_empty_table_is_one_line():
     assert printed([]).strip() == "Offsets: none"
 
 
 def test_long_tables_say_that_there_is_more(monkeypatch):
-    monkeypatch.setattr(render, "PIPE_ROWS", 1)
-    assert "1 of them shown" in printed([("a", 1), ("b", 2)])
+    monkeypatch.setattr(printing, "PIPE_ROWS", 1)
+    told = printed([("a", 1), ("b", 2)])
+    assert "Offsets: 2" in told
+    assert "1 of them shown" in told
 
 
 def test_markup_and_control_codes_of_clients_do_nothing():
@@ -90,7 +78,8 @@ def test_markup_and_control_codes_of_clients_do_nothing():
     ],
 )
 def test_times_are_shown_to_the_millisecond(value, shown):
-    assert instant(value) == shown
+    time_ms = pa.schema({"time": pa.timestamp("ms", tz="UTC")})
+    assert printed([(value,)], time_ms).splitlines()[2] == shown
 
 
 @pytest.mark.parametrize(
@@ -107,5 +96,5 @@ def test_sentences_are_wrapped_beside_their_word_on_a_terminal_only():
         (False, ["Findings: 1", "high  Set it higher"]),
     ):
         to = Console(file=io.StringIO(), force_terminal=is_terminal, width=14, color_system=None)
-        print_sentences(to, "Findings", 1, [("high", "Set it higher")])
-        assert [line.rstrip() for line in to.file.getvalue().splitlines()] == lines
+        print_first(to, pa.table({"severity": ["high"], "sentence": ["Set it higher"]}))
+        assert [line.rstrip() for line in to.file.getvalue().splitlines()] == [*lines, ""]
