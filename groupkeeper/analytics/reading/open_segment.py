@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections import deque
 from itertools import pairwise
 from pathlib import Path
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple
 
 from groupkeeper.analytics.reading import walk
 from groupkeeper.analytics.reading.coverage import RELATIVE_LIMIT
@@ -56,12 +56,6 @@ class OpenSegment:
         self.inode = status.st_ino
         self._known = known if known is not None and known.inode == self.inode else None
         self._index: list[int] | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         self._file.close()

@@ -7,17 +7,22 @@ replaces are removed.
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.reading.files import Place
-from groupkeeper.analytics.reading.segments import ARCHIVE, partition_of, topic_of
+from groupkeeper.analytics.reading.segments import (
+    ARCHIVE,
+    folders_in,
+    partition_of,
+    topic_of,
+    twice,
+)
 
 _FILE: Final = re.compile(r"([0-9]{20})\.log(\.swap)?")
-_PARTITION: Final = re.compile(r".*-[0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +128,9 @@ def find_logs(paths: Iterable[Place], topic: str) -> dict[str, PartitionLog]:
         if not given.is_dir():
             what = "a folder is needed, not a file" if given.exists() else "no such folder"
             raise AnalyticsError(f"{what}: {path}")
-        for folder in _folders(given, topic):
+        for folder in [given] if topic_of(given) else folders_in(given):
+            if topic_of(folder) != topic:
+                continue
             if folder.parent.name == ARCHIVE:
                 _add(archived, folder)
                 continue
@@ -133,7 +140,7 @@ def find_logs(paths: Iterable[Place], topic: str) -> dict[str, PartitionLog]:
                 archived.setdefault(folder.name, folder.parent / ARCHIVE / folder.name)
     for name, folder in archived.items():
         if live.get(name, folder) not in (folder, folder.parents[1] / name):
-            raise _twice(live[name], folder)
+            raise twice(partition_of(folder), live[name], folder)
     logs = (PartitionLog(live.get(name), archived.get(name)) for name in {*live, *archived})
     return {log.name: log for log in sorted(logs, key=lambda log: log.partition)}
 
@@ -141,19 +148,4 @@ def find_logs(paths: Iterable[Place], topic: str) -> dict[str, PartitionLog]:
 def _add(known: dict[str, Path], folder: Path) -> None:
     one = known.setdefault(folder.name, folder)
     if one.resolve() != folder.resolve():
-        raise _twice(one, folder)
-
-
-def _twice(one: Path, other: Path) -> AnalyticsError:
-    number = partition_of(one)
-    return AnalyticsError(f"partition {number} is there twice, in {one} and {other}: name one")
-
-
-def _folders(path: Path, topic: str) -> Iterator[Path]:
-    if topic_of(path):
-        yield from [path] if topic_of(path) == topic else []
-        return
-    for parent, folders, _ in os.walk(path):
-        yield from (Path(parent, name) for name in folders if topic_of(Path(name)) == topic)
-        # Partition folders have no subfolders.
-        folders[:] = [name for name in folders if not _PARTITION.fullmatch(name)]
+        raise twice(partition_of(folder), one, folder)

@@ -127,12 +127,12 @@ def _segments(log_files: Iterable[Place], partition: int | None, topic: str) -> 
         number = partition_of(file.parent)
         one = known.setdefault(number, file.parent)
         if one != file.parent and one.resolve() != file.parent.resolve():
-            raise _twice(number, one, file.parent)
+            raise twice(number, one, file.parent)
         found.setdefault(file.resolve(), file)
     for number, archive in archives.items():
         live = folders.get(number, archive)
         if live not in (archive, archive.parent.parent / archive.name):
-            raise _twice(number, live, archive)
+            raise twice(number, live, archive)
     _check_lone(found.values(), partition)
     segments = _without_archived(
         [*filter(None, (_segment(file, partition, topic) for file in found.values()))]
@@ -140,7 +140,8 @@ def _segments(log_files: Iterable[Place], partition: int | None, topic: str) -> 
     return sorted(segments, key=lambda segment: (segment.partition, segment.base))
 
 
-def _twice(partition: int, one: Place, other: Place) -> AnalyticsError:
+def twice(partition: int, one: Place, other: Place) -> AnalyticsError:
+    """The error for a partition in two places."""
     if partition == NO_PARTITION:
         return AnalyticsError(f"segments in {one} and {other} name no partition: read them apart")
     return AnalyticsError(f"partition {partition} is there twice, in {one} and {other}: name one")
@@ -213,11 +214,16 @@ def _log_files(path: Place) -> Iterator[Place]:
     elif isinstance(path, RemotePath):
         yield from _remote_log_files(path)
     else:
-        for parent, folders, _ in os.walk(path):
-            for name in filter(_FOLDER.fullmatch, folders):
-                yield from log_files_in(Path(parent, name))
-            # Partition folders have no subfolders: do not descend into those of other topics.
-            folders[:] = [name for name in folders if not re.search(r"-\d+$", name)]
+        for folder in folders_in(path):
+            yield from log_files_in(folder)
+
+
+def folders_in(path: Path) -> Iterator[Path]:
+    """The partition folders of TOPICS below a local folder."""
+    for parent, folders, _ in os.walk(path):
+        yield from (Path(parent, name) for name in filter(_FOLDER.fullmatch, folders))
+        # Partition folders have no subfolders: do not descend into those of other topics.
+        folders[:] = [name for name in folders if not re.search(r"-\d+$", name)]
 
 
 def _remote_log_files(path: RemotePath) -> list[RemotePath]:

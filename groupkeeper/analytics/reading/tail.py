@@ -6,6 +6,7 @@ records at the moment.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Final, NamedTuple, TypeVar
 
 from groupkeeper.analytics.errors import AnalyticsError
@@ -125,7 +126,7 @@ class Tail:
             assert folder is not None, "it was listed"
             path = folder / f"{base:020d}.log"
             try:
-                with OpenSegment(path, base, self._nearest(offset)) as segment:
+                with closing(OpenSegment(path, base, self._nearest(offset))) as segment:
                     return look(segment)
             except FileNotFoundError:
                 continue

@@ -51,7 +51,7 @@ class TopicLog:
 
     def close(self) -> None:
         for each in self._open.values():
-            each.__exit__(None, None, None)
+            each.close()
         self._open.clear()
 
     def end_at(self, time: int) -> int | None:
@@ -97,7 +97,7 @@ class TopicLog:
         found = self._open.pop(number, None)
         if found is None:
             if len(self._open) >= _OPEN_MOST:
-                self._open.pop(next(iter(self._open))).__exit__(None, None, None)
+                self._open.pop(next(iter(self._open))).close()
             until = self._bases[number + 1] if number + 1 < len(self._bases) else None
             path, base, size = self._paths[number], self._bases[number], self._sizes[number]
             found = TopicSegment(path, base, size, until)

@@ -10,8 +10,7 @@ not be looked at for a time. Neither has a checksum: an entry counts if the head
 from bisect import bisect_right
 from collections.abc import Iterator
 from struct import Struct
-from types import TracebackType
-from typing import BinaryIO, Final, NamedTuple, Self
+from typing import BinaryIO, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -59,7 +58,7 @@ class _Block(NamedTuple):
 
 class TopicSegment:
     """A segment with `size` bytes and first offset `base`; offsets are below `until`, or it is the
-    last one (None). A context manager; raises OSError and NotKnown.
+    last one (None). Raises OSError and NotKnown.
     """
 
     def __init__(self, path: Place, base: int, size: int, until: int | None) -> None:
@@ -80,15 +79,8 @@ class TopicSegment:
             self._file.close()
             raise
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """To be called at the end."""
         self._file.close()
 
     def from_offset(self, offset: int) -> Iterator[Batch]:

@@ -39,10 +39,11 @@ def _selected(given: Filter) -> Selection:
         values = given.value if isinstance(given, In) else (given.value,)
         wanted = frozenset(value for value in values if value is not None)
         return _only(name, wanted) if wanted else EVERYTHING
-    if name in ("timestamp_ms", "time"):
-        return _times(given, _milliseconds(getattr(given, "value", None)))
-    if name == "offset":
-        return _offsets(given, getattr(given, "value", None))
+    if name in ("timestamp_ms", "time", "offset"):
+        low, high = _range(given)
+        return (
+            Selection(first=low, end=high) if name == "offset" else Selection(since=low, until=high)
+        )
     return EVERYTHING
 
 
@@ -55,37 +56,26 @@ def _only(name: str, values: frozenset[Any]) -> Selection:
     return Selection(key_types=values)
 
 
-def _times(given: Filter, value: int | None) -> Selection:
-    """`value` is rounded down to milliseconds."""
-    if value is None or not -_LATEST < value < _LATEST:
-        return EVERYTHING
+def _range(given: Filter) -> tuple[int | None, int | None]:
+    """The values that a filter lets through are in [low, high); None: without an end. Times are in
+    milliseconds, rounded down.
+    """
+    value: Any = getattr(given, "value", None)
+    values = [_number(each) for each in (value if isinstance(given, In) else (value,))]
+    known = [each for each in values if each is not None]
+    if not known or not all(-_LATEST < each < _LATEST for each in known):
+        return None, None
     match given:
-        case EqualTo() | EqualNullSafe():
-            return Selection(since=value, until=value + 1)
+        case EqualTo() | EqualNullSafe() | In():
+            return min(known), max(known) + 1
         case GreaterThan() | GreaterThanOrEqual():
-            return Selection(since=value)
+            return known[0], None
         case LessThan() | LessThanOrEqual():
-            return Selection(until=value + 1)
-    return EVERYTHING
+            return None, known[0] + 1
+    return None, None
 
 
-def _offsets(given: Filter, value: Any) -> Selection:
-    values = [each for each in (value if isinstance(given, In) else (value,)) if each is not None]
-    if not values or not all(-_LATEST < each < _LATEST for each in values):
-        return EVERYTHING
-    match given:
-        case In():
-            return Selection(first=min(values), end=max(values) + 1)
-        case EqualTo() | EqualNullSafe():
-            return Selection(first=value, end=value + 1)
-        case GreaterThan() | GreaterThanOrEqual():
-            return Selection(first=value)
-        case LessThan() | LessThanOrEqual():
-            return Selection(end=value + 1)
-    return EVERYTHING
-
-
-def _milliseconds(value: Any) -> int | None:  # of any column's type
+def _number(value: Any) -> int | None:  # of any column's type
     if isinstance(value, datetime):
         moment = value if value.tzinfo else value.replace(tzinfo=UTC)
         return (moment - _EPOCH) // timedelta(milliseconds=1)
