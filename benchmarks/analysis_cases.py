@@ -82,12 +82,12 @@ def alone(data: Path, repeats: int) -> Figures:
 
 def alone_on_two(data: Path, repeats: int) -> Figures:
     """The same in two processes, which are there before."""
-    from groupkeeper.analytics.pipeline.engine import LocalEngine
+    from groupkeeper.analytics.pipeline.engine import Engine
     from groupkeeper.analytics.reading.plan import plan
 
     figures = Figures()
     work = [(chunk, None) for chunk in plan([data]).chunks]
-    with LocalEngine(2) as engine:
+    with Engine(2) as engine:
         list(engine.map(_count, work[:2]))
         for _ in range(repeats):
             with figures.timed("all"):

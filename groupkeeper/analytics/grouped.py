@@ -11,23 +11,17 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from groupkeeper.analytics.history.feed import (
-    RUNS,
-    commit_runs,
-    group_records,
-    in_order,
-    spans_of,
-)
 from groupkeeper.analytics.history.rows import table_of
 from groupkeeper.analytics.history.schemas import INT, LONG, TABLES, TEXT
-from groupkeeper.analytics.pipeline import told
+from groupkeeper.analytics.pipeline import feed as feeds
 from groupkeeper.analytics.pipeline.chunks import by_partition
+from groupkeeper.analytics.pipeline.feed import RUNS, Gaps, commit_runs, group_records, in_order
 from groupkeeper.history.coverage import OFFSETS_LOG, Coverage, Epochs, Span
 from groupkeeper.history.fields import checked
 from groupkeeper.history.group import GroupHistory, sound
 from groupkeeper.history.newer import Names
 from groupkeeper.history.records import CommitRun, Record
-from groupkeeper.history.rows import Known, Row, Rows, Told, Writer
+from groupkeeper.history.rows import Known, Row, Told, Writer
 from groupkeeper.history.state import restore, saved
 from groupkeeper.protocol.group_events import TOPIC, TYPES, Event
 
@@ -85,7 +79,7 @@ def _struct(name: str) -> pa.DataType:
 
 
 SPANS: Final = pa.schema(
-    [("partition", INT), *told.SPANS, ("lost_until", pa.list_(LONG)), ("before", TEXT)]
+    [("partition", INT), *feeds.SPANS, ("lost_until", pa.list_(LONG)), ("before", TEXT)]
 )
 """Columns of `history.coverage.Span`; or offsets behind records that were lost; or the state of an
 earlier `cover`.
@@ -127,16 +121,14 @@ def feed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Batches of `reading.columns.SCHEMA`, in the order of the log -> rows of FED."""
     for batch in batches:
         for rows in by_partition(batch):
-            partition = rows.column("partition")[0]
-            records = group_records(rows)
-            if records:
-                made = pa.array([each._asdict() for each in records], FED.field("record").type)
-                yield _fed(partition, made.field("group"), "record", made)
-            runs = commit_runs(rows)
-            if len(runs):
-                columns = [each.combine_chunks() for each in runs.columns]
-                made = pa.StructArray.from_arrays(columns, fields=[*RUNS])
-                yield _fed(partition, made.field("group"), "run", made)
+            records = [each._asdict() for each in group_records(rows)]
+            made = {
+                "record": pa.array(records, FED.field("record").type),
+                "run": _structs(commit_runs(rows)),
+            }
+            for name, each in made.items():
+                known = {"partition": rows["partition"][0].as_py(), "group": each.field("group")}
+                yield from _filled(FED, len(each), **known, **{name: each}).to_batches()
 
 
 def span(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -144,22 +136,21 @@ def span(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     found: dict[int, _Gaps] = {}
     for batch in batches:
         for rows in by_partition(batch):
-            partition = rows.column("partition")[0].as_py()
+            partition = rows["partition"][0].as_py()
             found.setdefault(partition, _Gaps()).add(rows)
-            spans = [each._asdict() | {"partition": partition} for each in spans_of(rows)]
-            yield pa.RecordBatch.from_pylist(spans, SPANS)
-    lost = [
-        {"partition": partition, "lost_until": gaps.lost_until()}
-        for partition, gaps in found.items()
-    ]
-    yield pa.RecordBatch.from_pylist([each for each in lost if each["lost_until"]], SPANS)
+            spans_ = feeds.spans_of(rows)
+            known = {each.name: spans_[each.name].combine_chunks() for each in spans_.schema}
+            yield from _filled(SPANS, len(spans_), partition=partition, **known).to_batches()
+    for partition, gaps in found.items():
+        if lost := gaps.lost_until():
+            yield from _filled(SPANS, 1, partition=partition, lost_until=lost).to_batches()
 
 
 class _Gaps:
     """Where records of one log partition were lost, in the files that one task reads."""
 
     def __init__(self) -> None:
-        self._of_files: list[told.Gaps] = [told.Gaps()]
+        self._of_files: list[Gaps] = [Gaps()]
         self._last = -1
 
     def add(self, rows: pa.RecordBatch) -> None:
@@ -167,7 +158,7 @@ class _Gaps:
         positions = rows.column("batch_position").filter(rows.column("offset").is_valid())
         if len(positions) and positions.null_count == 0:
             if positions[0].as_py() < self._last:
-                self._of_files.append(told.Gaps())
+                self._of_files.append(Gaps())
             self._last = positions[-1].as_py()
         self._of_files[-1].add(rows)
 
@@ -181,8 +172,8 @@ def cover(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
     made = _Log(OFFSETS_LOG, partition, rows)
     lost = {each for some in rows.column("lost_until").to_pylist() for each in some or ()}
     lost |= {*made.before.get("lost", ())}
-    found = rows.filter(rows.column("first_offset").is_valid()).select(told.SPANS.names)
-    for each in told.spans(found):
+    found = rows.filter(rows.column("first_offset").is_valid()).select(feeds.SPANS.names)
+    for each in feeds.spans(found):
         made.coverage.read(each)
         made.epochs.wrote(each)
     return made.covered((*sorted(lost),))
@@ -241,10 +232,20 @@ def _spark_rows(name: str, rows: list[Row]) -> pa.Table:
     return table_of(name, rows).cast(of_spark(TABLES[name].schema))
 
 
-def _fed(partition: pa.Scalar, groups: pa.Array, name: str, made: pa.Array) -> pa.RecordBatch:
-    known = {"partition": pa.repeat(partition, len(made)), "group": groups, name: made}
-    columns = [known.get(each.name, pa.nulls(len(made), each.type)) for each in FED]
-    return pa.RecordBatch.from_arrays(columns, schema=FED)
+def _filled(schema: pa.Schema, count: int, **known: Any) -> pa.Table:
+    """So many rows: a column is an array, one value for all rows, or null."""
+
+    def column(field: pa.Field) -> pa.Array:
+        value = known.get(field.name)
+        return value if isinstance(value, pa.Array) else pa.array([value] * count, field.type)
+
+    return pa.Table.from_arrays([*map(column, schema)], schema=schema)
+
+
+def _structs(rows: pa.Table) -> pa.Array:
+    """A value of fields for each row."""
+    columns = [each.combine_chunks() for each in rows.columns]
+    return pa.StructArray.from_arrays(columns, fields=[*rows.schema])
 
 
 def fold(key: tuple[pa.Scalar, pa.Scalar], rows: pa.Table, names: Names) -> pa.Table:
@@ -265,14 +266,16 @@ def fold(key: tuple[pa.Scalar, pa.Scalar], rows: pa.Table, names: Names) -> pa.T
     for fed in in_order(records, runs):
         assert isinstance(fed, Record | CommitRun)
         found.add(fed)
-    parts = [*_rows(found.take(), is_open=False), *_rows(found.open(), is_open=True)]
-    state = pa.array([json.dumps(found.state())], TEXT)
-    parts.append(_part("state", state, is_open=True))
-    table = pa.concat_tables(parts)
-    for at, (name, value) in enumerate((("partition", partition), ("group", group))):
-        kind = FOLDED.field(name).type
-        table = table.set_column(at, name, pa.repeat(pa.scalar(value, kind), len(table)))
-    return table
+    of = {"partition": partition, "group": group}
+    parts = []
+    for made, is_open in ((found.take(), False), (found.open(), True)):
+        for name in filter(made.get, MADE):
+            rows_ = _structs(_spark_rows(name, made[name]))
+            columns = of | {"made": name, "is_open": is_open, name: rows_}
+            parts.append(_filled(FOLDED, len(rows_), **columns))
+    state = json.dumps(found.state())
+    parts.append(_filled(FOLDED, 1, **of, made="state", is_open=True, state=state))
+    return pa.concat_tables(parts)
 
 
 def _first(rows: pa.Table, name: str) -> Any:
@@ -282,22 +285,3 @@ def _first(rows: pa.Table, name: str) -> Any:
 
 def _known(rows: pa.Table) -> Known:
     return Known(_first(rows, "known_from") or 0, (*(_first(rows, "lost_until") or ()),))
-
-
-def _rows(made: Rows, *, is_open: bool) -> Iterator[pa.Table]:
-    for name in MADE:
-        if made.get(name):
-            table = _spark_rows(name, made[name])
-            columns = [each.combine_chunks() for each in table.columns]
-            rows = pa.StructArray.from_arrays(columns, fields=[*table.schema])
-            yield _part(name, rows, is_open=is_open)
-
-
-def _part(name: str, rows: pa.Array, *, is_open: bool) -> pa.Table:
-    known = {
-        name: rows,
-        "made": pa.repeat(name, len(rows)),
-        "is_open": pa.repeat(is_open, len(rows)),
-    }
-    columns = [known.get(each.name, pa.nulls(len(rows), each.type)) for each in FOLDED]
-    return pa.Table.from_arrays(columns, schema=FOLDED)

@@ -1,38 +1,52 @@
-"""Decodes the values of group records into generations, members and assignments.
+"""What records of groups say: values of classic groups, and what a coordinator knows of a consumer,
+share or streams group from its newest records.
 
-Plain Python, because group records are few compared with commits. Each record is decoded alone;
-`groupkeeper.analytics.pipeline.group_table` compares consecutive ones.
+Plain Python, because these records are few compared with commits. The state of a newer group
+follows from epochs, as in Kafka's `ConsumerGroup`, `ShareGroup` and `StreamsGroup`.
 """
 
-from typing import Final
+import base64
+import contextlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 import pyarrow as pa
 
-from groupkeeper.analytics.reading.problems import Problem
+from groupkeeper.analytics.reading.files import Place, place
+from groupkeeper.analytics.reading.plan import Plan, data_folders
+from groupkeeper.history.newer import Names, partitions_of
 from groupkeeper.protocol.embedded import decode_assignment, subscribed_topics
 from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.records.consumer_offsets import MemberMetadata, decode_group_value
+from groupkeeper.protocol.records.modern_groups import (
+    EPOCH_TYPES,
+    ConsumerEpoch,
+    Current,
+    Epoch,
+    Member,
+    TargetEpoch,
+    decode_modern_key,
+    decode_modern_value,
+)
 
 ASSIGNMENT_TYPE: Final = pa.list_(
     pa.struct([("topic", pa.string()), ("partitions", pa.list_(pa.int32()))])
 )
-Row = dict[str, object]
+FIRST_KEY_TYPE: Final = 3
+_STABLE: Final = {"consumer": 0, "streams": 1}
+"""The state of a member that has what it is to have: Kafka's two `MemberState`."""
+
+_TOPOLOGY: Final = b"\0\x17"
+"""Begins the key of a streams group's topology, of which it is only known whether there is one."""
+
+Row = dict[str, Any]  # of a table
 
 
-def decode_row(row: Row) -> Row:
-    """A row about a group record with its `value` -> without it, and with what the value holds. If
-    it cannot be decoded, `problem` says why instead; a tombstone has no value.
-    """
-    value = row.pop("value")
-    if not isinstance(value, bytes):
-        return row
-    try:
-        group = decode_group_value(value)
-    except DecodeError as error:
-        return {**row, "problem": f"{Problem.BAD_VALUE.text}: {error}"}
+def decode_group(value: bytes) -> Row:
+    """What a record of a classic group holds. Raises DecodeError."""
+    group = decode_group_value(value)
     return {
-        **row,
-        "value_version": int.from_bytes(value[:2], "big"),
         "protocol_type": group.protocol_type,
         "generation": group.generation,
         "protocol": group.protocol,
@@ -67,3 +81,122 @@ def _assignment(data: bytes) -> list[Row] | None:
     except DecodeError:
         return None
     return [{"topic": each.topic, "partitions": each.partitions} for each in assigned]
+
+
+def describe(records: Iterable[tuple[bytes, bytes | None]], names: Names) -> Row:
+    """`type`, `state`, `epoch`, `assignment_epoch` and `members` of a group from the newest record
+    of each key. If a value cannot be decoded, `type`, and `problem` says why instead. `names` are
+    those of topics by id; topics without one are shown by their id.
+    """
+    group = _Group()
+    try:
+        for each in records:
+            group.add(*each)
+    except DecodeError as error:
+        return {"type": group.type, "problem": f"unreadable value: {error}"}
+    return {
+        "type": group.type,
+        "state": group.state,
+        "epoch": group.epoch,
+        "assignment_epoch": group.target_epoch,
+        "members": [group.member(member_id, names) for member_id in sorted(group.members)],
+    }
+
+
+@dataclass(slots=True)
+class _Group:
+    type: str = "other"
+    epoch: int | None = None
+    target_epoch: int | None = None
+    deleted: bool = False
+    has_topology: bool = False
+    living: bool = False
+    """Whether any record has a value."""
+    members: dict[str, Member] = field(default_factory=dict)
+    current: dict[str, Current] = field(default_factory=dict)
+
+    def add(self, key: bytes, value: bytes | None) -> None:
+        """Take one record in."""
+        self.living |= value is not None
+        found = decode_modern_key(key)
+        if found is None:
+            self.has_topology |= value is not None and key[:2] == _TOPOLOGY
+            return
+        if found.key_type in EPOCH_TYPES and self.epoch is None:
+            self.type = EPOCH_TYPES[found.key_type]
+            self.deleted |= value is None
+        if value is None:
+            return
+        decoded = decode_modern_value(found.key_type, value)
+        if isinstance(decoded, ConsumerEpoch | Epoch):
+            self.epoch = decoded.epoch
+            self.type = EPOCH_TYPES[found.key_type]
+        elif isinstance(decoded, TargetEpoch):
+            self.target_epoch = decoded.assignment_epoch
+        elif found.member_id is not None and isinstance(decoded, Member):
+            self.members[found.member_id] = decoded
+        elif found.member_id is not None and isinstance(decoded, Current):
+            self.current[found.member_id] = decoded
+
+    @property
+    def state(self) -> str | None:
+        """As Kafka shows it; None if the log does not say."""
+        if self.epoch is None:
+            return "Dead" if self.deleted or not self.living else None
+        if not self.members:
+            return "Empty"
+        if self.type == "share":
+            return "Stable"
+        if self.type == "streams" and not self.has_topology:
+            return "NotReady"
+        if self.epoch > (self.target_epoch or 0):
+            return "Assigning"
+        return "Stable" if all(map(self._is_reconciled, self.members)) else "Reconciling"
+
+    def _is_reconciled(self, member_id: str) -> bool:
+        current = self.current.get(member_id)
+        return (
+            current is not None
+            and current.state == _STABLE[self.type]
+            and current.member_epoch == self.target_epoch
+        )
+
+    def member(self, member_id: str, names: Names) -> Row:
+        """As a member is shown."""
+        member, current = self.members[member_id], self.current.get(member_id)
+        owned = partitions_of(current, names) if current else ()
+        return {
+            "member_id": member_id,
+            "group_instance_id": getattr(member, "instance_id", None),
+            "client_id": member.client_id,
+            "client_host": member.client_host,
+            "rebalance_timeout_ms": getattr(member, "rebalance_timeout_ms", None),
+            "subscribed_topics": getattr(member, "subscribed_topics", None),
+            "member_epoch": current.member_epoch if current else None,
+            "assignment": [{"topic": topic, "partitions": some} for topic, some in sorted(owned)],
+        }
+
+
+def topic_names(plan: Plan) -> dict[bytes, str]:
+    """Names of topics by id, from `partition.metadata` in the folders beside those that are read.
+
+    Records of newer groups hold only ids; a copy of the offsets topic alone has no names.
+    """
+    found: dict[bytes, str] = {}
+    for data in data_folders(plan):
+        for folder in place(data).iterdir():
+            name, _, number = folder.name.rpartition("-")
+            if name and number.isdecimal():
+                with contextlib.suppress(OSError, ValueError):
+                    found[_topic_id(folder / "partition.metadata")] = name
+    return found
+
+
+def _topic_id(file: Place) -> bytes:
+    """ValueError if there is none."""
+    for line in file.read_bytes().decode().splitlines():
+        name, _, value = line.partition(":")
+        if name == "topic_id":
+            text = value.strip()
+            return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    raise ValueError("no topic id")

@@ -28,7 +28,7 @@ from rich.text import Text
 import groupkeeper
 from groupkeeper.analytics.errors import AnalyticsError, make_folder
 from groupkeeper.analytics.export import Tables, chosen, print_json, write_csv
-from groupkeeper.analytics.modern import topic_names
+from groupkeeper.analytics.groups import topic_names
 from groupkeeper.analytics.pipeline.engine import Engine, engine_for, failures_as_one_line
 from groupkeeper.analytics.pipeline.output import Output
 from groupkeeper.analytics.pipeline.placement import of_groups

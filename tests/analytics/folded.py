@@ -6,14 +6,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from groupkeeper.analytics.history.feed import (
+from groupkeeper.analytics.history.schemas import TABLES
+from groupkeeper.analytics.pipeline.feed import (
     commit_runs,
     group_records,
     in_order,
-    run_rows,
+    runs,
+    spans,
     spans_of,
 )
-from groupkeeper.analytics.history.schemas import TABLES
 from groupkeeper.analytics.reading.parse import parse, parse_split
 from groupkeeper.analytics.reading.plan import Split, plan
 from groupkeeper.history.partition import Fed, PartitionHistory
@@ -39,7 +40,7 @@ def read(folder: Path) -> dict[int, pa.Table]:
 
 def fed(table: pa.Table) -> list[Fed]:
     """What a fold is given of these rows, in order."""
-    return [*in_order(group_records(table), run_rows(commit_runs(table)), spans_of(table))]
+    return [*in_order(group_records(table), runs(commit_runs(table)), spans(spans_of(table)))]
 
 
 def rows_of(

@@ -7,7 +7,7 @@ from pathlib import Path
 import cramjam
 from crc32c import crc32c
 
-from groupkeeper.analytics.pipeline.engine import LocalEngine
+from groupkeeper.analytics.pipeline.engine import Engine
 from groupkeeper.analytics.pipeline.output import Output
 from groupkeeper.analytics.pipeline.run import Trunk
 from groupkeeper.analytics.reading.plan import plan_topics
@@ -247,7 +247,7 @@ def analysis(*paths, engine=None, out=None, **how):
     """
     chunk_bytes = how.pop("chunk_bytes", None)
     with tempfile.TemporaryDirectory() as scratch:
-        trunk = Trunk(engine or LocalEngine(1), scratch, Output(out) if out else None)
+        trunk = Trunk(engine or Engine(1), scratch, Output(out) if out else None)
         plans = plan_topics(paths, chunk_bytes)
         return trunk.run(plans[OFFSETS], events=plans[EVENTS], **how)
 

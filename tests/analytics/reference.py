@@ -17,7 +17,6 @@ from groupkeeper.analytics.reading.columns import SCHEMA
 from groupkeeper.analytics.reading.plain import Line, read_lines
 from groupkeeper.analytics.reading.plan import Split
 from groupkeeper.analytics.reading.problems import Problem
-from groupkeeper.analytics.reading.settle import settle
 from groupkeeper.analytics.reading.walk import SMALLEST_OLD
 from groupkeeper.protocol.record_batch import (
     CRC_START,
@@ -61,7 +60,7 @@ def read(
         np.int64,
     ).reshape(-1, 4)
     problems, bases, spans, epochs = found.T
-    settle(problems, bases, spans, epochs, split)
+    numba_engine.settle(problems, bases, spans, epochs, split)
     settled = [
         Line(line.position, problem, line.size, epoch)
         for line, problem, epoch in zip(lines, problems.tolist(), epochs.tolist(), strict=True)

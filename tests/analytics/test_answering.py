@@ -11,7 +11,7 @@ from groupkeeper.analytics import answering
 from groupkeeper.analytics.answering import Chosen, History, ask
 from groupkeeper.analytics.history.rows import table_of
 from groupkeeper.analytics.history.schemas import TABLES
-from groupkeeper.analytics.pipeline.engine import LocalEngine
+from groupkeeper.analytics.pipeline.engine import Engine
 from groupkeeper.analytics.pipeline.output import Output
 from groupkeeper.analytics.questions.registry import QUESTIONS, answers
 from groupkeeper.analytics.report import analyze
@@ -103,7 +103,7 @@ def written(folder: Path, tables: dict[str, Any]) -> Path:
 
 
 def asked(folder: Path, chosen: Chosen = ALL) -> tuple[History, Any]:
-    with LocalEngine(1) as engine:
+    with Engine(1) as engine:
         return ask(folder, chosen, engine, 1, lambda stage, done, of: None)
 
 
@@ -148,7 +148,7 @@ def test_a_folder_without_rows_has_empty_tables(tmp_path: Path) -> None:
 def test_files_are_answered_as_tables_are(tmp_path: Path, threads: int) -> None:
     tables = week()
     folder = written(tmp_path / "tables", tables)
-    with LocalEngine(1) as engine:
+    with Engine(1) as engine:
         history, found = ask(folder, Chosen(), engine, threads, lambda *stage: None)
     assert {name: found[name] for name in (*QUESTIONS, "findings")} == answers(tables)
     shown = history.shown(found)["ownership"]
@@ -208,12 +208,12 @@ def test_a_run_that_reads_little_asks_of_all_that_is_there(
     assert analyze([broker_copy], Request(out=tmp_path)) == 0
     made: list[int | None] = []
 
-    class Watched(LocalEngine):
+    class Watched(Engine):
         def __init__(self, workers: int | None = None) -> None:
             made.append(workers)
             super().__init__(1)
 
-    monkeypatch.setattr("groupkeeper.analytics.pipeline.engine.LocalEngine", Watched)
+    monkeypatch.setattr("groupkeeper.analytics.pipeline.engine.Engine", Watched)
     monkeypatch.setattr("groupkeeper.analytics.pipeline.engine.ONE_PROCESS_BELOW", below)
     assert analyze([broker_copy], Request(out=tmp_path, workers=workers)) == 0
     assert made == [used]

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from groupkeeper.analytics.errors import EngineFailed
-from groupkeeper.analytics.pipeline.engine import LocalEngine
+from groupkeeper.analytics.pipeline.engine import Engine
 
 
 def here(number):
@@ -36,7 +36,7 @@ def wrong(number):
 
 
 def test_results_come_in_the_order_of_the_items_from_other_processes():
-    with LocalEngine(2) as engine:
+    with Engine(2) as engine:
         found = [*engine.map(here, range(20))]
         assert [number for number, _ in found] == [*range(20)]
         assert os.getpid() not in {process for _, process in found}
@@ -49,7 +49,7 @@ def touches(path):
 
 def test_workers_begin_before_a_result_is_asked_for(tmp_path):
     paths = [tmp_path / "a", tmp_path / "b"]
-    with LocalEngine(2) as engine:
+    with Engine(2) as engine:
         results = engine.map(touches, paths)
         assert all(map(waits_for, paths))
         assert [*results] == [None, None]
@@ -61,7 +61,7 @@ def imports_pandas(numbers):
 
 
 def test_workers_do_not_import_pandas_for_lists():
-    with LocalEngine(2) as engine:
+    with Engine(2) as engine:
         assert [*engine.map(imports_pandas, [[1], [2]])] == [False, False]
 
 
@@ -71,7 +71,7 @@ def test_workers_do_not_import_pandas_for_lists():
     [(fails, r"^No space left on device \(/tmp/x\)$"), (wrong, "^ValueError: not 1$")],
 )
 def test_what_fails_in_a_worker_is_one_line(function, said, workers):
-    with LocalEngine(workers) as engine, pytest.raises(EngineFailed, match=said):
+    with Engine(workers) as engine, pytest.raises(EngineFailed, match=said):
         [*engine.map(function, [1, 2])]
 
 
@@ -80,10 +80,10 @@ def ends_in_silence(number):
 
 
 def test_ctrl_c_ends_a_worker_without_a_traceback():
-    with LocalEngine(2) as engine:
+    with Engine(2) as engine:
         assert all(engine.map(ends_in_silence, range(4)))
 
 
 def test_a_worker_that_is_killed_is_told():
-    with LocalEngine(2) as engine, pytest.raises(EngineFailed, match="for want of memory"):
+    with Engine(2) as engine, pytest.raises(EngineFailed, match="for want of memory"):
         [*engine.map(dies, [1, 2])]

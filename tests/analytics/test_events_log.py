@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groupkeeper.analytics.errors import AnalyticsError
-from groupkeeper.analytics.reading.events import EVENT_SCHEMA, parse_events
+from groupkeeper.analytics.reading.columns import EVENT_COLUMNS
 from groupkeeper.analytics.reading.parse import parse_split
 from groupkeeper.analytics.reading.plan import NO_END, Split, plan, plan_topics
 from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS
@@ -36,7 +36,7 @@ UNCHECKED = 16
 """Bytes at the start of a batch that its checksum does not cover."""
 
 
-def rows(data, engine, names=EVENT_SCHEMA.names):
+def rows(data, engine, names=EVENT_COLUMNS):
     split = Split("", 3, 0, len(data), last=True, topic=EVENTS)
     return [row for each in parse(data, split, engine, names) for row in each.to_pylist()]
 
@@ -112,7 +112,7 @@ def test_each_topic_is_read_from_its_own_folders(folder):
     (offsets,) = splits(plan([folder]))
     assert (events.topic, events.partition, events.size) == (EVENTS, 3, len(LOG))
     assert (offsets.topic, offsets.path) == (OFFSETS, str(folder / f"{OFFSETS}-3" / f"{0:020}.log"))
-    found = [row for each in parse_events(events) for row in each.to_pylist()]
+    found = [row for each in parse_split(events, EVENT_COLUMNS) for row in each.to_pylist()]
     assert found == rows(LOG, "numba")
 
 

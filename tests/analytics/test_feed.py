@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from groupkeeper.analytics.history.feed import RUNS, CommitRun, commit_runs, run_rows, spans_of
+from groupkeeper.analytics.pipeline.feed import RUNS, CommitRun, commit_runs, runs, spans, spans_of
 from tests.analytics.folded import parsed
 from tests.analytics.logs import NOW, batch, commit, forgotten, group, log, marker
 
@@ -35,27 +35,27 @@ def counted(table):
         elif not row["tombstone"]:
             place = row["group"], row["topic"], row["topic_partition"], cuts.get(row["group"], -1)
             keyed.append((place, row["offset"], row["timestamp_ms"]))
-    runs = []
+    found = []
     for place, rows in groupby(sorted(keyed), key=lambda each: each[0]):
         offsets, times = zip(*((offset, at) for _, offset, at in rows), strict=True)
         gaps = [later - at for at, later in pairwise(times)]
         ends = offsets[0], offsets[-1], *place[:3], times[0], times[-1]
-        runs.append(CommitRun(*ends, len(offsets), max(gaps, default=0)))
-    return sorted(runs)
+        found.append(CommitRun(*ends, len(offsets), max(gaps, default=0)))
+    return sorted(found)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_runs_are_what_a_loop_over_all_commits_finds(seed):
     table = parsed(written(seed))
-    assert run_rows(commit_runs(table)) == counted(table)
+    assert [*runs(commit_runs(table))] == counted(table)
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("numbers", [(2**31 - 1,), (-(2**31),), (-(2**31), -1, 0, 2**31 - 1)])
 def test_runs_of_any_partition_numbers(numbers):
     table = parsed(log(batch([commit("g", "t", each, 1) for each in numbers * 2])))
-    runs = run_rows(commit_runs(table))
-    assert [(each.partition, each.commits) for each in runs] == [(each, 2) for each in numbers]
+    found = runs(commit_runs(table))
+    assert [(each.partition, each.commits) for each in found] == [(each, 2) for each in numbers]
 
 
 def test_a_log_without_commits_has_no_runs():
@@ -69,7 +69,8 @@ def test_spans_are_cut_at_leader_epochs_and_know_their_last_hole():
 
     pieces = [at(0, 1), at(1, 1), at(4, 1), at(5, 1), at(6, 2), at(8, 2), marker(9, 7, commit=True)]
     pieces[-1] = pieces[-1][:12] + (2).to_bytes(4, "big") + pieces[-1][16:]
-    assert [each[:3] + each[4:5] + each[-1:] for each in spans_of(parsed(b"".join(pieces)))] == [
+    found = spans(spans_of(parsed(b"".join(pieces))))
+    assert [each[:3] + each[4:5] + each[-1:] for each in found] == [
         (0, 5, 4, 1, 4),
         (6, 9, 8, 2, 3),
     ]

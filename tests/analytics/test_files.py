@@ -7,7 +7,7 @@ import pytest
 from pyarrow import fs
 
 from groupkeeper.analytics.errors import AnalyticsError
-from groupkeeper.analytics.modern import topic_names
+from groupkeeper.analytics.groups import topic_names
 from groupkeeper.analytics.pipeline.lag import sample
 from groupkeeper.analytics.reading import files
 from groupkeeper.analytics.reading.files import RemotePath, place

@@ -1,5 +1,8 @@
-from groupkeeper.analytics.groups import decode_row
+import pytest
+
+from groupkeeper.analytics.groups import decode_group
 from groupkeeper.protocol.embedded import Assignment, Subscription, TopicPartition
+from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.records.consumer_offsets import (
     GroupMetadataValue,
     MemberMetadata,
@@ -7,10 +10,6 @@ from groupkeeper.protocol.records.consumer_offsets import (
 )
 from tests.analytics.logs import NOW, group
 from tests.support.codecs import encode_assignment, encode_subscription
-
-
-def decode(value):
-    return decode_row({"group": "g", "tombstone": value is None, "value": value})
 
 
 def value_of(version=3, **member):
@@ -23,14 +22,14 @@ def value_of(version=3, **member):
 
 def test_every_version_is_decoded():
     for version in range(5):
-        row = decode(group("g", 5, "m", version=version, leader="m")[1])
-        assert (row["value_version"], row["generation"], row["leader"]) == (version, 5, "m")
+        row = decode_group(group("g", 5, "m", version=version, leader="m")[1])
+        assert (row["generation"], row["leader"]) == (5, "m")
         assert row["state_timestamp_ms"] == (NOW if version >= 2 else -1)
         assert [member["member_id"] for member in row["members"]] == ["m"]
 
 
 def test_a_static_member_has_its_instance_id():
-    (member,) = decode(value_of(group_instance_id="i"))["members"]
+    (member,) = decode_group(value_of(group_instance_id="i"))["members"]
     assert member["group_instance_id"] == "i"
 
 
@@ -38,26 +37,21 @@ def test_consumers_say_what_they_want_and_have():
     wanted = encode_subscription(Subscription(topics=["a", "b"]))
     assigned = Assignment(assigned_partitions=[TopicPartition(topic="a", partitions=[1, 2])])
     value = value_of(subscription=wanted, assignment=encode_assignment(assigned))
-    (member,) = decode(value)["members"]
+    (member,) = decode_group(value)["members"]
     assert list(member["subscribed_topics"]) == ["a", "b"]
     assert member["assignment"] == [{"topic": "a", "partitions": [1, 2]}]
 
 
 def test_bytes_of_another_protocol_are_not_guessed_at():
-    (member,) = decode(value_of(subscription=b"\xff", assignment=b"\xff"))["members"]
+    (member,) = decode_group(value_of(subscription=b"\xff", assignment=b"\xff"))["members"]
     assert (member["subscribed_topics"], member["assignment"]) == (None, None)
 
 
 def test_a_forgotten_member_has_nothing():
-    (member,) = decode(value_of())["members"]
+    (member,) = decode_group(value_of())["members"]
     assert member["assignment"] == []
 
 
-def test_a_tombstone_stays_one():
-    assert decode(None) == {"group": "g", "tombstone": True}
-
-
-def test_an_unreadable_value_is_a_problem():
-    row = decode(b"\0\3\0\x08")
-    assert row["problem"].startswith("unreadable value: ")
-    assert "generation" not in row
+def test_an_unreadable_value_is_refused():
+    with pytest.raises(DecodeError):
+        decode_group(b"\0\3\0\x08")

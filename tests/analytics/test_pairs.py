@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groupkeeper.analytics.errors import AnalyticsError
-from groupkeeper.analytics.reading.columns import CONTROL, SCHEMA
-from groupkeeper.analytics.reading.events import EVENT_COLUMNS
+from groupkeeper.analytics.reading.columns import CONTROL, EVENT_COLUMNS, SCHEMA
 from groupkeeper.analytics.reading.pairs import PAIR_SCHEMA, read_pairs, read_plainly
 from groupkeeper.analytics.reading.parse import parse
 from groupkeeper.analytics.reading.plan import Split

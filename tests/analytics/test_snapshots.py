@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
-from groupkeeper.analytics.history.feed import group_records, spans_of
 from groupkeeper.analytics.history.rows import table_of
+from groupkeeper.analytics.pipeline.feed import group_records, spans, spans_of
 from groupkeeper.history.coverage import known_of
 from groupkeeper.history.partition import PartitionHistory
 from groupkeeper.history.rows import Known
@@ -19,7 +19,7 @@ from tests.analytics.newer_logs import epoch
 def told(*batches, known=None):
     """The rows of a log with these batches of records."""
     table = parsed(log(*(batch(records) for records in batches)))
-    return rows_of(fed(table), known or known_of(spans_of(table)))
+    return rows_of(fed(table), known or known_of(spans(spans_of(table))))
 
 
 def seen(rows, *names):
@@ -80,7 +80,7 @@ def test_records_are_not_compared_across_lost_ones():
 
 def test_known_from_is_behind_the_last_hole():
     pieces = [batch([commit("g", "t", 0, 1)], at) for at in (3, 4, 6, 7)]
-    assert known_of(spans_of(parsed(b"".join(pieces)))) == Known(6)
+    assert known_of(spans(spans_of(parsed(b"".join(pieces))))) == Known(6)
     [coverage] = rows_of(fed(parsed(b"".join(pieces))))["coverage"]
     wanted = {"first_offset": 3, "last_offset": 7, "known_from_offset": 6, "records": 4}
     assert coverage | wanted == coverage

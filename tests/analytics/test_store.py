@@ -15,11 +15,10 @@ from groupkeeper.analytics.pipeline import chunks
 from groupkeeper.analytics.reading.parse import parse_split
 from groupkeeper.analytics.request import Choice, Request
 from groupkeeper.analytics.store import merge as merging
-from groupkeeper.analytics.store.days import by_day
 from groupkeeper.analytics.store.durable import Files
 from groupkeeper.analytics.store.folder import Store
 from groupkeeper.analytics.store.progress import NAME as STATE
-from groupkeeper.analytics.store.tables import read_tables
+from groupkeeper.analytics.store.tables import by_day, read_tables
 from tests.analytics.churn import churn
 from tests.analytics.logs import NOW, batch, commit, group, write_segment
 from tests.analytics.logs import log as log_of

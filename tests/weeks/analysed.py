@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from groupkeeper.analytics import answering
-from groupkeeper.analytics.pipeline.engine import LocalEngine
+from groupkeeper.analytics.pipeline.engine import Engine
 from groupkeeper.analytics.pipeline.output import Output
 from groupkeeper.analytics.pipeline.run import NOTHING, Trunk
 from groupkeeper.analytics.reading.plan import plan_topics
@@ -18,20 +18,20 @@ from groupkeeper.analytics.store.tables import read_days
 
 def tables_of(data: Path, *, events: bool = True, workers: int = 1) -> dict[str, pa.Table]:
     """Name -> table: from both logs, or from the offsets log alone."""
-    with tempfile.TemporaryDirectory() as scratch, LocalEngine(workers) as engine:
+    with tempfile.TemporaryDirectory() as scratch, Engine(workers) as engine:
         return read_days(_analysed(data, Path(scratch), engine, events=events))
 
 
 def asked_of(data: Path, *, events: bool = True, workers: int = 2) -> dict[str, pa.Table]:
     """Name -> table or answer."""
-    with tempfile.TemporaryDirectory() as scratch, LocalEngine(workers) as engine:
+    with tempfile.TemporaryDirectory() as scratch, Engine(workers) as engine:
         folder = _analysed(data, Path(scratch), engine, events=events)
         everything = answering.Chosen()
         _, answers = answering.ask(folder, everything, engine, workers, lambda *_: None)
         return read_days(folder) | answers
 
 
-def _analysed(data: Path, scratch: Path, engine: LocalEngine, *, events: bool) -> Path:
+def _analysed(data: Path, scratch: Path, engine: Engine, *, events: bool) -> Path:
     """The folder with the tables."""
     plans = plan_topics([data])
     folder = scratch / "tables"

@@ -1,3 +1,3 @@
-"""The steps of `groupkeeper analyze` between planning and printing, and the two engines that run
-them. What they compute is plain Python over Arrow, the same on each engine (docs/decisions/018).
+"""The steps of `groupkeeper analyze` between planning and printing, in plain Python over Arrow, and
+the processes that run them.
 """

@@ -17,11 +17,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupkeeper.analytics.history.feed import RUNS, commit_runs
 from groupkeeper.analytics.pipeline.commits import MINUTES, Minutes, Newest, commit_rows
 from groupkeeper.analytics.pipeline.ends import Ends
+from groupkeeper.analytics.pipeline.feed import RUNS, SPANS, Gaps, commit_runs, spans_of
 from groupkeeper.analytics.pipeline.output import Output, Part, Passed, Spool
-from groupkeeper.analytics.pipeline.told import SPANS, Gaps, span_rows
 from groupkeeper.analytics.pipeline.transactions import MOST_PENDING, Transactions
 from groupkeeper.analytics.reading.columns import CONTROL, OFFSET_KEY_TYPES, SCHEMA, TRANSACTIONAL
 from groupkeeper.analytics.reading.parse import parse_split
@@ -170,7 +169,7 @@ class _Run:
             self._begin(partition)
         if self._part:
             self._spools["runs"].write(partition, commit_runs(rows))
-            self._spools["spans"].write(partition, span_rows(whole))
+            self._spools["spans"].write(partition, spans_of(whole))
         is_commit, decides = kinds_of(rows)
         if is_commit.all() and not decides.any():
             self._count_in(rows)

@@ -1,4 +1,4 @@
-"""An engine maps a function over work items, in processes of this machine.
+"""Maps a function over work items, in processes of this machine.
 
 Functions and items are pickled. Results are small: what is large goes through files.
 """
@@ -12,7 +12,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from types import TracebackType
-from typing import Final, Protocol, Self, TypeVar
+from typing import Final, Self, TypeVar
 
 from groupkeeper.analytics.errors import AnalyticsError, EngineFailed, one_line
 
@@ -25,22 +25,12 @@ _PRELOADED: Final = "groupkeeper.analytics.pipeline.preload"
 """What every worker needs is imported once, and workers are forked from there."""
 
 
-class Engine(Protocol):
-    """Raises EngineFailed, with one line, for whatever goes wrong in a worker."""
-
-    def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
-        """The results in the order of the items, each as soon as it is there. The work may begin
-        before the first one is asked for.
-        """
-        ...
-
-
-def engine_for(size: int, workers: int | None = None) -> "LocalEngine":
+def engine_for(size: int, workers: int | None = None) -> "Engine":
     """The engine for so many bytes, of a log and tables."""
-    return LocalEngine(1 if size < ONE_PROCESS_BELOW and workers is None else workers)
+    return Engine(1 if size < ONE_PROCESS_BELOW and workers is None else workers)
 
 
-class LocalEngine:
+class Engine:
     """Worker processes on this machine, no more than there are items; with one worker none, but
     this process. A context manager: the workers end with it, at once where it ends in an error, and
     with this process, however that ends.
@@ -69,7 +59,10 @@ class LocalEngine:
             self._pool = None
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
-        """See Engine. Workers begin at once."""
+        """The results in the order of the items, each as soon as it is there. Workers begin before
+        the first one is asked for. Raises EngineFailed, with one line, for whatever goes wrong in
+        one of them.
+        """
         with failures_as_one_line():
             if self._workers == 1 or len(items) == 1:
                 return _failing_in_one_line(map(function, items))

@@ -5,13 +5,13 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from groupkeeper.analytics.history.feed import group_records, in_order
 from groupkeeper.analytics.history.rows import table_of
 from groupkeeper.analytics.pipeline.chunks import Piece
 from groupkeeper.analytics.pipeline.ends import PROBLEMS, Ends
+from groupkeeper.analytics.pipeline.feed import SPANS, group_records, in_order, runs, spans
 from groupkeeper.analytics.pipeline.output import Part, Passed, read_all, slices
-from groupkeeper.analytics.pipeline.told import SPANS, runs, spans
-from groupkeeper.analytics.reading.events import EVENT_SCHEMA, parse_events
+from groupkeeper.analytics.reading.columns import EVENT_COLUMNS, SCHEMA
+from groupkeeper.analytics.reading.parse import parse_split
 from groupkeeper.analytics.reading.plan import Split
 from groupkeeper.analytics.reading.problems import Problem
 from groupkeeper.history.coverage import OFFSETS_LOG, Coverage, known_of
@@ -23,6 +23,7 @@ from groupkeeper.protocol.group_events import TOPIC, decode
 _ROWS: Final = 20_000
 """So many records are Python objects at a time."""
 _HISTORY: Final = "history"
+_EVENT_SCHEMA: Final = pa.schema([SCHEMA.field(name) for name in EVENT_COLUMNS])
 
 Row = dict[str, Any]  # of a table
 State = Mapping[str, Any]
@@ -124,8 +125,9 @@ def _in_order(splits: Sequence[Split], ends: Ends) -> Iterator[pa.Table]:
 
 
 def _parsed(splits: Sequence[Split], ends: Ends) -> pa.Table:
-    batches = [batch for split in splits for batch in ends.watched(split, parse_events(split))]
-    return pa.Table.from_batches(batches, EVENT_SCHEMA).sort_by("offset")
+    parsed = ((split, parse_split(split, EVENT_COLUMNS)) for split in splits)
+    batches = [batch for split, each in parsed for batch in ends.watched(split, each)]
+    return pa.Table.from_batches(batches, _EVENT_SCHEMA).sort_by("offset")
 
 
 def _of_kind(pieces: Sequence[Piece], kind: str) -> list[Passed]:

@@ -5,6 +5,7 @@ of a key wins, as when a coordinator loads its log.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
@@ -12,11 +13,19 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from groupkeeper.analytics.groups import ASSIGNMENT_TYPE, decode_row
+from groupkeeper.analytics.groups import (
+    ASSIGNMENT_TYPE,
+    FIRST_KEY_TYPE,
+    decode_group,
+    describe,
+)
 from groupkeeper.analytics.history.schemas import INT, LONG, TEXT, TEXTS, TIME, YES
-from groupkeeper.analytics.modern import FIRST_KEY_TYPE, describe
 from groupkeeper.analytics.reading.columns import GROUP_KEY_TYPE
-from groupkeeper.history.fields import LAST_MS
+from groupkeeper.analytics.reading.problems import Problem
+from groupkeeper.history.newer import Names
+from groupkeeper.history.records import Generation, kind_of, read_generation, unwritten
+from groupkeeper.history.rows import instant
+from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.records.modern_groups import EPOCH_TYPES
 
 GROUPS: Final = pa.schema(
@@ -65,17 +74,16 @@ GENERATIONS: Final = pa.schema(
 )
 
 Row = dict[str, Any]  # what Arrow's to_pylist gives
-Names = Mapping[bytes, str]
 
 
 @dataclass(slots=True)
 class _Group:
     """What is known of a group so far."""
 
-    raw: Row | None = None
+    record: Row | None = None
     """Its last group record."""
-    last: Row | None = None
-    """The same, decoded."""
+    last: Generation | None = None
+    """What that says; None for a tombstone, and if it could not be decoded."""
     newest: dict[bytes, Row] = field(default_factory=dict)
     """The last record of each key of newer groups."""
 
@@ -107,49 +115,51 @@ class GroupTable:
                 else:
                     # The same batch begins or ends the group in a newer protocol.
                     converted = (name, True, not row["tombstone"]) in told
-                    group.raw = row
                     yield self._generation(group, row, is_converted=converted)
 
     def _epoch(self, row: Row, *, is_converted: bool) -> Row:
         """A value is an int16 version and an int32 epoch."""
         value = row["value"]
         kind = "deleted" if row["tombstone"] else "epoch"
-        return {
-            "group": row["group"],
-            "partition": self._partition,
-            "offset": row["offset"],
-            "time": instant(row["timestamp_ms"]),
-            "kind": "converted" if is_converted else kind,
-            "generation": int.from_bytes(value[2:6], "big", signed=True) if value else None,
+        return self._change(row, "converted" if is_converted else kind) | {
+            "generation": int.from_bytes(value[2:6], "big", signed=True) if value else None
         }
 
     def _generation(self, group: _Group, record: Row, *, is_converted: bool) -> Row:
         """What a group record changed, compared with the one before it."""
-        now = _decoded(record)
-        before, group.last = group.last, now
-        if now.get("problem"):
-            self._note(now)
-        kind = "converted" if is_converted else _kind(now, before)
-        generation = now.get("generation")
-        last = before.get("generation") if before else None
-        skipped = None if generation is None or last is None else generation - last - 1
+        before, group.record, group.last = group.last, record, None
+        kind: str = "deleted"
+        more: Row = {"unwritten": 0}
+        if record["value"] is not None:
+            try:
+                now = group.last = read_generation(record["value"])
+            except DecodeError as error:
+                kind = "unreadable"
+                self._note(record["offset"], f"{Problem.BAD_VALUE.text}: {error}")
+            else:
+                kind = kind_of(before, now)
+                more = {
+                    "generation": now.generation,
+                    "member_count": len(now.members),
+                    "protocol_type": now.protocol_type or "",
+                    "protocol": now.protocol,
+                    "leader": now.leader,
+                    "unwritten": unwritten(before, now),
+                }
+        return self._change(record, "converted" if is_converted else kind) | more
+
+    def _change(self, record: Row, kind: str) -> Row:
         return {
-            "group": now["group"],
+            "group": record["group"],
             "partition": self._partition,
-            "offset": now["offset"],
-            "time": instant(now["timestamp_ms"]),
+            "offset": record["offset"],
+            "time": instant(record["timestamp_ms"]),
             "kind": kind,
-            "generation": generation,
-            "member_count": _count(now),
-            "protocol_type": now.get("protocol_type"),
-            "protocol": now.get("protocol"),
-            "leader": now.get("leader"),
-            "unwritten": max(0, skipped or 0),
         }
 
-    def _note(self, row: Row) -> None:
-        few = {name: row[name] for name in ("offset", "problem")}
-        self.problems.append({"partition": self._partition, **few})
+    def _note(self, offset: int, problem: str) -> None:
+        row = {"partition": self._partition, "offset": offset, "problem": problem}
+        self.problems.append(row)
 
     def finish(self, offsets: Mapping[str, Row]) -> tuple[list[Row], list[Row]]:
         """Rows of GROUPS and MEMBERS, by group. `offsets` has for each group with commits
@@ -161,8 +171,8 @@ class GroupTable:
         for name in sorted({*self._groups, *offsets}):
             known = self._groups.get(name) or _Group()
             newer = self._newer(known.newest)
-            groups.append(_group_row(name, known.last, newer, offsets.get(name, {})))
-            members += _members(name, known.last, newer)
+            groups.append(_group_row(name, known, newer, offsets.get(name, {})))
+            members += _members(name, known, newer)
         return groups, members
 
     def state(self) -> list[Row]:
@@ -170,7 +180,7 @@ class GroupTable:
         return [
             row
             for group in self._groups.values()
-            for row in (group.raw, *group.newest.values())
+            for row in (group.record, *group.newest.values())
             if row is not None
         ]
 
@@ -180,8 +190,11 @@ class GroupTable:
             group = self._groups.setdefault(row["group"], _Group())
             if row["key_type"] >= FIRST_KEY_TYPE:
                 group.newest[row["key"]] = row
-            else:
-                group.raw, group.last = row, _decoded(row)
+                continue
+            group.record = row
+            if row["value"] is not None:
+                with suppress(DecodeError):
+                    group.last = read_generation(row["value"])
 
     def _newer(self, newest: Mapping[bytes, Row]) -> Row | None:
         if not newest:
@@ -190,15 +203,8 @@ class GroupTable:
         told = describe([(row["key"], row["value"]) for row in newest.values()], self._names)
         found = {"offset": last["offset"], "timestamp_ms": last["timestamp_ms"], **told}
         if found.get("problem"):
-            self._note(found)
+            self._note(found["offset"], found["problem"])
         return found
-
-
-_OF_RECORD: Final = ("offset", "timestamp_ms", "group", "tombstone", "value")
-
-
-def _decoded(record: Row) -> Row:
-    return {**decode_row({name: record[name] for name in _OF_RECORD})}
 
 
 def _is_epoch(row: Row) -> bool:
@@ -210,50 +216,16 @@ def _says(row: Row) -> bool:
     return row["key_type"] == GROUP_KEY_TYPE or _is_epoch(row)
 
 
-def instant(milliseconds: int | None) -> int | None:
-    """Epoch milliseconds; None if unknown (negative) or behind the year 9999."""
-    known = milliseconds is not None and 0 <= milliseconds <= LAST_MS
-    return milliseconds if known else None
-
-
-def _count(group: Row) -> int | None:
-    members = group.get("members")
-    return None if members is None else len(members)
-
-
-def _ids(group: Row | None) -> list[str]:
-    return sorted(each["member_id"] for each in (group or {}).get("members") or ())
-
-
-def _kind(now: Row, before: Row | None) -> str:
-    """The order of the cases matters: a group that becomes empty also gets a new generation."""
-    if now["tombstone"]:
-        return "deleted"
-    if now.get("problem"):
-        return "unreadable"
-    generation, ids = now["generation"], _ids(now)
-    last = before.get("generation") if before else None
-    if last is None and not ids:
-        return "created" if generation == 0 else "emptied"
-    if last is not None and generation < last:
-        return "reset"
-    if not ids and _ids(before):
-        return "emptied"
-    if last is None or generation > last:
-        return "rebalance"
-    return "rewrite" if ids == _ids(before) else "static replacement"
-
-
-def _group_row(name: str, classic: Row | None, newer: Row | None, offsets: Row) -> Row:
+def _group_row(name: str, group: _Group, newer: Row | None, offsets: Row) -> Row:
     """A group is what its newest living record says, classic or not: a conversion ends the other.
     A group of which only offsets are left is a simple one.
     """
     row: Row = {"group": name, "offsets": offsets.get("offsets", 0)}
-    last = classic or {}
+    classic, last = group.record, group.last
     changes = [each["timestamp_ms"] for each in (classic, newer) if each]
     known = [time for time in map(instant, changes) if time is not None]
     row["last_change"] = max(known) if known else instant(offsets.get("last_commit"))
-    state = _classic_state(classic)
+    state = _classic_state(group)
     is_classic = state not in (None, "Dead")
     is_newer = not is_classic and newer is not None
     newer = newer if is_newer and newer else {}
@@ -266,30 +238,31 @@ def _group_row(name: str, classic: Row | None, newer: Row | None, offsets: Row) 
     speaks = kind if is_newer and not is_simple and kind in EPOCH_TYPES.values() else None
     if is_newer:
         state = newer.get("state")
+    members = newer.get("members") if is_newer else last and last.members
     return row | {
         "type": "simple" if is_simple else kind,
         "state": "Empty" if is_simple else state,
-        "protocol_type": speaks or last.get("protocol_type"),
-        "protocol": last.get("protocol"),
-        "generation": (newer.get("epoch") if is_newer and not is_dead else last.get("generation")),
-        "member_count": len((newer if is_newer else last).get("members") or ()),
+        "protocol_type": speaks or (last and (last.protocol_type or "")),
+        "protocol": last and last.protocol,
+        "generation": newer.get("epoch") if is_newer and not is_dead else last and last.generation,
+        "member_count": len(members or ()),
     }
 
 
-def _classic_state(group: Row | None) -> str | None:
-    if group is None:
-        return None
-    if group["tombstone"]:
+def _classic_state(group: _Group) -> str | None:
+    if group.record is not None and group.record["tombstone"]:
         return "Dead"
-    count = _count(group)
-    return None if count is None else "Stable" if count else "Empty"
+    if group.last is None:
+        return None
+    return "Stable" if group.last.members else "Empty"
 
 
-def _members(name: str, classic: Row | None, newer: Row | None) -> Iterator[Row]:
-    leader = (classic or {}).get("leader")
-    for each in (classic or {}).get("members") or ():
-        is_leader = None if leader is None else each["member_id"] == leader
-        yield {"group": name, **each, "is_leader": is_leader, **_assigned(each)}
+def _members(name: str, group: _Group, newer: Row | None) -> Iterator[Row]:
+    if group.record is not None and group.last is not None:
+        leader = group.last.leader
+        for each in decode_group(group.record["value"])["members"]:
+            is_leader = None if leader is None else each["member_id"] == leader
+            yield {"group": name, **each, "is_leader": is_leader, **_assigned(each)}
     for each in (newer or {}).get("members") or ():
         yield {"group": name, **each, **_assigned(each)}
 

@@ -2,20 +2,24 @@
 and what passes between the stages.
 """
 
+import json
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Self
 
 import pyarrow as pa
+from pyarrow import feather
 
 from groupkeeper.analytics.pipeline.ends import Row
 
 OPEN: Final = "open"
 """Begins the names of files with rows that the next run replaces."""
 _BATCH_ROWS: Final = 100_000
+_FOLDS: Final = "folds.json"
+Tables = Mapping[str, pa.Table]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,3 +132,32 @@ def slices(table: pa.Table, rows: int = _BATCH_ROWS) -> Iterator[pa.Table]:
     """The table in pieces of bounded size."""
     for start in range(0, len(table), rows):
         yield table.slice(start, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a run knows of one log partition at its end, from where the next run goes on: states of
+    folds, and tables.
+    """
+
+    folds: Mapping[str, Any] = field(default_factory=dict)
+    tables: Tables = field(default_factory=dict)
+
+    def write(self, folder: Path) -> None:
+        """Make the folder."""
+        folder.mkdir(parents=True)
+        (folder / _FOLDS).write_text(json.dumps(self.folds), encoding="utf-8")
+        for name, table in self.tables.items():
+            feather.write_feather(table, str(folder / f"{name}.arrow"), compression="zstd")
+
+    @classmethod
+    def read(cls, folder: str) -> Self:
+        """What was written there."""
+        folds = json.loads(Path(folder, _FOLDS).read_text(encoding="utf-8"))
+        return cls(folds, read_tables(folder, [path.stem for path in Path(folder).glob("*.arrow")]))
+
+
+def read_tables(folder: str, names: Iterable[str]) -> Tables:
+    """Those of these tables that are in a state: one without rows is not."""
+    paths = {name: Path(folder, f"{name}.arrow") for name in names}
+    return {name: feather.read_table(path) for name, path in paths.items() if path.is_file()}

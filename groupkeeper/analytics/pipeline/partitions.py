@@ -25,11 +25,12 @@ from groupkeeper.analytics.pipeline.output import (
     Part,
     Passed,
     Spool,
+    State,
+    Tables,
     partition_name,
     read_all,
     slices,
 )
-from groupkeeper.analytics.pipeline.state import State, Tables
 from groupkeeper.analytics.pipeline.transactions import Transactions, traces
 from groupkeeper.analytics.reading.columns import SCHEMA
 from groupkeeper.analytics.reading.plan import Split

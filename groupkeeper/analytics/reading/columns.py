@@ -41,6 +41,16 @@ SCHEMA: Final = pa.schema(
     ]
 )
 
+EVENT_COLUMNS: Final = (
+    *("partition", "batch_position", "offset", "timestamp_ms", "leader_epoch", "group"),
+    *("tombstone", "value", "problem", "problem_bytes"),
+)
+"""Those of records of `__group_events`, whose values the parser does not decode. The group is that
+of the key, null for events of the partition itself; a key that is null or no UTF-8 is a problem.
+"""
+
+NO_EPOCH: Final = -(2**31) - 1
+"""In the place of a leader epoch that is not to be believed: no int32."""
 TRANSACTIONAL: Final = 0x10
 CONTROL: Final = 0x20
 OFFSET_KEY_TYPES: Final = (0, 1)

@@ -14,12 +14,12 @@ import pyarrow as pa
 
 from groupkeeper.analytics.reading import kernels, plain
 from groupkeeper.analytics.reading import record_kernels as fields
-from groupkeeper.analytics.reading.columns import SCHEMA, problem_rows
+from groupkeeper.analytics.reading.columns import NO_EPOCH, SCHEMA, problem_rows
 from groupkeeper.analytics.reading.compiled import ByteArray, Int64Array
+from groupkeeper.analytics.reading.order import disagreeing
 from groupkeeper.analytics.reading.plan import Split
 from groupkeeper.analytics.reading.problems import Problem
 from groupkeeper.analytics.reading.segments import EVENTS
-from groupkeeper.analytics.reading.settle import NO_EPOCH, settle
 from groupkeeper.protocol.compression import DecompressionError, decompress
 from groupkeeper.protocol.record_batch import DECOMPRESSED_LIMIT
 
@@ -107,6 +107,40 @@ def _batches(view: ByteArray, split: Split) -> Int64Array:
     settle(problems, table[:, kernels.BASE_OFFSET], spans, epochs, split)
     table[table[:, kernels.PROBLEM] != 0, kernels.COUNT] = 0
     return table
+
+
+def settle(
+    problems: Int64Array, bases: Int64Array, spans: Int64Array, epochs: Int64Array, split: Split
+) -> None:
+    """Decide which of the batches found in a split count: offsets must rise, and each is read once.
+
+    Sets the Problem of batches (0: none so far) with a base offset that cannot be right, or that
+    are read from another segment, and the epoch of those whose leader epoch cannot be right.
+    `spans` are numbers of offsets.
+    """
+    _check_offsets(problems, bases, spans, split)
+    sound = np.flatnonzero(problems == 0)
+    if np.any(np.diff(epochs[sound]) < 0) or np.any(epochs[sound] < -1):
+        wrong = disagreeing(epochs[sound].tolist(), -1, 2**31)
+        epochs[sound[wrong]] = NO_EPOCH
+    first, until = split.only
+    problems[(problems == 0) & ((bases < first) | (bases >= until))] = Problem.OTHER_TASK
+    for first, until in split.elsewhere:
+        problems[(problems == 0) & (bases >= first) & (bases < until)] = Problem.DUPLICATE
+
+
+def _check_offsets(
+    problems: Int64Array, bases: Int64Array, spans: Int64Array, split: Split
+) -> None:
+    sound = np.flatnonzero(problems == 0)
+    if not len(sound):
+        return
+    of_sound = spans[sound]
+    # Offsets unused before each batch: see order.rooms.
+    rooms = bases[sound] - (np.cumsum(of_sound) - of_sound)
+    highest = split.until - int(of_sound.sum())
+    if rooms[0] < split.first or rooms[-1] > highest or np.any(np.diff(rooms) < 0):
+        problems[sound[disagreeing(rooms.tolist(), split.first, highest)]] = Problem.BAD_OFFSET
 
 
 def _lines(batches: Int64Array) -> list[plain.Line]:

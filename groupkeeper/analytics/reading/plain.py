@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from groupkeeper.analytics.reading.columns import (
     GROUP_KEY_TYPE,
+    NO_EPOCH,
     OFFSET_KEY_TYPES,
     SCHEMA,
     Lost,
@@ -18,7 +19,6 @@ from groupkeeper.analytics.reading.columns import (
 from groupkeeper.analytics.reading.plan import Split
 from groupkeeper.analytics.reading.problems import Problem
 from groupkeeper.analytics.reading.segments import EVENTS
-from groupkeeper.analytics.reading.settle import NO_EPOCH
 from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.record_batch import (
     BatchHeader,

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupkeeper.analytics import groups
-from groupkeeper.analytics.modern import FIRST_KEY_TYPE
+from groupkeeper.analytics.groups import FIRST_KEY_TYPE
 from groupkeeper.analytics.reading import columns
 from groupkeeper.analytics.reading.columns import GROUP_KEY_TYPE
 from groupkeeper.analytics.reading.problems import Problem
@@ -156,11 +156,11 @@ def _row(record: Row) -> Row:
     """A row of _OF_GROUPS; a tombstone has its member at most."""
     kind, key, value = record["key_type"], record["key"], record["value"]
     assert isinstance(kind, int), "only records with a type are decoded"
-    if kind < FIRST_KEY_TYPE:
-        return _classic(value)
-    assert isinstance(key, bytes), "keys of these types are kept"
     row: Row = {}
     try:
+        if kind < FIRST_KEY_TYPE:
+            return {"classic": _classic(value)} if isinstance(value, bytes) else row
+        assert isinstance(key, bytes), "keys of these types are kept"
         found = decode_modern_key(key)
         if found is None:
             return row
@@ -172,13 +172,10 @@ def _row(record: Row) -> Row:
     return row
 
 
-def _classic(value: object) -> Row:
-    row = groups.decode_row({"value": value})
-    if not isinstance(value, bytes) or "problem" in row:
-        return row
+def _classic(value: bytes) -> Row:
+    row = groups.decode_group(value)
     time = row.pop("state_timestamp_ms")
-    is_time = isinstance(time, int) and 0 <= time < LATEST_MS
-    return {"classic": row | {"state_time": time * 1000 if is_time else None}}  # type: ignore[operator]  # an int then
+    return row | {"state_time": time * 1000 if 0 <= time < LATEST_MS else None}
 
 
 def _modern(value: Value) -> Row:

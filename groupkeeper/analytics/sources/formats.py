@@ -26,7 +26,6 @@ from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.reading.columns import SCHEMA
 from groupkeeper.analytics.reading.segments import find_segments
 from groupkeeper.analytics.sources import decoded, events
-from groupkeeper.analytics.sources.lines import said_in_one_line
 from groupkeeper.analytics.sources.options import (
     OF_STREAMS,
     Options,
@@ -41,6 +40,7 @@ from groupkeeper.analytics.sources.readers import (
     LogReader,
     OffsetsReader,
 )
+from groupkeeper.analytics.sources.workers import said_in_one_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

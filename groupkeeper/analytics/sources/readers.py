@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, ClassVar
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from groupkeeper.analytics.reading.columns import SCHEMA
-from groupkeeper.analytics.reading.events import EVENT_COLUMNS
+from groupkeeper.analytics.reading.columns import EVENT_COLUMNS, SCHEMA
 from groupkeeper.analytics.reading.parse import parse_split
 from groupkeeper.analytics.reading.plan import Chunk, plan
 from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS
 from groupkeeper.analytics.reading.select import EVERYTHING
 from groupkeeper.analytics.sources import damage, decoded, events
-from groupkeeper.analytics.sources.lines import said_in_one_line
 from groupkeeper.analytics.sources.options import Options
-from groupkeeper.analytics.sources.workers import set_loaded_aside
+from groupkeeper.analytics.sources.workers import said_in_one_line, set_loaded_aside
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter

@@ -24,9 +24,8 @@ from groupkeeper.analytics.reading.partition_log import PartitionLog, find_logs
 from groupkeeper.analytics.reading.plan import LARGEST_CHUNK, chunk_bytes_for, pack
 from groupkeeper.analytics.reading.stretch import read_stretch
 from groupkeeper.analytics.reading.tail import Bookmark
-from groupkeeper.analytics.sources.lines import said_in_one_line
 from groupkeeper.analytics.sources.options import Options, StreamOptions
-from groupkeeper.analytics.sources.workers import set_loaded_aside
+from groupkeeper.analytics.sources.workers import said_in_one_line, set_loaded_aside
 
 if TYPE_CHECKING:
     from groupkeeper.analytics.sources.readers import LogReader

@@ -1,10 +1,25 @@
-"""Python workers of Spark."""
+"""What the Python processes of Spark need: errors as one line, and little garbage collection."""
 
 import gc
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from pyspark import TaskContext
 
+from groupkeeper.analytics.errors import AnalyticsError
+
 _done: list[bool] = []
+
+
+@contextmanager
+def said_in_one_line() -> Iterator[None]:
+    """Spark plans in a Python process of its own, and shows its tracebacks to the user."""
+    try:
+        yield
+    except AnalyticsError:
+        os.environ["SPARK_HIDE_TRACEBACK"] = "1"
+        raise
 
 
 def set_loaded_aside() -> None:

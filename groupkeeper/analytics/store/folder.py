@@ -27,11 +27,11 @@ from groupkeeper.analytics.pipeline.output import OPEN, Output
 from groupkeeper.analytics.reading.files import Place, one_line
 from groupkeeper.analytics.reading.plan import Plan
 from groupkeeper.analytics.store import progress, resume
-from groupkeeper.analytics.store.days import DAY
 from groupkeeper.analytics.store.durable import PRIVATE, Files, each
 from groupkeeper.analytics.store.lock import LOCK, locked
 from groupkeeper.analytics.store.merge import write_tables
 from groupkeeper.analytics.store.progress import Progress
+from groupkeeper.analytics.store.tables import DAY
 
 if TYPE_CHECKING:
     from groupkeeper.analytics.pipeline.run import Analysis

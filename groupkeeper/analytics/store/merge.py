@@ -18,8 +18,8 @@ from groupkeeper.analytics.errors import reading
 from groupkeeper.analytics.history.schemas import TABLES
 from groupkeeper.analytics.pipeline.output import OPEN, Passed
 from groupkeeper.analytics.reading.columns import SCHEMA
-from groupkeeper.analytics.store.days import DAY, DAYS, NO_DAY, RECORDS, by_day
 from groupkeeper.analytics.store.durable import Files
+from groupkeeper.analytics.store.tables import DAY, DAYS, NO_DAY, RECORDS, by_day
 
 MOST_FILES: Final = 32
 """With more small files in a day, the next run that finds something joins them."""

@@ -1,19 +1,32 @@
-"""Reads the tables of a folder: what questions are asked of."""
+"""The tables of a folder, by the day of their rows, and how questions read them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import dataset, fs
 
 from groupkeeper.analytics.errors import AnalyticsError, reading
 from groupkeeper.analytics.history.schemas import TABLES
 from groupkeeper.analytics.reading.files import Place, located
-from groupkeeper.analytics.store.days import DAY, NO_DAY, day_name
 from groupkeeper.analytics.store.durable import Files
 from groupkeeper.analytics.store.progress import NAME, read
+from groupkeeper.history.fields import LAST_MS
 
+DAY: Final = "day"
+"""The partition column: `day=2026-11-22`, of UTC."""
+NO_DAY: Final = "__HIVE_DEFAULT_PARTITION__"
+"""Of rows without that time, as Hive, Spark, Arrow and DuckDB name it: they read null."""
+RECORDS: Final = "records"
+DAYS: Final[Mapping[str, str]] = {
+    **{name: table.day_of for name, table in TABLES.items()},
+    RECORDS: "timestamp_ms",
+}
+"""Table -> the column that says the day: a timestamp, or epoch milliseconds."""
+_DAY_MS: Final = 86_400_000
 LASTING: Final = frozenset({"ownership", "sessions", "epochs", "coverage"})
 """Tables whose rows begin at a day and may last: all their days are read."""
 
@@ -78,3 +91,18 @@ def _check_files(rows: dataset.Dataset) -> None:
         with reading(getattr(file, "path", "")):
             for _ in file.to_batches(rows.schema):
                 pass
+
+
+def by_day(rows: pa.Table, column: str) -> Iterator[tuple[str, pa.Table]]:
+    """The rows of each day, in their order."""
+    times = rows.column(column).cast(pa.int64()).fill_null(-1).to_numpy()
+    days = np.where((times >= 0) & (times <= LAST_MS), times // _DAY_MS, -1)
+    for day in np.unique(days).tolist():
+        is_it = days == day
+        name = day_name(day * _DAY_MS) if day >= 0 else NO_DAY
+        yield name, rows if is_it.all() else rows.filter(pa.array(is_it))
+
+
+def day_name(milliseconds: int) -> str:
+    """The day of epoch milliseconds."""
+    return datetime.fromtimestamp(milliseconds // 1000, UTC).date().isoformat()

@@ -2,9 +2,9 @@
 of the parser.
 
     records = group_records(table)      one `Record` for each record that is no commit
-    runs = commit_runs(table)           commits of a partition between two records of its group
-    spans = spans_of(table)             which leader wrote which offsets, and where some are missing
-    for each in in_order(records, run_rows(runs), spans):
+    found = commit_runs(table)          commits of a partition between two records of its group
+    told = spans_of(table)              which leader wrote which offsets, and where some are missing
+    for each in in_order(records, runs(found), spans(told)):
         fold.add(each)
 
 The first three take a table or batch with rows of one log partition in the order of offsets, from
@@ -25,7 +25,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from groupkeeper.analytics.pipeline.output import slices
 from groupkeeper.analytics.reading.columns import GROUP_KEY_TYPE, OFFSET_KEY_TYPES
+from groupkeeper.analytics.reading.problems import Problem, is_damage
 from groupkeeper.history.coverage import Span
 from groupkeeper.history.partition import Fed
 from groupkeeper.history.records import CommitRun, Record
@@ -57,6 +59,21 @@ RUNS: Final = pa.schema(
 )
 """Columns of `CommitRun`: so they are passed on from where a piece of the log is read."""
 
+SPANS: Final = pa.schema(
+    [
+        ("first_offset", pa.int64()),
+        ("last_offset", pa.int64()),
+        ("whole_from", pa.int64()),
+        ("whole_ms", pa.int64()),
+        ("leader_epoch", pa.int32()),
+        ("first_ms", pa.int64()),
+        ("last_ms", pa.int64()),
+        ("records", pa.int64()),
+    ]
+)
+"""Fields of Span."""
+_ROWS: Final = 20_000
+"""So many rows are Python objects at a time."""
 
 Numbers: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 
@@ -112,12 +129,6 @@ def commit_runs(table: pa.Table | pa.RecordBatch) -> pa.Table:
     return pa.table(columns, schema=RUNS)
 
 
-def run_rows(runs: pa.Table) -> list[CommitRun]:
-    """Rows of RUNS."""
-    columns = (each.to_pylist() for each in runs.columns)
-    return list(map(CommitRun._make, zip(*columns, strict=True)))
-
-
 def _places(groups: Numbers, rows: pa.Table) -> Numbers:
     """A number for each group, topic and partition."""
     topics = _codes(rows["topic"])
@@ -143,14 +154,14 @@ def _order(codes: Numbers) -> Numbers:
     return np.argsort(narrow, kind="stable")
 
 
-def spans_of(table: pa.Table | pa.RecordBatch) -> list[Span]:
-    """Runs of records of one leader epoch. A batch that compaction has emptied has no records: its
-    offsets are missing.
+def spans_of(table: pa.Table | pa.RecordBatch) -> pa.Table:
+    """Runs of records of one leader epoch, as SPANS. A batch that compaction has emptied has no
+    records: its offsets are missing.
     """
     found = table.filter(pc.is_valid(table["offset"]))
     offsets = _numbers(found["offset"])
     if not len(offsets):
-        return []
+        return SPANS.empty_table()
     epochs = _numbers(pc.fill_null(found["leader_epoch"], -1)).astype(np.int64)
     times = _numbers(found["timestamp_ms"])
     starts = np.flatnonzero(np.r_[True, np.diff(epochs) != 0])
@@ -158,13 +169,28 @@ def spans_of(table: pa.Table | pa.RecordBatch) -> list[Span]:
     # The index of the first record behind the last hole before each record, or 0.
     behind = np.arange(len(offsets)) * np.r_[False, np.diff(offsets) != 1]
     whole_from = np.maximum(np.maximum.accumulate(behind)[ends], starts)
-    columns = (offsets[starts], offsets[ends], offsets[whole_from], times[whole_from])
-    more = (epochs[starts], times[starts], times[ends], ends - starts + 1)
-    rows = zip(*(each.tolist() for each in (*columns, *more)), strict=True)
-    return [
-        Span(first, last, whole, whole_ms, None if epoch < 0 else epoch, *rest)
-        for first, last, whole, whole_ms, epoch, *rest in rows
-    ]
+    leaders = epochs[starts]
+    columns = (
+        *(offsets[starts], offsets[ends], offsets[whole_from], times[whole_from]),
+        pa.array(leaders, mask=leaders < 0).cast(pa.int32()),
+        *(times[starts], times[ends], ends - starts + 1),
+    )
+    return pa.table([*map(pa.array, columns)], schema=SPANS)
+
+
+def runs(rows: pa.Table) -> Iterator[CommitRun]:
+    """The runs of rows of RUNS, by their first offset."""
+    return map(CommitRun._make, _by_offset(rows))
+
+
+def spans(rows: pa.Table) -> Iterator[Span]:
+    """The spans of rows of SPANS, by their first offset."""
+    return map(Span._make, _by_offset(rows))
+
+
+def _by_offset(rows: pa.Table) -> Iterator[tuple[Any, ...]]:
+    for few in slices(rows.sort_by("first_offset"), _ROWS):
+        yield from zip(*(each.to_pylist() for each in few.columns), strict=True)
 
 
 def in_order(*feeds: Iterable[Fed]) -> Iterator[Fed]:
@@ -184,3 +210,41 @@ def _codes(column: pa.Array | pa.ChunkedArray) -> Numbers:
     codes = pc.fill_null(whole.dictionary_encode().indices, -1)
     numbers: Numbers = codes.to_numpy(zero_copy_only=False).astype(np.int64)
     return numbers
+
+
+class Gaps:
+    """Where records of one split were lost."""
+
+    def __init__(self) -> None:
+        self._places: list[Numbers] = []
+        """Positions and first offsets of batches with records."""
+        self._damaged: list[int] = []
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Rows of the parser, in the order of the file; those about damage may come later."""
+        offsets = batch.column("offset")
+        records = offsets.is_valid().to_numpy(zero_copy_only=False)
+        positions = batch.column("batch_position").fill_null(-1).to_numpy()
+        if not records.all():
+            texts = batch.column("problem").filter(pa.array(~records)).to_pylist()
+            told = zip(texts, positions[~records].tolist(), strict=True)
+            self._damaged += [position for text, position in told if _is_lost(text)]
+        found = positions[records]
+        if len(found):
+            starts = np.flatnonzero(np.r_[True, np.diff(found) != 0])
+            numbers = offsets.drop_null().to_numpy()
+            self._places.append(np.stack((found[starts], numbers[starts])))
+
+    def lost_until(self) -> list[int]:
+        """Offsets of the first records behind what was lost."""
+        if not self._damaged or not self._places:
+            return []
+        positions, offsets = np.concatenate(self._places, axis=1)
+        at = np.searchsorted(positions, sorted(self._damaged))
+        return sorted({int(offsets[each]) for each in at if each < len(offsets)})
+
+
+def _is_lost(problem: str) -> bool:
+    if problem.startswith(Problem.REMOVED.text):
+        return True
+    return is_damage(problem) and problem != Problem.BAD_EPOCH.text
