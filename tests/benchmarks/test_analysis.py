@@ -38,7 +38,7 @@ def alone(made: Log, monkeypatch: pytest.MonkeyPatch) -> Log:
 
 def rows_of(log: Log, names: list[str]) -> list[dict[str, Any]]:
     splits = (split for chunk in plan([log.data]).chunks for split in chunk)
-    batches = (batch for split in splits for batch in parse_split(split, "reference", names))
+    batches = (batch for split in splits for batch in parse_split(split, names))
     return [row for batch in batches for row in batch.to_pylist()]
 
 

@@ -435,7 +435,7 @@ async def with_http(node: StubNode, answer: HttpAnswer, *arguments: str) -> int:
         assert request.path == "groups/g"
         return answer
 
-    server = HttpServer({}, apis={"/api/v1/": api})
+    server = HttpServer({"/api/v1/": api})
     host, port = await server.start(("127.0.0.1", 0))
     try:
         return await why(node, "--http", f"{host}:{port}", *arguments)

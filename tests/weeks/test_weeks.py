@@ -160,7 +160,7 @@ def test_commits_that_are_added_are_transactions_by_chance(tmp_path: Path) -> No
     assert {row["group"] for row in happened["groups"]} == {f"squad-{n:03}" for n in range(4)}
     plain, within, markers = 0, 0, 0
     for split in (split for chunk in plan([tmp_path / "data"]).chunks for split in chunk):
-        for batch in parse_split(split, "reference"):
+        for batch in parse_split(split):
             rows = batch.select(["attributes", "metadata"]).to_pylist()
             quiet = Counter(row["attributes"] for row in rows if row["metadata"] == METADATA)
             plain += quiet[0]
@@ -179,7 +179,7 @@ def _records(data: Path) -> tuple[int, int]:
     records = quiet = 0
     newest: dict[int, int] = {}
     for split in (split for chunk in plan([data]).chunks for split in chunk):
-        for batch in parse_split(split, "reference"):
+        for batch in parse_split(split):
             assert batch["problem"].null_count == len(batch)
             records += len(batch)
             quiet += batch["metadata"].to_pylist().count(METADATA)
