@@ -4,6 +4,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
+from functools import cached_property
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -31,7 +32,13 @@ _ORDER: Final = {
     "members": 'partition, "offset", member',
 }
 MEMORY: Final = "600MB"
-"""Limit of what DuckDB holds in memory; the rest goes into files."""
+"""Limit of what DuckDB holds in memory; the rest goes into files, if it is not a single operator
+that needs more."""
+LARGE: Final = ("commit_minutes", "lag")
+"""Views of which questions are asked for some groups at a time: all say something about one group
+in each row, and their windows do not fit into memory with the rows of all groups."""
+PIECE_ROWS: Final = 3_000_000
+"""Rows of `LARGE` that a question reads at once, unless one group has more."""
 
 
 def prepare(connection: duckdb.DuckDBPyConnection, tables: Mapping[str, pa.Table | str]) -> None:
@@ -63,8 +70,10 @@ class Local:
         tables: Mapping[str, pa.Table | str],
         threads: int | None = None,
         files: Mapping[str, Dataset] | None = None,
+        piece_rows: int = PIECE_ROWS,
     ) -> None:
         """Queries of tables read `files_<name>` of `files`."""
+        self._piece_rows = piece_rows
         self._stack = ExitStack()
         folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="groupkeeper-sql-"))
         settings: dict[str, Any] = {"temp_directory": folder, "memory_limit": MEMORY}
@@ -87,10 +96,39 @@ class Local:
 
     def ask(self, asked: Question, parameters: Parameters | None = None) -> pa.Table:
         """The answer, which other questions can read then."""
-        found = self._duckdb.sql(asked.text(parameters or {})).to_arrow_table()
+        text = asked.text(parameters or {})
+        if asked.sources.isdisjoint(LARGE):
+            found = self.select(text)
+        else:
+            found = pa.concat_tables([self._select_of(text, *each) for each in self._pieces])
         answer = asked.table(found)
         self._duckdb.register(asked.name, answer)
         return answer
+
+    def _select_of(self, query: str, first: str, last: str) -> pa.Table:
+        """The rows that a query gives for groups between two names."""
+        for name in LARGE:
+            self._duckdb.execute(
+                f"create or replace temp view {name} as select * from memory.main.{name} "
+                f'where "group" between {text(first)} and {text(last)}'
+            )
+        return self.select(query)
+
+    @cached_property
+    def _pieces(self) -> list[tuple[str, str]]:
+        """The first and the last group of each piece."""
+        counts = " union all ".join(f'select "group" from given_{name}' for name in LARGE)
+        rows = 0
+        found = [("", "")]
+        for group, count in self._duckdb.sql(
+            f'select "group", count(*) from ({counts}) group by "group" order by "group"'
+        ).fetchall():
+            rows += count
+            if rows > self._piece_rows:
+                found.append((group, group))
+                rows = count
+            found[-1] = (found[-1][0], group)
+        return found
 
     def frame(self, rows: pa.Table) -> pa.Table:
         return rows

@@ -3,9 +3,10 @@
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
-from groupkeeper.analytics.questions.local import prepare
-from groupkeeper.analytics.questions.registry import QUESTIONS, answers, ask
+from groupkeeper.analytics.questions.local import Local, prepare
+from groupkeeper.analytics.questions.registry import QUESTIONS, answers, answers_of, ask
 from tests.analytics.questions.made import rounds, table
 from tests.analytics.questions.week import week
 
@@ -21,6 +22,14 @@ def test_a_text_that_is_copied_gives_the_answer_over_files(tmp_path):
         if not asked.sources & QUESTIONS.keys():
             found = asked.table(connection.sql(asked.text({})).to_arrow_table())
             assert found == expected[name], name
+
+
+@pytest.mark.parametrize("rows", [1, 100])
+def test_answers_do_not_depend_on_how_many_groups_are_read_at_once(rows):
+    tables = week()
+    expected = answers(tables)
+    with Local(tables, piece_rows=rows) as local:
+        assert answers_of(local) == expected
 
 
 def test_columns_of_another_width_are_read(tmp_path):
