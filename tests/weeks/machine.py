@@ -16,6 +16,8 @@ LATENCY_S = 0.0002
 SETTINGS = (
     "log.cleaner.enable=false",
     "group.events.retention.ms=-1",
+    "group.events.retention.bytes=-1",
+    "group.events.retention.total.bytes=-1",
     "offsets.retention.minutes=5256000",
     "connections.max.idle.ms=2000000000",
 )
