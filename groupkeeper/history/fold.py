@@ -15,7 +15,7 @@ from groupkeeper.history.rounds import (
     Round,
     plan_of,
 )
-from groupkeeper.history.rows import About, Rows, Told, round_row
+from groupkeeper.history.rows import About, Row, Rows, Told, round_row
 from groupkeeper.history.sessions import UNKNOWN, Sessions
 from groupkeeper.history.story import Gap
 from groupkeeper.protocol.group_events import Event
@@ -127,6 +127,10 @@ class GroupFold:
         if current is not None:
             current.outcome, current.ended_at_ms = LOST, gap.at_ms
             self._tell(current, self._told(gap.offset), None)
+
+    def follow(self, earlier: Row) -> bool:
+        """See `Sessions.follow`."""
+        return self._sessions.follow(earlier)
 
     def open(self, rows: Rows) -> None:
         """Add what is not finished to `rows`."""

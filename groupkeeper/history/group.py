@@ -11,7 +11,7 @@ Rows of both sources come from the same fold, `GroupFold`: records are turned in
 Events of the partition, of no group, are for all of its groups.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, Self
 
 from groupkeeper.history.fields import checked
@@ -28,10 +28,12 @@ from groupkeeper.history.records import (
 )
 from groupkeeper.history.rounds import LOADS
 from groupkeeper.history.rows import (
+    BY_BOTH,
     EVENTS,
     LOG,
     REFUSALS,
     About,
+    Row,
     Rows,
     Told,
     Writer,
@@ -39,6 +41,7 @@ from groupkeeper.history.rows import (
     out_of_range,
     refusal_row,
 )
+from groupkeeper.history.sessions import OPEN_MOST, begun
 from groupkeeper.history.state import restore, saved
 from groupkeeper.history.story import Gap, Item, Story
 from groupkeeper.protocol.errors import DecodeError
@@ -63,16 +66,22 @@ class GroupHistory:
     """Events, records and commits of one group in, rows out: into `out`, which groups may share.
 
     From its first event on, the rows of a group are those of its events; what was before is
-    inferred from its records.
+    inferred from its records. Events are not kept for ever, so the first one may tell of members
+    that have been there for long: their sessions begin as records tell, and partitions have the
+    owners that records tell up to the first plan that events tell.
     """
 
     __slots__ = (
-        *("_batch", "_epoch", "_events", "_infers", "_log", "_names", "_newer", "_out", "_story"),
-        *("first_ms", "group"),
+        *("_batch", "_ended", "_epoch", "_events", "_infers", "_log", "_names", "_newer", "_out"),
+        *("_planned_ms", "_story", "_unbegun", "first_ms", "group"),
     )
 
     first_ms: int | None
     """Time of its first event; None if it has none."""
+    _planned_ms: int | None
+    """Time of the first plan that events tell."""
+    _unbegun: dict[str, Row]
+    """Member -> its session, which has ended and whose beginning no event told: records may."""
     _epoch: int | None
     """Leader epoch of the last event."""
     _events: GroupFold | None
@@ -85,7 +94,10 @@ class GroupHistory:
     def __init__(self, group: str, out: Writer, names: Names = NO_NAMES) -> None:
         """`names`: topic id -> name, for consumer and share groups."""
         self.group, self._out, self._names = group, out, names
-        self.first_ms = self._epoch = None
+        self.first_ms = self._planned_ms = self._epoch = None
+        self._unbegun = {}
+        self._ended: list[Row] = []
+        """Sessions that the event at hand has ended."""
         self._events = self._log = self._story = self._newer = None
         self._infers = True
         self._batch: list[Record] = []
@@ -121,13 +133,21 @@ class GroupHistory:
         """
         self.flush()
         more = more or Writer(self._out.partition, self._out.known)
-        if self._events is not None:
-            self._events.open(more.rows)
         if self._log is not None:
             self._log.open(more.inferred)
         if self._newer is not None:
             self._newer.open(more.inferred)
-        more.settle(self.first_ms)
+        earlier = {row["member"]: row for row in self._take_up(more)}
+        told: Rows = {name: [] for name in BY_BOTH}
+        if self._events is not None:
+            self._events.open(told)
+        told["sessions"] += self._unbegun.values()
+        for row in told["sessions"]:
+            known = None if row["from"] is not None else earlier.pop(row["member"], None)
+            more.rows["sessions"].append(row if known is None else begun(row, known))
+        more.rows["sessions"] += earlier.values()
+        for name in "rounds", "ownership":
+            more.rows[name] += told[name]
         return more.rows
 
     # -- events ----------------------------------------------------------------------------------
@@ -143,7 +163,7 @@ class GroupHistory:
         if fold is None:
             if event.group is None or not _tells_of_members(event):
                 return
-            fold = self._events = GroupFold(self._about(EVENTS), self._out.rows)
+            fold = self._events = self._new_fold()
         elif event.type == "coordinator_loaded" or before not in (None, event.epoch):
             fold.taken_over(event.at_ms, offset)
         if event.group is None:
@@ -153,6 +173,21 @@ class GroupHistory:
             self._events = None
         else:
             fold.add(told)
+            if self._planned_ms is None and event.type in ("rebalance_completed", "group_emptied"):
+                self._planned_ms = event.at_ms
+        if self._ended:
+            self._keep_ended()
+
+    def _new_fold(self) -> GroupFold:
+        return GroupFold(self._about(EVENTS), {**self._out.rows, "sessions": self._ended})
+
+    def _keep_ended(self) -> None:
+        for row in self._ended:
+            if row["from"] is None and len(self._unbegun) < OPEN_MOST:
+                self._unbegun[row["member"]] = row
+            else:
+                self._out.rows["sessions"].append(row)
+        self._ended.clear()
 
     def let_go(self) -> None:
         """Finish what events tell as it is."""
@@ -181,7 +216,32 @@ class GroupHistory:
                 self._epoch_record(record, converted)
             else:
                 self._group_record(record, converted)
-        self._out.settle(self.first_ms)
+        for row in self._take_up(self._out):
+            ended = self._unbegun.pop(row["member"], None)
+            if ended is not None:
+                self._out.rows["sessions"].append(begun(ended, row))
+            elif self._events is None or not self._events.follow(row):
+                self._out.rows["sessions"].append(row)
+
+    def _take_up(self, out: Writer) -> list[Row]:
+        """Keep the rows that records tell of the time that events do not tell of. Returns sessions
+        that were under way at the first event.
+        """
+        inferred, rows, first_ms = out.inferred, out.rows, self.first_ms
+        under_way: list[Row] = []
+        if first_ms is None:
+            for name in BY_BOTH:
+                rows[name] += inferred[name]
+        else:
+            rows["rounds"] += [each for each in inferred["rounds"] if _is(each["ended"], first_ms)]
+            for each in inferred["sessions"]:
+                if _is(each["from"], first_ms):
+                    is_over = _is(each["until"], first_ms)
+                    (rows["sessions"] if is_over else under_way).append(each)
+            rows["ownership"] += _up_to(inferred["ownership"], self._planned_ms)
+        for name in BY_BOTH:
+            inferred[name].clear()
+        return under_way
 
     def _member(self, record: Record) -> None:
         """Of a newer group."""
@@ -268,7 +328,7 @@ class GroupHistory:
         """A history that goes on from this `state`."""
         found = cls(state["group"], out, names)
         if state["events"] is not None:
-            found._events = GroupFold(found._about(EVENTS), out.rows)
+            found._events = found._new_fold()
         if state["log"] is not None:
             found._log = GroupFold(found._about(LOG), out.inferred)
         if state["newer"] is not None:
@@ -289,6 +349,21 @@ def sound(told: Told) -> Told | None:
     if event.group is None and event.type not in LOADS:
         return None
     return told._replace(event=event._replace(fields=checked(event)[0]))
+
+
+def _is(time: int | None, before_ms: int) -> bool:
+    """Whether a time is known and before another."""
+    return time is not None and time < before_ms
+
+
+def _up_to(owned: list[Row], end_ms: int | None) -> Iterator[Row]:
+    """Rows of `ownership` up to a time, if there is one."""
+    for row in owned:
+        since, until = row["from"], row["until"]
+        if end_ms is None or _is(until, end_ms):
+            yield row
+        elif _is(since, end_ms):
+            yield {**row, "until": end_ms, "duration_ms": end_ms - since}
 
 
 def _tells_of_members(event: Event) -> bool:

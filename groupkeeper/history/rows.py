@@ -38,8 +38,8 @@ class Known(NamedTuple):
 ALL: Final = Known()
 """Nothing is missing."""
 
-BY_BOTH: Final = {"rounds": "ended", "ownership": "from", "sessions": "from"}
-"""Tables that stored events and records tell of -> the time of a row."""
+BY_BOTH: Final = ("rounds", "ownership", "sessions")
+"""Tables that stored events and records tell of."""
 
 
 class Writer:
@@ -52,23 +52,13 @@ class Writer:
         self.partition, self.known, self.left_out = partition, known, left_out
         self.rows: Rows = {name: [] for name in TABLES}
         self.inferred: Rows = {name: [] for name in BY_BOTH}
-        """Rows of one group that were found in records, for `settle`."""
+        """Rows of one group that were found in records, which `GroupHistory` takes up."""
 
     def add(self, table: str, **values: object) -> None:
         """A row that records tell, with these columns and the partition."""
         if table not in self.left_out:
             rows = self.inferred[table] if table in BY_BOTH else self.rows[table]
             rows.append({"partition": self.partition, **values})
-
-    def settle(self, first_ms: int | None) -> None:
-        """Keep rows of a group that records tell, up to its first event."""
-        for name, rows in self.inferred.items():
-            if rows and first_ms is not None:
-                time = BY_BOTH[name]
-                self.rows[name] += [row for row in rows if _is_before(row[time], first_ms)]
-            else:
-                self.rows[name] += rows
-            rows.clear()
 
     def take(self) -> Rows:
         """Rows that were added since the last call."""
@@ -82,10 +72,6 @@ EAGER: Final = frozenset({"range", "roundrobin", "sticky"})
 """Assignors whose members give all partitions up before they rejoin, in all known clients."""
 COOPERATIVE: Final = "cooperative"
 """Part of the name of assignors whose members keep their partitions meanwhile (KIP-429)."""
-
-
-def _is_before(time: int | None, first_ms: int) -> bool:
-    return time is not None and time < first_ms
 
 
 class Told(NamedTuple):

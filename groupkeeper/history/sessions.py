@@ -47,6 +47,8 @@ class Session:
     beats_before: int = 0
     """Heartbeats before the last load."""
     longest_gap_ms: int | None = None
+    earlier: Row | None = None
+    """What records tell of it, from before the first event."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -260,6 +262,9 @@ class Sessions:
     # -- parts -----------------------------------------------------------------------------------
 
     def _heard(self, who: Part, at_ms: int, offset: int) -> Session | None:
+        """The member, which is new if no event told of it: who commits or rejoins was in the
+        group's record before.
+        """
         member = who.get("member")
         if not member or at_ms <= self._ended.get(member, -1):
             return None
@@ -267,7 +272,7 @@ class Sessions:
         if known is None:
             if self._is_whole:
                 return None
-            known = self._open_one(Session(who, None, offset, UNKNOWN))
+            known = self._open_one(Session(who, None, offset, UNKNOWN, is_stored=True))
         known.who = who
         return known
 
@@ -314,6 +319,16 @@ class Sessions:
 
     # -- rows ------------------------------------------------------------------------------------
 
+    def follow(self, earlier: Row) -> bool:
+        """Let a session whose beginning no event told go on from this row; False if there is none
+        of its member.
+        """
+        known = self._open.get(earlier["member"])
+        if known is None or known.since_ms is not None:
+            return False
+        known.earlier = earlier
+        return True
+
     def open(self) -> Iterable[Row]:
         """Sessions that have not ended."""
         return (self._row(each, None) for each in self._open.values())
@@ -344,7 +359,15 @@ class Sessions:
         }
         if end is not None and end.confidence is not None:
             row["confidence"] = end.confidence
-        return row
+        return row if session.earlier is None else begun(row, session.earlier)
+
+
+def begun(row: Row, earlier: Row) -> Row:
+    """A session whose beginning no event told, with what records tell of it."""
+    made = {name: earlier[name] for name in ("from", "began_as", "old_member", "away_ms", "source")}
+    for name in ("session_timeout_ms", "rebalance_timeout_ms"):
+        made[name] = earlier[name] if row[name] is None else row[name]
+    return {**row, **made, "confidence": min(row["confidence"], earlier["confidence"])}
 
 
 def _set_timeouts(session: Session, part: Part) -> None:

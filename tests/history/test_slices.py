@@ -141,6 +141,13 @@ def test_rows_of_records_end_where_events_begin(seed: int) -> None:
     told = [each for each in fed if isinstance(each, Told)]
     first_ms = next(each.event.at_ms for each in told if each.event.group is not None)
     rows = folded([*told, *(each for each in fed if not isinstance(each, Told))], Known())
-    for name, time in BY_BOTH.items():
+    plans = ("rebalance_completed", "group_emptied")
+    planned_ms = next((each.event.at_ms for each in told if each.event.type in plans), None)
+    for name, time, end_ms in (
+        ("rounds", "ended", first_ms),
+        ("sessions", "from", first_ms),
+        ("ownership", "until", planned_ms and planned_ms + 1),
+    ):
         inferred = [row for row in rows[name] if row["source"] == LOG and row["group"] == GROUP]
-        assert all(row[time] is not None and row[time] < first_ms for row in inferred)
+        if end_ms is not None:
+            assert all(row[time] is not None and row[time] < end_ms for row in inferred)

@@ -1,5 +1,6 @@
 """Two days of forty groups: what an analysis finds is what really happened."""
 
+import shutil
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -73,6 +74,30 @@ def scores(weeks: tuple[Path, Truth], tables: dict[str, pa.Table]) -> dict[str, 
 def inferred(weeks: tuple[Path, Truth]) -> dict[str, Score]:
     data, happened = weeks
     return check_inferred(asked_of(data, events=False), happened)
+
+
+@pytest.fixture(scope="module")
+def later(weeks: tuple[Path, Truth], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Score]:
+    """With all records, and the later half of the events: the earlier ones have been deleted."""
+    data = tmp_path_factory.mktemp("later") / "data"
+    shutil.copytree(weeks[0], data)
+    for folder in data.glob("__group_events-*"):
+        logs = sorted(folder.glob("*.log"))
+        for log in logs[: len(logs) // 2]:
+            for each in folder.glob(f"{log.stem}.*"):
+                each.unlink()
+    return check(asked_of(data), weeks[1])
+
+
+@pytest.mark.parametrize(
+    ("question", "least"), [("idle_members", 0.85), ("skew", 0.98), ("commit_silence", 0.98)]
+)
+def test_without_old_events_members_and_owners_go_on_as_records_tell(
+    question: str, least: float, later: dict[str, Score]
+) -> None:
+    found = later[question]
+    assert found.precision >= least, found.wrong
+    assert found.recall >= least, found.missed
 
 
 @pytest.mark.parametrize("question", RULES)
