@@ -21,12 +21,7 @@ from groupkeeper.coordinator.facts import OffsetsCommitted, OffsetsReset
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.groups import Groups, note_created, note_group_refused
 from groupkeeper.coordinator.liveness import heard, rhythm_of_late
-from groupkeeper.coordinator.records import (
-    offset_in,
-    offset_key,
-    offset_key_head,
-    offset_value,
-)
+from groupkeeper.coordinator.records import offset_in, offset_key, offset_key_head, offset_value
 from groupkeeper.coordinator.replies import check_member, refused
 from groupkeeper.coordinator.soft_state import Outsider
 from groupkeeper.coordinator.step import BATCH_OVERHEAD, KeyValue, Step, size_of

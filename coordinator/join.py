@@ -22,13 +22,7 @@ from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.facts import MemberJoined, MemberRejoined, PendingMemberDropped
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.groups import Groups, note_created, note_group_refused
-from groupkeeper.coordinator.join_call import (
-    JoinCall,
-    differences,
-    park,
-    revoked,
-    what_changed,
-)
+from groupkeeper.coordinator.join_call import JoinCall, differences, park, revoked, what_changed
 from groupkeeper.coordinator.liveness import contacted
 from groupkeeper.coordinator.member import Member, PendingMember
 from groupkeeper.coordinator.member_bytes import MEMBER_BYTES, bytes_of

@@ -1,7 +1,7 @@
 """Writes docs/protocol.md from the message classes; `--check` only compares.
 
 What a field means is the docstring below it, which is read from the source: nothing keeps it at run
-time.
+time. `MEANINGS` has what is the same in all messages.
 """
 
 import ast
@@ -13,7 +13,8 @@ from pathlib import Path
 
 from generated import run
 
-from groupkeeper.protocol.message import Field, Layout, layout_of
+from groupkeeper.protocol.message import Field, layout_of
+from groupkeeper.protocol.messages import MEANINGS
 from groupkeeper.protocol.records import consumer_offsets
 from groupkeeper.protocol.registry import APIS, Api
 from groupkeeper.protocol.types import ArrayOf, Fixed, Sized, StructOf, WireType
@@ -60,8 +61,8 @@ TABLE = """
 
 @cache
 def meanings(cls: type) -> dict[str, str]:
-    """The docstrings of the fields of a message class."""
-    found: dict[str, str] = {}
+    """What the fields of a message class mean: docstrings below them, or what is so everywhere."""
+    found = dict(MEANINGS)
     tree = ast.parse(Path(sys.modules[cls.__module__].__file__ or "").read_text(encoding="utf-8"))
     [body] = [node.body for node in tree.body if getattr(node, "name", "") == cls.__name__]
     for field, text in pairwise(body):
@@ -101,28 +102,24 @@ def default(field: Field) -> str:
             return str(field.default)
 
 
-def remarks(field: Field, layout: Layout) -> str:
-    oldest, newest = layout.versions
-    first = max(field.since, field.nullable_since, oldest)
-    last = min(field.until, newest)
+def remarks(field: Field, since: int, until: int, newest: int) -> str:
+    first = max(since, field.nullable_since)
     notes = [] if field.tag is None else [f"tag {field.tag}"]
     if first <= newest and field.nullable_in(first):
-        always = first <= max(field.since, oldest)
-        notes.append("nullable" if always else f"nullable {span(first, last, newest)}")
+        notes.append("nullable" if first == since else f"nullable {span(first, until, newest)}")
     return ", ".join(notes)
 
 
-def rows(cls: type, layout: Layout, path: str = "") -> Iterator[str]:
-    oldest, newest = layout.versions
+def rows(cls: type, newest: int, low: int, high: int, path: str = "") -> Iterator[str]:
+    """The fields of a class that versions `low` to `high` of a message have."""
     for field in layout_of(cls).fields:
-        name = path + field.name
-        versions = span(max(field.since, oldest), field.until, newest)
-        cells = (f"`{name}`", type_name(field.type), versions, default(field))
-        cells += (remarks(field, layout), meanings(cls)[field.name])
+        name, since, until = path + field.name, max(field.since, low), min(field.until, high)
+        cells = (f"`{name}`", type_name(field.type), span(since, until, newest), default(field))
+        cells += (remarks(field, since, until, newest), meanings(cls)[field.name])
         yield f"| {' | '.join(cells)} |\n"
         part = field.type.item if isinstance(field.type, ArrayOf) else field.type
         if isinstance(part, StructOf):
-            yield from rows(part.cls, layout, f"{name}.")
+            yield from rows(part.cls, newest, since, until, f"{name}.")
 
 
 def section(cls: type) -> str:
@@ -130,7 +127,11 @@ def section(cls: type) -> str:
     what = " ".join((cls.__doc__ or "").split())
     oldest, newest = layout.versions
     versions = f"version {oldest}" if oldest == newest else f"versions {oldest} to {newest}"
-    return f"\n### {layout.name}, {versions}\n\n{what}\n" + TABLE + "".join(rows(cls, layout))
+    return (
+        f"\n### {layout.name}, {versions}\n\n{what}\n"
+        + TABLE
+        + "".join(rows(cls, newest, oldest, newest))
+    )
 
 
 def api_row(api: Api) -> str:

@@ -15,13 +15,7 @@ from typing import Final
 
 from crc32c import crc32c
 
-from groupkeeper.protocol.record_batch import (
-    CRC_START,
-    HEADER_SIZE,
-    LENGTH_OVERHEAD,
-    MAGIC,
-    patch,
-)
+from groupkeeper.protocol.record_batch import CRC_START, HEADER_SIZE, LENGTH_OVERHEAD, MAGIC, patch
 from groupkeeper.storage.errors import Loss
 from groupkeeper.storage.files import Files, parent_of
 from groupkeeper.storage.journals import JournalCover

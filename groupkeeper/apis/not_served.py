@@ -36,10 +36,7 @@ from groupkeeper.protocol.messages.sasl_authenticate import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
 )
-from groupkeeper.protocol.messages.sasl_handshake import (
-    SaslHandshakeRequest,
-    SaslHandshakeResponse,
-)
+from groupkeeper.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
 WANTED: Final = (
     "a client wants SASL: this port speaks plaintext without authentication; "

@@ -22,11 +22,11 @@ from groupkeeper.protocol.mapped import mapped
 from groupkeeper.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
-    OffsetFetchResponsePartition,
-    OffsetFetchResponseTopic,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
 )
 from groupkeeper.topics.limits import PARTITIONS_MOST, TOPICS_MOST
 from groupkeeper.turns import Slices
@@ -127,9 +127,7 @@ def groups_asked(request: OffsetFetchRequest, version: int) -> list[OffsetFetchR
     """The groups of a request, in the newer form."""
     if version >= 8:
         return request.groups
-    # Any: the topics have the fields of the newer form, and may be too many to copy.
-    topics: Any = request.topics
-    return [OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)]
+    return [OffsetFetchRequestGroup(group_id=request.group_id, topics=request.topics)]
 
 
 def flat_reply(
@@ -142,9 +140,7 @@ def flat_reply(
         return _on_every_partition(request, group.error_code)
     if group.error_code:
         return OffsetFetchResponse(error_code=group.error_code)
-    # Any: the topics have the fields of the older form, and may be too many to be made again.
-    topics: Any = group.topics
-    return OffsetFetchResponse(topics=topics)
+    return OffsetFetchResponse(topics=group.topics)
 
 
 def _on_every_partition(request: OffsetFetchRequest, error: int) -> OffsetFetchResponse:
@@ -152,12 +148,12 @@ def _on_every_partition(request: OffsetFetchRequest, error: int) -> OffsetFetchR
     return OffsetFetchResponse(topics=mapped(refused, request.topics or []))
 
 
-def _refused(error: int, topic: OffsetFetchRequestTopic) -> OffsetFetchResponseTopic:
-    def row(index: int) -> OffsetFetchResponsePartition:
-        return OffsetFetchResponsePartition(
+def _refused(error: int, topic: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
+    def row(index: int) -> OffsetFetchResponsePartitions:
+        return OffsetFetchResponsePartitions(
             partition_index=index, committed_offset=-1, error_code=error
         )
 
-    return OffsetFetchResponseTopic(
+    return OffsetFetchResponseTopics(
         name=topic.name, partitions=mapped(row, topic.partition_indexes)
     )

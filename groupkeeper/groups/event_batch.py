@@ -8,12 +8,7 @@ from typing import Final
 from groupkeeper.coordinator.causes import Who
 from groupkeeper.coordinator.facts import NotedFact, RebalanceStarted
 from groupkeeper.groups.event_budget import BODY, Charged
-from groupkeeper.groups.event_limits import (
-    EVENT_BYTES,
-    SenderLimit,
-    fitting,
-    sender_of_fact,
-)
+from groupkeeper.groups.event_limits import EVENT_BYTES, SenderLimit, fitting, sender_of_fact
 from groupkeeper.groups.event_purge import Purge
 from groupkeeper.groups.event_services import EventServices
 from groupkeeper.groups.event_sums import CommitSum, RefusalSum

@@ -9,12 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from groupkeeper.cleaner.log_cleaner import (
-    CleanableLog,
-    CleanerConfig,
-    CleanerServices,
-    LogCleaner,
-)
+from groupkeeper.cleaner.log_cleaner import CleanableLog, CleanerConfig, CleanerServices, LogCleaner
 from groupkeeper.cleaner.process import CompactionProcess
 from groupkeeper.groups.embedded_log import EmbeddedLogs
 from groupkeeper.groups.loader import Loader

@@ -10,13 +10,7 @@ from importlib import import_module
 from socket import gethostname
 from typing import TYPE_CHECKING, Final
 
-from groupkeeper.observe.http_exchange import (
-    Apis,
-    HttpAnswer,
-    HttpRequest,
-    SlowPage,
-    json_line,
-)
+from groupkeeper.observe.http_exchange import Apis, HttpAnswer, HttpRequest, SlowPage, json_line
 from groupkeeper.observe.http_host import own_names
 from groupkeeper.observe.http_server import HttpServer
 from groupkeeper.observe.pages import pages

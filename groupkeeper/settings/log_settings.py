@@ -5,15 +5,7 @@ Most are the defaults of topic configs; topics/configs.py says of which.
 
 from dataclasses import dataclass
 
-from groupkeeper.settings.setting import (
-    LONG_MAX,
-    boolean,
-    choice,
-    ratio,
-    unlimited,
-    whole,
-    words,
-)
+from groupkeeper.settings.setting import LONG_MAX, boolean, choice, ratio, unlimited, whole, words
 
 CLEANUP_POLICIES = ("compact", "delete")
 """What a topic's cleanup.policy may have."""

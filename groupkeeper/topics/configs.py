@@ -137,8 +137,8 @@ class _More(TypedDict, total=False):
 def _row(
     name: str, kind: ConfigKind, default: object, broker: str = "", **more: Unpack[_More]
 ) -> TopicConfig:
-    """`broker`: the broker's key, "" if there is none, "=" if it is the same."""
-    key = name if broker == "=" else broker or None
+    """`broker`: the broker's key, "" if there is none; "=" stands for the name."""
+    key = broker.replace("=", name) or None
     return TopicConfig(name, kind, str(default), key, **more)
 
 
@@ -150,7 +150,7 @@ _TIMES = (CREATE_TIME, LOG_APPEND_TIME)
 TABLE: Final[Mapping[str, TopicConfig]] = {
     row.name: row
     for row in (
-        _row("cleanup.policy", _LIST, "delete", "log.cleanup.policy", words=CLEANUP_POLICIES),
+        _row("cleanup.policy", _LIST, "delete", "log.=", words=CLEANUP_POLICIES),
         _row("compression.gzip.level", _INT, -1, "=", low=1, high=9, besides=-1),
         _row("compression.lz4.level", _INT, 9, "=", low=1, high=17),
         _row("compression.type", _STRING, "producer", "=", words=_CODECS),
@@ -160,33 +160,15 @@ TABLE: Final[Mapping[str, TopicConfig]] = {
         _row("flush.messages", _LONG, _LONG_MAX, "log.flush.interval.messages", low=1),
         _row("flush.ms", _LONG, _LONG_MAX, low=0),
         _row("follower.replication.throttled.replicas", _LIST, ""),
-        _row("index.interval.bytes", _INT, 4_096, "log.index.interval.bytes", low=0),
+        _row("index.interval.bytes", _INT, 4_096, "log.=", low=0),
         _row("leader.replication.throttled.replicas", _LIST, ""),
-        _row("local.retention.bytes", _LONG, -2, "log.local.retention.bytes", low=-2),
-        _row("local.retention.ms", _LONG, -2, "log.local.retention.ms", low=-2),
+        _row("local.retention.bytes", _LONG, -2, "log.=", low=-2),
+        _row("local.retention.ms", _LONG, -2, "log.=", low=-2),
         _row(_MOST_LAG, _LONG, _LONG_MAX, "log.cleaner.max.compaction.lag.ms", low=1),
         _row(MAX_MESSAGE_BYTES, _INT, 1_048_588, "message.max.bytes", low=0),
-        _row(
-            "message.timestamp.after.max.ms",
-            _LONG,
-            3_600_000,
-            "log.message.timestamp.after.max.ms",
-            low=0,
-        ),
-        _row(
-            "message.timestamp.before.max.ms",
-            _LONG,
-            _LONG_MAX,
-            "log.message.timestamp.before.max.ms",
-            low=0,
-        ),
-        _row(
-            "message.timestamp.type",
-            _STRING,
-            CREATE_TIME,
-            "log.message.timestamp.type",
-            words=_TIMES,
-        ),
+        _row("message.timestamp.after.max.ms", _LONG, 3_600_000, "log.=", low=0),
+        _row("message.timestamp.before.max.ms", _LONG, _LONG_MAX, "log.=", low=0),
+        _row("message.timestamp.type", _STRING, CREATE_TIME, "log.=", words=_TIMES),
         _row(
             "min.cleanable.dirty.ratio",
             _DOUBLE,
@@ -197,13 +179,13 @@ TABLE: Final[Mapping[str, TopicConfig]] = {
         ),
         _row(_LEAST_LAG, _LONG, 0, "log.cleaner.min.compaction.lag.ms", low=0),
         _row("min.insync.replicas", _INT, 1, "=", low=1),
-        _row("preallocate", _BOOLEAN, "false", "log.preallocate"),
+        _row("preallocate", _BOOLEAN, "false", "log.="),
         _row("remote.log.copy.disable", _BOOLEAN, "false"),
         _row("remote.log.delete.on.disable", _BOOLEAN, "false"),
         _row(_TIERED, _BOOLEAN, "false"),
-        _row("retention.bytes", _LONG, -1, "log.retention.bytes"),
-        _row(RETENTION_MS, _LONG, 604_800_000, "log.retention.ms", low=-1),
-        _row("segment.bytes", _INT, 1_073_741_824, "log.segment.bytes", low=1_048_576),
+        _row("retention.bytes", _LONG, -1, "log.="),
+        _row(RETENTION_MS, _LONG, 604_800_000, "log.=", low=-1),
+        _row("segment.bytes", _INT, 1_073_741_824, "log.=", low=1_048_576),
         _row("segment.index.bytes", _INT, 10_485_760, "log.index.size.max.bytes", low=4),
         _row("segment.jitter.ms", _LONG, 0, low=0),
         _row(SEGMENT_MS, _LONG, 604_800_000, "log.roll.ms", low=1),

@@ -25,12 +25,7 @@ from groupkeeper.storage.retention import RetentionLimits, kept_together
 from groupkeeper.topics.catalog import Catalog, Topic
 from groupkeeper.topics.names import EVENT_TOPIC
 from groupkeeper.topics.partitions import AT_ONCE, TopicPartitions
-from groupkeeper.topics.record_deletion import (
-    LimitsOf,
-    Place,
-    RecordDeletion,
-    SegmentsDeleted,
-)
+from groupkeeper.topics.record_deletion import LimitsOf, Place, RecordDeletion, SegmentsDeleted
 from groupkeeper.topics.slices import Pace
 from groupkeeper.topics.timestamps import NO_TIMESTAMP
 from groupkeeper.turns import Turns

@@ -47,7 +47,6 @@ class AlterConfigsResourceResponse:
     error_code: Int16 = 0
     """0, or why the resource was not changed."""
     error_message: NullableString = ""
-    """The error in words; null without an error."""
     resource_type: Int8 = 0
     """Kind of the resource, as in the request."""
     resource_name: String = ""
@@ -59,6 +58,5 @@ class AlterConfigsResponse:
     """One result for each resource."""
 
     throttle_time_ms: Int32 = 0
-    """Milliseconds for which a quota throttles the client; 0 if none does."""
     responses: Array[AlterConfigsResourceResponse] = empty()
     """One result for each resource."""

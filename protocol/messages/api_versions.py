@@ -67,7 +67,6 @@ class ApiVersionsResponse:
     api_keys: Array[ApiVersion] = empty()
     """Versions of each API that the server answers."""
     throttle_time_ms: Int32 = since(1)
-    """Milliseconds for which a quota throttles the client; 0 if none does."""
     supported_features: Array[SupportedFeatureKey] = tagged(0, since=3)
     """Features of the broker; up to version 3 none whose minimum is 0."""
     finalized_features_epoch: Int64 = tagged(1, since=3, default=-1)

@@ -31,7 +31,6 @@ class ConsumerGroupHeartbeatRequest:
     """
 
     group_id: String = ""
-    """Id of the group."""
     member_id: String = ""
     """Id of the member; in version 0 empty to get one."""
     member_epoch: Int32 = 0
@@ -65,7 +64,6 @@ class ConsumerGroupHeartbeatResponse:
     """An error, or the member's epoch and perhaps a new assignment."""
 
     throttle_time_ms: Int32 = 0
-    """Milliseconds for which a quota throttles the client; 0 if none does."""
     error_code: Int16 = 0
     """0, or why the member is refused."""
     error_message: NullableString = None

@@ -54,7 +54,6 @@ class CreatePartitionsTopicResult:
     error_code: Int16 = 0
     """0, or why the topic got no partitions."""
     error_message: NullableString = None
-    """The error in words; null without an error."""
 
 
 @response_to(CreatePartitionsRequest)
@@ -62,6 +61,5 @@ class CreatePartitionsResponse:
     """One result for each topic."""
 
     throttle_time_ms: Int32 = 0
-    """Milliseconds for which a quota throttles the client; 0 if none does."""
     results: Array[CreatePartitionsTopicResult] = empty()
     """One result for each topic."""

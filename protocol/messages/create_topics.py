@@ -20,7 +20,6 @@ class CreatableReplicaAssignment:
     """The replicas of one partition, chosen by the client."""
 
     partition_index: Int32 = 0
-    """Number of the partition, from 0."""
     broker_ids: Array[Int32] = empty()
     """Brokers of the partition's replicas, the preferred leader first."""
 
@@ -90,7 +89,6 @@ class CreatableTopicResult:
     error_code: Int16 = 0
     """0, or why the topic was not created."""
     error_message: NullableString = since(1, default="")
-    """The error in words; null without an error."""
     topic_config_error_code: Int16 = tagged(0, since=5)
     """Why partitions, replicas and configs are not shown; 0 if they are."""
     num_partitions: Int32 = since(5, default=-1)
@@ -106,6 +104,5 @@ class CreateTopicsResponse:
     """One result for each topic."""
 
     throttle_time_ms: Int32 = since(2)
-    """Milliseconds for which a quota throttles the client; 0 if none does."""
     topics: Array[CreatableTopicResult] = empty()
     """One result for each topic."""

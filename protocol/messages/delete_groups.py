@@ -18,7 +18,6 @@ class DeletableGroupResult:
     """The result for one group."""
 
     group_id: String = ""
-    """Id of the group."""
     error_code: Int16 = 0
     """0, or why the group was not deleted."""
 
@@ -28,6 +27,5 @@ class DeleteGroupsResponse:
     """One result for each group."""
 
     throttle_time_ms: Int32 = 0
-    """Milliseconds for which a quota throttles the client; 0 if none does."""
     results: Array[DeletableGroupResult] = empty()
     """One result for each group."""

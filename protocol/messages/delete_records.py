@@ -13,7 +13,6 @@ class DeleteRecordsPartition:
     """A partition and the first offset to keep."""
 
     partition_index: Int32 = 0
-    """Number of the partition, from 0."""
     offset: Int64 = 0
     """First offset to keep; -1 deletes everything up to the high watermark."""
 
@@ -43,7 +42,6 @@ class DeleteRecordsPartitionResult:
     """The new log start offset of a partition."""
 
     partition_index: Int32 = 0
-    """Number of the partition, from 0."""
     low_watermark: Int64 = 0
     """First offset that is left; -1 on an error."""
     error_code: Int16 = 0
@@ -65,6 +63,5 @@ class DeleteRecordsResponse:
     """One result for each partition."""
 
     throttle_time_ms: Int32 = 0
-    """Milliseconds for which a quota throttles the client; 0 if none does."""
     topics: Array[DeleteRecordsTopicResult] = empty()
     """Results by topic."""

@@ -38,7 +38,6 @@ class DeletableTopicResult:
     error_code: Int16 = 0
     """0, or why the topic was not deleted."""
     error_message: NullableString = since(5, default=None)
-    """The error in words; null without an error."""
 
 
 @response_to(DeleteTopicsRequest)
@@ -46,6 +45,5 @@ class DeleteTopicsResponse:
     """One result for each topic."""
 
     throttle_time_ms: Int32 = since(1)
-    """Milliseconds for which a quota throttles the client; 0 if none does."""
     responses: Array[DeletableTopicResult] = empty()
     """One result for each topic."""

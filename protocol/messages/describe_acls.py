@@ -61,10 +61,8 @@ class DescribeAclsResponse:
     """The rules, or an error."""
 
     throttle_time_ms: Int32 = 0
-    """Milliseconds for which a quota throttles the client; 0 if none does."""
     error_code: Int16 = 0
     """0, or why there are no rules."""
     error_message: NullableString = ""
-    """The error in words; null without an error."""
     resources: Array[DescribeAclsResource] = empty()
     """The rules by resource."""

@@ -45,11 +45,9 @@ class DescribeClusterResponse:
     """The cluster as the answering broker sees it."""
 
     throttle_time_ms: Int32 = 0
-    """Milliseconds for which a quota throttles the client; 0 if none does."""
     error_code: Int16 = 0
     """0, or why the request failed."""
     error_message: NullableString = None
-    """The error in words; null without an error."""
     endpoint_type: Int8 = since(1, default=ENDPOINT_BROKERS)
     """What `brokers` lists: 1 for brokers, 2 for controllers."""
     cluster_id: String = ""

@@ -116,7 +116,6 @@ class DescribeConfigsResult:
     error_code: Int16 = 0
     """0, or why the resource was not described."""
     error_message: NullableString = ""
-    """The error in words; null without an error."""
     resource_type: Int8 = 0
     """Kind of the resource, as in the request."""
     resource_name: String = ""
@@ -130,6 +129,5 @@ class DescribeConfigsResponse:
     """One result for each resource."""
 
     throttle_time_ms: Int32 = 0
-    """Milliseconds for which a quota throttles the client; 0 if none does."""
     results: Array[DescribeConfigsResult] = empty()
     """One result for each resource."""

@@ -26,7 +26,6 @@ class DescribedGroupMember:
     member_id: String = ""
     """Id that the coordinator gave the member."""
     group_instance_id: NullableString = since(4, default=None)
-    """`group.instance.id` of a static member; null for a dynamic one."""
     client_id: String = ""
     """Client id that the member joined with."""
     client_host: String = ""
@@ -44,9 +43,7 @@ class DescribedGroup:
     error_code: Int16 = 0
     """0, or why the group was not described."""
     error_message: NullableString = since(6, default=None)
-    """The error in words; null without an error."""
     group_id: String = ""
-    """Id of the group."""
     group_state: String = ""
     """Name of the state, such as Stable; empty on an error."""
     protocol_type: String = ""
@@ -64,6 +61,5 @@ class DescribeGroupsResponse:
     """The descriptions of the groups."""
 
     throttle_time_ms: Int32 = since(1)
-    """Milliseconds for which a quota throttles the client; 0 if none does."""
     groups: Array[DescribedGroup] = empty()
     """One description for each group."""

@@ -2,15 +2,7 @@
 
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.message import empty, message, response_to, since, struct
-from groupkeeper.protocol.types import (
-    Array,
-    Boolean,
-    Int16,
-    Int32,
-    Int64,
-    NullableArray,
-    String,
-)
+from groupkeeper.protocol.types import Array, Boolean, Int16, Int32, Int64, NullableArray, String
 
 
 @struct
@@ -36,7 +28,6 @@ class DescribeLogDirsPartition:
     """The log of one partition."""
 
     partition_index: Int32 = 0
-    """Number of the partition, from 0."""
     partition_size: Int64 = 0
     """Bytes of its segments."""
     offset_lag: Int64 = 0
@@ -76,7 +67,6 @@ class DescribeLogDirsResponse:
     """One result for each log directory."""
 
     throttle_time_ms: Int32 = 0
-    """Milliseconds for which a quota throttles the client; 0 if none does."""
     error_code: Int16 = since(3)
     """0, or why the request failed."""
     results: Array[DescribeLogDirsResult] = empty()

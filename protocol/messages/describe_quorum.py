@@ -40,11 +40,9 @@ class PartitionData:
     """The quorum of one partition."""
 
     partition_index: Int32 = 0
-    """Number of the partition, from 0."""
     error_code: Int16 = 0
     """0, or why it is not described."""
     error_message: NullableString = since(2)
-    """The error in words; null without an error."""
     leader_id: Int32 = 0
     """Node that leads; -1 if unknown."""
     leader_epoch: Int32 = 0
@@ -96,7 +94,6 @@ class DescribeQuorumResponse:
     error_code: Int16 = 0
     """0, or why the request failed."""
     error_message: NullableString = since(2)
-    """The error in words; null without an error."""
     topics: Array[TopicData] = empty()
     """Quorums by topic."""
     nodes: Array[Node] = since(2)

@@ -10,7 +10,6 @@ class PartitionData:
     """A partition that a quorum keeps."""
 
     partition_index: Int32 = 0
-    """Number of the partition, from 0."""
 
 
 @struct

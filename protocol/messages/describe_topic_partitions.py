@@ -53,7 +53,6 @@ class DescribeTopicPartitionsResponsePartition:
     error_code: Int16 = 0
     """0, or what is wrong with the partition."""
     partition_index: Int32 = 0
-    """Number of the partition, from 0."""
     leader_id: Int32 = 0
     """Broker that leads the partition; -1 without a leader."""
     leader_epoch: Int32 = -1
@@ -93,7 +92,6 @@ class DescribeTopicPartitionsResponse:
     """One page, and the start of the next one."""
 
     throttle_time_ms: Int32 = 0
-    """Milliseconds for which a quota throttles the client; 0 if none does."""
     topics: Array[DescribeTopicPartitionsResponseTopic] = empty()
     """Topics of the page."""
     next_cursor: NullableStruct[Cursor] = None

@@ -50,6 +50,5 @@ class DescribeTransactionsResponse:
     """One result for each transactional id."""
 
     throttle_time_ms: Int32 = 0
-    """Milliseconds for which a quota throttles the client; 0 if none does."""
     transaction_states: Array[TransactionState] = empty()
     """The transactions."""

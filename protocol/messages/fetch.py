@@ -123,11 +123,11 @@ class EpochEndOffset:
 
 @struct
 class LeaderIdAndEpoch:
-    """The leader that the broker knows (KIP-595)."""
+    """The leader that the broker knows (KIP-595, in Produce KIP-951)."""
 
-    leader_id: Int32 = since(12, default=-1)
+    leader_id: Int32 = -1
     """Broker that leads the partition; -1 if unknown."""
-    leader_epoch: Int32 = since(12, default=-1)
+    leader_epoch: Int32 = -1
     """Epoch of that leader; -1 if unknown."""
 
 
@@ -156,7 +156,6 @@ class PartitionData:
     """The result for one partition."""
 
     partition_index: Int32 = 0
-    """Number of the partition, from 0."""
     error_code: Int16 = 0
     """0, or why the partition was not read."""
     high_watermark: Int64 = 0
@@ -195,13 +194,13 @@ class FetchableTopicResponse:
 class NodeEndpoint:
     """Where a leader is reached (KIP-951)."""
 
-    node_id: Int32 = since(16)
+    node_id: Int32 = 0
     """Id of the broker."""
-    host: String = since(16)
+    host: String = ""
     """Host name to connect to."""
-    port: Int32 = since(16)
+    port: Int32 = 0
     """Port to connect to."""
-    rack: NullableString = since(16, default=None)
+    rack: NullableString = None
     """Rack of the broker; null if it has none."""
 
 
@@ -210,7 +209,6 @@ class FetchResponse:
     """The batches read; session id 0 declines a fetch session."""
 
     throttle_time_ms: Int32 = since(1)
-    """Milliseconds for which a quota throttles the client; 0 if none does."""
     error_code: Int16 = since(7)
     """0, or what is wrong with the fetch session."""
     session_id: Int32 = since(7)

@@ -39,7 +39,6 @@ class Coordinator:
     error_code: Int16 = since(4)
     """0, or why no coordinator is known."""
     error_message: NullableString = since(4, default="")
-    """The error in words; null without an error."""
 
 
 @response_to(FindCoordinatorRequest)
@@ -47,11 +46,9 @@ class FindCoordinatorResponse:
     """One coordinator in the message itself up to version 3, a list from 4 on."""
 
     throttle_time_ms: Int32 = since(1)
-    """Milliseconds for which a quota throttles the client; 0 if none does."""
     error_code: Int16 = until(3)
     """0, or why no coordinator is known."""
     error_message: NullableString = since(1, until=3, default="")
-    """The error in words; null without an error."""
     node_id: Int32 = until(3)
     """Broker id of the coordinator; -1 on an error."""
     host: String = until(3)

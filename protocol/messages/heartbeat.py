@@ -10,13 +10,11 @@ class HeartbeatRequest:
     """Extends the member's session. Version 3 adds static members (KIP-345)."""
 
     group_id: String = ""
-    """Id of the group."""
     generation_id: Int32 = 0
     """Generation that the member is in."""
     member_id: String = ""
     """Id that the coordinator gave the member."""
     group_instance_id: NullableString = since(3, default=None)
-    """`group.instance.id` of a static member; null for a dynamic one."""
 
 
 @response_to(HeartbeatRequest)
@@ -24,6 +22,5 @@ class HeartbeatResponse:
     """Only an error code."""
 
     throttle_time_ms: Int32 = since(1)
-    """Milliseconds for which a quota throttles the client; 0 if none does."""
     error_code: Int16 = 0
     """0, REBALANCE_IN_PROGRESS if the member has to rejoin, or why it is refused."""

@@ -56,6 +56,5 @@ class IncrementalAlterConfigsResponse:
     """One result for each resource."""
 
     throttle_time_ms: Int32 = 0
-    """Milliseconds for which a quota throttles the client; 0 if none does."""
     responses: Array[AlterConfigsResourceResponse] = empty()
     """One result for each resource."""

@@ -24,7 +24,6 @@ class InitProducerIdResponse:
     """The producer id and its epoch."""
 
     throttle_time_ms: Int32 = 0
-    """Milliseconds for which a quota throttles the client; 0 if none does."""
     error_code: Int16 = 0
     """0, or why the request failed."""
     producer_id: Int64 = -1

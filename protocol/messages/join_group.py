@@ -20,7 +20,6 @@ class JoinGroupRequest:
     """Joins a group. Version 5 adds static members (KIP-345), 8 the reason (KIP-800)."""
 
     group_id: String = ""
-    """Id of the group."""
     session_timeout_ms: Int32 = 0
     """Milliseconds without a heartbeat after which the member is removed."""
     rebalance_timeout_ms: Int32 = since(1, default=-1)
@@ -28,7 +27,6 @@ class JoinGroupRequest:
     member_id: String = ""
     """Id that the coordinator gave the member; empty on its first join."""
     group_instance_id: NullableString = since(5, default=None)
-    """`group.instance.id` of a static member; null for a dynamic one."""
     protocol_type: String = ""
     """Kind of group: `consumer`, `connect` or the client's own; the same for all members."""
     protocols: Array[JoinGroupRequestProtocol] = empty()
@@ -44,7 +42,6 @@ class JoinGroupResponseMember:
     member_id: String = ""
     """Id of the member."""
     group_instance_id: NullableString = since(5, default=None)
-    """`group.instance.id` of a static member; null for a dynamic one."""
     metadata: Bytes = b""
     """Its subscription in the chosen protocol."""
 
@@ -57,7 +54,6 @@ class JoinGroupResponse:
     """
 
     throttle_time_ms: Int32 = since(2)
-    """Milliseconds for which a quota throttles the client; 0 if none does."""
     error_code: Int16 = 0
     """0, MEMBER_ID_REQUIRED to join again with `member_id`, or why the join failed."""
     generation_id: Int32 = -1

@@ -12,7 +12,6 @@ class MemberIdentity:
     member_id: String = since(3)
     """Id of the member; may be empty if the instance id is given."""
     group_instance_id: NullableString = since(3, default=None)
-    """`group.instance.id` of a static member; null for a dynamic one."""
     reason: NullableString = since(5, default=None)
     """Why the member leaves, for logs; null if it does not say."""
 
@@ -22,7 +21,6 @@ class LeaveGroupRequest:
     """Removes `member_id` up to version 2, `members` from 3 on."""
 
     group_id: String = ""
-    """Id of the group."""
     member_id: String = until(2)
     """Id of the member."""
     members: Array[MemberIdentity] = since(3)
@@ -36,7 +34,6 @@ class MemberResponse:
     member_id: String = since(3)
     """Id of the member, as in the request."""
     group_instance_id: NullableString = since(3, default="")
-    """`group.instance.id` of a static member; null for a dynamic one."""
     error_code: Int16 = since(3)
     """0, or why the member was not removed."""
 
@@ -46,7 +43,6 @@ class LeaveGroupResponse:
     """An error for the whole request and, from version 3 on, one for each member."""
 
     throttle_time_ms: Int32 = since(1)
-    """Milliseconds for which a quota throttles the client; 0 if none does."""
     error_code: Int16 = 0
     """0, or why nothing was removed."""
     members: Array[MemberResponse] = since(3)

@@ -31,7 +31,6 @@ class ListConfigResourcesResponse:
     """The resources of those kinds."""
 
     throttle_time_ms: Int32 = 0
-    """Milliseconds for which a quota throttles the client; 0 if none does."""
     error_code: Int16 = 0
     """0, or why the request failed."""
     config_resources: Array[ConfigResource] = empty()

@@ -20,7 +20,6 @@ class ListedGroup:
     """One group."""
 
     group_id: String = ""
-    """Id of the group."""
     protocol_type: String = ""
     """Kind of group, `consumer` for consumers; empty if it has none."""
     group_state: String = since(4)
@@ -34,7 +33,6 @@ class ListGroupsResponse:
     """The groups that pass the filters."""
 
     throttle_time_ms: Int32 = since(1)
-    """Milliseconds for which a quota throttles the client; 0 if none does."""
     error_code: Int16 = 0
     """0, or why the request failed."""
     groups: Array[ListedGroup] = empty()

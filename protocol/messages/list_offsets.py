@@ -16,7 +16,6 @@ class ListOffsetsPartition:
     """A partition and a timestamp; version 4 adds fencing by leader epoch (KIP-320)."""
 
     partition_index: Int32 = 0
-    """Number of the partition, from 0."""
     current_leader_epoch: Int32 = since(4, default=-1)
     """Leader epoch that the client knows, checked if not -1."""
     timestamp: Int64 = 0
@@ -59,7 +58,6 @@ class ListOffsetsPartitionResponse:
     """An offset and its timestamp; version 0 has a list of offsets instead."""
 
     partition_index: Int32 = 0
-    """Number of the partition, from 0."""
     error_code: Int16 = 0
     """0, or why the partition was not looked up."""
     old_style_offsets: Array[Int64] = until(0)
@@ -87,6 +85,5 @@ class ListOffsetsResponse:
     """One result for each partition."""
 
     throttle_time_ms: Int32 = since(2)
-    """Milliseconds for which a quota throttles the client; 0 if none does."""
     topics: Array[ListOffsetsTopicResponse] = empty()
     """Results by topic."""

@@ -36,7 +36,6 @@ class ListTransactionsResponse:
     """The transactional ids of this coordinator."""
 
     throttle_time_ms: Int32 = 0
-    """Milliseconds for which a quota throttles the client; 0 if none does."""
     error_code: Int16 = 0
     """0, or why there is no list."""
     unknown_state_filters: Array[String] = empty()

@@ -62,7 +62,6 @@ class MetadataResponsePartition:
     error_code: Int16 = 0
     """0, or what is wrong with the partition."""
     partition_index: Int32 = 0
-    """Number of the partition, from 0."""
     leader_id: Int32 = 0
     """Broker that leads the partition; -1 without a leader."""
     leader_epoch: Int32 = since(7, default=-1)
@@ -100,7 +99,6 @@ class MetadataResponse:
     """
 
     throttle_time_ms: Int32 = since(3)
-    """Milliseconds for which a quota throttles the client; 0 if none does."""
     brokers: Array[MetadataResponseBroker] = empty()
     """All live brokers."""
     cluster_id: NullableString = since(2, default=None)

@@ -10,7 +10,6 @@ class OffsetCommitRequestPartition:
     """The offset to commit; version 6 adds the leader epoch (KIP-320)."""
 
     partition_index: Int32 = 0
-    """Number of the partition, from 0."""
     committed_offset: Int64 = 0
     """Offset of the record to read next."""
     committed_leader_epoch: Int32 = since(6, default=-1)
@@ -39,13 +38,11 @@ class OffsetCommitRequest:
     """
 
     group_id: String = ""
-    """Id of the group."""
     generation_id_or_member_epoch: Int32 = since(1, default=-1)
     """Generation that the member is in; -1 outside of a generation."""
     member_id: String = since(1)
     """Id that the coordinator gave the member; empty outside of a generation."""
     group_instance_id: NullableString = since(7, default=None)
-    """`group.instance.id` of a static member; null for a dynamic one."""
     retention_time_ms: Int64 = since(2, until=4, default=-1)
     """How long to keep the offsets; -1 for the broker's setting."""
     topics: Array[OffsetCommitRequestTopic] = empty()
@@ -57,7 +54,6 @@ class OffsetCommitResponsePartition:
     """The result for one partition."""
 
     partition_index: Int32 = 0
-    """Number of the partition, from 0."""
     error_code: Int16 = 0
     """0, or why the offset was not stored."""
 
@@ -77,6 +73,5 @@ class OffsetCommitResponse:
     """One result for each partition; no error code for the whole request."""
 
     throttle_time_ms: Int32 = since(3)
-    """Milliseconds for which a quota throttles the client; 0 if none does."""
     topics: Array[OffsetCommitResponseTopic] = empty()
     """Results by topic."""

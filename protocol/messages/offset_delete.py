@@ -10,7 +10,6 @@ class OffsetDeleteRequestPartition:
     """A partition whose offset to delete."""
 
     partition_index: Int32 = 0
-    """Number of the partition, from 0."""
 
 
 @struct
@@ -28,7 +27,6 @@ class OffsetDeleteRequest:
     """Deletes committed offsets of topics to which the group does not subscribe."""
 
     group_id: String = ""
-    """Id of the group."""
     topics: Array[OffsetDeleteRequestTopic] = empty()
     """Offsets to delete, by topic."""
 
@@ -38,7 +36,6 @@ class OffsetDeleteResponsePartition:
     """The result for one partition."""
 
     partition_index: Int32 = 0
-    """Number of the partition, from 0."""
     error_code: Int16 = 0
     """0, or why the offset was not deleted."""
 
@@ -60,6 +57,5 @@ class OffsetDeleteResponse:
     error_code: Int16 = 0
     """0, or why no offset was deleted."""
     throttle_time_ms: Int32 = 0
-    """Milliseconds for which a quota throttles the client; 0 if none does."""
     topics: Array[OffsetDeleteResponseTopic] = empty()
     """Results by topic; empty on an error."""

@@ -1,10 +1,10 @@
 """OffsetFetch: reads the committed offsets of groups.
 
-Version 8 takes several groups (KIP-709).
+Version 8 takes several groups (KIP-709); Kafka defines their topics twice, with the same fields.
 """
 
 from groupkeeper.protocol.api_keys import ApiKey
-from groupkeeper.protocol.message import message, response_to, since, struct, until
+from groupkeeper.protocol.message import empty, message, response_to, since, struct, until
 from groupkeeper.protocol.types import (
     Array,
     Boolean,
@@ -18,22 +18,12 @@ from groupkeeper.protocol.types import (
 
 
 @struct
-class OffsetFetchRequestTopic:
-    """Partitions of one topic, up to version 7."""
-
-    name: String = until(7)
-    """Name of the topic."""
-    partition_indexes: Array[Int32] = until(7)
-    """Partitions to look up."""
-
-
-@struct
 class OffsetFetchRequestTopics:
-    """Partitions of one topic, from version 8 on."""
+    """Partitions of one topic."""
 
-    name: String = since(8)
+    name: String = ""
     """Name of the topic."""
-    partition_indexes: Array[Int32] = since(8)
+    partition_indexes: Array[Int32] = empty()
     """Partitions to look up."""
 
 
@@ -42,7 +32,6 @@ class OffsetFetchRequestGroup:
     """A group to look up; version 9 adds the member (KIP-848)."""
 
     group_id: String = since(8)
-    """Id of the group."""
     member_id: NullableString = since(9, default=None)
     """Id of the member (KIP-848); null to check none."""
     member_epoch: Int32 = since(9, default=-1)
@@ -59,8 +48,7 @@ class OffsetFetchRequest:
     """
 
     group_id: String = until(7)
-    """Id of the group."""
-    topics: NullableArray[OffsetFetchRequestTopic] = until(7, nullable_since=2)
+    topics: NullableArray[OffsetFetchRequestTopics] = until(7, nullable_since=2)
     """Partitions to look up; null asks for all that the group committed."""
     groups: Array[OffsetFetchRequestGroup] = since(8)
     """Groups to look up."""
@@ -69,54 +57,27 @@ class OffsetFetchRequest:
 
 
 @struct
-class OffsetFetchResponsePartition:
-    """An offset, up to version 7; version 5 adds the leader epoch (KIP-320)."""
-
-    partition_index: Int32 = until(7)
-    """Number of the partition, from 0."""
-    committed_offset: Int64 = until(7)
-    """Offset of the record to read next; -1 if none is committed."""
-    committed_leader_epoch: Int32 = since(5, until=7, default=-1)
-    """Epoch that was committed with it; -1 if unknown."""
-    metadata: NullableString = until(7, default="")
-    """Text that was committed with it."""
-    error_code: Int16 = until(7)
-    """0, or why the offset was not read."""
-
-
-@struct
-class OffsetFetchResponseTopic:
-    """Offsets of one topic, up to version 7."""
-
-    name: String = until(7)
-    """Name of the topic."""
-    partitions: Array[OffsetFetchResponsePartition] = until(7)
-    """Offsets by partition."""
-
-
-@struct
 class OffsetFetchResponsePartitions:
-    """An offset, from version 8 on."""
+    """An offset; version 5 adds the leader epoch (KIP-320)."""
 
-    partition_index: Int32 = since(8)
-    """Number of the partition, from 0."""
-    committed_offset: Int64 = since(8)
+    partition_index: Int32 = 0
+    committed_offset: Int64 = 0
     """Offset of the record to read next; -1 if none is committed."""
-    committed_leader_epoch: Int32 = since(8, default=-1)
+    committed_leader_epoch: Int32 = since(5, default=-1)
     """Epoch that was committed with it; -1 if unknown."""
-    metadata: NullableString = since(8, default="")
+    metadata: NullableString = ""
     """Text that was committed with it."""
-    error_code: Int16 = since(8)
+    error_code: Int16 = 0
     """0, or why the offset was not read."""
 
 
 @struct
 class OffsetFetchResponseTopics:
-    """Offsets of one topic, from version 8 on."""
+    """Offsets of one topic."""
 
-    name: String = since(8)
+    name: String = ""
     """Name of the topic."""
-    partitions: Array[OffsetFetchResponsePartitions] = since(8)
+    partitions: Array[OffsetFetchResponsePartitions] = empty()
     """Offsets by partition."""
 
 
@@ -125,7 +86,6 @@ class OffsetFetchResponseGroup:
     """Offsets of one group."""
 
     group_id: String = since(8)
-    """Id of the group."""
     topics: Array[OffsetFetchResponseTopics] = since(8)
     """Offsets by topic; empty on an error."""
     error_code: Int16 = since(8)
@@ -137,8 +97,7 @@ class OffsetFetchResponse:
     """Offsets of one group up to version 7, of several from 8 on."""
 
     throttle_time_ms: Int32 = since(3)
-    """Milliseconds for which a quota throttles the client; 0 if none does."""
-    topics: Array[OffsetFetchResponseTopic] = until(7)
+    topics: Array[OffsetFetchResponseTopics] = until(7)
     """Offsets by topic."""
     error_code: Int16 = since(2, until=7)
     """0, or why the group was not read."""

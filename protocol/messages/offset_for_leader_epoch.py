@@ -69,6 +69,5 @@ class OffsetForLeaderEpochResponse:
     """One end for each partition."""
 
     throttle_time_ms: Int32 = since(2)
-    """Milliseconds for which a quota throttles the client; 0 if none does."""
     topics: Array[OffsetForLeaderTopicResult] = empty()
     """Results by topic."""

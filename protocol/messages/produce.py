@@ -5,6 +5,7 @@ Versions 0 to 2, with the message sets before Kafka 0.11, are not supported.
 
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.message import empty, message, response_to, since, struct, tagged, until
+from groupkeeper.protocol.messages.fetch import LeaderIdAndEpoch, NodeEndpoint
 from groupkeeper.protocol.types import (
     Array,
     Int16,
@@ -68,16 +69,6 @@ class BatchIndexAndErrorMessage:
 
 
 @struct
-class LeaderIdAndEpoch:
-    """The leader that the broker knows (KIP-951)."""
-
-    leader_id: Int32 = since(10, default=-1)
-    """Broker that leads the partition; -1 if unknown."""
-    leader_epoch: Int32 = since(10, default=-1)
-    """Epoch of that leader; -1 if unknown."""
-
-
-@struct
 class PartitionProduceResponse:
     """The result for one partition; version 5 adds the log start offset (KIP-107), 8 the records
     in error (KIP-467).
@@ -96,7 +87,6 @@ class PartitionProduceResponse:
     record_errors: Array[BatchIndexAndErrorMessage] = since(8)
     """Records because of which the batch was refused."""
     error_message: NullableString = since(8, default=None)
-    """The error in words; null without an error."""
     current_leader: Nested[LeaderIdAndEpoch] = tagged(0, since=10)
     """The leader, if it is another one than the client knows."""
 
@@ -113,20 +103,6 @@ class TopicProduceResponse:
     """One result for each partition."""
 
 
-@struct
-class NodeEndpoint:
-    """Where a leader is reached (KIP-951)."""
-
-    node_id: Int32 = since(10)
-    """Id of the broker."""
-    host: String = since(10)
-    """Host name to connect to."""
-    port: Int32 = since(10)
-    """Port to connect to."""
-    rack: NullableString = since(10, default=None)
-    """Rack of the broker; null if it has none."""
-
-
 @response_to(ProduceRequest)
 class ProduceResponse:
     """One result for each partition."""
@@ -134,6 +110,5 @@ class ProduceResponse:
     responses: Array[TopicProduceResponse] = empty()
     """Results by topic."""
     throttle_time_ms: Int32 = since(1)
-    """Milliseconds for which a quota throttles the client; 0 if none does."""
     node_endpoints: Array[NodeEndpoint] = tagged(0, since=10)
     """Where the leaders are that `current_leader` names."""

@@ -20,7 +20,6 @@ class SaslAuthenticateResponse:
     error_code: Int16 = 0
     """0, or why the client is not authenticated."""
     error_message: NullableString = ""
-    """The error in words; null without an error."""
     auth_bytes: Bytes = b""
     """Bytes of the mechanism."""
     session_lifetime_ms: Int64 = since(1)

@@ -23,13 +23,11 @@ class SyncGroupRequest:
     """
 
     group_id: String = ""
-    """Id of the group."""
     generation_id: Int32 = 0
     """Generation that the member joined."""
     member_id: String = ""
     """Id that the coordinator gave the member."""
     group_instance_id: NullableString = since(3, default=None)
-    """`group.instance.id` of a static member; null for a dynamic one."""
     protocol_type: NullableString = since(5, default=None)
     """Kind of the group, checked if not null."""
     protocol_name: NullableString = since(5, default=None)
@@ -43,7 +41,6 @@ class SyncGroupResponse:
     """The member's assignment; version 5 adds the protocol (KIP-559)."""
 
     throttle_time_ms: Int32 = since(1)
-    """Milliseconds for which a quota throttles the client; 0 if none does."""
     error_code: Int16 = 0
     """0, REBALANCE_IN_PROGRESS if the member has to rejoin, or why it is refused."""
     protocol_type: NullableString = since(5, default=None)

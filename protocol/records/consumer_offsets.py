@@ -87,7 +87,6 @@ class MemberMetadata:
     member_id: String = ""
     """Id that the coordinator gave the member."""
     group_instance_id: NullableString = since(3, default=None)
-    """`group.instance.id` of a static member; null for a dynamic one."""
     client_id: String = ""
     """Client id that the member joined with."""
     client_host: String = ""

@@ -16,8 +16,8 @@ from groupkeeper.protocol.messages.offset_commit import (
 )
 from groupkeeper.protocol.messages.offset_fetch import (
     OffsetFetchResponse,
-    OffsetFetchResponsePartition,
-    OffsetFetchResponseTopic,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
 )
 from groupkeeper.protocol.messages.sync_group import SyncGroupResponse
 
@@ -111,10 +111,10 @@ def test_error_codes_are_found(read, key, version, response):
 
 def test_fetched_offsets_are_read():
     partitions = [
-        OffsetFetchResponsePartition(partition_index=n, committed_offset=10 * n) for n in (0, 1)
+        OffsetFetchResponsePartitions(partition_index=n, committed_offset=10 * n) for n in (0, 1)
     ]
     response = OffsetFetchResponse(
-        topics=[OffsetFetchResponseTopic(name="bench", partitions=partitions)]
+        topics=[OffsetFetchResponseTopics(name="bench", partitions=partitions)]
     )
     assert wire.fetched(encoded(ApiKey.OFFSET_FETCH, 7, response)[8:]) == (0, {0: 0, 1: 10})
 

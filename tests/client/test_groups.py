@@ -38,9 +38,7 @@ from groupkeeper.protocol.messages.list_groups import ListedGroup, ListGroupsRes
 from groupkeeper.protocol.messages.offset_fetch import (
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
-    OffsetFetchResponsePartition,
     OffsetFetchResponsePartitions,
-    OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
 from groupkeeper.protocol.placement import STATUS_HINT
@@ -249,8 +247,8 @@ async def test_offsets_of_several_groups_in_one_request() -> None:
 
 async def test_brokers_that_take_one_group_a_request_are_asked_group_by_group() -> None:
     node = StubNode(1, {"FindCoordinator": (0, 3), "OffsetFetch": (0, 7)})
-    partition = OffsetFetchResponsePartition(committed_offset=7, committed_leader_epoch=2)
-    topic = OffsetFetchResponseTopic(name="t", partitions=[partition])
+    partition = OffsetFetchResponsePartitions(committed_offset=7, committed_leader_epoch=2)
+    topic = OffsetFetchResponseTopics(name="t", partitions=[partition])
     node.answers["OffsetFetch"] = lambda _: OffsetFetchResponse(topics=[topic])
     async with cluster(node) as bootstrap, Client(bootstrap) as client:
         found = await committed_offsets(client, ["a", "b"])

@@ -25,7 +25,6 @@ from groupkeeper.protocol.messages.metadata import MetadataRequest, MetadataRequ
 from groupkeeper.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
 from groupkeeper.protocol.registry import APIS
@@ -200,7 +199,7 @@ def test_numbers_are_freed_in_slices() -> None:
 
 
 def test_numbers_that_are_answered_are_taken_in_slices() -> None:
-    topics = [OffsetFetchRequestTopic(name="a", partition_indexes=list(range(50_000)))]
+    topics = [OffsetFetchRequestTopics(name="a", partition_indexes=list(range(50_000)))]
     request = OffsetFetchRequest(group_id="g", topics=topics)
     answer, slices = counted(refused(ApiKey.OFFSET_FETCH, 1, request))
     assert slices > 50_000 / ROWS_IN_A_SLICE / 1.5

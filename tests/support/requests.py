@@ -24,7 +24,6 @@ from groupkeeper.protocol.messages.offset_delete import (
 from groupkeeper.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
 from groupkeeper.protocol.messages.produce import (
@@ -121,7 +120,7 @@ def flat_fetch_request(group_id: str, topics: dict[str, list[int]] | None = None
     """OffsetFetch up to version 7."""
     wanted = None
     if topics is not None:
-        wanted = [OffsetFetchRequestTopic(name=t, partition_indexes=p) for t, p in topics.items()]
+        wanted = [OffsetFetchRequestTopics(name=t, partition_indexes=p) for t, p in topics.items()]
     return OffsetFetchRequest(group_id=group_id, topics=wanted)
 
 

@@ -6,12 +6,11 @@ Source: Kafka's `Partition.getLocalLog`; KIP-320 (leader epochs), KIP-951 (leade
 
 from collections.abc import Callable, Mapping
 from copy import copy
-from dataclasses import dataclass
 from typing import Any, Final
 
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.messages import fetch, produce
+from groupkeeper.protocol.messages.fetch import LeaderIdAndEpoch, NodeEndpoint
 from groupkeeper.testing.cluster.leadership import Cluster
 from groupkeeper.testing.faults.entries import Entry, Split, blank, entries_of
 from groupkeeper.testing.faults.levels import Level, Named, named
@@ -33,20 +32,8 @@ _DEPTH: Final = 2
 _NO_EPOCH: Final = -1
 
 
-@dataclass(slots=True, frozen=True)
-class _Leaders:
-    """How an API names the leader in an error. Any: its classes."""
-
-    since: int
-    """Version."""
-    leader: Callable[..., Any]
-    endpoint: Callable[..., Any]
-
-
-_LEADERS: Final[Mapping[int, _Leaders]] = {
-    ApiKey.PRODUCE: _Leaders(10, produce.LeaderIdAndEpoch, produce.NodeEndpoint),
-    ApiKey.FETCH: _Leaders(16, fetch.LeaderIdAndEpoch, fetch.NodeEndpoint),
-}
+_NAMES_LEADERS_SINCE: Final[Mapping[int, int]] = {ApiKey.PRODUCE: 10, ApiKey.FETCH: 16}
+"""The version from which on an API names the leader in an error."""
 
 
 def ask_leader(cluster: Cluster, exchange: Exchange, proceed: Callable[[], None]) -> None:
@@ -87,8 +74,8 @@ class _Asked:
         self._key = exchange.key
         self._node = cluster.node_of(exchange.caller.peer.listener)
         version, by_id = exchange.caller.api_version, cluster.server.topics.catalog.by_id
-        leaders = _LEADERS.get(exchange.key)
-        self._leaders = leaders if leaders is not None and version >= leaders.since else None
+        since = _NAMES_LEADERS_SINCE.get(exchange.key)
+        self._names_leaders = since is not None and version >= since
         self._split = Split(entries_of(exchange.request, version, by_id), version, by_id)
         self._errors: dict[Named, ErrorCode] = {}
         """Of the partitions that are refused."""
@@ -165,17 +152,18 @@ class _Asked:
         answer = copy(self._split.merged(answer, self._refused))
         if self._key == ApiKey.FETCH:
             self._change(answer, self._split.answered, self._again)
-        if self._leaders is not None:
-            self._name_endpoints(answer, self._leaders)
+        if self._names_leaders:
+            self._name_endpoints(answer)
         return answer
 
     def _refused(self, level: Level, names: Named, source: Row) -> Row:
         row = blank(level, names, source)
         row.error_code = self._errors.get(names, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         topic, index = self._topic(names), names.partition
-        if self._leaders is not None and topic is not None and index is not None:
+        if self._names_leaders and topic is not None and index is not None:
             node, epoch = self._cluster.leader(topic, index).node, self._epoch(topic, index)
-            row.current_leader = self._leaders.leader(leader_id=node, leader_epoch=epoch)
+            known = _NO_EPOCH if epoch is None else epoch
+            row.current_leader = LeaderIdAndEpoch(leader_id=node, leader_epoch=known)
         return row
 
     def _again(self, topic_row: Row, row: Row) -> Row:
@@ -190,7 +178,7 @@ class _Asked:
             return row
         return self._refused(level, names, row)
 
-    def _name_endpoints(self, answer: Answer, leaders: _Leaders) -> None:
+    def _name_endpoints(self, answer: Answer) -> None:
         """Where the leaders of refused partitions are."""
         _, topics, partitions = self._split.answered
         rows = [
@@ -200,7 +188,7 @@ class _Asked:
         ]
         nodes = {each.current_leader.leader_id for each in rows if each.error_code} - {-1}
         answer.node_endpoints = [
-            leaders.endpoint(node_id=node, host=host, port=port)
+            NodeEndpoint(node_id=node, host=host, port=port)
             for node in sorted(nodes)
             for host, port in [self._cluster.address(node)]
         ]
