@@ -121,9 +121,7 @@ def _note_reset(group: Group, assessed: "Assessed", caller: Caller, step: Step) 
 
 
 def _goes_on(known: Outsider | None, peer: Peer, now: int) -> bool:
-    """Whether this client committed last, on this connection, and shortly before. A command that is
-    run twice has two.
-    """
+    """Whether this client committed last, on this very connection, and shortly before."""
     if known is None or now - known.committed_ms >= OUTSIDER_PAUSE_MS:
         return False
     return known.peer.link is peer.link and known.peer.client_id == peer.client_id

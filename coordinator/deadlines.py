@@ -140,9 +140,7 @@ class Deadlines:
         return swept if swept and (not heap or swept[0] < heap[0]) else heap
 
     def pop(self, now_ms: int) -> Timer | None:
-        """Take out the timer that is due first, or None when none is due yet, or `next` has to be
-        asked again.
-        """
+        """Take out the timer that is due first; None: none is, or `next` has to be asked again."""
         found = self._first()
         if found is None or found[0] > now_ms or not found[1]:
             return None

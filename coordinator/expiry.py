@@ -99,9 +99,7 @@ def _expires_at(group: Group, stored: bytes, retention_ms: int) -> int:
 
 
 def first_expiry(groups: Groups, retention_ms: int) -> Generator[None, None, int | None]:
-    """From when on a check removes something, in Unix ms, if nothing changes before; None: never.
-    In slices.
-    """
+    """When a check would first remove something, in Unix ms; None: never. In slices."""
     if groups.expiry_check.left:  # a check is under way
         return 0
     first: int | None = None

@@ -89,9 +89,7 @@ def park(group: Group, member: Member, call: JoinCall, step: Step) -> None:
 
 
 def differences(member: Member, call: JoinCall) -> list[str]:
-    """What a rejoin changes: `metadata` of the same protocols, `protocols` (their names or order),
-    `timeouts`.
-    """
+    """What a rejoin changes: `metadata`, `protocols` (their names or order), `timeouts`."""
     before = {p.name: p.metadata for p in member.protocols}
     after = {p.name: p.metadata for p in call.protocols}
     timeouts = member.session_timeout_ms, member.rebalance_timeout_ms

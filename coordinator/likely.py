@@ -220,9 +220,7 @@ class Recent:
         return None, {}
 
     def rolling(self, now: int) -> Guess:
-        """Whether several members are restarted one after the other. One that is restarted again
-        and again counts once.
-        """
+        """Whether several members are restarted one after the other; each counts once."""
         since = now - ROLLING_MS
         restarts: list[tuple[int, _Key]] = [
             (each.at, each.instance) for each in self.replaced if not each.ran

@@ -104,9 +104,7 @@ def keep_alive(group: Group, member: Member, interval_ms: int, step: Step) -> No
 
 
 def forget_a_session(group: Group, member: Member, step: Step) -> None:
-    """Make it look as if the member had last been heard of a whole session ago, and had sent its
-    heartbeats before that.
-    """
+    """Make it look as if the member had last been heard of a whole session ago."""
     due = step.deadlines.due.get(session_timer(group, member))
     shift_ms = step.now - member.session_timeout_ms - last_heard(member, due, step.now)
     member.heard_ms = step.now - member.session_timeout_ms
@@ -132,9 +130,7 @@ def silence(member: Member, heard_ms: int, step: Step) -> dict[str, Any]:
 
 
 def heartbeat_interval(member: Member, heard_ms: int) -> int | None:
-    """The mean distance of a member's heartbeats in ms; None if it sent none. `heard_ms`: when its
-    last request came.
-    """
+    """The mean distance of a member's heartbeats in ms until `heard_ms`; None if it sent none."""
     return (heard_ms - member.beats_since_ms) // member.beats if member.beats else None
 
 

@@ -18,9 +18,7 @@ of them, so there are 488 at most."""
 
 
 class SubscribedTopics:
-    """Reads subscriptions one by one. Equal lists of topics begin with the same bytes, and are read
-    once.
-    """
+    """Reads subscriptions. Equal lists of topics begin with the same bytes, and are read once."""
 
     __slots__ = ("_heads", "_left", "_topics")
 

@@ -46,9 +46,7 @@ _HELPERS = (
 
 
 def write_decoder(source: Source, cls: type, version: int, sliced: bool = False) -> str:
-    """Write `decode(buffer, pos, end) -> message`, or a generator that returns the message; return
-    the function's name.
-    """
+    """Write `decode(buffer, pos, end) -> message`, or a generator of it; return the name."""
     flexible = layout_of(cls).is_flexible(version)
     return _DecoderWriter(source, version, flexible, sliced).function(cls)
 

@@ -42,9 +42,7 @@ class Framing(Enum):
 
 
 def write_encoder(source: Source, cls: type, version: int, framing: Framing) -> str:
-    """Write `encode(message[, correlation_id]) -> bytes`, or a generator of bytes; return the
-    function's name.
-    """
+    """Write `encode(message[, correlation_id])` to bytes, or pieces of bytes; return its name."""
     flexible = layout_of(cls).is_flexible(version)
     sliced = framing is Framing.SLICED_RESPONSE
     return _EncoderWriter(source, version, flexible, sliced).function(cls, framing)

@@ -7,9 +7,7 @@ from enum import IntEnum
 
 
 class DecodeError(Exception):
-    """The bytes are not the expected message: cut off, too long, or with an invalid length, null,
-    tag or UTF-8 sequence.
-    """
+    """The bytes are not the expected message: cut off, too long, or invalid in a field."""
 
 
 class TooManyItems(DecodeError):

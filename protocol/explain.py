@@ -10,9 +10,7 @@ from groupkeeper.protocol.wire import LONGEST_TEXT
 
 
 def explain(message: object, version: int, error: Exception) -> Exception:
-    """A TypeError or ValueError that names the first wrong field, or repeats `error` if every field
-    is right.
-    """
+    """A TypeError or ValueError that names the first wrong field, or repeats `error`."""
     name = f"{type(message).__name__} v{version}"
     if not hasattr(type(message), "__layout__"):
         return TypeError(f"not a message: {message!r}")

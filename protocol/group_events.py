@@ -110,9 +110,7 @@ def encode(event: Event) -> bytes:
 
 
 def decode(key: bytes | None, value: bytes) -> Event:
-    """The event of a record. Unknown types and fields are kept. Raises ValueError with a line that
-    says what is wrong.
-    """
+    """The event of a record, unknown types and fields included. Raises ValueError in a line."""
     try:
         whole = json.loads(value)
     except (ValueError, RecursionError) as error:

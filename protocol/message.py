@@ -98,9 +98,7 @@ _TYPICAL = object()  # stands for the default of the field's type
 def since(
     version: int, *, default: object = _TYPICAL, until: int = FOREVER, nullable_since: int = 0
 ) -> Any:
-    """A field of the versions from `version` to `until`, both included; it may be null from
-    `nullable_since` on.
-    """
+    """A field of the versions `version` to `until`; it may be null from `nullable_since` on."""
     return Lifetime(default, version, until, nullable_since)
 
 

@@ -122,9 +122,7 @@ def _varint(number: int) -> bytes:
 def encode_batch(
     base_offset: int, leader_epoch: int, timestamp_ms: int, records: Sequence[KeyValue]
 ) -> bytes:
-    """Encode a plain batch of at least one record; all have the same timestamp (epoch
-    milliseconds).
-    """
+    """Encode a plain batch of one or more records with the same timestamp (epoch milliseconds)."""
     if not records:
         raise ValueError("a batch needs a record")
     out: list[bytes] = []
@@ -195,9 +193,7 @@ def read_header(buffer: bytes | memoryview, pos: int = 0) -> BatchHeader:
 
 
 def iter_batches(buffer: bytes) -> Iterator[BatchHeader]:
-    """The header of every batch in a buffer of whole batches. Raises CorruptBatch at the first one
-    that is not whole.
-    """
+    """The header of every batch in a buffer. Raises CorruptBatch at the first that is not whole."""
     pos = 0
     while pos < len(buffer):
         header = read_header(buffer, pos)

@@ -22,9 +22,7 @@ class Fixed(NamedTuple):
 
 
 class Sized(NamedTuple):
-    """Text or bytes after their length; `code` is the struct character of the length in versions
-    that are not flexible.
-    """
+    """Text or bytes after their length, whose struct character without KIP-482 is `code`."""
 
     name: str
     code: str

@@ -19,9 +19,7 @@ ONE_BYTE = tuple(bytes((value,)) for value in range(128))
 
 
 def read_varint(buffer: bytes, pos: int) -> tuple[int, int]:
-    """The unsigned 32-bit varint at `pos` (least significant group first) and the position after
-    it.
-    """
+    """The unsigned 32-bit varint at `pos` (lowest bits first) and the position after it."""
     value = 0
     for shift in (0, 7, 14, 21, 28):
         byte = buffer[pos]
@@ -87,9 +85,7 @@ def not_at_end(message: object, left: int) -> DecodeError:
 
 
 def bad_length(field: str, length: int, left: int) -> DecodeError:
-    """The error for a length that is negative, null where null is not allowed, or larger than the
-    bytes left.
-    """
+    """The error for a length that is negative, a null that is not allowed, or beyond the end."""
     return DecodeError(f"{field}: length {length}, {left} bytes left")
 
 

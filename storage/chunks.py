@@ -119,9 +119,7 @@ def _check_whole(segment: Segment, end: int, crc: int | None) -> None:
 
 
 def check_epoch(path: str, offset: int, found: int, epoch: int) -> None:
-    """Raise Corrupt if the epoch `found` of the batch at an offset is older than `epoch`, that of
-    the batch before.
-    """
+    """Raise Corrupt if a batch's epoch `found` is older than `epoch`, that of the one before."""
     if found < epoch:
         raise Corrupt(
             f"{path}: offset {offset} was written in epoch {found}, "

@@ -141,9 +141,7 @@ class Files:
         return found.st_dev, found.st_ino, found.st_ctime_ns
 
     def space(self, folder: str) -> tuple[int, int]:
-        """Bytes of the file system that a folder is in, and how many of them may still be used; -1
-        if unknown.
-        """
+        """Bytes of a folder's file system, and how many may still be used; -1 if unknown."""
         try:
             found = os.statvfs(folder)
         except OSError:

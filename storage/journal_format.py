@@ -74,9 +74,7 @@ class Entry(NamedTuple):
 
 
 def entries_of(window: Window, position: int, size: int) -> Iterator[Entry]:
-    """The entries of a checked round whose payload is at a position. `data` is valid until the next
-    one.
-    """
+    """The entries of a checked round by its payload's place. `data` is valid until the next one."""
     end = position + size
     while position < end:
         at = window.find(position, ENTRY.size)

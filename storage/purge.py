@@ -14,9 +14,7 @@ FILE_NAME: Final = "purge"
 
 
 class PurgeNote:
-    """The note of one open log. Only `due` is for all threads; the rest is for the one that
-    appends.
-    """
+    """The note of one open log. Only `due` is for all threads, the rest for that of appends."""
 
     def __init__(self, files: Files, folder: str, *, exists: bool) -> None:
         self._files = files
@@ -44,9 +42,7 @@ class PurgeNote:
         self.tombstones += 1
 
     def purged(self, tombstones: int) -> None:
-        """The keys were purged when so many had been announced. Raises OSError: a start purges
-        again.
-        """
+        """The keys of so many announcements were purged. Raises OSError: a start purges again."""
         self._purged = tombstones
         if not self.due:
             self._files.remove(f"{self._folder}/{FILE_NAME}")

@@ -95,9 +95,7 @@ class QueuedLog:
         self.fenced = self.log.failed = True
 
     def close(self, *, with_parent: bool = True) -> None:
-        """Write the queue and close the log, unless it is `failed`: see `Log.close`. Raises
-        AppendFailed and SyncFailed.
-        """
+        """Write the queue, and `Log.close`. Raises AppendFailed and SyncFailed."""
         try:
             self.write()
         finally:

@@ -147,9 +147,7 @@ class RoundWriter:
                 self._marks.append((log.name, mark))
 
     def _sync_one(self) -> None:
-        """Remove full journals that are not needed, and sync at most one log for the sake of
-        another.
-        """
+        """Remove full journals that are not needed; sync at most one log so that another can go."""
         self._journals.drop_done()
         for name in self._journals.waiting_for():
             log = self._logs[name]

@@ -26,9 +26,7 @@ def read_start(files: Files, folder: str) -> int:
 
 
 def peek_start(files: Files, folder: str) -> int:
-    """The offset in the checkpoint of a folder, which may not be durable. Raises Corrupt and
-    OSError.
-    """
+    """The offset in the checkpoint of a folder, perhaps not durable. Raises Corrupt and OSError."""
     path = f"{folder}/{FILE_NAME}"
     text = read_whole(files, path)
     try:

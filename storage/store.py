@@ -80,9 +80,7 @@ class Store:
         self._rounds = RoundWriter(self._journals, self._logs)
 
     def write_back_on(self, aside: Callable[[Callable[[], None]], None] | None) -> None:
-        """Sync logs beside the rounds from now on; `aside` runs a job on another thread. None ends
-        that.
-        """
+        """Sync logs beside the rounds; `aside` runs a job on another thread. None ends that."""
         self._rounds.aside = aside
 
     @property

@@ -67,9 +67,7 @@ class CreatePartitionsHandler:
     def _plan(
         self, topics: Sequence[CreatePartitionsTopic]
     ) -> Slices[tuple[dict[str, Topic], dict[str, CreatePartitionsTopicResult]]]:
-        """The changed topics, and one result for every name. As in Kafka, names that occur more
-        than once come first.
-        """
+        """The changed topics, and a result for every name: as in Kafka, repeated names first."""
         times = yield from counts(topics, lambda requested: requested.name)
         grown: dict[str, Topic] = {}
         results: dict[str, CreatePartitionsTopicResult] = {}

@@ -114,9 +114,7 @@ class DescribeConfigsHandler:
 
 
 class ListConfigResourcesHandler:
-    """Answers ListConfigResources: the node and its topics. No client metrics resource exists, and
-    no group has configs.
-    """
+    """Answers ListConfigResources: the node and its topics; nothing else has configs."""
 
     def __init__(self, topics: Topics, broker: BrokerConfigs) -> None:
         self._catalog = topics.catalog

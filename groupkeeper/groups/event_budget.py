@@ -174,9 +174,7 @@ class EventBudget:
         )
 
     def charge(self, event: Charged, size: int, now_ms: int) -> None:
-        """The event takes so many bytes. One without a client is charged to that of its
-        rebalance.
-        """
+        """The event takes so many bytes; without a client, that of its rebalance is charged."""
         kind, partition, group, host, _ = event
         total, partitions, senders, groups = self._often
         for limit, key in ((total, None), (partitions, partition)):  # no key is forgotten

@@ -82,9 +82,7 @@ class PartitionLog(Protocol):
 
 @dataclass(slots=True)
 class LateRecords(Unwritten):
-    """Records that are made when they are written, not on the event loop. `records` is empty, and
-    `size` an estimate.
-    """
+    """Records that are made when they are written. `records` is empty, `size` an estimate."""
 
     def make(self) -> Sequence[Sequence[TimedRecord]]:
         """The records of one or more batches, or none. On any thread, once, unless the batch is

@@ -64,9 +64,7 @@ class Target:
 
 
 def target_of(files: Files, path: str) -> Target:
-    """What an existing data directory, partition folder or segment names. Raises NothingThereError
-    and OSError.
-    """
+    """What an existing folder or segment names. Raises NothingThereError and OSError."""
     folder, _, name = path.rpartition("/")
     if base_of(name) is not None:
         return target_of(files, folder or ".")
@@ -102,9 +100,7 @@ class Logs:
     """Opens logs. No round is written: journals stay as they are."""
 
     def __init__(self, files: Files, target: Target) -> None:
-        """Takes the node's lock, if servers run on the directory. Raises StorageError (Locked among
-        others) and OSError.
-        """
+        """Takes the node's lock, if it is a server's. Raises StorageError (Locked) and OSError."""
         self._files = files
         self._target = target
         self._store: Store | None = None

@@ -184,7 +184,5 @@ class _Originals:
 
 
 def _is_overwritten(log: DamagedLog, path: str) -> bool:
-    """Whether a repair may change a file of a log in place. Of segments, which may be large, it is
-    known.
-    """
+    """Whether a repair may change a file of a log in place. Of segments it is known."""
     return not path.endswith(LOG_SUFFIX) or path in log.overwritten

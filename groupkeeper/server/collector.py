@@ -37,9 +37,7 @@ collection starts; the next one would traverse all that were made meanwhile, 30,
 
 
 def keep_collections_short() -> None:
-    """Set up the collector for the rest of the process; to be called once. Something has to call
-    `collect_old` often.
-    """
+    """Set up the collector, once in a process. Something has to call `collect_old` often."""
     gc.set_threshold(YOUNG, 0, NEVER)
     gc.callbacks.append(_SetAside())
     _free_transports_when_lost()

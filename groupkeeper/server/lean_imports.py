@@ -14,9 +14,7 @@ from types import ModuleType
 
 
 def import_lean() -> None:
-    """To be called before anything that imports asyncio or crc32c. Does nothing about a module that
-    has been imported.
-    """
+    """To be called before anything imports asyncio or crc32c: what is imported stays as it is."""
     with _in_place_of("ssl", None):  # as in a Python without OpenSSL
         import_module("asyncio")
     metadata = _stub("importlib.metadata", version=lambda _: "unknown")

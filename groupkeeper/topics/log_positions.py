@@ -74,9 +74,7 @@ class LogPositions:
         return found
 
     async def space(self) -> tuple[int, int]:
-        """Bytes of the file system of the data directory, and how many of them may still be used;
-        -1 if unknown.
-        """
+        """Bytes of the data directory's file system, and those that are free; -1 if unknown."""
         return await self._worker(lambda: self._folders.files.space(self.data_dir))
 
     async def times(self, wanted: Iterable[Position]) -> dict[Position, int]:

@@ -300,9 +300,7 @@ class TopicPartition:
         self.log = log
 
     def write_back(self, log: Log) -> None:
-        """Sync the log, blocking, or begin a new segment if that is due. Raises StorageError and
-        OSError.
-        """
+        """Sync the log or begin a new segment, blocking. Raises StorageError and OSError."""
         try:
             if self._full:
                 with self._rolling:

@@ -202,9 +202,7 @@ class TopicPartitions:
                     yield
 
     async def purge(self, topics: Iterable[Topic]) -> None:
-        """Close and remove the files of detached topics, durably. Raises OSError; may be
-        repeated.
-        """
+        """Remove the files of detached topics, durably. Raises OSError; may be repeated."""
         remaining = ((topic, index) for topic in topics for index in range(topic.partition_count))
         while some := list(islice(remaining, AT_ONCE)):
             await self._worker(partial(self._remove, some))

@@ -51,9 +51,7 @@ class PendingOffsetDeletions:
             self._under_way.remove(added)
 
     async def remove(self, names: set[str], partition: int) -> None:
-        """The partition has deleted their offsets, durably. Raises StorageError and OSError:
-        nothing has changed then.
-        """
+        """The partition has deleted them, durably. Raises StorageError and OSError."""
         await self._change(names, lambda before: before - {partition})
 
     async def _change(

@@ -164,9 +164,7 @@ class ProducerStates:
         return ErrorCode.NONE
 
     def appended(self, header: BatchHeader, base_offset: int) -> None:
-        """Record a batch that was appended at an offset (also on replay, where nothing is
-        checked).
-        """
+        """Record a batch that was appended at an offset, or replayed without a check."""
         first = header.base_sequence
         last = last_sequence(first, header.last_offset_delta)
         batch = StoredBatch(first, last, base_offset, header.max_timestamp)

@@ -103,9 +103,7 @@ class Retention:
             await self._task
 
     async def caught_up(self, now_ms: int) -> None:
-        """The clock was moved to that time: wait for a pass, if none has begun within the last
-        interval before it.
-        """
+        """The clock was moved: wait for a pass, if none has begun within an interval before."""
         while now_ms - self._began_ms >= self._interval_ms and not self._stopping:
             if self._is_waiting:
                 self._wake.set()

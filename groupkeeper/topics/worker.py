@@ -37,9 +37,7 @@ class WorkerThread:
 
 
 class ResponseTasks:
-    """Responses that come after their handler has returned. Each is a task that ends with exactly
-    one `reply_to.answer`.
-    """
+    """Responses after their handler has returned: tasks that end with one `answer` each."""
 
     def __init__(self, failed: Callable[[str, BaseException], None], turns: Turns) -> None:
         self._failed = failed

@@ -26,9 +26,7 @@ class TopicPartitions:
 
 @message(key=ApiKey.CONSUMER_GROUP_HEARTBEAT, versions=(0, 1), flexible=0)
 class ConsumerGroupHeartbeatRequest:
-    """Joins, keeps the member alive, or leaves. In version 1 the member makes its own id
-    (KIP-1082).
-    """
+    """Joins, stays or leaves. In version 1 the member makes its own id (KIP-1082)."""
 
     group_id: String = ""
     member_id: String = ""

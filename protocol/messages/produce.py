@@ -70,9 +70,7 @@ class BatchIndexAndErrorMessage:
 
 @struct
 class PartitionProduceResponse:
-    """The result for one partition; version 5 adds the log start offset (KIP-107), 8 the records
-    in error (KIP-467).
-    """
+    """The result for one partition, from version 8 on with the records in error (KIP-467)."""
 
     index: Int32 = 0
     """Number of the partition, from 0."""
