@@ -3,6 +3,7 @@
 A handler does not know whether the client is still connected.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeAlias
 
@@ -10,7 +11,7 @@ from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.protocol.message import Message
 from groupkeeper.turns import Slices
 
-__all__ = ["NO_REPLY", "Handler", "ProduceRun", "ReplyTo", "Response"]
+__all__ = ["NO_REPLY", "Awaited", "Handler", "ProduceRun", "ReplyTo", "Response"]
 
 Response: TypeAlias = Message
 """A message of `protocol.messages`; the API key of the request says which one."""
@@ -31,3 +32,14 @@ A handler that may take long returns a generator: the connection runs it in turn
 ProduceRun = Callable[[Iterable[tuple[Any, Caller, ReplyTo]]], list[Response | _NoReply | None]]
 """Handles the first of several Produce requests, as many as can be handled together: their
 responses. If the first one is None, all of them are answered later, in their order."""
+
+
+class Awaited:
+    """The reply token of a request that comes from this process."""
+
+    def __init__(self) -> None:
+        self.response: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+
+    def answer(self, response: Response) -> None:
+        if not self.response.done():  # cancelled: the process ends
+            self.response.set_result(response)

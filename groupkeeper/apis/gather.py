@@ -1,12 +1,11 @@
 """One request that several steps answer: split it, and gather their replies into one response."""
 
-import asyncio
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
 from groupkeeper.coordinator.caller import Caller
-from groupkeeper.exchange import Handler, ReplyTo, Response
+from groupkeeper.exchange import Awaited, Handler, ReplyTo, Response
 from groupkeeper.turns import Turns
 
 PART_PARTITIONS: Final = 500
@@ -98,21 +97,10 @@ def part_replies(
     return [gather.part(partial(replies.__setitem__, at)) for at in range(parts)]
 
 
-class _Awaited:
-    """The reply token of a request of this process."""
-
-    def __init__(self) -> None:
-        self.response: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
-
-    def answer(self, response: Response) -> None:
-        if not self.response.done():
-            self.response.set_result(response)
-
-
 # Any: messages of one API.
 async def ask(handle: Handler, request: Any, caller: Caller, turns: Turns) -> Any:
     """The response to a request that comes from no connection."""
-    reply_to = _Awaited()
+    reply_to = Awaited()
     answer = handle(request, caller, reply_to)
     if isinstance(answer, Generator):
         answer = await turns.run(answer)

@@ -118,7 +118,7 @@ class ConnectionTable:
                 del self._by_host[connection.host]
 
     def keep(self, orphan: OpenConnection) -> None:
-        """Keep one without its client until its requests are handled; of too many drop the oldest."""
+        """Keep one without a client until its requests are handled; of too many drop the oldest."""
         if len(self.orphans) >= ORPHANS:
             oldest = next(iter(self.orphans))
             _log.warning("requests of a disconnected client dropped", client=oldest.host)

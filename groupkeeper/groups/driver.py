@@ -25,10 +25,10 @@ from groupkeeper.coordinator.step import Step
 from groupkeeper.exchange import ReplyTo
 from groupkeeper.groups.deadline_alarm import DeadlineAlarm
 from groupkeeper.groups.driver_life import DriverLife
-from groupkeeper.groups.driver_services import DriverServices
 from groupkeeper.groups.driver_state import DriverState
 from groupkeeper.groups.event_log import EventLog
 from groupkeeper.groups.partition_log import LogBatch, PartitionLog
+from groupkeeper.groups.services import DriverServices
 from groupkeeper.observe.fact_readers import Origin
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import PartitionSnapshot

@@ -4,11 +4,10 @@ A log is claimed and opened on the loader's thread; only the rounds' thread look
 already, behind a round that may write to it. Appends are rounds of all logs together (`writer.py`).
 """
 
-import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING
 
 from groupkeeper.groups.loader import Loader
 from groupkeeper.groups.partition_log import Author, LateRecords, LogOwner
@@ -18,31 +17,19 @@ from groupkeeper.storage.errors import Fenced, Locked, LockLost, StorageError
 from groupkeeper.storage.late_append import LateAppend, TimedAppend
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.queued_log import Append
-from groupkeeper.storage.store import Store
 from groupkeeper.turns import Slices
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from groupkeeper.groups.writer import Writer
 
 _log = Logger("partition")
-
-
-class Rounds(Protocol):
-    """What a log needs of the writer."""
-
-    store: Store
-
-    def call(self, job: Callable[..., T], *args: object) -> "asyncio.Future[T]":
-        """Run a job with the store, between rounds."""
-
-    def enqueue(self, author: Author) -> None:
-        """Take the author's batches in the next round."""
 
 
 @dataclass(slots=True)
 class LogServices:
     """What the logs of a store share."""
 
-    rounds: Rounds
+    rounds: "Writer"
     loader: Loader
     grew: Callable[[int, int], None]
     """Called with shard and bytes when a log has grown, for fetches of the topic."""

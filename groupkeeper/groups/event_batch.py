@@ -10,9 +10,9 @@ from groupkeeper.coordinator.facts import NotedFact, RebalanceStarted
 from groupkeeper.groups.event_budget import BODY, Charged
 from groupkeeper.groups.event_limits import EVENT_BYTES, SenderLimit, fitting, sender_of_fact
 from groupkeeper.groups.event_purge import Purge
-from groupkeeper.groups.event_services import EventServices
 from groupkeeper.groups.event_sums import CommitSum, RefusalSum
 from groupkeeper.groups.partition_log import LateRecords
+from groupkeeper.groups.services import EventServices
 from groupkeeper.observe.events import event_of, type_of, who_of
 from groupkeeper.protocol.group_events import TYPES, Event
 from groupkeeper.protocol.record_batch import HEADER_SIZE

@@ -29,9 +29,9 @@ from groupkeeper.coordinator.facts import (
 from groupkeeper.coordinator.gate import FACTS_MOST, Unwritten
 from groupkeeper.groups.event_batch import EventBatch, EventMaker, Item, is_end, type_of_item
 from groupkeeper.groups.event_purge import Purge, Purges
-from groupkeeper.groups.event_services import EventServices
 from groupkeeper.groups.event_sums import COMMITS_S, REFUSALS_S, CommitSums, RefusalSums, cut
 from groupkeeper.groups.partition_log import LogBatch, PartitionLog
+from groupkeeper.groups.services import EventServices
 from groupkeeper.observe.events import is_told, type_of
 from groupkeeper.observe.logs import Logger
 from groupkeeper.protocol.group_events import Event

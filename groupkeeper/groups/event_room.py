@@ -1,14 +1,20 @@
-"""Whether the disk has room for events: they give way before commits do.
+"""What the event logs of a process share: their limits, and whether the disk has room for events,
+which give way before commits do.
 
 While less than `group.events.min.free.bytes` is left on the file system of the data directory, no
 event is stored. It is looked at by the thread that writes rounds, as the look may block on a disk
 that hangs; that thread would, too.
 """
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from typing import Final
 
+from groupkeeper.clock import Clock
+from groupkeeper.groups.event_budget import EventBudget
 from groupkeeper.observe.logs import Logger
+from groupkeeper.observe.metrics import Metrics
+from groupkeeper.settings.table import Settings
 
 LOOK_MS: Final = 1_000
 """How long a look at the file system counts. In that time the limits of event_budget.py let 65 MiB
@@ -16,6 +22,8 @@ through at most, and once."""
 RESUMES_SHARE: Final = 4
 """Events are stored again when this part of the bound more than it is free: so that a file system
 that is at the bound does not turn them on and off."""
+LEFT_OUT_S: Final = 60.0
+"""At most one line in so long a time tells how many events were left out."""
 
 _log = Logger("events")
 
@@ -59,3 +67,35 @@ class EventRoom:
             )
         else:
             _log.info("events are stored again: the disk has room", free_bytes=self._found)
+
+
+class EventLimits:
+    """The limits that the event logs of a process share, and what is told of them."""
+
+    def __init__(self, settings: Settings, clock: Clock, free: Callable[[], int]) -> None:
+        """`free`: bytes that are left on the disk; negative if that is unknown."""
+        self.budget = EventBudget(settings.group_events_retention_total_bytes)
+        self.room = EventRoom(settings.group_events_min_free_bytes, free)
+        self._clock = clock
+        self._counts: Counter[str] = Counter()
+        self._due = 0.0
+
+    def tell(self, partition: int, left_out: Mapping[str, int], metrics: Metrics) -> None:
+        """Count what a partition has left out, by type, and write lines. On the event loop."""
+        for kind, count in left_out.items():
+            metrics.counts["events_dropped", kind] += count
+        self.room.tell()
+        metrics.events_wait_for_room = self.room.is_short
+        if left_out:
+            self._counts.update(left_out)
+        now = self._clock.seconds()
+        if not self._counts or now < self._due:
+            return
+        _log.warning(
+            "events left out",
+            count=self._counts.total(),
+            types=", ".join(f"{count} {kind}" for kind, count in self._counts.most_common(5)),
+            partition=partition,
+            who="is told by events_dropped in __group_events",
+        )
+        self._counts, self._due = Counter(), now + LEFT_OUT_S

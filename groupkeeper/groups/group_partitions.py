@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 
 from groupkeeper.groups.driver import PartitionDriver
-from groupkeeper.groups.driver_services import DriverServices
 from groupkeeper.groups.partition_log import PartitionLog
+from groupkeeper.groups.services import DriverServices
 from groupkeeper.groups.topic_check import DeletedTopics
 from groupkeeper.observe.metrics import PartitionSnapshot
 from groupkeeper.protocol.placement import partition_of

@@ -14,7 +14,7 @@ from typing import Any, Final
 from groupkeeper.backoff import Backoff
 from groupkeeper.coordinator.admin import ListOfGroups
 from groupkeeper.coordinator.caller import Caller
-from groupkeeper.exchange import Response
+from groupkeeper.exchange import Awaited
 from groupkeeper.groups.driver import PartitionDriver
 from groupkeeper.groups.group_partitions import GroupPartitions
 from groupkeeper.observe.logs import Logger
@@ -96,21 +96,10 @@ class OffsetDeleter:
         return work.result
 
 
-class _Answer:
-    """The reply token of a question to a partition."""
-
-    def __init__(self) -> None:
-        self.response: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
-
-    def answer(self, response: Response) -> None:
-        if not self.response.done():  # cancelled: the process ends
-            self.response.set_result(response)
-
-
 def _written(driver: PartitionDriver) -> "asyncio.Future[Any]":
     """Answered without an error when all that the partition has decided so far is durable: an
     active partition sends no reply earlier, so any request would do.
     """
-    answer = _Answer()
+    answer = Awaited()
     driver.call(ListOfGroups(ListGroupsRequest(), ()), Caller(0), answer)
     return answer.response

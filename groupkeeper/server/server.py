@@ -22,15 +22,15 @@ from groupkeeper.connections.listener import Listener
 from groupkeeper.connections.steady import Driver
 from groupkeeper.coordinator.member_bytes import Total
 from groupkeeper.exchange import Handler
-from groupkeeper.groups.driver_services import DriverServices
 from groupkeeper.groups.embedded_log import EmbeddedLogs, LogServices
 from groupkeeper.groups.event_limits import Personal
-from groupkeeper.groups.event_services import EventLimits, EventServices
+from groupkeeper.groups.event_room import EventLimits
 from groupkeeper.groups.group_partitions import GroupPartitions
 from groupkeeper.groups.late_offset_deleter import LateOffsetDeleter
 from groupkeeper.groups.loader import Loader
 from groupkeeper.groups.offset_deleter import OffsetDeleter
 from groupkeeper.groups.reply_queue import ReplyQueue
+from groupkeeper.groups.services import DriverServices, EventServices
 from groupkeeper.groups.topic_check import Moment
 from groupkeeper.groups.writer import Writer
 from groupkeeper.node import Node
@@ -215,7 +215,7 @@ class Server:
         self.listener = self._listener(clock)
         await self._listen()
         self.group_partitions.start()
-        self.topics.finish_deletions()
+        self.topics.admin.finish_deletions()
         self.topics.start_retention(clock)
         self._watch = DirectoryWatch(self._writer, self._shard_lost, self._give_up)
         threads = Threads(
@@ -294,11 +294,11 @@ class Server:
     def _logs_of(self, topic: str, epochs: Sequence[int | None]) -> EmbeddedLogs:
         """The logs of an internal topic, served to clients as well."""
         policy = self.topics.effective.policy(self.topics.catalog.by_name[topic])
-        grew = partial(self.topics.internal_log_grew, topic)
+        grew = partial(self.topics.partitions.grew, topic)
         rolls = policy.limits.segment_bytes, policy.limits.segment_ms, policy.limits.server_times
         logs = EmbeddedLogs(LogServices(self._writer, self._loader, grew, *rolls), topic, epochs)
         served = InternalLogs(logs.log_of, self._writer.call, logs.is_new)
-        self.topics.serve_internal_logs(topic, served)
+        self.topics.partitions.internal[topic] = served
         return logs
 
     async def log_findings(self) -> None:
@@ -306,13 +306,13 @@ class Server:
         first log line costs time.
         """
         self._directory.log_findings(self.topics.cluster_id)
-        await log_unknown_folders(self.topics.unknown_folders())
+        await log_unknown_folders(self.topics.partitions.unknown_folders())
 
     def _listener(self, clock: Clock) -> Listener:
         settings = self._options.settings
         parts = Dependencies(self.group_partitions, self.topics, self._node, self._settings)
         limits = limits_of(settings)
-        self.topics.answer_room(lambda: limits.unsent.room)
+        self.topics.reader.room = lambda: limits.unsent.room
         idle_ms = settings.connections_max_idle_ms
         connections = ConnectionTable(
             limits,

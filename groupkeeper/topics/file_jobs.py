@@ -29,11 +29,11 @@ T = TypeVar("T")
 THREADS: Final = 3
 """Most threads of one `FileThreads`: so many calls may wait for the disk at the same time."""
 
-WAIT_S: Final = 0.001
-"""How long the event loop waits for a job that it has just given to a thread, in seconds."""
+WAIT_MS: Final = 1
+"""How long the event loop waits for a job that it has just given to a thread."""
 
 PAUSE_S: Final = 0.1
-"""The event loop waits in vain, for a job that takes longer than `WAIT_S`, once in so long."""
+"""The event loop waits in vain, for a job that takes longer than `WAIT_MS`, once in so long."""
 
 IN_VAIN: Final = 3
 """So often it may wait in vain in a row after it has not for a while."""
@@ -144,7 +144,8 @@ class _Thread:
         try:
             self.told, tell = os.pipe()
             self._own += (self.told, tell)
-            self._poll = _Poll(self.told)
+            self._poll = select.poll()
+            self._poll.register(self.told, select.POLLIN)
             parts = self, take, tell
             name = "groupkeeper-files"
             threading.Thread(target=_serve, args=parts, name=name, daemon=True).start()
@@ -159,8 +160,8 @@ class _Thread:
         os.write(self._give, _ONE)
 
     def take(self) -> FileJob[Any] | None:
-        """The job that has ended; None if it has not after `WAIT_S`."""
-        if not self._poll.wait():
+        """The job that has ended; None if it has not after `WAIT_MS`."""
+        if not self._poll.poll(WAIT_MS):
             return None
         os.read(self.told, 1)
         job, self.job = self.job, None
@@ -171,28 +172,6 @@ class _Thread:
         own, self._own = self._own, ()
         for each in own:
             os.close(each)
-        self._poll.close()
-
-
-class _Poll:
-    """Waits until a descriptor can be read."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._epoll = select.epoll() if hasattr(select, "epoll") else None
-        if self._epoll is not None:
-            self._epoll.register(descriptor, select.EPOLLIN)
-        else:
-            self._poll = select.poll()
-            self._poll.register(descriptor, select.POLLIN)
-
-    def wait(self) -> bool:
-        if self._epoll is not None:
-            return bool(self._epoll.poll(WAIT_S))
-        return bool(self._poll.poll(WAIT_S * 1000))
-
-    def close(self) -> None:
-        if self._epoll is not None:
-            self._epoll.close()
 
 
 def _serve(thread: _Thread, take: int, tell: int) -> None:
@@ -283,7 +262,7 @@ class FileThreads(FileJobs):
         return thread
 
     def _look(self, thread: _Thread) -> bool:
-        """Whether its job has ended, or does within `WAIT_S`."""
+        """Whether its job has ended, or does within `WAIT_MS`."""
         job = thread.take()
         if job is None:
             return False

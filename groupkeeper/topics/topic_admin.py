@@ -178,7 +178,7 @@ class TopicAdmin:
         return name in self.catalog.being_deleted
 
     def finish_deletions(self) -> None:
-        """Start to complete deletions that a crash or an error interrupted."""
+        """Start to complete deletions that a crash interrupted, with all of `topics_deleted`."""
         self._start(
             self._turns.run(self._start_deletions(list(self.catalog.being_deleted.values())))
         )

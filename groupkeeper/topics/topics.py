@@ -30,7 +30,7 @@ from groupkeeper.topics.log_opener import LogOpener
 from groupkeeper.topics.log_positions import LogPositions
 from groupkeeper.topics.names import RESERVED
 from groupkeeper.topics.open_files import OpenFiles
-from groupkeeper.topics.partitions import Failed, InternalLogs, TopicPartitions
+from groupkeeper.topics.partitions import Failed, TopicPartitions
 from groupkeeper.topics.pending_offset_deletions import PendingOffsetDeletions
 from groupkeeper.topics.producers import ProducerMemory
 from groupkeeper.topics.record_deletion import RecordDeletion
@@ -172,34 +172,12 @@ class Topics:
         event_bytes = self.settings.group_events_retention_total_bytes
         self.retention.start(clock, interval_ms, event_bytes=event_bytes)
 
-    def answer_room(self, room: Callable[[], int]) -> None:
-        """`room`: how many bytes of responses may still be held for clients; Fetch calls it."""
-        self.reader.room = room
-
-    def finish_deletions(self) -> None:
-        """Complete deletions that a crash interrupted, in the background. To be called when the
-        event loop runs and `topics_deleted` is complete.
-        """
-        self.admin.finish_deletions()
-
-    async def unknown_folders(self) -> list[str]:
-        """Names of partition folders that belong to no topic. Raises OSError."""
-        return await self.partitions.unknown_folders()
-
     @property
     def cluster_id(self) -> str:
         return self.catalog.cluster_id
 
     def partition_count(self, topic: str) -> int | None:
         return self.catalog.counts.get(topic)
-
-    def serve_internal_logs(self, topic: str, logs: InternalLogs) -> None:
-        """Set where to find the logs of an internal topic's partitions."""
-        self.partitions.internal[topic] = logs
-
-    def internal_log_grew(self, topic: str, index: int, size: int) -> None:
-        """`size` bytes became durable in a partition of an internal topic."""
-        self.partitions.grew(topic, index, size)
 
     def snapshot(self) -> dict[str, int]:
         """What there is, and what was counted since the start, by the names of the metrics."""

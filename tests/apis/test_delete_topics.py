@@ -194,14 +194,14 @@ async def test_who_could_not_forget_is_told_again_by_the_next_start(scene: Scene
     assert (await scene.delete("t"))[0].error_code == ErrorCode.REQUEST_TIMED_OUT
     again = scene.kill()
     forgetful = Forgetful(again)
-    again.topics.finish_deletions()
+    again.topics.admin.finish_deletions()
     await turns()
     assert forgetful.told == ["t"]
     forgetful.go.set()
     await turns()
     last = again.kill()
     nothing = Forgetful(last)
-    last.topics.finish_deletions()
+    last.topics.admin.finish_deletions()
     await turns()
     assert nothing.told == []
 
@@ -262,7 +262,7 @@ async def test_a_failed_removal_is_done_at_the_next_start(
     await scene.delete("t")
     assert "t-0" in folders(scene)
     again = scene.kill()
-    again.topics.finish_deletions()
+    again.topics.admin.finish_deletions()
     await turns()
     assert folders(again) == ["catalog", "catalog-copy"]
     assert (await again.create("t")).error_code == 0

@@ -477,7 +477,7 @@ async def test_answers_shrink_as_room_for_them_ends(scene: Scene) -> None:
         await scene.produce("t", 0, batch("a" * 50_000))
     size = len(batch("a" * 50_000))
     for room, batches in ((16 * 1_000_000, 4), (16 * 3 * size, 3), (16 * size, 1), (0, 1), (-5, 1)):
-        scene.topics.answer_room(lambda room=room: room)
+        scene.topics.reader.room = lambda room=room: room
         assert len((await scene.fetch(("t", 0, 0))).records) == batches * size
     await scene.produce("t", 1, batch("a" * 100_000))
     assert len((await scene.fetch(("t", 1, 0))).records) > 100_000
@@ -485,7 +485,7 @@ async def test_answers_shrink_as_room_for_them_ends(scene: Scene) -> None:
 
 async def test_who_waits_for_more_than_there_is_room_for_need_not(scene: Scene) -> None:
     await scene.fetch(("t", 0, 0))
-    scene.topics.answer_room(lambda: 0)
+    scene.topics.reader.room = lambda: 0
     reply = scene.send_fetch(("t", 0, 0), max_wait_ms=LONG, min_bytes=1_000_000)
     await scene.produce("t", 0, batch("a" * 70_000))
     assert (await reply.wait()).responses[0].partitions[0].high_watermark == 1
@@ -535,8 +535,8 @@ async def test_who_waits_for_a_group_partition_is_woken_by_its_owner(scene: Scen
     log = GroupLog(b"", 0)
     scene.serve_group_logs(lambda index: log)
     reply = scene.send_fetch(("__consumer_offsets", 2, 0), max_wait_ms=LONG)
-    scene.topics.internal_log_grew(GROUP_TOPIC, 3, 70)
+    scene.topics.partitions.grew(GROUP_TOPIC, 3, 70)
     assert not reply.answered
     log.records, log.next_offset = batch("x"), 1
-    scene.topics.internal_log_grew(GROUP_TOPIC, 2, 70)
+    scene.topics.partitions.grew(GROUP_TOPIC, 2, 70)
     assert (await reply.wait()).responses[0].partitions[0].high_watermark == 1

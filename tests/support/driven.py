@@ -14,13 +14,13 @@ from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.member_bytes import Total
 from groupkeeper.groups.driver import PartitionDriver
-from groupkeeper.groups.driver_services import DriverServices
 from groupkeeper.groups.event_limits import Personal
-from groupkeeper.groups.event_services import EventLimits, EventServices
+from groupkeeper.groups.event_room import EventLimits
 from groupkeeper.groups.late_offset_deleter import LateOffsetDeleter
 from groupkeeper.groups.loader import Loader
 from groupkeeper.groups.partition_log import Author, LogOwner, PartitionLog
 from groupkeeper.groups.reply_queue import ReplyQueue
+from groupkeeper.groups.services import DriverServices, EventServices
 from groupkeeper.observe.fact_readers import FactReaders
 from groupkeeper.observe.metrics import Metrics
 from groupkeeper.settings.table import Settings

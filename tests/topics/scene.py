@@ -182,7 +182,7 @@ class Scene:
         async def call(job: Callable[[], T]) -> T:
             return job()
 
-        self.topics.serve_internal_logs(GROUP_TOPIC, InternalLogs(log_of, call))
+        self.topics.partitions.internal[GROUP_TOPIC] = InternalLogs(log_of, call)
 
     def _random_bytes(self, size: int) -> bytes:
         # Different after a restart, too, as chance would have it.

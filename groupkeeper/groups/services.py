@@ -1,4 +1,4 @@
-"""What the drivers of all partitions of a process share."""
+"""What the drivers of all partitions of a process share, and their event logs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,13 +6,32 @@ from dataclasses import dataclass
 from groupkeeper.clock import Clock
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.member_bytes import Total
-from groupkeeper.groups.event_services import EventServices
+from groupkeeper.groups.event_limits import Personal
+from groupkeeper.groups.event_room import EventLimits
 from groupkeeper.groups.late_offset_deleter import LateOffsetDeleter
 from groupkeeper.groups.loader import Loader
 from groupkeeper.groups.reply_queue import ReplyQueue
 from groupkeeper.observe.fact_readers import FactReaders
 from groupkeeper.observe.metrics import Metrics
 from groupkeeper.turns import Turns
+
+
+@dataclass(slots=True)
+class EventServices:
+    """What the event logs of a process share."""
+
+    clock: Clock
+    metrics: Metrics
+    give_up: Callable[[BaseException], None]
+    """Called when the disk cannot be trusted any more: ends the process."""
+    enabled: bool
+    """`group.events.enabled`. If not, logs that exist are opened for readers only."""
+    node_id: int
+    message_max_bytes: int
+    personal: Personal
+    purges: bool
+    """`group.events.purge`"""
+    limits: EventLimits
 
 
 @dataclass(slots=True)
