@@ -9,8 +9,8 @@ from pathlib import Path
 from generated import run
 
 from groupkeeper.coordinator.group import TRANSITIONS, GroupState
-from groupkeeper.groups.driver_state import ANSWERS, PATIENCE_S, UNSERVED, Answers, DriverState
-from groupkeeper.groups.driver_state import TRANSITIONS as DRIVER_TRANSITIONS
+from groupkeeper.groups.driver_life import ANSWERS, PATIENCE_S, UNSERVED, Answers, DriverState
+from groupkeeper.groups.driver_life import TRANSITIONS as DRIVER_TRANSITIONS
 from groupkeeper.protocol.errors import ErrorCode
 
 PAGE = Path(__file__).with_name("states.md")
@@ -18,7 +18,7 @@ PAGE = Path(__file__).with_name("states.md")
 HEAD = """\
 # States
 
-*Generated from `TRANSITIONS` in `coordinator/group.py` and the tables in `groups/driver_state.py`
+*Generated from `TRANSITIONS` in `coordinator/group.py` and the tables in `groups/driver_life.py`
 by `make docs`; edit there, and the descriptions in `docs/generate_states.py`.*
 
 ## States of a group

@@ -1,4 +1,5 @@
-"""A backup of a data directory, which another process may write to all the time.
+"""A backup of a data directory, which another process may write to all the time, and a data
+directory made of a backup, which stays as it is.
 
 The copy is a state that the directory was in: everything that was acknowledged before the backup
 began is in it, a start refuses none of it, and no committed offset is beyond the end of its topic.
@@ -29,6 +30,11 @@ Why the copy is sound, if no journal came and went between 1 and 4, and the cata
 * The format was the same before and after, and locks mean nothing to another directory.
 
 The copy has a temporary name until all of it is synced, and the note is written last.
+
+As long as the folder `restoring` is in a data directory, a start refuses it, so an interrupted
+restore is never taken for a directory with fewer topics. The folder is durable before the first
+file is copied, and is removed when all of them are verified and durable. The data directory itself
+is not renamed: it may be where a volume is mounted.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -43,18 +49,19 @@ from groupkeeper.storage.backup_note import (
     BackupError,
     BackupNote,
     FileEntry,
+    read_note,
     write_note,
 )
-from groupkeeper.storage.files import Files
+from groupkeeper.storage.files import Files, parent_of
 from groupkeeper.storage.folder_copy import Copier
 from groupkeeper.storage.folders import FILE_NAME as FOLDER_LIST
 from groupkeeper.storage.folders import is_partition
 from groupkeeper.storage.format import FILE_NAME as FORMAT
-from groupkeeper.storage.format import read_format
+from groupkeeper.storage.format import RESTORING, read_format
 from groupkeeper.storage.journal import FOLDER as JOURNALS
 from groupkeeper.storage.journal_copy import Disturbed, HeldJournals
 from groupkeeper.storage.locks import LEASES, NODES
-from groupkeeper.storage.tree import parents_to_sync, remove_tree, sync_tree
+from groupkeeper.storage.whole import copy_file, parents_to_sync, remove_tree, sync_tree
 
 PASSES: Final = 100
 """How many passes may be disturbed before the backup is given up: all but the first are short."""
@@ -200,3 +207,51 @@ class _Backup:
         for done, folder in enumerate(folders, 1):
             what = f"pass {self._number}, folder {done} of {len(folders)}"
             self._copier.update(folder, partial(self._job.told, what))
+
+
+def restore(
+    source: Files,
+    target: Files,
+    backup: str,
+    data_dir: str,
+    told: Callable[[str, int], None] = lambda what, size: None,
+) -> BackupNote:
+    """Copy a backup to a data directory that is missing or empty; returns its note.
+
+    `told` is called with the name of a file and the size of each piece, in bytes. If it fails,
+    nothing is left. Raises BackupError and OSError.
+    """
+    note = read_note(source, backup)
+    for name, size, _ in note.files:  # before all of them are read
+        found = source.look(f"{backup}/{name}")
+        if found is None:
+            raise BackupError(f"{backup}/{name} is missing: use another backup")
+        if found.size != size:
+            raise BackupError(
+                f"{backup}/{name} has {found.size} bytes instead of {size}: use another backup"
+            )
+    if target.list_folder(data_dir):
+        raise BackupError(f"{data_dir} is not empty: name another folder, or remove what is in it")
+    was_there = bool(target.stamp(data_dir))
+    parents = parents_to_sync(target, data_dir)
+    restoring = f"{data_dir}/{RESTORING}"
+    try:
+        target.make_folder(restoring)
+        target.sync_folder(data_dir)
+        for name, size, crc in note.files:
+            path, to = f"{backup}/{name}", f"{data_dir}/{name}"
+            target.make_folder(parent_of(to))
+            if copy_file(source, path, target, to, partial(told, name)) != (size, crc):
+                raise BackupError(f"{path} is damaged: its checksum is wrong; use another backup")
+        sync_tree(target, data_dir)
+        for parent in parents:
+            target.sync_folder(parent)
+        target.remove_folder(restoring)
+        target.sync_folder(data_dir)
+    except BaseException:
+        with suppress(OSError):
+            remove_tree(target, data_dir)
+            if was_there:
+                target.make_folder(data_dir)
+        raise
+    return note

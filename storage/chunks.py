@@ -18,8 +18,7 @@ from groupkeeper.protocol.record_batch import LENGTH_OVERHEAD
 from groupkeeper.storage.errors import Corrupt, remedy
 from groupkeeper.storage.files import parent_of
 from groupkeeper.storage.scan import FIELDS, valid_batches
-from groupkeeper.storage.segment import Segment
-from groupkeeper.storage.segments import segments_from
+from groupkeeper.storage.segment import Segment, segments_from
 
 CHUNK: Final = 1024 * 1024
 """About so many bytes are replayed at once."""

@@ -30,8 +30,7 @@ from groupkeeper.storage.scan import valid_batches
 from groupkeeper.storage.segment import base_of
 from groupkeeper.storage.segment_writer import CLEANED
 from groupkeeper.storage.start import FILE_NAME as START
-from groupkeeper.storage.tree import copy_file
-from groupkeeper.storage.whole import opened, overwrite, read_whole
+from groupkeeper.storage.whole import copy_file, opened, overwrite, read_whole
 from groupkeeper.storage.window import Window
 
 TRIES: Final = 100

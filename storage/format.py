@@ -22,7 +22,7 @@ Raise it with every change after which older code would read the directory wrong
 directory of the format before to tests/fixtures."""
 
 RESTORING: Final = "restoring"
-"""A folder in a directory while it is made of a backup (restore.py)."""
+"""A folder in a directory while it is made of a backup (backup.py)."""
 
 _ID_BYTES: Final = 16
 

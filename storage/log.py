@@ -23,8 +23,7 @@ from groupkeeper.storage.purge import PurgeNote
 from groupkeeper.storage.reading import bytes_from, read_batches, timestamp_at
 from groupkeeper.storage.recovery_point import make_point
 from groupkeeper.storage.scan import Batch, locate_batches
-from groupkeeper.storage.segment import Segment, Stand
-from groupkeeper.storage.segments import Replacement, segments_from, spliced
+from groupkeeper.storage.segment import Replacement, Segment, Stand, segments_from, spliced
 from groupkeeper.storage.start import write_start
 from groupkeeper.storage.times import promising, recomputed_times, run_to_end
 

@@ -10,8 +10,7 @@ from groupkeeper.protocol.record_batch import LENGTH_OVERHEAD
 from groupkeeper.storage.errors import Corrupt, remedy
 from groupkeeper.storage.files import parent_of
 from groupkeeper.storage.scan import FIELDS
-from groupkeeper.storage.segment import MAX_RELATIVE_OFFSET, Segment
-from groupkeeper.storage.segments import segments_from
+from groupkeeper.storage.segment import MAX_RELATIVE_OFFSET, Segment, segments_from
 from groupkeeper.storage.window import Window
 
 _WALK: Final = 8 * 1024

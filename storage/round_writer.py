@@ -20,10 +20,9 @@ from typing import Final
 from groupkeeper.storage.errors import AppendFailed, StorageError, SyncFailed
 from groupkeeper.storage.journal_format import batch_entry
 from groupkeeper.storage.journals import Journals
-from groupkeeper.storage.late_append import LateAppend
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.marks import Mark
-from groupkeeper.storage.queued_log import Append, Encoded, QueuedLog
+from groupkeeper.storage.queued_log import Append, Encoded, LateAppend, QueuedLog
 from groupkeeper.storage.scan import Batch
 from groupkeeper.storage.segment import Stand
 

@@ -29,12 +29,11 @@ from groupkeeper.storage.folders import FolderList, is_partition, partition_of
 from groupkeeper.storage.format import VERSION, read_format, write_format
 from groupkeeper.storage.journal import FOLDER
 from groupkeeper.storage.journals import Journals
-from groupkeeper.storage.late_append import LateAppend
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.locks import LEASES, NODES, Locks
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.opening import open_log
-from groupkeeper.storage.queued_log import Append, QueuedLog
+from groupkeeper.storage.queued_log import Append, LateAppend, QueuedLog
 from groupkeeper.storage.round_writer import RoundWriter
 
 

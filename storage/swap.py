@@ -38,13 +38,13 @@ from groupkeeper.storage.scan import valid_batches
 from groupkeeper.storage.segment import (
     INDEX_SUFFIXES,
     LOG_SUFFIX,
+    Replacement,
     Segment,
     base_of,
     segment_path,
     segment_stem,
 )
 from groupkeeper.storage.segment_writer import CLEANED, cleaned_suffix, remove_cleaned
-from groupkeeper.storage.segments import Replacement
 from groupkeeper.storage.whole import opened, read_whole
 from groupkeeper.storage.window import PIECE, Window
 

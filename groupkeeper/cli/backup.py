@@ -1,6 +1,6 @@
 """`groupkeeper backup` and `groupkeeper restore`: a copy of a data directory, and one made of it.
 
-The work is done in `storage/backup.py`, which says why the copy is sound, and `storage/restore.py`.
+The work is done in `storage/backup.py`, which says why the copy is sound.
 """
 
 import os
@@ -15,11 +15,11 @@ from groupkeeper.cli.progress import progress
 from groupkeeper.cli.serve import DATA_DIR
 from groupkeeper.cli.signals import ended_in_order
 from groupkeeper.storage.backup import BackupJob, back_up, left_out
+from groupkeeper.storage.backup import restore as copy_back
 from groupkeeper.storage.backup_note import BackupError, BackupNote
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.files import Files, FilesToRead
 from groupkeeper.storage.folders import is_partition
-from groupkeeper.storage.restore import restore as copy_back
 from groupkeeper.topics.catalog_log import FOLDERS as CATALOG
 from groupkeeper.topics.names import RESERVED
 

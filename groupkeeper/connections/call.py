@@ -11,7 +11,6 @@ from groupkeeper.clock import Clock
 from groupkeeper.connections.answer_errors import count_errors
 from groupkeeper.connections.budget import ANSWER_BYTES, Limits, OverLimitError
 from groupkeeper.connections.connection_table import ConnectionTable
-from groupkeeper.connections.greetings import other_protocol
 from groupkeeper.connections.steady import Find
 from groupkeeper.connections.too_long import most_bytes
 from groupkeeper.coordinator.caller import Caller
@@ -41,6 +40,18 @@ MANY_MEMBERS: Final = 500
 
 SIZE_AND_KEY_BYTES = 6
 """Size and API key: they decide how long a request may be."""
+
+_HTTP: Final = (
+    *(b"GET ", b"HEAD", b"POST", b"PUT ", b"DELE", b"OPTI", b"PATC", b"CONN", b"TRAC"),
+    b"PRI ",  # HTTP/2
+)
+_TLS: Final = b"\x16\x03"
+"""A handshake record of SSL 3 or any TLS."""
+
+HTTP: Final = (
+    "an HTTP request: this port speaks Kafka's protocol; metrics are on the port of --http"
+)
+TLS: Final = "a TLS handshake: this port speaks plaintext; set security.protocol=PLAINTEXT"
 
 _pack_size = Struct(">i").pack
 _key_at = Struct(">h").unpack_from
@@ -213,3 +224,11 @@ def check_size(size: int, data: bytes, pos: int, limits: Limits) -> int:
     if size > most:
         raise OverLimitError(f"{api_name(key)} of {size} bytes", limit)
     return size + 4
+
+
+def other_protocol(data: bytes, pos: int) -> str | None:
+    """What the four bytes at `pos` begin if they are no size; None if nobody knows."""
+    first = bytes(data[pos : pos + 4])
+    if first in _HTTP:
+        return HTTP
+    return TLS if first.startswith(_TLS) else None

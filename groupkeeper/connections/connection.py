@@ -18,7 +18,7 @@ from types import GeneratorType
 from typing import Any
 
 from groupkeeper.connections.answer_errors import count_errors
-from groupkeeper.connections.budget import OverLimitError
+from groupkeeper.connections.budget import OverLimitError, SlicedRoom
 from groupkeeper.connections.call import (
     HEARTBEAT,
     JOIN_GROUP,
@@ -37,7 +37,6 @@ from groupkeeper.connections.call import (
     not_served,
 )
 from groupkeeper.connections.produce_run import SLICED_PRODUCE_BYTES, ProduceRequests, is_produce
-from groupkeeper.connections.sliced_room import SlicedRoom
 from groupkeeper.connections.steady import SteadyBeat, steady_beat
 from groupkeeper.connections.steady_commits import SteadyCommits
 from groupkeeper.connections.stream import (

@@ -9,16 +9,46 @@ Source: Kafka's SocketServer.ConnectionQuotas and Selector.IdleExpiryManager.
 
 import asyncio
 from collections import Counter
+from enum import Enum
 from typing import Final, Protocol
 
 from groupkeeper.connections.budget import Limits
-from groupkeeper.connections.connection_state import State
 from groupkeeper.connections.inbox import HELD_BYTES
 from groupkeeper.connections.memory import HighWater, give_back
 from groupkeeper.coordinator.caller import Peer
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import ConnectionStats
 from groupkeeper.turns import Slices, Turns
+
+
+class State(Enum):
+    """The state of one connection; values describe it."""
+
+    READING = "no request is under way, and less than a request is held"
+    QUEUED = "requests are held, and wait for a turn or for room"
+    SERVING = "requests are being answered in this call"
+    WAITING = "a handler has taken a request, and answers later"
+    WORKING = "a request is handled in slices, and waits for its next turn"
+    BLOCKED = "the client does not read its answers"
+    CLOSED = "nothing more is read, held or answered"
+
+    __hash__ = object.__hash__  # Enum's own is too slow for every request
+
+
+_BETWEEN_REQUESTS = frozenset({State.READING, State.QUEUED, State.BLOCKED, State.CLOSED})
+
+TRANSITIONS: Final = {
+    State.READING: frozenset({State.SERVING, State.QUEUED, State.CLOSED}),
+    State.QUEUED: frozenset({State.SERVING, State.CLOSED}),
+    State.SERVING: _BETWEEN_REQUESTS | {State.WAITING, State.WORKING},
+    State.WAITING: _BETWEEN_REQUESTS | {State.WORKING},
+    State.WORKING: _BETWEEN_REQUESTS | {State.WAITING},
+    State.BLOCKED: frozenset({State.READING, State.QUEUED, State.CLOSED}),
+    State.CLOSED: frozenset({State.CLOSED}),
+}
+"""The states that may follow each state. The hot path, from SERVING to READING or
+WAITING, is not checked."""
+
 
 REQUEST_S: Final = 30.0
 """How long a request may be incomplete; a second more for every `REQUEST_BYTES_PER_S` of it."""

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from typing import Final
 
 from groupkeeper.connections.call import ConnectionServices
-from groupkeeper.connections.connection_state import TRANSITIONS, State
+from groupkeeper.connections.connection_table import TRANSITIONS, State
 from groupkeeper.connections.inbox import HELD_BYTES, Inbox
 from groupkeeper.connections.outbox import Outbox
 from groupkeeper.coordinator.caller import Peer
@@ -26,7 +26,7 @@ READING, QUEUED, SERVING, WAITING, WORKING, BLOCKED, CLOSED = State
 
 
 class ClientStream(asyncio.Protocol):
-    """A connection without its requests; its states are in `connection_state.py`."""
+    """A connection without its requests; its states are in `connection_table.py`."""
 
     def __init__(self, services: ConnectionServices, listener: str) -> None:
         self._services = services

@@ -1,7 +1,7 @@
 """Drives one partition of `__consumer_offsets`: connects its decisions to log, clock and replies.
 
 The decisions are those of a `Partition`, the log is any `PartitionLog`; the driver passes the
-records of one to the other. It takes both through their life (`driver_state.py`): claimed, loaded,
+records of one to the other. It takes both through their life (`driver_life.py`): claimed, loaded,
 active, and after any failure closed and loaded again, because no step can be undone. It ends when
 another process has claimed the log.
 
@@ -24,8 +24,7 @@ from groupkeeper.coordinator.steady_commit import Offsets, SteadyCommit
 from groupkeeper.coordinator.step import Step
 from groupkeeper.exchange import ReplyTo
 from groupkeeper.groups.deadline_alarm import DeadlineAlarm
-from groupkeeper.groups.driver_life import DriverLife
-from groupkeeper.groups.driver_state import DriverState
+from groupkeeper.groups.driver_life import DriverLife, DriverState
 from groupkeeper.groups.event_log import EventLog
 from groupkeeper.groups.partition_log import LogBatch, PartitionLog
 from groupkeeper.groups.services import DriverServices

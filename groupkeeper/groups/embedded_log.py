@@ -14,9 +14,8 @@ from groupkeeper.groups.partition_log import Author, LateRecords, LogOwner
 from groupkeeper.observe.logs import Logger
 from groupkeeper.protocol.record_batch import KeyValue
 from groupkeeper.storage.errors import Fenced, Locked, LockLost, StorageError
-from groupkeeper.storage.late_append import LateAppend, TimedAppend
 from groupkeeper.storage.log import Log
-from groupkeeper.storage.queued_log import Append
+from groupkeeper.storage.queued_log import Append, LateAppend, TimedAppend
 from groupkeeper.turns import Slices
 
 if TYPE_CHECKING:

@@ -23,8 +23,7 @@ from groupkeeper.storage.journal import FOLDER as JOURNALS
 from groupkeeper.storage.locks import LEASES, NodeLocks
 from groupkeeper.storage.opening import accept_loss, open_log
 from groupkeeper.storage.segment import LOG_SUFFIX
-from groupkeeper.storage.tree import copy_file, sync_file
-from groupkeeper.storage.whole import overwrite
+from groupkeeper.storage.whole import copy_file, overwrite, sync_file
 from groupkeeper.topics.catalog import (
     LEADER_EPOCH,
     PRODUCER_ID_BLOCK,

@@ -9,8 +9,12 @@ from typing import Final
 
 from groupkeeper.groups.writer import Writer
 from groupkeeper.observe.logs import Logger
-from groupkeeper.server.copied_epochs import newest_epoch_of_commits, newest_epoch_of_logs
-from groupkeeper.server.partition_count import KEY, OffsetsFolders
+from groupkeeper.server.copied_data import (
+    KEY,
+    OffsetsFolders,
+    newest_epoch_of_commits,
+    newest_epoch_of_logs,
+)
 from groupkeeper.settings.options import ServeOptions
 from groupkeeper.settings.table import Settings
 from groupkeeper.storage.backup_note import refuse_backup

@@ -19,7 +19,7 @@ from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.opening import NO_END, open_log
 from groupkeeper.storage.segment import base_of
-from groupkeeper.storage.tree import copy_file, sync_file
+from groupkeeper.storage.whole import copy_file, sync_file
 
 FOLDERS: Final = ("catalog", "catalog-copy")
 """Not of the form `<topic>-<partition>`, so that no topic has such a folder."""

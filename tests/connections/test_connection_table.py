@@ -8,8 +8,13 @@ import pytest
 
 from groupkeeper.connections import connection_table as module
 from groupkeeper.connections.connection import Connection
-from groupkeeper.connections.connection_state import State
-from groupkeeper.connections.connection_table import ANSWER_S, REQUEST_S, SHORT_OF_ROOM_S, STALLED_S
+from groupkeeper.connections.connection_table import (
+    ANSWER_S,
+    REQUEST_S,
+    SHORT_OF_ROOM_S,
+    STALLED_S,
+    State,
+)
 from groupkeeper.connections.inbox import HELD_BYTES
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse

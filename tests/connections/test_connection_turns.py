@@ -14,7 +14,7 @@ from groupkeeper.apis.table import long_answers
 from groupkeeper.connections import call as call_module
 from groupkeeper.connections.budget import LONG_REQUEST_BYTES
 from groupkeeper.connections.connection import BEATS, SLICED_REQUEST_BYTES, SLOW_TURN_S
-from groupkeeper.connections.connection_state import TRANSITIONS, State
+from groupkeeper.connections.connection_table import TRANSITIONS, State
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.heartbeat import Beat

@@ -8,7 +8,7 @@ from unittest.mock import Mock
 import pytest
 
 from groupkeeper.apis.table import TABLE
-from groupkeeper.connections.connection_state import State
+from groupkeeper.connections.connection_table import State
 from groupkeeper.connections.too_long import TooLong, most_bytes
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.protocol.api_keys import ApiKey

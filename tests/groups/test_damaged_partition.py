@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.groups.driver_state import PATIENCE_S
+from groupkeeper.groups.driver_life import PATIENCE_S
 from groupkeeper.groups.embedded_log import EmbeddedLog
 from groupkeeper.groups.loader import RELOAD_MOST_S
 from groupkeeper.protocol.errors import ErrorCode

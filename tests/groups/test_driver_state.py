@@ -1,6 +1,6 @@
 """The tables of a driver's states."""
 
-from groupkeeper.groups.driver_state import ANSWERS, TRANSITIONS, DriverState
+from groupkeeper.groups.driver_life import ANSWERS, TRANSITIONS, DriverState
 from groupkeeper.observe.exposition import PARTITION_STATES
 from groupkeeper.protocol.errors import ErrorCode
 

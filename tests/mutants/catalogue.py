@@ -284,7 +284,7 @@ MUTANTS = (
     ),
     Mutant(
         "segments replaced that are gone",
-        "storage/segments.py",
+        "storage/segment.py",
         "        if tuple(bases[first:after]) != sources:\n            return None\n",
         "",
         (_SWAP + "test_a_log_whose_segments_were_deleted_meanwhile_is_not_switched",),
@@ -380,7 +380,7 @@ MUTANTS = (
     ),
     Mutant(
         "damaged backup restored",
-        "storage/restore.py",
+        "storage/backup.py",
         "if copy_file(source, path, target, to, partial(told, name)) != (size, crc):",
         "if copy_file(source, path, target, to, partial(told, name))[0] != size:",
         ("tests/storage/test_restore.py::test_a_damaged_backup_is_refused_and_nothing_is_left",),

@@ -9,8 +9,8 @@ from crc32c import crc32c
 
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.record_batch import encode_batch
+from groupkeeper.server.copied_data import UnknownCountError
 from groupkeeper.server.directory import MEMORY_JOURNAL_BYTES, Directory, NoDataError
-from groupkeeper.server.partition_count import UnknownCountError
 from groupkeeper.settings.options import ServeOptions
 from groupkeeper.settings.table import load
 from groupkeeper.storage.backup_note import INCOMPLETE, NotRestored

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.connections.connection_state import State
+from groupkeeper.connections.connection_table import State
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.server.group_config import group_config

@@ -4,12 +4,12 @@ import errno
 
 import pytest
 
+from groupkeeper.storage.backup import restore
 from groupkeeper.storage.backup_note import BackupError
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.format import RESTORING
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.opening import open_log
-from groupkeeper.storage.restore import restore
 from groupkeeper.storage.store import Store
 from tests.support.backups import DEST, backed_up, tree
 from tests.support.batches import batch
