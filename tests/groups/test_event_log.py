@@ -20,7 +20,7 @@ from groupkeeper.protocol.group_events import TYPES, Event
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequestTopic
-from groupkeeper.storage import late_append
+from groupkeeper.storage import queued_log
 from groupkeeper.storage.errors import LockLost
 from tests.support.partition_logs import RefusingDisk
 from tests.support.requests import commit_request, join_request
@@ -345,7 +345,7 @@ def test_counts_of_what_was_dropped_outlive_a_round_that_fails(
 
     monkeypatch.setattr(driver, "FACTS_MOST", 1)
     served = serve("offsets.topic.num.partitions=1")
-    where = (late_append, "encode_timed_batch") if late else (EventMaker, "records")
+    where = (queued_log, "encode_timed_batch") if late else (EventMaker, "records")
     with monkeypatch.context() as patch:
         patch.setattr(*where, boom)
         for number in range(5):  # facts are dropped by the gate, and the others with their rounds
@@ -429,7 +429,7 @@ def test_a_damaged_event_log_costs_the_groups_nothing(serve: Serve, lines: Lines
         (CommitSums, "add"),
         (CommitSums, "take"),
         (event_batch, "event_of"),
-        (late_append, "encode_timed_batch"),
+        (queued_log, "encode_timed_batch"),
     ],
 )
 def test_a_bug_in_the_event_log_costs_the_groups_nothing(
