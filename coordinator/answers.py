@@ -68,9 +68,7 @@ def _begin(group: Group, answers: Answers, step: Step) -> None:
 
 
 def go_on_answering(group: Group, step: Step) -> bool:
-    """Answer the next members, and see to it that this is called again while some are left. Returns
-    whether none are.
-    """
+    """Answer the next members, and set a timer while some are left. Whether none are."""
     answers, members = group.answers, group.members
     assert answers is not None
     answer = _ANSWER[answers.kind]

@@ -127,9 +127,7 @@ def _forget_some(
 
 
 def delete_group(groups: Groups, group: Group, why: str, who: Who | None, step: Step) -> None:
-    """Delete a group that has no offsets, and the member ids that were handed out for it. `why` is
-    that of `GroupDeleted`.
-    """
+    """Delete a group without offsets, and its pending ids. `why` is that of `GroupDeleted`."""
     assert not group.offsets
     was_used = group.was_used
     if group.is_stored:

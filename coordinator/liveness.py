@@ -65,9 +65,7 @@ def answered(member: Member, step: Step) -> None:
 
 
 def rhythm(member: Member) -> tuple[int, int]:
-    """How many heartbeats of the member came since it joined or was loaded, and the longest time
-    between two of them in ms.
-    """
+    """The heartbeats of the member since it joined or was loaded, and the longest gap in ms."""
     return member.beats_before + member.beats, max(member.gap_ms, member.longest_gap_ms)
 
 

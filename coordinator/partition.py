@@ -261,9 +261,7 @@ class Partition:
         return self._end(step)
 
     def forget_when_loaded(self, topics: set[str]) -> None:
-        """Remember deleted topics while loading. A closed partition ignores them: the driver tells
-        the one that is loaded after it.
-        """
+        """Remember deleted topics while loading; a closed partition ignores them."""
         if self.state is PartitionState.LOADING:
             self._deleted |= topics
 

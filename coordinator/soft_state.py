@@ -15,9 +15,7 @@ from groupkeeper.protocol.messages.sync_group import SyncGroupRequestAssignment
 
 @dataclass(slots=True)
 class Late:
-    """The time of a join or sync phase is up: members that did not send their request are removed,
-    which may take several steps.
-    """
+    """The time of a phase is up: who did not send a request is removed, in several steps."""
 
     code: CauseCode
     """Why they are removed."""

@@ -104,9 +104,7 @@ class Step:
         self.replies.append((reply_to, response))
 
     def append(self, key: bytes, value: bytes | None) -> None:
-        """Write a record. If the step gets too large for one batch, a crash may lose the records
-        from here on, and keep those before.
-        """
+        """Write a record. Of a step too large for one batch, a crash may lose the last ones."""
         size = RECORD_OVERHEAD + len(key) + len(value or b"")
         if self.records and self.size - self.size_before + size > self.config.message_max_bytes:
             self.cuts += (len(self.records),)

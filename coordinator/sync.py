@@ -114,9 +114,7 @@ def _assign(group: Group, request: SyncGroupRequest, caller: Caller, step: Step)
 
 
 def go_on_planning(group: Group, step: Step) -> None:
-    """Read the next assignments, then make the records of the next members; then store the plan,
-    unless it is too large.
-    """
+    """Read the next assignments, make the next records, then store the plan, unless too large."""
     assert group.rebalance is not None and group.rebalance.plan is not None
     plan = group.rebalance.plan
     if plan.unread:

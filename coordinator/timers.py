@@ -78,9 +78,7 @@ def _session_over(group: Group, member: Member, step: Step) -> None:
 
 
 def end_session(group: Group, member: Member, step: Step) -> None:
-    """Remove a member as if it had been silent for its session timeout. None of its requests may
-    wait: its session cannot end then.
-    """
+    """Remove a member as if it had been silent for its session timeout. No request may wait."""
     assert not member.waits
     forget_a_session(group, member, step)
     _remove(group, member, expired(member, step.now, step), step)

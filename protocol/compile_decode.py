@@ -111,9 +111,7 @@ class _DecoderWriter:
         return "decode"
 
     def tag_reader(self, cls: type) -> None:
-        """Write `read_tags_of_X(message, buffer, pos, end) -> pos`, which sets the tagged fields of
-        one struct.
-        """
+        """Write `read_tags_of_X(message, buffer, pos, end) -> pos`, of the tags of a struct."""
         source = self.source
         name = self.tag_readers[cls] = f"read_tags_of_{cls.__name__}"
         with source.block(f"def {name}(message, buffer, pos, end):"):

@@ -39,9 +39,7 @@ class DecompressionError(Exception):
 
 @cache
 def codecs() -> ModuleType:
-    """The library, imported with the first call: 2 MiB that a server whose clients compress nothing
-    does without.
-    """
+    """The library, imported with the first call: 2 MiB that many servers do without."""
     import cramjam
 
     return cramjam

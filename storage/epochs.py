@@ -71,9 +71,7 @@ class EpochFile:
             self.write()
 
     def write(self) -> None:
-        """Write the whole file, unless that is in it already. An append does not fail because of
-        it: OSErrors are ignored.
-        """
+        """Write the whole file, unless it has that already. OSErrors are ignored."""
         entries = _lines(self._entries)
         text = "\n".join(["0", str(len(entries)), *entries, ""]).encode("ascii")
         if text != self._text:

@@ -104,9 +104,7 @@ def round_at(window: Window, position: int, salt: bytes, number: int) -> int:
 
 
 def next_round(window: Window, end: int, salt: bytes, number: int) -> tuple[int, int]:
-    """The position of round `number` after a round that ends at `end`, and the size of its payload;
-    -1 if it is not there.
-    """
+    """Position and payload size of round `number` after one that ends at `end`; -1: none."""
     for position in (end, whole_sectors(end)):
         size = round_at(window, position, salt, number)
         if size >= 0:

@@ -42,9 +42,7 @@ class Rewriter:
     """Takes all pieces of a log from its start on, and hands on what is kept of them."""
 
     def __init__(self, keys: KeyMap, now_ms: int, retention_ms: int, expiration_ms: int) -> None:
-        """Tombstones and markers are kept for `retention_ms`, the state of producers for
-        `expiration_ms` after their last batch.
-        """
+        """Tombstones and markers stay for `retention_ms`, idle producers for `expiration_ms`."""
         self._keys = keys
         self._now_ms = now_ms
         self._new_horizon_ms = min(now_ms + retention_ms, LATEST)

@@ -125,9 +125,7 @@ class Segment:
 
     @property
     def largest_timestamp(self) -> int:
-        """The largest timestamp of its batches; if none has one, the time of the last write, as in
-        Kafka. Raises OSError.
-        """
+        """The largest timestamp of its batches, or as in Kafka the last write. Raises OSError."""
         largest = self.index.max_timestamp
         return largest if largest >= 0 else self._files.stat(self.path).modified_ms
 

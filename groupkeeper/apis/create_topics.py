@@ -91,9 +91,7 @@ class CreateTopicsHandler:
     def _plan(
         self, topics: Sequence[CreatableTopic]
     ) -> Slices[tuple[dict[str, Topic], dict[str, CreatableTopicResult]]]:
-        """The topics to create, and a result for every name in the order given. `_fill_in`
-        completes the results of those to create.
-        """
+        """The topics to create, and a result for every name, which `_fill_in` completes."""
         times = yield from counts(topics, lambda requested: requested.name)
         planned: dict[str, Topic] = {}
         results: dict[str, CreatableTopicResult] = {}

@@ -49,10 +49,8 @@ class DeleteRecordsHandler:
     async def _delete(self, wanted: Mapping[PartitionId, int]) -> DeleteRecordsResponse:
         run = self._response_tasks.turns.run
         async with self._deletion.lock:
-            unready = await run(
-                self._log_opener.unready(wanted, lambda partition_id: (partition_id,), _is_open)
-            )
-            await self._partitions.prepare(unready)
+            unopened = await run(self._log_opener.unopened(wanted, lambda each: (each,)))
+            await self._partitions.prepare(unopened)
             results: dict[PartitionId, DeleteRecordsPartitionResult] = {}
             due = await run(self._due(wanted, results))
             for partition_id in due:
@@ -135,10 +133,6 @@ def _wanted(request: DeleteRecordsRequest) -> Slices[dict[PartitionId, int]]:
 
     yield from visit_within(request.topics, lambda topic: topic.partitions, note)
     return wanted
-
-
-def _is_open(partition: TopicPartition) -> bool:
-    return partition.readable
 
 
 def _response(

@@ -21,9 +21,7 @@ def cut(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
 
 
 def cut_topics(topics: Iterable[Any]) -> Iterator[tuple[Any, list[Any], bool]]:
-    """Each topic of a request with up to PART_PARTITIONS of its partitions at a time; True for all
-    parts of a topic but the first.
-    """
+    """Each topic with up to PART_PARTITIONS of its partitions; True: it goes on."""
     for topic in topics:
         if len(topic.partitions) <= PART_PARTITIONS:
             yield topic, topic.partitions, False
@@ -85,9 +83,7 @@ class MappedReply:
 def part_replies(
     reply_to: ReplyTo, parts: int, whole: Callable[[list[Any]], Response]
 ) -> list[PartReply]:
-    """A reply token for each part. The response is the first reply with an error, or `whole` of
-    the replies in the order of the parts.
-    """
+    """A token for each part. The response is the first error, or `whole` of the replies."""
     replies: list[Any] = [None] * parts
 
     def response() -> Response:

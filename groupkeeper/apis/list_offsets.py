@@ -71,7 +71,7 @@ class ListOffsetsHandler:
     ) -> Slices[Response | None]:
         """The response, or None if logs have to be opened or searched first."""
         version = caller.api_version
-        return self._log_opener.answer_when_readable(
+        return self._log_opener.answer(
             request.topics,
             lambda topic: ((topic.name, wanted.partition_index) for wanted in topic.partitions),
             lambda: self._list(request, version, reply_to),

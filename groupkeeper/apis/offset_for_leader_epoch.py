@@ -36,7 +36,7 @@ class OffsetForLeaderEpochHandler:
         self, request: OffsetForLeaderEpochRequest, caller: Caller, reply_to: ReplyTo
     ) -> Slices[Response | None]:
         """The response, or None if logs have to be opened first."""
-        return self._log_opener.answer_when_readable(
+        return self._log_opener.answer(
             request.topics,
             lambda topic: ((topic.topic, wanted.partition) for wanted in topic.partitions),
             lambda: self._answer(request),

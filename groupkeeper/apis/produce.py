@@ -77,9 +77,7 @@ class ProduceHandler:
     def handle(
         self, request: ProduceRequest, caller: Caller, reply_to: ReplyTo
     ) -> Response | Slices[Response | None] | None:
-        """The response, NO_REPLY for acks 0, or None if it comes later: logs have to be opened, or
-        the disk takes its time.
-        """
+        """The response, NO_REPLY for acks 0, or None if logs or the disk take their time."""
         appends = Appends()
         append = self._plain.append_of(request, caller.api_version, appends)
         if append is None:
@@ -137,9 +135,7 @@ class ProduceHandler:
         yield from each(request.topic_data, fill_in)
 
     def _unready(self, request: ProduceRequest) -> Slices[tuple[list[TopicPartition], list[Sent]]]:
-        """Partitions that the worker has to prepare before their batches are appended, and batches
-        whose records have to be checked.
-        """
+        """Partitions to prepare before they are appended to, and batches with records to check."""
         unready: dict[TopicPartition, None] = {}
         to_check: list[Sent] = []
         now = self._wall_ms()

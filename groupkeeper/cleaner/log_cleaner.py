@@ -21,6 +21,7 @@ from groupkeeper.cleaner.process import CompactionHung, CompactionStopped
 from groupkeeper.clock import Clock
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import CleanerStats
+from groupkeeper.settings.table import Settings
 from groupkeeper.storage.compaction import Compacted, CompactionJob
 from groupkeeper.storage.errors import Corrupt, StorageError
 from groupkeeper.storage.log import Log
@@ -73,17 +74,6 @@ class CleanableLog:
 
 
 @dataclass(slots=True, frozen=True)
-class CleanerConfig:
-    """Settings of the cleaner. Times in ms, sizes in bytes."""
-
-    backoff_ms: int
-    """How long to wait for work when no log needs compaction."""
-    dedupe_bytes: int
-    """Memory for the keys of one compaction: it ends earlier in the log if more would be needed."""
-    producer_id_expiration_ms: int
-
-
-@dataclass(slots=True, frozen=True)
 class CleanerServices:
     """What the cleaner shares with the rest of the server."""
 
@@ -101,12 +91,12 @@ class LogCleaner:
     def __init__(
         self,
         sources: Iterable[Callable[[], Iterable[CleanableLog]]],
-        config: CleanerConfig,
+        settings: Settings,
         services: CleanerServices,
     ) -> None:
         """`sources` return the open logs that are to be compacted."""
         self._sources = tuple(sources)
-        self._config = config
+        self._settings = settings
         self._clock = services.clock
         self._turns = services.turns
         self._stats = services.stats
@@ -142,7 +132,7 @@ class LogCleaner:
 
     async def _run(self) -> None:
         while True:
-            await self._clock.sleep(self._config.backoff_ms / 1000)
+            await self._clock.sleep(self._settings.log_cleaner_backoff_ms / 1000)
             while (found := await self._turns.run(self._neediest())) is not None:
                 self._cleaning = True
                 self._stats.began = self._clock.seconds()
@@ -256,8 +246,8 @@ class LogCleaner:
             first_dirty=log.first_dirty,
             now_ms=self._clock.wall(),
             delete_retention_ms=target.policy.delete_retention_ms,
-            producer_id_expiration_ms=self._config.producer_id_expiration_ms,
-            dedupe_bytes=self._config.dedupe_bytes,
+            producer_id_expiration_ms=self._settings.producer_id_expiration_ms,
+            dedupe_bytes=self._settings.log_cleaner_dedupe_buffer_size,
             limits=log.limits,
             purges=target.roll is not None,
         )

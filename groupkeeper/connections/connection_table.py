@@ -238,9 +238,7 @@ class ConnectionTable:
 
 
 def _keeps_room(connection: OpenConnection) -> bool:
-    """Whether it holds a large part of the budget: a long incomplete request, or much after one
-    that waits for its answer.
-    """
+    """Whether it holds much: a long incomplete request, or more after one that waits."""
     if connection.state is State.WAITING:
         return connection.held > BEHIND_BYTES
     return (

@@ -68,9 +68,7 @@ class Listener:
         self.connections.stop()
 
     def leave(self, name: str) -> None:
-        """Stop listening under a name, while others go on, and close its connections after sending
-        the answers made so far.
-        """
+        """Stop listening under a name, and close its connections after the answers made so far."""
         self._servers.pop(name).close()
         self.connections.close(name)
 

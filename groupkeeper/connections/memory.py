@@ -12,9 +12,7 @@ WORTH_BYTES: Final = 8 * 1024 * 1024
 
 
 def give_back() -> None:
-    """Return free memory, on a thread: the C library works without the interpreter's lock. Does
-    nothing if it has no `malloc_trim`.
-    """
+    """Return free memory, on a thread, if the C library has `malloc_trim`."""
     Thread(target=_trim, name="memory", daemon=True).start()
 
 

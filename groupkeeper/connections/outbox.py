@@ -31,9 +31,7 @@ class Outbox:
         self.frames: list[bytes] = []
         """Whole answers that leave together with the next `flush`."""
         self._tail: deque[Piece] | None = None
-        """Pieces of an answer for which the transport had no room. None while there are none: an
-        empty deque takes 0.7 KiB.
-        """
+        """Pieces of an answer for which there was no room; None: an empty deque takes 0.7 KiB."""
         self._gone = 0
         """Bytes already written of the answer that the first piece belongs to: all of it stays in
         memory until its last piece is written."""

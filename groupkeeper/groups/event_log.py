@@ -180,9 +180,7 @@ class EventLog:
     def driver_failed(
         self, why: str, facts: Sequence[NotedFact], left_out: Mapping[str, int]
     ) -> None:
-        """The partition is closed. `facts`: those that waited for no records. `left_out`: as of
-        `take`.
-        """
+        """The partition is closed. `facts` waited for no records. `left_out`: as of `take`."""
         self._under_way = None
         self._purges.forget()
         self._note(facts, left_out)
@@ -190,9 +188,7 @@ class EventLog:
 
     @_alone
     def stop(self, facts: Sequence[NotedFact]) -> None:
-        """The process ends: everything is written with the next round, or not at all. `facts`:
-        those that waited for no records.
-        """
+        """The process ends: the next round is the last. `facts` waited for no records."""
         self._stopping = self._maker.is_stopping = True
         for later in (self._timer, self._commits_due, self._refusals_due, self._opening):
             if later is not None:

@@ -32,9 +32,7 @@ class EventRoom:
     """The room that is left for the events of a process."""
 
     def __init__(self, least: int, free: Callable[[], int]) -> None:
-        """`least`: the bound in bytes; 0 for none. `free`: bytes that are left, negative if that is
-        unknown, and then there is room.
-        """
+        """`least`: the bound in bytes; 0 for none. `free`: bytes left; negative: unknown."""
         self._least = least
         self._free = free
         self._looked_ms = -LOOK_MS

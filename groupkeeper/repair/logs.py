@@ -34,10 +34,6 @@ Progress = Callable[[str, int], None]
 _OF_A_SERVER = frozenset({FORMAT_FILE, JOURNALS, NODES, *CATALOG})
 
 
-class NothingThereError(StorageError):
-    """A path that names no log."""
-
-
 @dataclass(frozen=True)
 class Target:
     """The logs to look at."""
@@ -64,7 +60,7 @@ class Target:
 
 
 def target_of(files: Files, path: str) -> Target:
-    """What an existing folder or segment names. Raises NothingThereError and OSError."""
+    """What an existing folder or segment names. Raises StorageError and OSError."""
     folder, _, name = path.rpartition("/")
     if base_of(name) is not None:
         return target_of(files, folder or ".")
@@ -79,7 +75,7 @@ def target_of(files: Files, path: str) -> Target:
         return Target(parent, (name,), served=served)
     if any(is_partition(each) for each in names):
         return Target(path)
-    raise NothingThereError(
+    raise StorageError(
         f"{path} is no data directory, no partition folder and no segment: nothing to repair there"
     )
 

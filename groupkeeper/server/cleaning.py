@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from groupkeeper.cleaner.log_cleaner import CleanableLog, CleanerConfig, CleanerServices, LogCleaner
+from groupkeeper.cleaner.log_cleaner import CleanableLog, CleanerServices, LogCleaner
 from groupkeeper.cleaner.process import CompactionProcess
 from groupkeeper.groups.embedded_log import EmbeddedLogs
 from groupkeeper.groups.loader import Loader
@@ -43,45 +43,34 @@ class Threads:
     """Runs one there; None: a process of its own does."""
 
 
-@dataclass(slots=True, frozen=True)
-class GroupLogs:
-    """The logs of the internal topics."""
-
-    groups: EmbeddedLogs
-    events: EmbeddedLogs
-
-
 class Cleaning:
     """The cleaner of a server, and the retention of its archive."""
 
     def __init__(
         self,
         files: Files,
-        logs: GroupLogs,
+        groups: EmbeddedLogs,
+        events: EmbeddedLogs,
         topics: Topics,
         threads: Threads,
         metrics: Metrics,
     ) -> None:
         self._files = files
         self._settings = settings = topics.settings
-        self._logs = logs
+        self._groups = groups
+        self._events = events
         self._topics = topics
         self._threads = threads
         self._process = CompactionProcess()
         self._compact = threads.compact or self._process
         self._data_dir = threads.writer.store.data_dir
         self._clock = threads.writer.clock
-        config = CleanerConfig(
-            backoff_ms=settings.log_cleaner_backoff_ms,
-            dedupe_bytes=settings.log_cleaner_dedupe_buffer_size,
-            producer_id_expiration_ms=settings.producer_id_expiration_ms,
-        )
         services = CleanerServices(
             self._clock, topics.response_tasks.turns, metrics.cleaner, files.random_bytes, self._run
         )
         self._cleaner = LogCleaner(
             [self._group_logs, self._event_logs, self._topic_logs, self._catalogs],
-            config,
+            settings,
             services,
         )
         self._retention: asyncio.Task[None] | None = None
@@ -109,7 +98,7 @@ class Cleaning:
     def _group_logs(self) -> Iterator[CleanableLog]:
         keeps_raw = self._settings.offsets_raw_retention_ms != 0
         policy = self._topics.effective.group_topic_policy
-        for each in self._logs.groups.by_partition:
+        for each in self._groups.by_partition:
             log = each.log
             if log is not None and not log.closed:
                 archive = archive_folder(self._data_dir, log.name) if keeps_raw else ""
@@ -125,7 +114,7 @@ class Cleaning:
         """Those that have tombstones: of groups whose events are to be purged."""
         topics = self._topics
         policy = topics.effective.policy(topics.catalog.by_name[EVENT_TOPIC])
-        for each in self._logs.events.by_partition:
+        for each in self._events.by_partition:
             log = each.log
             if log is not None and not log.closed and log.purge.due:
                 yield CleanableLog(

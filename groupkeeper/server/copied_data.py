@@ -36,10 +36,6 @@ SAMPLE_BYTES: Final = 256 * 1024
 KEY: Final = "offsets.topic.num.partitions"
 
 
-class UnknownCountError(StorageError):
-    """The folders were made with another number than the one set, or the number is unknown."""
-
-
 class OffsetsFolders:
     """The folders of the offsets topic, by partition."""
 
@@ -57,19 +53,19 @@ class OffsetsFolders:
     def partition_count(self, asked: int, *, given: bool) -> int:
         """The number of partitions. `asked` is the setting; `given`: it is set, not the default.
 
-        Raises UnknownCountError.
+        Raises StorageError if the folders were made with another number, or it is unknown.
         """
         if given and self._fits(asked):
             return asked
         found = next(filter(self._fits, self._candidates(asked)), None)
         if given:
             advice = "to what it was" if found is None else f"to {found}"
-            raise UnknownCountError(
+            raise StorageError(
                 f"{self._data_dir} has folders of __consumer_offsets that were not made with "
                 f"{KEY} = {asked}: set it {advice}, or leave it out"
             )
         if found is None:
-            raise UnknownCountError(
+            raise StorageError(
                 f"{self._data_dir} has folders of __consumer_offsets, with an "
                 f"unknown number of partitions: set {KEY} to it, at least {self._least}"
             )

@@ -1,6 +1,4 @@
-"""Shares the file descriptors of the process among connections and logs: the process has a limit,
-and cannot serve without any left.
-"""
+"""Shares the file descriptors of the process among connections and logs."""
 
 from contextlib import suppress
 from dataclasses import dataclass

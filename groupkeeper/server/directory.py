@@ -1,6 +1,4 @@
-"""The data directory of a server: opens it, checks its format and partition count, and watches that
-it stays.
-"""
+"""The data directory of a server: opened, checked, and watched that it stays."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -52,10 +50,6 @@ NAMED: Final = 5
 _log = Logger("data")
 
 
-class NoDataError(StorageError):
-    """The directory has no data although `data.dir.must.exist` is set."""
-
-
 class Directory:
     """Opens the store, and logs what is remarkable about the directory when clients are served."""
 
@@ -67,7 +61,7 @@ class Directory:
         refuse_backup(files, self._path)
         self.is_new = not self._has_data()
         if self.is_new and settings.data_dir_must_exist:
-            raise NoDataError(
+            raise StorageError(
                 f"{self._path} holds no data, and data.dir.must.exist is set: is its volume "
                 "mounted? For a first start, set it to false"
             )

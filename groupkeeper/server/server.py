@@ -38,7 +38,7 @@ from groupkeeper.observe.fact_lines import write_line
 from groupkeeper.observe.fact_readers import FactReaders
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import Metrics
-from groupkeeper.server.cleaning import Cleaning, Compact, GroupLogs, Threads
+from groupkeeper.server.cleaning import Cleaning, Compact, Threads
 from groupkeeper.server.descriptors import limit_of_open_files, share
 from groupkeeper.server.directory import Directory, DirectoryWatch, log_unknown_folders
 from groupkeeper.server.group_config import group_config
@@ -221,8 +221,8 @@ class Server:
         threads = Threads(
             self._writer, self._loader, self._world.executor("cleaner"), self._world.compact
         )
-        logs = GroupLogs(self.logs, self.event_logs)
-        self._cleaning = Cleaning(self._world.files, logs, self.topics, threads, self.metrics)
+        logs = self.logs, self.event_logs
+        self._cleaning = Cleaning(self._world.files, *logs, self.topics, threads, self.metrics)
         self._cleaning.start()
 
     def _serve_metrics(self) -> None:

@@ -9,9 +9,7 @@ STOPPING: Final = ("SIGTERM", "SIGINT")
 
 
 def at_signals(call: Callable[[], object], *more: str) -> None:
-    """Call on the running loop at SIGTERM, SIGINT and `more`, by their names; names that this
-    system does not have are left out.
-    """
+    """Call on the running loop at SIGTERM, SIGINT and `more`, names that this system has."""
     loop = asyncio.get_running_loop()
     for name in (*STOPPING, *more):
         number = getattr(signal, name, None)

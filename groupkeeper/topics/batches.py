@@ -36,9 +36,7 @@ _SHORTEST: Final = 14
 
 
 class RefusedByLog(Refused):
-    """A batch of the right form is refused by the rules for its log: the answer names the first
-    offset of the log, as Kafka's does.
-    """
+    """A batch is refused by the rules for its log: the answer names the log's first offset."""
 
 
 def check_batch(

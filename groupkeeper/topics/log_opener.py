@@ -31,58 +31,42 @@ class LogOpener:
 
     def answer(
         self,
-        unready: Iterable[TopicPartition],
+        topics: Iterable[Topic],
+        partition_ids_of: Callable[[Topic], Iterable[PartitionId]],
         answer: Callable[[], Slices[Response | None]],
         reply_to: ReplyTo,
         if_failed: Callable[[], Response],
     ) -> Slices[Response | None]:
-        """The result of `answer()`; or None if partitions are unready, and the result goes to
-        `reply_to` later.
+        """The result of `answer()` for a request that reads the existing ones of these partitions;
+        or None if logs have to be opened, and the result goes to `reply_to` later.
 
         Partitions that could not be opened have no log when `answer` is called. `if_failed()` is
         the later response if `answer` raises.
         """
-        waiting_for = list(unready)
-        if not waiting_for:
+        unopened = yield from self.unopened(topics, partition_ids_of)
+        if not unopened:
             return (yield from answer())
-        self.response_tasks.start(self._open_and_answer(waiting_for, answer), reply_to, if_failed)
+        self.response_tasks.start(self._open_and_answer(unopened, answer), reply_to, if_failed)
         return None
 
-    def answer_when_readable(
+    def unopened(
         self,
         topics: Iterable[Topic],
         partition_ids_of: Callable[[Topic], Iterable[PartitionId]],
-        answer: Callable[[], Slices[Response | None]],
-        reply_to: ReplyTo,
-        if_failed: Callable[[], Response],
-    ) -> Slices[Response | None]:
-        """`answer` for a request that reads the existing ones of these partitions."""
-        unready = yield from self.unready(topics, partition_ids_of, _is_readable)
-        return (yield from self.answer(unready, answer, reply_to, if_failed))
-
-    def unready(
-        self,
-        topics: Iterable[Topic],
-        partition_ids_of: Callable[[Topic], Iterable[PartitionId]],
-        is_ready: Callable[[TopicPartition], bool],
-    ) -> Slices[Iterable[TopicPartition]]:
-        """Which of the existing partitions are not ready, each once."""
-        unready: dict[TopicPartition, None] = {}
+    ) -> Slices[list[TopicPartition]]:
+        """Which of the existing partitions cannot be read before they are opened, each once."""
+        unopened: dict[TopicPartition, None] = {}
 
         def look(_: Topic, partition_id: PartitionId) -> None:
             partition = self._partitions.find(*partition_id)
-            if partition is not None and not is_ready(partition):
-                unready[partition] = None
+            if partition is not None and not partition.readable:
+                unopened[partition] = None
 
         yield from visit_within(topics, partition_ids_of, look)
-        return unready
+        return list(unopened)
 
     async def _open_and_answer(
-        self, unready: list[TopicPartition], answer: Callable[[], Slices[Response | None]]
+        self, unopened: list[TopicPartition], answer: Callable[[], Slices[Response | None]]
     ) -> Response | None:
-        await self._partitions.prepare(unready)
+        await self._partitions.prepare(unopened)
         return await self.response_tasks.turns.run(answer())
-
-
-def _is_readable(partition: TopicPartition) -> bool:
-    return partition.readable

@@ -319,9 +319,7 @@ class TopicPartition:
         self._full = False
 
     def compare(self, log: Log, segment: Segment) -> Iterator[None]:
-        """Read what opening has left unread of a segment, blocking, in pieces. Raises StorageError
-        and OSError, and closes the log.
-        """
+        """Read what opening has left unread, in pieces. Raises as `read`, and closes the log."""
         try:
             yield from compare(segment)
         except (StorageError, OSError):

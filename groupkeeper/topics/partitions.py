@@ -182,9 +182,7 @@ class TopicPartitions:
         return unopened
 
     def detach(self, topics: Iterable[Topic]) -> Slices[None]:
-        """Drop the partitions of deleted topics, but not their files, and answer requests that wait
-        for them. May be repeated.
-        """
+        """Drop partitions of deleted topics, not their files, and answer who waits. Repeatable."""
         pace = Pace()
         for topic in topics:
             for index in range(topic.partition_count):

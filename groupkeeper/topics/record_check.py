@@ -63,9 +63,7 @@ class _Found(NamedTuple):
 async def check_records(
     reader: BatchReader, rules: RecordRules, batch: bytes | memoryview, header: BatchHeader
 ) -> RecordErrors | int:
-    """What is wrong with the records of a batch; if nothing, their largest timestamp, or
-    NO_TIMESTAMP if timestamps were not checked.
-    """
+    """What is wrong with the records; if nothing, their largest timestamp, or NO_TIMESTAMP."""
     if header.record_count > RECORDS_MOST:
         kind = "for a compacted topic" if rules.needs_keys else "whose timestamps have to be read"
         message = f"A batch {kind} may have {RECORDS_MOST} records, not {header.record_count}"

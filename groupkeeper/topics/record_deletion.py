@@ -146,9 +146,7 @@ class RecordDeletion:
             log.close()
 
     async def _cut(self, partition: TopicPartition, offset: int) -> list[Segment] | None:
-        """Let an open log begin at an offset, durably; returns the segments before. None after a
-        failure.
-        """
+        """Let an open log begin at an offset, durably. The segments before; None: it failed."""
         try:
             if not await self._worker(lambda: self._note_start(partition, offset)):
                 return None

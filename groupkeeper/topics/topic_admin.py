@@ -221,9 +221,7 @@ class TopicAdmin:
         task.add_done_callback(self._tasks.discard)
 
     async def _complete(self, topics: list[Topic], end: "asyncio.Future[bool]") -> None:
-        """Delete offsets, remove files, remove from the catalog: after a crash, all steps are
-        repeated or none is needed.
-        """
+        """Delete offsets, files and entries: after a crash, all steps are repeated or none is."""
         offsets_deleted = False
         try:
             await self._turns.run(self._partitions.detach(topics))

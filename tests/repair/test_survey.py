@@ -9,9 +9,9 @@ from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTo
 from groupkeeper.protocol.messages.init_producer_id import InitProducerIdRequest
 from groupkeeper.protocol.placement import partition_of
 from groupkeeper.protocol.record_batch import encode_batch
-from groupkeeper.repair.logs import Contents, NothingThereError, target_of
+from groupkeeper.repair.logs import Contents, target_of
 from groupkeeper.repair.survey import DamagedLog, Survey
-from groupkeeper.storage.errors import Locked, NewerFormat
+from groupkeeper.storage.errors import Locked, NewerFormat, StorageError
 from groupkeeper.storage.locks import NodeLocks
 from groupkeeper.storage.whole import checksum
 from groupkeeper.topics.catalog_log import FOLDERS as CATALOG
@@ -280,7 +280,7 @@ def test_a_folder_that_was_copied(served: Served) -> None:
 def test_nothing_to_look_at(disk: FakeDisk) -> None:
     FakeFiles(disk).make_folder("data/empty")
     for path in ("data", "data/empty"):
-        with pytest.raises(NothingThereError, match="no data directory, no partition folder"):
+        with pytest.raises(StorageError, match="no data directory, no partition folder"):
             target_of(FakeFiles(disk), path)
 
 

@@ -9,12 +9,11 @@ from crc32c import crc32c
 
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.record_batch import encode_batch
-from groupkeeper.server.copied_data import UnknownCountError
-from groupkeeper.server.directory import MEMORY_JOURNAL_BYTES, Directory, NoDataError
+from groupkeeper.server.directory import MEMORY_JOURNAL_BYTES, Directory
 from groupkeeper.settings.options import ServeOptions
 from groupkeeper.settings.table import load
 from groupkeeper.storage.backup_note import INCOMPLETE, NotRestored
-from groupkeeper.storage.errors import Corrupt, DirectoryLost, NewerFormat
+from groupkeeper.storage.errors import Corrupt, DirectoryLost, NewerFormat, StorageError
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.format import VERSION
 from groupkeeper.storage.limits import Limits
@@ -73,7 +72,7 @@ def test_an_older_directory_is_carried_forward_in_one_line(serve: Serve, lines: 
 
 def test_a_setting_refuses_a_directory_without_data(serve: Serve) -> None:
     served = serve("data.dir.must.exist=true", start=False)
-    with pytest.raises(NoDataError) as refused:
+    with pytest.raises(StorageError) as refused:
         served.start()
     assert str(refused.value) == (
         "data holds no data, and data.dir.must.exist is set: is its volume mounted? "
@@ -163,7 +162,7 @@ def test_the_number_of_partitions_of_a_brokers_folders_is_adopted(serve: Serve, 
 def test_another_number_that_was_set_is_refused_in_one_line(serve: Serve) -> None:
     served = serve("offsets.topic.num.partitions=50", start=False)
     restore(FROM_KAFKA, served.disk)
-    with pytest.raises(UnknownCountError) as refused:
+    with pytest.raises(StorageError) as refused:
         served.start()
     assert str(refused.value) == (
         "data has folders of __consumer_offsets that were not made with "
@@ -203,7 +202,7 @@ def test_folders_that_the_default_does_not_fit_and_nothing_tells_of_are_refused(
     for name in ("journals", "format", "leases", "__consumer_offsets-0"):
         served.disk.remove(f"data/{name}")
     served.machine.settings = load()[0]
-    with pytest.raises(UnknownCountError, match="unknown number of partitions"):
+    with pytest.raises(StorageError, match="unknown number of partitions"):
         served.start()
     served.machine.settings = load(assignments=["offsets.topic.num.partitions=7"])[0]
     served.start()
