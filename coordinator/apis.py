@@ -68,8 +68,7 @@ GroupRequest: TypeAlias = (
     | ListOfGroups
     | DeleteGroupsRequest
 )
-"""What a partition handles: the requests of clients, and the pieces of those that are too large for
-one step."""
+"""What a partition handles: the requests of clients, and the pieces of large ones."""
 
 Req = TypeVar("Req")
 Resp = TypeVar("Resp")

@@ -18,8 +18,7 @@ class Fact:
     """Something that happened to one group."""
 
     is_event: ClassVar[bool] = True
-    """It may be stored as an event of its own. Others happen too often, and are summed up or only
-    counted."""
+    """It may be stored as an event of its own. Others are summed up or only counted."""
 
     group: str
     generation: int
@@ -258,8 +257,7 @@ class OffsetsCommitted(Fact):
     may be large, and ask for what does not exist."""
     caller: Caller = field(repr=False)
     rhythm: tuple[int, int] | None = None
-    """As in `MemberRemoved`, but the longest time since its last commit; None if it is no member.
-    """
+    """As in `MemberRemoved`, but the longest time since its last commit; None: it is no member."""
 
 
 @dataclass(slots=True)

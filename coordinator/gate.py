@@ -28,8 +28,7 @@ FACTS_MOST: Final = 5_000
 round takes all that there are, so this is reached only while the log is slow; a fact takes half a
 kilobyte."""
 DELETIONS_MOST: Final = 10_000
-"""How many facts more may wait if they are deletions, which purge events, also of groups that had
-no records."""
+"""How many facts more may wait if they are deletions, which purge events."""
 
 
 @dataclass(slots=True)

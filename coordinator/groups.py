@@ -60,8 +60,7 @@ class Groups(dict[str, Group]):
         self.deletions: dict[str, Deletion] = {}
         """By the ids of the groups that are being deleted; no other request may see those."""
         self._unused: dict[str, int] = {}
-        """The groups that have had neither a member nor a record, the oldest first, and how many
-        bytes they take."""
+        """The groups that have had neither member nor record, the oldest first, and their bytes."""
         self._unused_bytes = 0
 
     def __setitem__(self, group_id: str, group: Group) -> None:

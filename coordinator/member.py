@@ -45,8 +45,7 @@ class Member:
     peer: Peer | None = None
     """The client of its last request that was no repeated heartbeat; None since a load."""
     heard_ms: int = 0
-    """When its last request came, as far as its session's deadline does not tell: see `liveness`.
-    """
+    """When its last request came, if its session's deadline does not tell: see `liveness`."""
     restarted_ms: int = -1
     """When its session was restarted without a request of it."""
     committed_ms: int = -1

@@ -41,8 +41,7 @@ class MemberBytes:
     total: Total = field(default_factory=Total)
     used: int = 0
     counts: bool = False
-    """Whether it is part of the total: only once the partition is active, as another thread may
-    load it."""
+    """Whether it is part of the total: not before the partition is active, which threads load."""
 
     def add(self, size: int) -> None:
         """Count so many more bytes, or fewer."""

@@ -37,8 +37,7 @@ from groupkeeper.protocol.messages.offset_fetch import (
 from groupkeeper.protocol.records.consumer_offsets import decode_offset_value
 
 _ROW_BYTES = 20
-"""The bytes of a row without a value, and about those of a topic; other rows take as many as in the
-log."""
+"""The bytes of a row without a value, and about those of a topic; others are as in the log."""
 
 # -- OffsetFetch ---------------------------------------------------------------------------------
 

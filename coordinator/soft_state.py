@@ -109,8 +109,7 @@ class Rebalance:
     newcomers: bool = False
     """A member joined during the current part of the delay."""
     arrivals: dict[str, int] = field(default_factory=dict)
-    """When each member's first JoinGroup came, in ms since the start, until the assignments are
-    stored."""
+    """When each member's first JoinGroup came, in ms since the start, until the plan is stored."""
     joined_ms: int = 0
     """When the join phase ended."""
     late: Late | None = None

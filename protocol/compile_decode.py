@@ -35,8 +35,7 @@ SLICE_ITEMS = 500
 SLICE_NUMBERS = 16_384
 """Numbers of one array that a sliced decoder reads before it yields."""
 SLICES = 1_000
-"""Slices of items in one message. Half a million items are more than clients send, and take up to
-100 MB."""
+"""Slices of items in one message: half a million items, which take up to 100 MB."""
 
 _HELPERS = (
     *(bad_length, not_at_end, read_tag, read_varint, skip_tags, too_long, too_many_tags),

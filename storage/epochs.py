@@ -31,8 +31,7 @@ class EpochFile:
         self.last_epoch = -1
         """The largest epoch, or -1."""
         self.descends = False
-        """A batch of an older epoch was appended after one of a newer: opening the log refuses it.
-        """
+        """A batch of an older epoch follows one of a newer: opening the log refuses it."""
 
     @property
     def entries(self) -> Sequence[tuple[int, int]]:

@@ -131,8 +131,7 @@ class LateAppend:
     """An append that is not made yet."""
 
     make: Callable[[], Append]
-    """What it raises leaves this append out of the round, and nothing else; so does what encoding
-    the append raises."""
+    """What it, or encoding the append, raises leaves this append out of the round."""
     belongs_to: "Append | LateAppend | None" = None
     """An earlier one of the same round: without that one, this one is left out, too."""
 

@@ -30,8 +30,7 @@ from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices
 
 MAX_PAGE: Final = 2000
-"""Largest page, whatever the client requests (Kafka's
-`max.request.partition.size.limit`)."""
+"""Largest page, whatever the client requests (Kafka's `max.request.partition.size.limit`)."""
 
 
 _UNKNOWN: Final = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

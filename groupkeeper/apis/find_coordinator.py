@@ -31,8 +31,7 @@ MAX_KEYS_ASKED: Final = 100_000
 """How many groups one request may name; more are INVALID_REQUEST."""
 
 SHOWN_SINCE: Final = 3
-"""Clients that send this version or a later one end with any error, and show its message or name.
-"""
+"""Clients that send this version or a later one end with any error, and show it."""
 
 _ERRORS: Final = {
     KEY_TYPE_GROUP: ErrorCode.NONE,

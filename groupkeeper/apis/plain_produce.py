@@ -26,8 +26,7 @@ from groupkeeper.topics.refusals import Refused
 from groupkeeper.topics.topics import Topics
 
 FIRST_VERSION: Final = 3
-"""Older versions are advertised because old librdkafka looks for them, but their record formats
-are refused."""
+"""Older versions are advertised for old librdkafka, but their record formats are refused."""
 
 BY_ID_SINCE: Final = 13
 """From this version on, topics are given by id (KIP-516)."""

@@ -46,8 +46,7 @@ TRANSITIONS: Final = {
     State.BLOCKED: frozenset({State.READING, State.QUEUED, State.CLOSED}),
     State.CLOSED: frozenset({State.CLOSED}),
 }
-"""The states that may follow each state. The hot path, from SERVING to READING or
-WAITING, is not checked."""
+"""The states that may follow each state. The hot path, to READING or WAITING, is not checked."""
 
 
 REQUEST_S: Final = 30.0

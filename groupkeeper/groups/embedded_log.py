@@ -14,6 +14,7 @@ from groupkeeper.groups.partition_log import Author, LateRecords, LogOwner
 from groupkeeper.observe.logs import Logger
 from groupkeeper.protocol.record_batch import KeyValue
 from groupkeeper.storage.errors import Fenced, Locked, LockLost, StorageError
+from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.queued_log import Append, LateAppend, TimedAppend
 from groupkeeper.turns import Slices
@@ -32,12 +33,8 @@ class LogServices:
     loader: Loader
     grew: Callable[[int, int], None]
     """Called with shard and bytes when a log has grown, for fetches of the topic."""
-    segment_bytes: int
-    """Size at which these logs begin a new segment."""
-    segment_ms: int
-    """Age at which these logs begin a new segment."""
-    server_times: bool = False
-    """As in `Limits`."""
+    limits: Limits
+    """When these logs begin a new segment."""
 
 
 class EmbeddedLog:
@@ -131,12 +128,12 @@ class EmbeddedLog:
         self.grown()
 
     def _limited(self, log: Log) -> Log:
-        services = self._services
+        limits = self._services.limits
         log.limits = replace(
             log.limits,
-            segment_bytes=min(log.limits.segment_bytes, services.segment_bytes),
-            segment_ms=services.segment_ms,
-            server_times=services.server_times,
+            segment_bytes=min(log.limits.segment_bytes, limits.segment_bytes),
+            segment_ms=limits.segment_ms,
+            server_times=limits.server_times,
         )
         return log
 

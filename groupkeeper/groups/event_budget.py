@@ -111,8 +111,7 @@ class EventBudget:
         """Of all, of partitions, of senders and of groups."""
         self._refused = ByteLimit(REFUSED)
         self._running: dict[int, _Round] = {}
-        """The rebalance of each group that has begun and not ended; groups by hash, as ids may be
-        long."""
+        """The rebalance of each group that has begun and not ended; by hash, as ids may be long."""
         self._ended: dict[int, _Round] = {}
         """The last one of groups without one that runs: what follows its end belongs to it."""
 

@@ -25,11 +25,9 @@ REFUSALS_S: Final = 10.0
 """How long the stale requests of a sender, with one API and error, are counted after the first one,
 which is told at once."""
 SENDERS_MOST: Final = 1_000
-"""Senders of a partition whose stale requests are counted at a time; those of others are left
-out."""
+"""Senders of a partition whose stale requests are counted at a time; others are left out."""
 NAMES_MOST: Final = 4_000
-"""The most characters of the ids of a member whose commits are counted; those of longer ones are
-left out."""
+"""The most characters of the ids of a member whose commits are counted."""
 NAME_CHARACTERS: Final = 255
 """The most characters that a stale request's ids have here and in its event; longer ones are cut.
 It may name a group that does not exist, and so anything at all."""
@@ -43,8 +41,7 @@ class CommitSum:
     member: str
     instance: str | None
     head: tuple[str, int, str]
-    """Group, generation and state at the last commit. Its fact is not kept: that has all its
-    offsets."""
+    """Group, generation and state at the last commit, whose fact would have all offsets."""
     at: tuple[int, int]
     """Unix and monotonic milliseconds of the last commit."""
     requests: int = 0

@@ -61,6 +61,8 @@ class Cleaning:
         self._events = events
         self._topics = topics
         self._threads = threads
+        self._on = threads.loader.call, threads.writer.call
+        """Where files of these logs are read and renamed, and where appends are made."""
         self._process = CompactionProcess()
         self._compact = threads.compact or self._process
         self._data_dir = threads.writer.store.data_dir
@@ -68,11 +70,8 @@ class Cleaning:
         services = CleanerServices(
             self._clock, topics.response_tasks.turns, metrics.cleaner, files.random_bytes, self._run
         )
-        self._cleaner = LogCleaner(
-            [self._group_logs, self._event_logs, self._topic_logs, self._catalogs],
-            settings,
-            services,
-        )
+        sources = self._group_logs, self._event_logs, self._topic_logs, self._catalogs
+        self._cleaner = LogCleaner(sources, settings, services)
         self._retention: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -102,13 +101,7 @@ class Cleaning:
             log = each.log
             if log is not None and not log.closed:
                 archive = archive_folder(self._data_dir, log.name) if keeps_raw else ""
-                yield CleanableLog(
-                    log,
-                    policy,
-                    archive,
-                    self._threads.loader.call,
-                    self._threads.writer.call,
-                )
+                yield CleanableLog(log, policy, archive, *self._on)
 
     def _event_logs(self) -> Iterator[CleanableLog]:
         """Those that have tombstones: of groups whose events are to be purged."""
@@ -117,14 +110,7 @@ class Cleaning:
         for each in self._events.by_partition:
             log = each.log
             if log is not None and not log.closed and log.purge.due:
-                yield CleanableLog(
-                    log,
-                    policy,
-                    "",
-                    self._threads.loader.call,
-                    self._threads.writer.call,
-                    partial(self._roll, log),
-                )
+                yield CleanableLog(log, policy, "", *self._on, partial(self._roll, log))
 
     def _roll(self, log: Log) -> int | None:
         """As `CleanableLog.roll`; between rounds."""

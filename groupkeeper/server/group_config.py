@@ -6,8 +6,7 @@ from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.settings.table import Settings
 
 MAX_GROUPS: Final = 1_000_000
-"""Most groups of a process, divided among its partitions. An empty group takes 1.3 KB, without its
-offsets."""
+"""Most groups of a process, divided among its partitions. An empty group takes 1.3 KB."""
 
 
 def group_config(settings: Settings) -> GroupConfig:

@@ -295,8 +295,8 @@ class Server:
         """The logs of an internal topic, served to clients as well."""
         policy = self.topics.effective.policy(self.topics.catalog.by_name[topic])
         grew = partial(self.topics.partitions.grew, topic)
-        rolls = policy.limits.segment_bytes, policy.limits.segment_ms, policy.limits.server_times
-        logs = EmbeddedLogs(LogServices(self._writer, self._loader, grew, *rolls), topic, epochs)
+        services = LogServices(self._writer, self._loader, grew, policy.limits)
+        logs = EmbeddedLogs(services, topic, epochs)
         served = InternalLogs(logs.log_of, self._writer.call, logs.is_new)
         self.topics.partitions.internal[topic] = served
         return logs

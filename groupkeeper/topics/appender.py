@@ -95,8 +95,7 @@ class Appender:
     def __init__(self, jobs: FileJobs) -> None:
         self._jobs = jobs
         self._waiting: dict[TopicPartition, list[Append]] = {}
-        """The partitions of jobs under way, each with its next appends. Every append belongs to a
-        request under way."""
+        """The partitions of jobs under way, each with its next appends, of requests under way."""
 
     def start(self, appends: Sequence[Append]) -> None:
         """Append batches, at most `AT_ONCE`; those of one partition in the order of the calls.

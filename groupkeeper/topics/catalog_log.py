@@ -31,8 +31,7 @@ EPOCH: Final = 0
 """Leader epoch of every batch. No checksum covers it."""
 
 SEGMENT_BYTES: Final = 1024 * 1024
-"""When a segment of the catalog rolls. A smaller catalog is not compacted: it is read in
-milliseconds."""
+"""When a segment of the catalog rolls. A smaller catalog is not compacted."""
 
 
 @dataclass(slots=True)

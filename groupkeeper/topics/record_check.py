@@ -21,8 +21,7 @@ RECORD_ERRORS_MOST: Final = 100
 """How many records of a batch are named; Kafka names all."""
 
 RECORDS_MOST: Final = 1_000_000
-"""Records in a batch whose records are checked: as many as a mebibyte can decompress to, if they
-are not empty."""
+"""Records in a batch whose records are checked: as many as a mebibyte can decompress to."""
 
 _IN_MESSAGE: Final = 3
 _RECORDS: Final = 1_000

@@ -30,8 +30,7 @@ Scan = Callable[[Iterator[Found]], Slices[R]]
 """Searches the records of one batch."""
 
 FALSE_PROMISES: Final = 3
-"""How many batches without the record that their header implies end a lookup. Correct producers
-write none."""
+"""How many batches without the record that their header implies end a lookup."""
 
 RECORDS_MOST: Final = 1_000_000
 """Records that one lookup reads at most: as many as a batch of one mebibyte can decompress to, if

@@ -54,8 +54,7 @@ class TopicsWorld:
     files: Files = field(default_factory=Files)
     worker: WorkerThread = field(default_factory=WorkerThread)
     file_jobs: Callable[[], FileJobs] | None = None
-    """Makes what runs the file calls of appends, and of reads. None: threads do, unless the files
-    are in memory."""
+    """Makes what runs file calls. None: threads do, unless the files are in memory."""
     wall_ms: Callable[[], int] = wall_ms
     random_bytes: Callable[[int], bytes] = os.urandom
     cluster_id: str = ""

@@ -270,8 +270,7 @@ class Embedded(Process):
         self.writer_thread, self.loader_thread = (VirtualExecutor(loop) for _ in range(2))
         self._loader = Loader(self.loader_thread)
         self._writer = Writer(self.store, Clock(loop), self.writer_thread, AppendStats())
-        rolls = Limits().segment_bytes, Limits().segment_ms
-        services = LogServices(self._writer, self._loader, lambda *_: None, *rolls)
+        services = LogServices(self._writer, self._loader, lambda *_: None, Limits())
         self.logs = EmbeddedLogs(services, TOPIC, [self.store.claim(0)])
         self._events = EmbeddedLog(services, 0, EVENTS)
 
