@@ -10,11 +10,11 @@ Source: Kafka's SocketServer.ConnectionQuotas and Selector.IdleExpiryManager.
 import asyncio
 from collections import Counter
 from enum import Enum
+from threading import Thread
 from typing import Final, Protocol
 
 from groupkeeper.connections.budget import Limits
 from groupkeeper.connections.inbox import HELD_BYTES
-from groupkeeper.connections.memory import HighWater, give_back
 from groupkeeper.coordinator.caller import Peer
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import ConnectionStats
@@ -69,6 +69,9 @@ LOOK_SOON_S: Final = 1.0
 """Seconds between two checks of all connections; the shorter one while a budget is exhausted."""
 LOOKS: Final = 500
 """Connections checked in one slice."""
+
+WORTH_BYTES: Final = 8 * 1024 * 1024
+"""How much less has to be in use than before to return memory."""
 
 _log = Logger("connection")
 
@@ -243,3 +246,35 @@ def _keeps_room(connection: OpenConnection) -> bool:
     return (
         connection.state is State.READING and connection.is_read and connection.awaited > HELD_BYTES
     )
+
+
+def give_back() -> None:
+    """Return free memory to the system, on a thread, if the C library has `malloc_trim`.
+
+    glibc keeps free memory between blocks in use: after thousands of incomplete requests some
+    hundred megabytes. Returning it takes some milliseconds.
+    """
+    Thread(target=_trim, name="memory", daemon=True).start()
+
+
+def _trim() -> None:
+    import ctypes  # with the first peak
+
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
+class HighWater:
+    """The most that was in use since memory was last returned."""
+
+    def __init__(self) -> None:
+        self._most = 0
+
+    def is_past(self, used: int) -> bool:
+        """Whether much less is in use than before; true once for each peak."""
+        self._most = max(self._most, used)
+        if self._most - used < WORTH_BYTES or used > self._most // 2:
+            return False
+        self._most = used
+        return True

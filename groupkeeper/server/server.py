@@ -43,8 +43,7 @@ from groupkeeper.server.descriptors import limit_of_open_files, share
 from groupkeeper.server.directory import Directory, DirectoryWatch, log_unknown_folders
 from groupkeeper.server.group_config import group_config
 from groupkeeper.server.retention_lines import RetentionLines
-from groupkeeper.server.segments_at_stop import complete_segments
-from groupkeeper.server.stopping import Stage
+from groupkeeper.server.stopping import Stage, complete_segments
 from groupkeeper.server.sync_threads import SyncThreads
 from groupkeeper.settings.options import Address, ServeOptions
 from groupkeeper.storage.at_once import AtOnce, one_after_another

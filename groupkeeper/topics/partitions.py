@@ -6,6 +6,7 @@ them: the first request that needs a log lets the worker open it.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from typing import Final, NamedTuple
@@ -20,7 +21,6 @@ from groupkeeper.topics.partition import TopicPartition
 from groupkeeper.topics.producers import ProducerMemory
 from groupkeeper.topics.slices import Pace
 from groupkeeper.topics.topic_folders import TopicFolders
-from groupkeeper.topics.unread_logs import UnreadLogs
 from groupkeeper.topics.worker import WorkerThread
 from groupkeeper.turns import Slices, Turns
 
@@ -237,3 +237,52 @@ def unknown_folders(names: Iterable[str], topics: Iterable[Topic]) -> list[str]:
     counts = {topic.name: topic.partition_count for topic in topics}
     parted = ((name, *name.rpartition("-")[::2]) for name in names)
     return [name for name, topic, index in parted if int(index) >= counts.get(topic, 0)]
+
+
+class UnreadLogs:
+    """Reads what opening long logs has left unread, one after the other, on the worker.
+
+    A log is served meanwhile. Clients verify the checksum of each batch, and reads look at the
+    offsets that no batch has a checksum of; so damage is not served in silence until it is found
+    here. Then the log is closed, and refused from its next use on.
+    """
+
+    def __init__(self, worker: WorkerThread, failed: Failed) -> None:
+        self._worker = worker
+        self._failed = failed
+        self._left: dict[TopicPartition, None] = {}
+        """At most every partition that is open."""
+        self._task: asyncio.Task[None] | None = None
+
+    def add(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read their logs, as far as that is due."""
+        for partition in partitions:
+            if partition.log is not None and partition.log.unread is not None:
+                self._left[partition] = None
+        if self._left and (self._task is None or self._task.done()):
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def _run(self) -> None:
+        while self._left:
+            partition = next(iter(self._left))
+            del self._left[partition]
+            log = partition.log
+            segment = log.unread if log is not None else None
+            if log is not None and segment is not None:
+                await self._read(partition, partition.compare(log, segment))
+
+    async def _read(self, partition: TopicPartition, pieces: Iterator[None]) -> None:
+        try:
+            while await self._worker(lambda: next(pieces, "the end")) is None:
+                pass
+        except (StorageError, OSError) as error:
+            if not partition.deleted:
+                self._failed(partition.folder, error)
+
+    async def close(self) -> None:
+        """Read no more; what is left is due again after the next opening."""
+        self._left.clear()
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task

@@ -3,11 +3,11 @@
 import subprocess
 import sys
 
-from groupkeeper.connections.memory import WORTH_BYTES, HighWater
+from groupkeeper.connections.connection_table import WORTH_BYTES, HighWater
 
 FREES = """
 import io, time
-from groupkeeper.connections.memory import give_back
+from groupkeeper.connections.connection_table import give_back
 
 def resident():
     with open("/proc/self/statm") as file:

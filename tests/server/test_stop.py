@@ -16,7 +16,7 @@ from groupkeeper.protocol.records.consumer_offsets import (
     decode_key,
     decode_offset_value,
 )
-from groupkeeper.server import segments_at_stop
+from groupkeeper.server import stopping
 from groupkeeper.storage.errors import AppendFailed, StorageError, SyncFailed
 from groupkeeper.storage.files import Files
 from groupkeeper.storage.journal import JournalReader
@@ -175,7 +175,7 @@ def test_a_stop_opens_no_more_logs_after_some_seconds(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     served, known = killed(serve)
-    monkeypatch.setattr(segments_at_stop, "MOST_S", 0.0)
+    monkeypatch.setattr(stopping, "MOST_S", 0.0)
     served.start()
     with pytest.raises(AppendFailed, match=rf"{2 * PARTITIONS} logs.*no time was left"):
         served.stop()
