@@ -68,7 +68,7 @@ def _begin(group: Group, answers: Answers, step: Step) -> None:
 
 
 def go_on_answering(group: Group, step: Step) -> bool:
-    """Answer the next members, and set a timer while some are left. Whether none are."""
+    """Answer the next members; a timer calls this again for the others. True: none is left."""
     answers, members = group.answers, group.members
     assert answers is not None
     answer = _ANSWER[answers.kind]

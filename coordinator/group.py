@@ -97,7 +97,9 @@ class Group:
     instances: dict[str, str] = field(default_factory=dict)
     pending: dict[str, PendingMember] = field(default_factory=dict)
     member_records: dict[str, bytes] = field(default_factory=dict)
-    """While Stable: the members in the group's last record; after a load of static groups only."""
+    """While Stable: the members as the group's last record has them. After a load empty, unless the
+    group has static members.
+    """
     is_stored: bool = False
     """A record of the group or an offset was written."""
     metadata_bytes: int = 0
