@@ -29,7 +29,6 @@ class TopicPartition:
     """Partitions of one topic."""
 
     topic: String = ""
-    """Name of the topic."""
     partitions: Array[Int32] = empty()
     """Partitions of the topic, from 0."""
 

@@ -37,7 +37,6 @@ class AlterConfigsRequest:
     resources: Array[AlterConfigsResource] = empty()
     """Resources to change, each at most once."""
     validate_only: Boolean = False
-    """True checks the request and changes nothing."""
 
 
 @struct

@@ -19,7 +19,6 @@ class TopicPartitions:
     """Partitions of one topic."""
 
     topic_id: Uuid = bytes(16)
-    """Id of the topic."""
     partitions: Array[Int32] = empty()
     """Numbers of partitions, from 0."""
 

@@ -42,7 +42,6 @@ class CreatePartitionsRequest:
     timeout_ms: Int32 = 0
     """How long to wait until the partitions exist."""
     validate_only: Boolean = False
-    """True checks the request and changes nothing."""
 
 
 @struct

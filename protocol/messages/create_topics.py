@@ -59,7 +59,6 @@ class CreateTopicsRequest:
     timeout_ms: Int32 = 60_000
     """How long to wait until the topics exist."""
     validate_only: Boolean = since(1)
-    """True checks the request and changes nothing."""
 
 
 @struct

@@ -31,11 +31,8 @@ class DescribeClusterBroker:
     broker_id: Int32 = 0
     """Id of the broker."""
     host: String = ""
-    """Host name to connect to."""
     port: Int32 = 0
-    """Port to connect to."""
     rack: NullableString = None
-    """Rack of the broker; null if it has none."""
     is_fenced: Boolean = since(2)
     """Whether the broker is fenced: registered, but without leaderships."""
 

@@ -10,7 +10,6 @@ class DescribableLogDirTopic:
     """Partitions of one topic."""
 
     topic: String = ""
-    """Name of the topic."""
     partitions: Array[Int32] = empty()
     """Numbers of partitions, from 0."""
 

@@ -72,9 +72,7 @@ class Listener:
     name: String = since(2)
     """Name of the listener."""
     host: String = since(2)
-    """Host name to connect to."""
     port: UInt16 = since(2)
-    """Port to connect to."""
 
 
 @struct

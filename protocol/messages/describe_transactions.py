@@ -18,7 +18,6 @@ class TopicData:
     """Partitions of one topic in a transaction."""
 
     topic: String = ""
-    """Name of the topic."""
     partitions: Array[Int32] = empty()
     """Numbers of the partitions, from 0."""
 

@@ -26,9 +26,7 @@ class FetchPartition:
     """
 
     partition: Int32 = 0
-    """Number of the partition, from 0."""
     current_leader_epoch: Int32 = since(9, default=-1)
-    """Leader epoch that the client knows, checked if not -1."""
     fetch_offset: Int64 = 0
     """First offset to read."""
     last_fetched_epoch: Int32 = since(12, default=-1)
@@ -48,7 +46,6 @@ class FetchTopic:
     """Partitions of one topic."""
 
     topic: String = until(12)
-    """Name of the topic."""
     topic_id: Uuid = since(13)
     """Id of the topic (KIP-516)."""
     partitions: Array[FetchPartition] = empty()
@@ -60,9 +57,7 @@ class ForgottenTopic:
     """Partitions to remove from a fetch session."""
 
     topic: String = since(7, until=12)
-    """Name of the topic."""
     topic_id: Uuid = since(13)
-    """Id of the topic."""
     partitions: Array[Int32] = since(7)
     """Partitions that the session shall no longer hold."""
 
@@ -183,9 +178,7 @@ class FetchableTopicResponse:
     """Results of one topic."""
 
     topic: String = until(12)
-    """Name of the topic."""
     topic_id: Uuid = since(13)
-    """Id of the topic."""
     partitions: Array[PartitionData] = empty()
     """Results by partition."""
 
@@ -197,11 +190,8 @@ class NodeEndpoint:
     node_id: Int32 = 0
     """Id of the broker."""
     host: String = ""
-    """Host name to connect to."""
     port: Int32 = 0
-    """Port to connect to."""
     rack: NullableString = None
-    """Rack of the broker; null if it has none."""
 
 
 @response_to(FetchRequest)

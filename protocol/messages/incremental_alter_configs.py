@@ -48,7 +48,6 @@ class IncrementalAlterConfigsRequest:
     resources: Array[AlterConfigsResource] = empty()
     """Resources to change, each at most once."""
     validate_only: Boolean = False
-    """True checks the request and changes nothing."""
 
 
 @response_to(IncrementalAlterConfigsRequest)

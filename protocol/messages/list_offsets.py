@@ -17,7 +17,6 @@ class ListOffsetsPartition:
 
     partition_index: Int32 = 0
     current_leader_epoch: Int32 = since(4, default=-1)
-    """Leader epoch that the client knows, checked if not -1."""
     timestamp: Int64 = 0
     """Epoch milliseconds, or one of the constants above."""
     max_num_offsets: Int32 = until(0, default=1)

@@ -48,11 +48,8 @@ class MetadataResponseBroker:
     node_id: Int32 = 0
     """Id of the broker."""
     host: String = ""
-    """Host name to connect to."""
     port: Int32 = 0
-    """Port to connect to."""
     rack: NullableString = since(1, default=None)
-    """Rack of the broker; null if it has none."""
 
 
 @struct

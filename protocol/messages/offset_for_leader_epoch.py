@@ -13,9 +13,7 @@ class OffsetForLeaderPartition:
     """A partition and an epoch; version 2 adds fencing by leader epoch."""
 
     partition: Int32 = 0
-    """Number of the partition, from 0."""
     current_leader_epoch: Int32 = since(2, default=-1)
-    """Leader epoch that the client knows, checked if not -1."""
     leader_epoch: Int32 = 0
     """Epoch whose end is asked for."""
 
@@ -25,7 +23,6 @@ class OffsetForLeaderTopic:
     """Partitions of one topic."""
 
     topic: String = ""
-    """Name of the topic."""
     partitions: Array[OffsetForLeaderPartition] = empty()
     """Partitions to look up."""
 
@@ -47,7 +44,6 @@ class EpochEndOffset:
     error_code: Int16 = 0
     """0, or why the partition was not looked up."""
     partition: Int32 = 0
-    """Number of the partition, from 0."""
     leader_epoch: Int32 = since(1, default=-1)
     """Largest epoch up to the one asked for; -1 if none."""
     end_offset: Int64 = -1
@@ -59,7 +55,6 @@ class OffsetForLeaderTopicResult:
     """Results of one topic."""
 
     topic: String = ""
-    """Name of the topic."""
     partitions: Array[EpochEndOffset] = empty()
     """One result for each partition."""
 

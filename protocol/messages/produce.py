@@ -96,7 +96,6 @@ class TopicProduceResponse:
     name: String = until(12)
     """Name of the topic."""
     topic_id: Uuid = since(13)
-    """Id of the topic."""
     partition_responses: Array[PartitionProduceResponse] = empty()
     """One result for each partition."""
 

@@ -31,11 +31,8 @@ class OffsetCommitKey:
     """Key types 0 (before Kafka 0.9) and 1: group and partition of a committed offset."""
 
     group: String = ""
-    """Id of the group."""
     topic: String = ""
-    """Name of the topic."""
     partition: Int32 = 0
-    """Number of the partition, from 0."""
 
 
 @message(versions=(2, 2))
@@ -43,7 +40,6 @@ class GroupMetadataKey:
     """Key type 2: a group."""
 
     group: String = ""
-    """Id of the group."""
 
 
 class UnknownKey(NamedTuple):

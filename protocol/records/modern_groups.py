@@ -33,7 +33,6 @@ class GroupKey:
     """The key of a record about a whole group."""
 
     group: String = ""
-    """Id of the group."""
 
 
 @message(versions=(0, 0))
@@ -41,7 +40,6 @@ class MemberKey:
     """The key of a record about one member."""
 
     group: String = ""
-    """Id of the group."""
     member_id: String = ""
     """Id of the member."""
 
@@ -51,7 +49,6 @@ class Topic:
     """Partitions of a topic."""
 
     topic_id: Uuid = bytes(16)
-    """Id of the topic."""
     partitions: Array[Int32] = empty()
     """Its partitions."""
 
