@@ -38,10 +38,6 @@ class Api(NamedTuple):
     served: tuple[int, int]
     flexible: int | None
 
-    def is_flexible(self, version: int) -> bool:
-        """Whether the version has compact lengths and tagged fields (KIP-482)."""
-        return self.flexible is not None and version >= self.flexible
-
 
 def api_of(request: type, advertised_from: int | None = None) -> Api:
     """The API of a request class; `advertised_from` is a version before the first served one."""

@@ -11,7 +11,7 @@ from groupkeeper.protocol.compile_encode import Framing
 from groupkeeper.protocol.compiler import decoder, encoder
 from groupkeeper.protocol.embedded import Assignment, Subscription
 from groupkeeper.protocol.errors import DecodeError
-from groupkeeper.protocol.message import Message
+from groupkeeper.protocol.message import Message, layout_of
 from groupkeeper.protocol.registry import APIS
 from groupkeeper.protocol.wire import skip_tags
 
@@ -24,7 +24,7 @@ def request_encoder(key: int, version: int) -> Callable[[Message, int, str | Non
     """`encode(request, correlation_id, client_id) -> bytes`: the whole frame."""
     api = APIS[key]
     encode = encoder(api.request_type, version, Framing.BARE)
-    tags = b"\0" if api.is_flexible(version) else b""
+    tags = b"\0" if layout_of(api.request_type).is_flexible(version) else b""
 
     def encode_request(request: Message, correlation_id: int, client_id: str | None) -> bytes:
         name = b"" if client_id is None else client_id.encode()
@@ -41,7 +41,7 @@ def response_decoder(key: int, version: int) -> Callable[[bytes, int, int], tupl
     """`decode(buffer, pos, end) -> (correlation id, response)`, from the end of the size on."""
     api = APIS[key]
     decode = decoder(api.response_type, version)
-    has_tags = api.is_flexible(version) and key != ApiKey.API_VERSIONS
+    has_tags = layout_of(api.request_type).is_flexible(version) and key != ApiKey.API_VERSIONS
 
     def decode_response(
         buffer: bytes, pos: int, end: int

@@ -3,6 +3,7 @@
 import struct
 from random import Random
 
+from groupkeeper.protocol.message import layout_of
 from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
 from groupkeeper.protocol.messages.describe_cluster import DescribeClusterRequest
 from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -66,7 +67,7 @@ def noise(target: Target) -> Steps:
             api.key,
             version,
             chance.randbytes(chance.choice([3, 40, 400])),
-            api.is_flexible(version),
+            layout_of(api.request_type).is_flexible(version),
         )
         for api in APIS.values()
         for version in range(api.served[0], api.served[1] + 1)
