@@ -221,7 +221,9 @@ class Bench(Lives):
         return self.cluster.server.topics.catalog.by_id
 
     def disk_has_room(self) -> None:
-        """See `Ground.disk_has_room`."""
+        """Load the groups again that a full disk has closed; waits until they are loaded, for
+        `LOAD_AGAIN_S` at most. Not on the broker's loop.
+        """
         if self.is_up:
             with suppress(BrokerDown):  # it ends meanwhile
                 self.run(self._load_again)
@@ -235,7 +237,9 @@ class Bench(Lives):
             await asyncio.sleep(LOOK_AGAIN_S)
 
     def described_topics(self) -> list[Any]:
-        """See `Ground.described_topics`."""
+        """All topics as a Metadata response has them now; not on the broker's loop. Raises
+        BrokerDown. Any: their rows.
+        """
         asked = MetadataRequest(topics=None)
         return list(
             self.run(

@@ -17,7 +17,7 @@ from groupkeeper.testing import arguments
 from groupkeeper.testing.errors import WrongArgument
 from groupkeeper.testing.faults.entries import Make, WantedSplit, blank
 from groupkeeper.testing.faults.levels import Level, Named
-from groupkeeper.testing.faults.rules import Effect, Ground, Hit, Rule, unknown
+from groupkeeper.testing.faults.rules import Effect, Hit, Rule, unknown
 from groupkeeper.testing.tap import Answer
 
 CODES: Final = tuple(code.name for code in ErrorCode if code)
@@ -82,7 +82,7 @@ class Error(Effect):
 
 def _split(hit: Hit, code: ErrorCode) -> WantedSplit:
     top = hit.key not in _OF_THE_WHOLE or code in _OF_THE_WHOLE[hit.key]
-    return WantedSplit(hit.root, hit.version, hit.wanted, hit.bench.topics_by_id, top=top)
+    return WantedSplit(hit.root, hit.version, hit.wanted, hit.rule.bench.topics_by_id, top=top)
 
 
 def answer_with_error(hit: Hit, code: ErrorCode) -> None:
@@ -140,13 +140,13 @@ class Loading(Effect):
     def __post_init__(self) -> None:
         arguments.positive(self.seconds, "seconds")
 
-    def arm(self, rule: Rule, bench: Ground) -> Self:
+    def arm(self, rule: Rule) -> Self:
         armed = copy(self)
-        armed.until_ms = bench.time.now() + int(self.seconds * 1000)
+        armed.until_ms = rule.bench.time.now() + int(self.seconds * 1000)
         return armed
 
     def concerns(self, hit: Hit) -> bool:
-        return hit.bench.time.now() < self.until_ms
+        return hit.rule.bench.time.now() < self.until_ms
 
     def apply(self, hit: Hit) -> None:
         if hit.key == ApiKey.HEARTBEAT:  # as Kafka: nobody is to rejoin because of it
@@ -184,7 +184,7 @@ class WrongCoordinator(Effect):
         if hit.key != ApiKey.FIND_COORDINATOR:
             answer_with_error(hit, code)
             return
-        cluster = hit.bench.cluster
+        cluster = hit.rule.bench.cluster
         own_host, own_port = cluster.address(cluster.up[0])
         node_id = cluster.size if self.node_id is None else self.node_id
 
@@ -209,11 +209,11 @@ class StaleMetadata(Effect):
     """Rows of the topics that there were, by name."""
     apis = (ApiKey.METADATA,)
 
-    def arm(self, rule: Rule, bench: Ground) -> Self:
+    def arm(self, rule: Rule) -> Self:
         if rule.wanted.partition is not None:
             raise WrongArgument("stale_metadata() is about whole topics: leave out partition=")
         armed = copy(self)
-        armed.then = {topic.name: topic for topic in bench.described_topics()}
+        armed.then = {topic.name: topic for topic in rule.bench.described_topics()}
         return armed
 
     def apply(self, hit: Hit) -> None:

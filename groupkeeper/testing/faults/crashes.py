@@ -1,10 +1,9 @@
 """Effects on the process and its disk."""
 
-from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Self
 
-from groupkeeper.testing.faults.rules import Effect, Ground, Hit, Rule
+from groupkeeper.testing.faults.rules import Effect, Hit, Rule
 from groupkeeper.testing.tap import Answer
 
 
@@ -19,7 +18,7 @@ class Crash(Effect):
 
     def apply(self, hit: Hit) -> None:
         def crash(_: Answer) -> None:
-            hit.bench.crash_here()
+            hit.rule.bench.crash_here()
             hit.count()  # now `restart` knows that it has crashed
 
         if self.when_durable:  # an answer leaves when all that was written for it is durable
@@ -36,17 +35,14 @@ class DiskFull(Effect):
     """
 
     name = "disk_full"
-    rule: Rule | None = field(default=None, init=False, repr=False)
     apis = ()
 
-    def arm(self, rule: Rule, bench: Ground) -> Self:
-        bench.disk_full += (rule.hit,)
-        armed = copy(self)
-        armed.rule = rule
-        return armed
+    def arm(self, rule: Rule) -> Self:
+        rule.bench.disk_full += (rule.hit,)
+        return self
 
-    def disarm(self, bench: Ground) -> None:
-        assert self.rule is not None, "armed"
-        bench.disk_full = tuple(told for told in bench.disk_full if told != self.rule.hit)
+    def disarm(self, rule: Rule) -> None:
+        bench = rule.bench
+        bench.disk_full = tuple(told for told in bench.disk_full if told != rule.hit)
         if not bench.disk_full:
             bench.disk_has_room()

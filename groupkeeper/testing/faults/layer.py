@@ -8,18 +8,22 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 from itertools import count
+from typing import TYPE_CHECKING
 
 from groupkeeper.coordinator.caller import Link
 from groupkeeper.testing.errors import WrongArgument
 from groupkeeper.testing.faults.entries import Entry, entries_of, matches
-from groupkeeper.testing.faults.rules import Effect, Ground, Hit, Rule, When
+from groupkeeper.testing.faults.rules import Effect, Hit, Rule, When
 from groupkeeper.testing.tap import Exchange
+
+if TYPE_CHECKING:
+    from groupkeeper.testing.bench import Bench
 
 
 class Faults:
     """The rules of a broker, in order."""
 
-    def __init__(self, bench: Ground) -> None:
+    def __init__(self, bench: "Bench") -> None:
         self._bench = bench
         self.rules: tuple[Rule, ...] = ()
         self._numbers = count(1)
@@ -42,7 +46,7 @@ class Faults:
             self.rules = tuple(each for each in self.rules if each is not rule)
             if not rule.hits and not rule.may_miss:
                 self._missed += (rule,)
-            rule.effect.disarm(self._bench)
+            rule.effect.disarm(rule)
 
     def forget(self, rule: Rule) -> None:
         """Do not check it at the end: it was checked."""
@@ -93,7 +97,7 @@ class Faults:
                 continue
             later = rules[at + 1 :]
             then = partial(self._take, exchange, proceed, later)
-            hit = Hit(exchange, then, root, rule, self._bench)
+            hit = Hit(exchange, then, root, rule)
             if rule.effect.concerns(hit) and rule.fires():
                 rule.effect.apply(hit)
                 return

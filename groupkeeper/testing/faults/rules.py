@@ -7,63 +7,23 @@ from concurrent.futures import Future
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from random import Random
-from typing import Any, ClassVar, Final, Protocol, Self, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypedDict
 
 from groupkeeper.coordinator.caller import Link
 from groupkeeper.protocol.registry import APIS
 from groupkeeper.testing import arguments
-from groupkeeper.testing.cluster.leadership import Cluster
 from groupkeeper.testing.errors import RuleNeverFired, WrongArgument
-from groupkeeper.testing.faults.entries import Entry, TopicsById, Wanted
+from groupkeeper.testing.faults.entries import Entry, Wanted
 from groupkeeper.testing.faults.levels import Kind, answer_levels_of, levels_of
 from groupkeeper.testing.tap import Exchange
-from groupkeeper.testing.time.clock import Time
+
+if TYPE_CHECKING:
+    from groupkeeper.testing.bench import Bench
 
 API_NAMES: Final[Mapping[str, int]] = {api.name: key for key, api in APIS.items()}
 
 WAIT_S: Final = 20.0
 """How long `Rule.wait` waits unless told otherwise."""
-
-
-class RuleList(Protocol):
-    """The rules of a broker."""
-
-    def remove(self, rule: "Rule") -> None:
-        """See `Rule.remove`."""
-
-    def forget(self, rule: "Rule") -> None:
-        """Do not check it at the end: it was checked."""
-
-    def mute(self, link: Link, seconds: float) -> None:
-        """Handle the next request of a connection only after so long."""
-
-
-class Ground(Protocol):
-    """What rules and effects use of their broker."""
-
-    disk_full: tuple[Callable[[], None], ...]
-    """Told about calls that fail because the disk is full; empty: it is not."""
-
-    @property
-    def faults(self) -> RuleList: ...
-    @property
-    def time(self) -> Time: ...
-    @property
-    def cluster(self) -> Cluster: ...
-    @property
-    def topics_by_id(self) -> TopicsById: ...
-
-    # Any: rows of topics in a Metadata response.
-    def described_topics(self) -> list[Any]:
-        """All topics as they are now. Waits; not on the broker's loop. Raises BrokerDown."""
-
-    def disk_has_room(self) -> None:
-        """Load the groups again that a full disk has closed; waits until they are loaded, for some
-        seconds at most. Not on the broker's loop.
-        """
-
-    def crash_here(self) -> None:
-        """End as by `kill -9`; on the broker's loop."""
 
 
 @dataclass(slots=True, eq=False)
@@ -75,7 +35,6 @@ class Hit:
     """Passes the exchange on to later rules, and to the server."""
     root: Entry
     rule: "Rule"
-    bench: Ground
 
     @property
     def key(self) -> int:
@@ -112,13 +71,13 @@ class Effect:
         words = (f"{each.name}={value!r}" for each, value in given if value != each.default)
         return f"{self.name}({', '.join(words)})"
 
-    def arm(self, rule: "Rule", bench: Ground) -> Self:
+    def arm(self, rule: "Rule") -> Self:
         """The rule is made; returns the effect with the state that it has in this rule. On the
         caller's thread; may wait for the broker. Raises WrongArgument and BrokerDown.
         """
         return self
 
-    def disarm(self, bench: Ground) -> None:
+    def disarm(self, rule: "Rule") -> None:
         """The rule is removed. On the caller's thread."""
 
     def holds(self, link: Link) -> bool:
@@ -166,7 +125,7 @@ class Rule:
     As a context manager it is removed at the end, which raises RuleNeverFired if it never fired.
     """
 
-    def __init__(self, effect: Effect, when: When, bench: Ground, number: int) -> None:
+    def __init__(self, effect: Effect, when: When, bench: "Bench", number: int) -> None:
         """Raises WrongArgument, and BrokerDown if the effect needs a broker."""
         for name in when:
             if name not in When.__annotations__:
@@ -178,13 +137,14 @@ class Rule:
         self._keys = _keys_of(effect, self.wanted, self._when)
         self._random = Random(self._when.get("seed", 0))  # noqa: S311  # the same in every run
         self._most: int | None = self._when.get("times", 1 if "nth" in self._when else None)
-        self._bench = bench
+        self.bench = bench
+        """The broker that it is for."""
         self.number = number
         """Its id in the HTTP control."""
         self._matched = self._begun = self._hits = 0
         self._changed = threading.RLock()  # a handler of signals may wait, too
         self._waiting: list[tuple[int, Future[None]]] = []
-        self.effect = effect.arm(self, bench)
+        self.effect = effect.arm(self)
 
     def __repr__(self) -> str:
         words = (f"{name}={value!r}" for name, value in self._when.items())
@@ -229,14 +189,14 @@ class Rule:
 
     def remove(self) -> None:
         """Let it do nothing any more; no error if it was removed before."""
-        self._bench.faults.remove(self)
+        self.bench.faults.remove(self)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.remove()
-        self._bench.faults.forget(self)
+        self.bench.faults.forget(self)
         if kind is None:
             self.check()
 

@@ -13,7 +13,7 @@ from groupkeeper.exchange import NO_REPLY
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.testing import arguments
 from groupkeeper.testing.errors import WrongArgument
-from groupkeeper.testing.faults.rules import Effect, Ground, Hit, Rule
+from groupkeeper.testing.faults.rules import Effect, Hit, Rule
 from groupkeeper.testing.tap import Answer
 
 HEAD_BYTES: Final = 8
@@ -182,7 +182,7 @@ class Damaged(Effect):
         arguments.whole(self.seed, "seed=")
         arguments.whole(self.count, "count=", 1, arguments.MOST)
 
-    def arm(self, rule: Rule, bench: Ground) -> Self:
+    def arm(self, rule: Rule) -> Self:
         armed = copy(self)
         armed.random = Random(self.seed)  # noqa: S311  # the same in every run
         return armed
@@ -215,7 +215,7 @@ class Throttle(Effect):
     def apply(self, hit: Hit) -> None:
         def tell(answer: Answer) -> Answer:
             hit.count()
-            hit.bench.faults.mute(hit.exchange.caller.peer.link, self.ms / 1000)
+            hit.rule.bench.faults.mute(hit.exchange.caller.peer.link, self.ms / 1000)
             if not hasattr(answer, "throttle_time_ms"):
                 return answer
             answer = copy(answer)
@@ -239,7 +239,7 @@ class HoldJoins(Effect):
     )
     """What waits on a connection: at most one JoinGroup."""
 
-    def arm(self, rule: Rule, bench: Ground) -> Self:
+    def arm(self, rule: Rule) -> Self:
         return type(self)()
 
     def apply(self, hit: Hit) -> None:
@@ -249,7 +249,7 @@ class HoldJoins(Effect):
     def holds(self, link: Link) -> bool:
         return link in self.held
 
-    def disarm(self, bench: Ground) -> None:
+    def disarm(self, rule: Rule) -> None:
         for loop, proceed in [*self.held.values()]:
             if not loop.is_closed():  # else they ended with their server
                 loop.call_soon_threadsafe(proceed)
