@@ -25,7 +25,7 @@ class HttpRequest:
     """Without the prefix of an API; percent-encoded."""
     query: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
-    """By name, in any case."""
+    """By name in lower case."""
     remote: str = ""
     """Address of the client."""
     body: bytes = b""
@@ -65,6 +65,17 @@ def json_line(value: Any) -> bytes:  # Any: JSON
     return json.dumps(value).encode() + b"\n"
 
 
+def error_answer(
+    status: int, text: str = "", headers: Mapping[str, str] | None = None
+) -> HttpAnswer:
+    """An answer that says what is wrong, and what to do; without a text, the status in words."""
+    if not text:
+        from http import HTTPStatus  # not at a start
+
+        text = HTTPStatus(status).phrase
+    return HttpAnswer(status, json_line({"error": text}), headers=headers or {})
+
+
 class Page:
     """A page, which GET and HEAD ask for; made in less than a millisecond."""
 
@@ -74,8 +85,7 @@ class Page:
     async def __call__(self, request: HttpRequest) -> HttpAnswer:
         """An `Api`."""
         if request.method not in ("GET", "HEAD"):
-            error = json_line({"error": "Method Not Allowed"})
-            return HttpAnswer(405, error, headers={"Allow": "GET, HEAD"})
+            return error_answer(405, headers={"Allow": "GET, HEAD"})
         return await self._answer(request)
 
     async def _answer(self, request: HttpRequest) -> HttpAnswer:
@@ -112,7 +122,7 @@ class SlowPage(Page):
 
 def media_type(headers: Mapping[str, str]) -> str:
     """Of the body, without its parameters."""
-    return headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def is_foreign(method: str, headers: Mapping[str, str]) -> bool:
@@ -123,13 +133,13 @@ def is_foreign(method: str, headers: Mapping[str, str]) -> bool:
     """
     if method in SAFE:
         return False
-    site = headers.get("Sec-Fetch-Site")
+    site = headers.get("sec-fetch-site")
     if site is not None:
         return site not in ("same-origin", "none")
-    origin = headers.get("Origin")
+    origin = headers.get("origin")
     if origin is None:
         return False
     try:
-        return urlsplit(origin).netloc.lower() != headers.get("Host", "").lower()
+        return urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
     except ValueError:  # brackets that do not match
         return True

@@ -35,7 +35,7 @@ def is_own(host: str, names: Collection[str]) -> bool:
 
 def strange(headers: Mapping[str, str], names: Collection[str]) -> str | None:
     """Why a request that reads is not answered, in a line; None if it is."""
-    host, origin = headers.get("Host"), headers.get("Origin")
+    host, origin = headers.get("host"), headers.get("origin")
     if host is not None and not is_own(host.strip(), names):  # every browser sends the header
         return (
             f"the Host header is '{host.strip()[:HEADER_MOST]}': ask by an IP address, localhost "
@@ -43,7 +43,7 @@ def strange(headers: Mapping[str, str], names: Collection[str]) -> str | None:
             "http.hosts"
         )
     # A page cannot set Sec-Fetch-Site. Behind a proxy, Origin has the proxy's name and Host ours.
-    if origin is None or headers.get("Sec-Fetch-Site") == "same-origin":
+    if origin is None or headers.get("sec-fetch-site") == "same-origin":
         return None
     if _origin_of(origin) != (host or "").strip().lower().removesuffix(":80"):
         shown = origin[:HEADER_MOST]

@@ -1,9 +1,8 @@
-"""The HTTP port: bound before the ready line, served by Tornado from the first connection on.
+"""The HTTP port: bound before the ready line, served from the first connection on.
 
-Importing Tornado takes longer than everything else that a client waits for at a start, and with the
-modules that it needs 10 MiB. So the port listens first, a thread imports the library when somebody
-connects, and requests that arrive meanwhile wait in the kernel's queue. `http_site` serves them,
-and `pages` makes the pages.
+What serves it is imported by a thread when somebody connects: a start does not wait for it, and
+requests that arrive meanwhile wait in the kernel's queue. `http_site` has the connections, and
+`pages` makes the pages.
 """
 
 import asyncio
@@ -58,7 +57,7 @@ class HttpServer:
     async def start(self, address: Address) -> Address:
         """Listen on an address and return the one that was bound. Raises OSError.
 
-        Tornado is imported when the first client connects.
+        What serves connections is imported when the first client connects.
         """
         host, port = address
         try:
@@ -82,10 +81,10 @@ class HttpServer:
         self._stop_listening()
 
     def abandon(self) -> None:
-        """The loop has ended without `close`: close what was open on it. Any thread may call."""
+        """The loop has ended without `close`, and its tasks with it: close the sockets. Any thread
+        may call.
+        """
         self._stop_listening()
-        if self._site is not None:
-            self._site.abandon()
 
     async def _serve(self) -> None:
         await self._connected()

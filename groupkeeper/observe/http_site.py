@@ -1,53 +1,21 @@
-"""The connections and answers of the HTTP port.
+"""The connections of the HTTP port, and what they share: places, limits, and who answers a path.
 
-Tornado parses requests, finds the page and writes the answer. This module adds the limits: which
-connection is closed for a new one, and which requests are refused before the application sees them.
-Imported in a thread after the ready line: see `http_server`.
+Imported in a thread when the first client connects: see `http_server`.
 """
 
 import asyncio
 import errno
-import re
 import socket
 from collections import Counter
-from collections.abc import Awaitable, Collection, Sequence
-from contextlib import aclosing
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from http import HTTPStatus
-from types import TracebackType
-from typing import Any, Final, cast
+from typing import Final
 
-from tornado.http1connection import HTTP1Connection
-from tornado.httpserver import HTTPServer
-from tornado.httputil import (
-    HTTPConnection,
-    HTTPHeaders,
-    HTTPMessageDelegate,
-    HTTPServerConnectionDelegate,
-)
-from tornado.iostream import StreamClosedError
-from tornado.web import Application, HTTPError, RequestHandler
-
-from groupkeeper.observe.http_exchange import (
-    JSON,
-    Api,
-    Apis,
-    HttpRequest,
-    Page,
-    Pieces,
-    is_foreign,
-    json_line,
-)
+from groupkeeper.observe.http_connection import Connection
+from groupkeeper.observe.http_exchange import Apis, HttpAnswer, HttpRequest, Page, error_answer
 from groupkeeper.observe.http_host import strange
-from groupkeeper.observe.http_limits import (
-    ANSWERS,
-    CONNECTIONS,
-    DROPPED_BYTES,
-    HEADER_BYTES,
-    HEALTH,
-    UNCHECKED,
-)
-from groupkeeper.observe.http_request import Request
-from groupkeeper.observe.http_stream import Stream
+from groupkeeper.observe.http_limits import ANSWERS, CONNECTIONS, HEALTH, UNCHECKED
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.seldom import Seldom
 from groupkeeper.turns import Turns
@@ -62,7 +30,7 @@ _OUT_OF = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _log = Logger("http")
 
 
-class Site(HTTPServerConnectionDelegate):
+class Site:
     """All connections of one port."""
 
     def __init__(
@@ -73,31 +41,15 @@ class Site(HTTPServerConnectionDelegate):
         counts: Counter[tuple[str, ...]],
         names: Collection[str] | None = None,
     ) -> None:
-        self._turns = turns
-        self.counts = counts
-        self._timeout_s = timeout_s
-        self._names = names
-        self.seldom = Seldom()
-        self._loop = asyncio.get_running_loop()
-        self._streams: dict[Stream, None] = {}
-        self._listening: Sequence[socket.socket] = ()
         self._apis = apis
-        self._application = Application(
-            [
-                (re.escape(path) + ".*" * path.endswith("/"), _Handler, {"start": path, "api": api})
-                for path, api in apis.items()
-            ],
-            default_handler_class=_NoHandler,
-            log_function=lambda _: None,  # no line for every request
-        )
-        self._server = HTTPServer(
-            self,
-            max_header_size=HEADER_BYTES,
-            max_body_size=DROPPED_BYTES,
-            chunk_size=HEADER_BYTES,
-            idle_connection_timeout=timeout_s,
-            body_timeout=timeout_s,
-        )
+        self.turns = turns
+        self.timeout_s = timeout_s
+        self._counts = counts
+        self._names = names
+        self._seldom = Seldom()
+        self._loop = asyncio.get_running_loop()
+        self._connections: dict[Connection, None] = {}
+        self._listening: Sequence[socket.socket] = ()
 
     def accept(self, listening: Sequence[socket.socket]) -> None:
         """Accept connections from these listening sockets."""
@@ -113,12 +65,10 @@ class Site(HTTPServerConnectionDelegate):
         for api in self._apis.values():
             if isinstance(api, Page):
                 api.close()
-        await self._server.close_all_connections()
-
-    def abandon(self) -> None:
-        """See `HttpServer.abandon`."""
-        for stream in self._streams:
-            stream.socket.close()
+        tasks = [each.task for each in self._connections]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     # -- places ----------------------------------------------------------------------------------
 
@@ -127,29 +77,29 @@ class Site(HTTPServerConnectionDelegate):
             if not self._has_room():
                 return
             try:
-                connection, address = listening.accept()
+                accepted, address = listening.accept()
             except OSError as error:  # none is waiting, or the client has gone
                 if error.errno in _OUT_OF:
                     self._rest(listening, error)
                 return
-            stream = Stream(connection, self._turns, self._timeout_s, self, str(address[0]))
-            self._streams[stream] = None
-            self._server.handle_stream(stream, address)
+            accepted.setblocking(False)
+            self._connections[Connection(self, accepted, str(address[0]))] = None
 
     def _has_room(self) -> bool:
         """Whether one more can be accepted; if necessary, close the one that is idle for longest.
 
         ANSWERS leaves some connections idle, so False holds only for a moment.
         """
-        if len(self._streams) < CONNECTIONS:
+        if len(self._connections) < CONNECTIONS:
             return True
-        idle = [(since, each) for each in self._streams if (since := each.idle_since())]
+        idle = [(since, each) for each in self._connections if (since := each.idle_since())]
         if idle:
-            self.counts["limits_reached", "CONNECTIONS"] += 1
-            if times := self.seldom.due("CONNECTIONS"):
-                limit = {"limit": "CONNECTIONS", "most": CONNECTIONS, "times": times}
-                _log.info("connection closed to make room", **limit)
-            min(idle, key=lambda pair: pair[0])[1].close()
+            limit = {"limit": "CONNECTIONS", "most": CONNECTIONS}
+            if times := self._reached("CONNECTIONS"):
+                _log.info("connection closed to make room", **limit, times=times)
+            _, oldest = min(idle, key=lambda pair: pair[0])
+            oldest.task.cancel()
+            self.closed(oldest)
         return bool(idle)
 
     def _rest(self, listening: socket.socket, error: OSError) -> None:
@@ -161,143 +111,51 @@ class Site(HTTPServerConnectionDelegate):
         if listening in self._listening:
             self._loop.add_reader(listening, self._accept, listening)
 
-    def closed(self, stream: Stream) -> None:
-        """The connection is closed."""
-        self._streams.pop(stream, None)
+    def closed(self, connection: Connection) -> None:
+        """It is closed, or about to be."""
+        self._connections.pop(connection, None)
+
+    def _reached(self, limit: str) -> int:
+        """Count that a limit was reached; how often since the last line, 0 if no line is due."""
+        self._counts["limits_reached", limit] += 1
+        return self._seldom.due(limit)
+
+    # -- for connections -------------------------------------------------------------------------
 
     def not_taken(self) -> None:
         """An answer was not read in time."""
-        self.counts["limits_reached", "TIMEOUT_S"] += 1
+        self._counts["limits_reached", "TIMEOUT_S"] += 1
+        _log.info("answer not taken in time", limit="TIMEOUT_S", seconds=self.timeout_s)
 
-    def has_place(self, path: str) -> bool:
-        """Whether a request for this path may be answered now."""
-        busy = sum(each.waiting_since is None for each in self._streams)
-        return busy < ANSWERS or path in HEALTH
+    def has_place(self, asked: HttpRequest) -> bool:
+        """Whether a request may be answered now; one that may not be is counted and told."""
+        busy = sum(each.waiting_since is None for each in self._connections)
+        if busy < ANSWERS or asked.path in HEALTH:
+            return True
+        if times := self._reached("ANSWERS"):
+            where = {"path": asked.path, "client": asked.remote, "times": times}
+            _log.warning("page refused", limit="ANSWERS", most=ANSWERS, **where)
+        return False
 
-    def stranger(self, path: str, remote: str, headers: HTTPHeaders) -> str | None:
-        """Why the request is not answered, in a line: it may be from a page of another site."""
-        if self._names is None or path in UNCHECKED:
+    def stranger(self, asked: HttpRequest) -> str | None:
+        """Why the request is not answered, in a line; None if it is. It may be from a page of
+        another site.
+        """
+        if self._names is None or asked.path in UNCHECKED:
             return None
-        line = strange(headers, self._names)
-        if line is not None and (times := self.seldom.due(("host", remote))):
-            _log.warning("page refused", path=path, client=remote, reason=line, times=times)
+        line = strange(asked.headers, self._names)
+        if line is not None and (times := self._seldom.due(("host", asked.remote))):
+            where = {"path": asked.path, "client": asked.remote}
+            _log.warning("page refused", **where, reason=line, times=times)
         return line
 
-    # -- requests --------------------------------------------------------------------------------
-
-    def start_request(
-        self, server_conn: object, request_conn: HTTPConnection
-    ) -> HTTPMessageDelegate:
-        connection = cast(HTTP1Connection, request_conn)
-        inner = self._application.start_request(server_conn, request_conn)
-        return Request(self, connection, inner, self._timeout_s)
-
-
-class _NoHandler(RequestHandler):
-    """Answers paths that do not exist; the base of the other."""
-
-    def set_default_headers(self) -> None:
-        self.clear_header("Server")
-        self.set_header("Cache-Control", "no-store")
-
-    def prepare(self) -> Awaitable[None] | None:
-        raise HTTPError(HTTPStatus.NOT_FOUND)
-
-    def compute_etag(self) -> str | None:
-        """None: every answer differs."""
-        return None
-
-    def send(self, status: int, content_type: str, body: bytes) -> None:
-        self.set_status(status)
-        self.clear_header("Content-Type")
-        self.set_header("Content-Type", content_type)
-        self.finish(body or None)  # 304 has none
-
-    def write_error(self, status_code: int, **more: Any) -> None:  # Any: as the library has it
-        if status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-            self.set_header("Allow", "GET, HEAD")
-        problem = more.get("exc_info", (None, None))[1]
-        phrase = HTTPStatus(status_code).phrase
-        text = (problem.log_message if isinstance(problem, HTTPError) else None) or phrase
-        self.send(status_code, JSON, json_line({"error": text}))
-
-    def send_error(self, status_code: int = 500, **more: Any) -> None:  # Any: as the library has it
-        """Answer with an error. Where the answer has begun, and mostly its client is gone, end the
-        connection: the library would write a line of level error that names nobody.
-        """
-        if not self._headers_written:
-            super().send_error(status_code, **more)
-        elif not self._finished:
-            cast(HTTP1Connection, self.request.connection).stream.close()
-
-    def log_exception(
-        self, typ: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        """A page that fails is answered 500 and gets one line; a client that has gone, none."""
-        if not isinstance(value, HTTPError | StreamClosedError | asyncio.CancelledError):
-            _log.error("page failed", target=self.request.uri, exc_info=value)
-
-
-class _Handler(_NoHandler):
-    """Passes requests to what answers their path, and the answers back."""
-
-    def initialize(self, start: str, api: Api) -> None:
-        self._start = start
-        self._api = api
-        self._sending: asyncio.Task[Any] | None = None  # Any: a handler's coroutine
-        self._is_closed = False
-
-    def prepare(self) -> Awaitable[None] | None:
-        # Tornado has such a check from 6.6 on; before, its setting does nothing.
-        if is_foreign(self.request.method or "", self.request.headers):
-            raise HTTPError(HTTPStatus.FORBIDDEN, "this was sent for a page of another origin")
-        return None
-
-    async def get(self) -> None:
-        asked = self.request
-        answer = await self._api(
-            HttpRequest(
-                method=asked.method or "",
-                path=asked.path.removeprefix(self._start),
-                query=asked.query,
-                headers=asked.headers,
-                remote=asked.remote_ip or "",
-                body=asked.body,
-            )
-        )
-        for name, value in answer.headers.items():
-            self.set_header(name, value)
-        body = answer.body
-        if isinstance(body, bytes):
-            self.send(answer.status, answer.content_type, body)
-            return
-        self.set_status(answer.status)
-        self.set_header("Content-Type", answer.content_type)
-        if isinstance(body, list):
-            self.set_header("Content-Length", sum(map(len, body)))
-            for piece in body:
-                self.write(piece)
-                await self.flush()  # the next piece is copied when this one is taken
-        else:
-            await self._stream(body)
-
-    head = post = put = patch = delete = options = get
-
-    async def _stream(self, pieces: Pieces) -> None:
-        """Send pieces until there are no more, or the connection is closed."""
-        self._sending = asyncio.current_task()
-        try:
-            async with aclosing(pieces):
-                await self.flush()
-                if self.request.method != "HEAD":
-                    async for piece in pieces:
-                        self.write(piece)
-                        await self.flush()  # waits until it is taken
-        except asyncio.CancelledError:
-            if not self._is_closed or self._sending is None or self._sending.uncancel():
-                raise
-
-    def on_connection_close(self) -> None:
-        self._is_closed = True
-        if self._sending is not None:
-            self._sending.cancel()
+    async def answer(self, asked: HttpRequest) -> HttpAnswer:
+        """Of the page or API that has the path; 500 if that fails, which is one line."""
+        for start, api in self._apis.items():
+            if asked.path == start or (start.endswith("/") and asked.path.startswith(start)):
+                try:
+                    return await api(replace(asked, path=asked.path.removeprefix(start)))
+                except Exception:  # noqa: BLE001  # a bug of one page must not end the others
+                    _log.exception("page failed", path=asked.path, query=asked.query)
+                    return error_answer(HTTPStatus.INTERNAL_SERVER_ERROR)
+        return error_answer(HTTPStatus.NOT_FOUND)

@@ -33,7 +33,7 @@ def read_body(request: HttpRequest, hosts: Collection[str], named: str) -> Mappi
 
 def check_host(request: HttpRequest, hosts: Collection[str], named: str) -> None:
     """See `read_body`. Raises Refused."""
-    host = request.headers.get("Host", "").strip()
+    host = request.headers.get("host", "").strip()
     if not is_own(host, hosts):
         line = f"the Host header is '{host[:100]}': ask by an IP address, localhost{named}"
         raise Refused(403, line)

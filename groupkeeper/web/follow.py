@@ -60,7 +60,7 @@ async def follow(parts: Parts, call: Call) -> HttpAnswer:
             _log.warning("limit reached", limit="FOLLOWERS", most=FOLLOWERS, **where)
         raise Refused(503, f"{FOLLOWERS} streams are open: close one", SOON)
     group: str | None = call.query["group"]
-    text = call.request.headers.get("Last-Event-ID", "")
+    text = call.request.headers.get("last-event-id", "")
     last: Place | None = read_place(text, "Last-Event-ID") if text else call.query["after"]
     numbers = [each.index for each in parts.groups]
     if group is not None:

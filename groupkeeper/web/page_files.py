@@ -7,10 +7,11 @@ that is not in these files, and makes no HTML out of text.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
-from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest, json_line
+from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest, error_answer
 
 FOLDER: Final = Path(__file__).parent / "page"
 INDEX: Final = "index.html"
@@ -49,14 +50,13 @@ class PageFiles:
     def answer(self, request: HttpRequest) -> HttpAnswer:
         """A file by its path under `page/`, or the index; 304 if the browser has it."""
         if request.method not in ("GET", "HEAD"):
-            error = json_line({"error": "Method Not Allowed"})
-            return HttpAnswer(405, error, headers={"Allow": "GET, HEAD"})
+            return error_answer(HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": "GET, HEAD"})
         name = INDEX if not request.path else request.path.removeprefix("page/")
         found = self._files.get(name) if request.path in ("", f"page/{name}") else None
         if found is None:
-            return HttpAnswer(404, json_line({"error": "Not Found"}))
+            return error_answer(HTTPStatus.NOT_FOUND)
         headers = {**HEADERS, "ETag": found.tag}
-        if found.tag in request.headers.get("If-None-Match", ""):
+        if found.tag in request.headers.get("if-none-match", ""):
             return HttpAnswer(304, b"", found.content_type, headers)
         return HttpAnswer(200, found.body, found.content_type, headers)
 

@@ -202,7 +202,7 @@ def test_little_is_imported_before_the_server() -> None:
         "import sys, types; fake = types.ModuleType('m'); fake.run = lambda options: 0;"
         "sys.modules['groupkeeper.server.main'] = fake;"
         "from groupkeeper.cli import main; main(['serve', '--dev']);"
-        "print([m for m in ('rich', 'prometheus_client', 'tornado', 'numpy',"
+        "print([m for m in ('rich', 'prometheus_client', 'h11', 'numpy',"
         " 'pyspark', 'groupkeeper.protocol', 'groupkeeper.cli.dump', 'importlib.metadata')"
         " if m in sys.modules])"
     )

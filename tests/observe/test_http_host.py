@@ -65,34 +65,34 @@ def test_addresses_localhost_and_the_servers_names_are_its_own(host: str) -> Non
 )
 def test_other_names_may_be_rebound(host: str) -> None:
     assert not is_own(host, NAMES)
-    line = strange({"Host": host}, NAMES)
+    line = strange({"host": host}, NAMES)
     assert line is not None and line.startswith(f"the Host header is '{host}'")
     assert "http.hosts" in line
 
 
 def test_a_page_of_another_origin_may_not_read() -> None:
-    assert strange({"Host": "localhost:9644", "Origin": "http://localhost:9644"}, NAMES) is None
+    assert strange({"host": "localhost:9644", "origin": "http://localhost:9644"}, NAMES) is None
     for origin in ("http://evil.com", "null", "", "http://localhost:8080"):
-        line = strange({"Host": "localhost:9644", "Origin": origin}, NAMES)
+        line = strange({"host": "localhost:9644", "origin": origin}, NAMES)
         assert line is not None and line.startswith(f"the Origin header is '{origin}'")
 
 
 def test_a_port_that_http_has_by_default_may_be_left_out() -> None:
     for host, origin in (("localhost:80", "http://localhost"), ("gk", "http://gk:80")):
-        assert strange({"Host": host, "Origin": origin}, own_names(["gk"])) is None
+        assert strange({"host": host, "origin": origin}, own_names(["gk"])) is None
 
 
 def test_a_page_of_this_port_may_read_through_a_proxy() -> None:
     """The browser vouches for the page; a site that was rebound is refused by its name."""
-    page = {"Origin": "https://board.example.org", "Sec-Fetch-Site": "same-origin"}
-    assert strange(page | {"Host": "127.0.0.1:9644"}, NAMES) is None
-    assert strange(page | {"Host": "evil.com"}, NAMES) is not None
-    assert strange(page | {"Host": "127.0.0.1", "Sec-Fetch-Site": "cross-site"}, NAMES) is not None
+    page = {"origin": "https://board.example.org", "sec-fetch-site": "same-origin"}
+    assert strange(page | {"host": "127.0.0.1:9644"}, NAMES) is None
+    assert strange(page | {"host": "evil.com"}, NAMES) is not None
+    assert strange(page | {"host": "127.0.0.1", "sec-fetch-site": "cross-site"}, NAMES) is not None
 
 
 def test_a_program_that_names_no_host_may_read() -> None:
     assert strange({}, NAMES) is None
-    assert strange({"Origin": "http://evil.com"}, NAMES) is not None
+    assert strange({"origin": "http://evil.com"}, NAMES) is not None
 
 
 def test_names_are_those_of_the_options_and_of_the_setting() -> None:

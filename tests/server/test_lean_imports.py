@@ -16,7 +16,7 @@ CHECKS = {
     "ssl": "import ssl; ssl.create_default_context()",
     "metadata": "from importlib.metadata import version; assert version('crc32c')[0].isdigit()",
     "command": "from crc32c._cli import main; main.__call__",
-    "tornado": "import tornado.web",
+    "h11": "import h11",
     "again": "import_lean(); import asyncio, ssl; import_lean(); assert sys.modules['ssl'] is ssl",
     "loop": "import asyncio; assert asyncio.run(asyncio.sleep(0, 7)) == 7",
 }

@@ -30,7 +30,7 @@ class Ranges(Suite):
 
     name = "ranges"
     about = "the oldest and the newest libraries that pyproject.toml allows, on each Python"
-    versions: ClassVar = {"aiokafka": versions.AIOKAFKA, "tornado": versions.TORNADO}
+    versions: ClassVar = {"aiokafka": versions.AIOKAFKA, "h11": versions.H11}
     limit_s = 1_800.0
 
     def prepare(self, folder: Path) -> None:

@@ -23,7 +23,7 @@ KAFKA_CLIENTS = ("2.4.1", "2.8.2", "3.9.1", "4.1.0")  # oldest first
 
 # The ranges of pyproject.toml, as far as they were run: the second one is that of the lock file.
 AIOKAFKA = "0.10.0 to 0.14.0"
-TORNADO = "6.2 to 6.6.1"
+H11 = "0.14.0 to 0.16.0"
 # By Python's minor version, where the lower bound of a range has no wheel.
 OLDEST_WHEELS: dict[int, dict[str, str]] = {13: {"aiokafka": "0.12.0"}}
 

@@ -38,7 +38,7 @@ class Web:
     def post(self, *path: str, headers: Any = None, **body: Any) -> tuple[int, dict[str, Any]]:
         where = "/".join(quote(each, safe="") for each in path)
         data = json.dumps(body).encode()
-        headers = {"Content-Type": "application/json", "Host": "localhost:9644"} | (headers or {})
+        headers = {"content-type": "application/json", "host": "localhost:9644"} | (headers or {})
         answer = self.answer(where, "", "POST", headers=headers, body=data, remote="10.0.0.7")
         return self._checked(where, "POST", answer)
 

@@ -30,7 +30,7 @@ from tests.support.wire import Client, Gone, connect
 T = TypeVar("T")
 
 DOCUMENT = document(ROUTES, DOCUMENTED)
-HEADERS = {"Content-Type": "application/json", "Host": "127.0.0.1:9645"}
+HEADERS = {"content-type": "application/json", "host": "127.0.0.1:9645"}
 
 
 class Controlled:
@@ -304,9 +304,9 @@ def test_the_log_is_told(of: Controlled) -> None:
 @pytest.mark.parametrize(
     ("headers", "status", "line"),
     [
-        ({"Host": "attacker.example"}, 403, "Host header"),
-        ({"Origin": "http://attacker.example"}, 403, "Origin"),
-        ({"Content-Type": "text/plain"}, 415, "Content-Type: application/json"),
+        ({"host": "attacker.example"}, 403, "Host header"),
+        ({"origin": "http://attacker.example"}, 403, "Origin"),
+        ({"content-type": "text/plain"}, 415, "Content-Type: application/json"),
     ],
 )
 def test_pages_of_a_browser_are_refused(

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-BLOCKED = ("aiokafka", "tornado", "rich", "click", "prometheus_client", "javaproperties")
+BLOCKED = ("aiokafka", "h11", "rich", "click", "prometheus_client", "javaproperties")
 BROKER = """
 from groupkeeper.testing import Broker, effects
 with Broker(topics={"orders": 1}, brokers=2) as broker:

@@ -52,7 +52,7 @@ def test_changes_are_switched_off_by_default(serve: Callable[..., Served]) -> No
 )
 def test_addresses_and_localhost_are_good_hosts(served: Served, web: Web, host: str) -> None:
     settle(served.client(), "g")
-    assert web.post(*REMOVE, headers={"Host": host}, **ANY)[0] == 200
+    assert web.post(*REMOVE, headers={"host": host}, **ANY)[0] == 200
 
 
 @pytest.mark.parametrize("host", ["kafka.example", "KAFKA.example:9644"])
@@ -61,7 +61,7 @@ def test_a_name_of_the_server_is_a_good_host_in_any_case(served: Served, host: s
     parts = served.server.web_parts()
     named = (Listen(advertised=("Kafka.Example", 9092)),)
     api = Api(replace(parts, options=replace(parts.options, listeners=named)))
-    headers = {"Host": host, "Content-Type": "application/json"}
+    headers = {"host": host, "content-type": "application/json"}
     asked = HttpRequest("POST", "/".join(REMOVE), "", headers, body=json.dumps(ANY).encode())
     assert served.run(api.answer(asked)).status == 200
 
@@ -70,14 +70,14 @@ def test_a_name_of_the_server_is_a_good_host_in_any_case(served: Served, host: s
     "host", ["evil.example", "evil.example:9644", "localhost.evil.example", ""]
 )
 def test_other_hosts_may_be_rebound_names(served: Served, web: Web, host: str) -> None:
-    status, found = web.post(*REMOVE, headers={"Host": host}, **ANY)
+    status, found = web.post(*REMOVE, headers={"host": host}, **ANY)
     assert status == 403
     assert found["error"].startswith(f"the Host header is '{host}': ask by an IP address")
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", ""])
 def test_only_json_is_taken(served: Served, web: Web, kind: str) -> None:
-    status, found = web.post(*REMOVE, headers={"Content-Type": kind}, **ANY)
+    status, found = web.post(*REMOVE, headers={"content-type": kind}, **ANY)
     assert (status, found["error"]) == (415, "send a body with Content-Type: application/json")
 
 
@@ -117,7 +117,7 @@ def test_what_is_wrong_with_a_body(
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"[" * 50_000])
 def test_a_body_that_is_no_object(served: Served, web: Web, body: bytes) -> None:
-    headers = {"Host": "localhost", "Content-Type": "application/json"}
+    headers = {"host": "localhost", "content-type": "application/json"}
     assert web.answer("/".join(REMOVE), "", "POST", headers=headers, body=body).status == 400
 
 

@@ -23,7 +23,7 @@ class Follower:
 
     def __init__(self, served: Served, web: Web, query: str = "", last: str | None = None) -> None:
         self._served = served
-        headers = {} if last is None else {"Last-Event-ID": last}
+        headers = {} if last is None else {"last-event-id": last}
         self.answer: HttpAnswer = web.answer("follow", query, headers=headers)
         assert self.answer.status == 200, self.answer.body
         assert self.answer.content_type == "text/event-stream"
@@ -161,7 +161,7 @@ def test_a_comment_tells_that_the_stream_lives(served: Served, web: Web) -> None
 
 
 def test_a_last_event_that_is_no_place(served: Served, web: Web) -> None:
-    answer = web.answer("follow", headers={"Last-Event-ID": "x"})
+    answer = web.answer("follow", headers={"last-event-id": "x"})
     assert answer.status == 400
 
 
@@ -253,7 +253,7 @@ def test_a_closed_log_is_told_before_a_stream_begins(served: Served) -> None:
     served.settled()
     web = Web(served)
     for _ in range(FOLLOWERS + 1):
-        answer = web.answer("follow", "group=g", headers={"Last-Event-ID": "1.1"})
+        answer = web.answer("follow", "group=g", headers={"last-event-id": "1.1"})
         assert answer.status == 503
         assert json.loads(whole(answer))["error"].startswith("the events cannot be read now")
 

@@ -202,7 +202,7 @@ def test_where_no_event_was_ever_stored_there_are_none(served: Served, path: str
     assert (status, found["error"]) == (404, "group 'nope' does not exist, and has no such events")
     assert served.client().commit(1) == 0  # a group that never had members
     assert web.get("groups", "g", path)[0] == 200
-    answer = web.answer("follow", "group=g", headers={"Last-Event-ID": "1.1"})
+    answer = web.answer("follow", "group=g", headers={"last-event-id": "1.1"})
     assert answer.status == 200
 
 

@@ -91,7 +91,7 @@ class Control:
 def _check_sender(request: HttpRequest) -> None:
     """No page of a browser may ask: it has an Origin header, or another name for this machine."""
     check_host(request, (), "")
-    if request.headers.get("Origin"):
+    if request.headers.get("origin"):
         raise Refused(403, "the control port is not for pages of a browser: send no Origin header")
 
 

@@ -85,4 +85,4 @@ def status(url: str, body: bytes | None = None, **headers: str) -> int:
 if __name__ == "__main__":
     asyncio.run(consume())
     serve()
-    print(f"aiokafka {version('aiokafka')}, tornado {version('tornado')}")
+    print(f"aiokafka {version('aiokafka')}, h11 {version('h11')}")
