@@ -26,73 +26,69 @@ _log = Logger("metrics")
 
 
 class Family(NamedTuple):
-    """A row of `FAMILIES`."""
+    """A row of `FAMILIES`: a counter if its name says so, else a gauge."""
 
-    kind: str
     labels: str
     text: str
 
 
 FAMILIES: Final[Mapping[str, Family]] = {
-    "kafka_brokers": Family("gauge", "", "Brokers of the cluster: this server."),
+    "kafka_brokers": Family("", "Brokers of the cluster: this server."),
     "kafka_exporter_build_info": Family(
-        "gauge", "version", "Constant 1: this server in place of the exporter."
+        "version", "Constant 1: this server in place of the exporter."
     ),
-    "kafka_topic_partitions": Family("gauge", "topic", "Partitions of the topic."),
+    "kafka_topic_partitions": Family("topic", "Partitions of the topic."),
     "kafka_topic_partition_current_offset": Family(
-        "gauge", "topic, partition", "End of the log: the offset of the next record."
+        "topic, partition", "End of the log: the offset of the next record."
     ),
     "kafka_topic_partition_oldest_offset": Family(
-        "gauge", "topic, partition", "Start of the log: the first offset that is kept."
+        "topic, partition", "Start of the log: the first offset that is kept."
     ),
     "kafka_topic_partition_in_sync_replica": Family(
-        "gauge", "topic, partition", "Replicas in sync: always 1."
+        "topic, partition", "Replicas in sync: always 1."
     ),
     "kafka_topic_partition_leader": Family(
-        "gauge", "topic, partition", "Node id of the leader: this server."
+        "topic, partition", "Node id of the leader: this server."
     ),
     "kafka_topic_partition_leader_is_preferred": Family(
-        "gauge", "topic, partition", "Whether the leader is the preferred one: always 1."
+        "topic, partition", "Whether the leader is the preferred one: always 1."
     ),
-    "kafka_topic_partition_replicas": Family("gauge", "topic, partition", "Replicas: always 1."),
+    "kafka_topic_partition_replicas": Family("topic, partition", "Replicas: always 1."),
     "kafka_topic_partition_under_replicated_partition": Family(
-        "gauge", "topic, partition", "Whether replicas are missing: always 0."
+        "topic, partition", "Whether replicas are missing: always 0."
     ),
     "kafka_consumergroup_current_offset": Family(
-        "gauge", "consumergroup, topic, partition", "The committed offset."
+        "consumergroup, topic, partition", "The committed offset."
     ),
     "kafka_consumergroup_current_offset_sum": Family(
-        "gauge", "consumergroup, topic", "Sum of the committed offsets of a topic."
+        "consumergroup, topic", "Sum of the committed offsets of a topic."
     ),
-    "kafka_consumergroup_lag": Family(
-        "gauge", "consumergroup, topic, partition", "Records left to read."
-    ),
+    "kafka_consumergroup_lag": Family("consumergroup, topic, partition", "Records left to read."),
     "kafka_consumergroup_lag_sum": Family(
-        "gauge", "consumergroup, topic", "Records left to read in a topic."
+        "consumergroup, topic", "Records left to read in a topic."
     ),
-    "kafka_consumergroup_members": Family("gauge", "consumergroup", "Members of the group."),
+    "kafka_consumergroup_members": Family("consumergroup", "Members of the group."),
     "groupkeeper_group_lag_seconds": Family(
-        "gauge",
         "group, topic",
         "How long ago the oldest record that is left to read was written, to its batch.",
     ),
     "groupkeeper_group_last_rebalance_timestamp_seconds": Family(
-        "gauge", "group, cause", "When the last rebalance began, and what triggered it."
+        "group, cause", "When the last rebalance began, and what triggered it."
     ),
     "groupkeeper_group_rebalances_total": Family(
-        "counter", "group", "Rebalances since the group was created or loaded."
+        "group", "Rebalances since the group was created or loaded."
     ),
     "groupkeeper_group_state_timestamp_seconds": Family(
-        "gauge", "group, state", "Since when the group has been in its state."
+        "group, state", "Since when the group has been in its state."
     ),
     "groupkeeper_group_static_member_silence_seconds": Family(
-        "gauge", "group", "How long the quietest static member has not been heard of."
+        "group", "How long the quietest static member has not been heard of."
     ),
     "groupkeeper_groups_without_series": Family(
-        "gauge", "", "Groups without series of their own, because of metrics.max.series."
+        "", "Groups without series of their own, because of metrics.max.series."
     ),
     "groupkeeper_topics_without_series": Family(
-        "gauge", "", "Topics without series of their own, because of metrics.max.series."
+        "", "Topics without series of their own, because of metrics.max.series."
     ),
 }
 """All families of this module by name."""
@@ -211,7 +207,8 @@ class _Out:
     def finish(self) -> list[bytes]:
         self._flush()
         parts: list[bytes] = []
-        for name, (kind, _, text) in FAMILIES.items():
+        for name, (_, text) in FAMILIES.items():
+            kind = "counter" if name.endswith("_total") else "gauge"
             parts.append(f"# HELP {name} {text}\n# TYPE {name} {kind}\n".encode())
             parts += self._pieces[name]
         return parts

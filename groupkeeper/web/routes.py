@@ -4,9 +4,9 @@ from typing import Final
 
 from groupkeeper.web import changes, follow, group_list, group_view, timeline
 from groupkeeper.web.parameters import Parameter
-from groupkeeper.web.route import Route, table
+from groupkeeper.web.route import Handle, Route, table
 
-_LAST: Final = table(
+_LAST: Final = (
     Parameter(
         "last",
         f"The last N rounds; {timeline.ROUNDS} unless `since` is given.",
@@ -18,7 +18,17 @@ _LAST: Final = table(
     Parameter("before", "Rounds before a place: `next` of an earlier answer.", "place"),
 )
 _OF_A_GROUP: Final = (404, 421, 503)
-_OF_A_CHANGE: Final = (403, 404, 415, 421, 503)
+_OF_A_CHANGE: Final = (403, *_OF_A_GROUP, 415)
+
+
+def _of_group(path: str, handle: Handle, about: str, answer: str, *parameters: Parameter) -> Route:
+    """A route below a group; those with parameters read its stored events."""
+    where, known = f"groups/{{group}}{path}", table(*parameters)
+    reads_events = bool(parameters)
+    return Route(
+        where, handle, about, answer, known, statuses=_OF_A_GROUP, reads_events=reads_events
+    )
+
 
 ROUTES: Final = (
     Route(
@@ -40,74 +50,50 @@ ROUTES: Final = (
             Parameter("after", "Groups after this id: `next` of an earlier answer."),
         ),
     ),
-    Route(
-        "groups/{group}",
-        group_view.group,
-        "A group as it is now: state, and what it waits for.",
-        "Group",
-        {},
-        statuses=_OF_A_GROUP,
+    _of_group("", group_view.group, "A group as it is now: state, and what it waits for.", "Group"),
+    _of_group(
+        "/members", group_view.members, "The members of a group, and what they have.", "Members"
     ),
-    Route(
-        "groups/{group}/members",
-        group_view.members,
-        "The members of a group, and what they have.",
-        "Members",
-        {},
-        statuses=_OF_A_GROUP,
-    ),
-    Route(
-        "groups/{group}/lag",
+    _of_group(
+        "/lag",
         group_view.group_lag,
         "How far a group is behind, by partition; and its last hour, since it is asked for.",
         "GroupLag",
-        {},
-        statuses=_OF_A_GROUP,
     ),
-    Route(
-        "groups/{group}/instances/{instance}",
+    _of_group(
+        "/instances/{instance}",
         group_view.instance,
         "Whether a static member has its place: a probe.",
         "Instance",
-        {},
-        statuses=_OF_A_GROUP,
     ),
-    Route(
-        "groups/{group}/rounds",
+    _of_group(
+        "/rounds",
         timeline.rounds,
         "Rebalances of a group, oldest first, with causes and words.",
         "Rounds",
-        _LAST,
-        statuses=_OF_A_GROUP,
-        reads_events=True,
+        *_LAST,
     ),
-    Route(
-        "groups/{group}/why",
+    _of_group(
+        "/why",
         timeline.why,
         "What `groupkeeper why --json` prints: rounds, other events, and the present.",
         "Why",
-        _LAST,
-        statuses=_OF_A_GROUP,
-        reads_events=True,
+        *_LAST,
     ),
-    Route(
-        "groups/{group}/events",
+    _of_group(
+        "/events",
         timeline.events,
         "Stored events of a group, oldest first: those after a place, or the last ones.",
         "Events",
-        table(
-            Parameter("after", "Events after a place: `next` of an earlier answer.", "place"),
-            Parameter(
-                "limit",
-                "How many events.",
-                "number",
-                default=timeline.EVENTS,
-                least=1,
-                most=timeline.EVENTS_MOST,
-            ),
+        Parameter("after", "Events after a place: `next` of an earlier answer.", "place"),
+        Parameter(
+            "limit",
+            "How many events.",
+            "number",
+            default=timeline.EVENTS,
+            least=1,
+            most=timeline.EVENTS_MOST,
         ),
-        statuses=_OF_A_GROUP,
-        reads_events=True,
     ),
     Route(
         "groups/{group}/members/remove",
