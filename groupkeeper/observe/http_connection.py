@@ -5,7 +5,6 @@ is too long or comes too slowly is refused, and an answer that is not read is cu
 """
 
 import asyncio
-import socket
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from email.utils import formatdate
@@ -51,19 +50,25 @@ class _Closed(Exception):
 
 
 class Connection:
-    """Answers the requests of one connection, one after the other, in a task of its own."""
+    """Answers the requests of one connection, one after the other."""
 
-    def __init__(self, site: "Site", accepted: socket.socket, remote: str) -> None:
+    def __init__(
+        self,
+        site: "Site",
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        since: float,
+    ) -> None:
         self._site = site
-        self._socket = accepted
-        self._remote = remote
+        self._reader = reader
+        self._writer = writer
+        self._remote = str((writer.get_extra_info("peername") or [""])[0])
         self._http = h11.Connection(h11.SERVER, HEADER_BYTES)
         self._seconds = asyncio.get_running_loop().time
-        self.waiting_since: float | None = self._seconds()
+        self.waiting_since: float | None = since
         """Time of the loop; None while a request is being answered."""
         self._unread_since: float | None = None
         """Since when an answer waits for the client to read."""
-        self.task = asyncio.create_task(self._run())
 
     def idle_since(self) -> tuple[bool, float] | None:
         """A sort key: the smallest is closed first for a new connection. Connections that wait for
@@ -73,29 +78,24 @@ class Connection:
             return False, self.waiting_since
         return None if self._unread_since is None else (True, self._unread_since)
 
-    async def _run(self) -> None:
+    async def run(self) -> None:
+        """Until it ends, which is no error."""
+        self._writer.transport.set_write_buffer_limits(0)  # `drain` waits until all is taken
         try:
-            streams = await asyncio.open_connection(sock=self._socket, limit=HEADER_BYTES)
-            self._reader, self._writer = streams
-            self._writer.transport.set_write_buffer_limits(0)  # `drain` waits until all is taken
-            try:
-                while await self._serve():
-                    await self._site.turns.wait()
-                await self._linger()
-            finally:
-                self._writer.transport.abort()
-                with suppress(OSError):
-                    await self._writer.wait_closed()
-                if (error := self._reader.exception()) is not None:
-                    error.with_traceback(None)  # its frames refer to the reader: a cycle
+            while await self._serve():
+                await self._site.turns.wait()
+            await self._linger()
         except (OSError, TimeoutError, _Closed) as gone:  # the client, or it was too slow
-            gone.with_traceback(None)  # the same
+            gone.with_traceback(None)  # its frames refer to the reader, which keeps it: a cycle
         finally:
-            self._site.closed(self)
+            self._writer.transport.abort()
+            with suppress(OSError):
+                await self._writer.wait_closed()
+            if (error := self._reader.exception()) is not None:
+                error.with_traceback(None)
 
     async def _serve(self) -> bool:
         """Answer a request; whether another one may follow."""
-        self.waiting_since = self._seconds()
         try:
             async with asyncio.timeout(self._site.timeout_s):
                 asked = await self._request()
@@ -107,6 +107,7 @@ class Connection:
             return False
         if asked is not None:
             await self._answer(asked)
+        self.waiting_since = self._seconds()
         if not self._http.our_state is self._http.their_state is h11.DONE:
             return False
         self._http.start_next_cycle()
@@ -114,7 +115,6 @@ class Connection:
 
     async def _linger(self) -> None:
         """Let the client read its answer: to close with unread input would reset the connection."""
-        self.waiting_since = self._seconds()
         self._writer.write_eof()
         async with asyncio.timeout(self._site.timeout_s):
             for _ in range(LAST_READS):

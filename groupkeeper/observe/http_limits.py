@@ -21,5 +21,7 @@ UNCHECKED: Final = HEALTH | {"/metrics"}
 server does not know, and nothing there is about groups' contents or clients."""
 TIMEOUT_S: Final = 10.0
 """For a whole request to arrive, including idle time before it; and for an answer to be read."""
+ACCEPTS: Final = 4
+"""Connections accepted in one iteration of the loop."""
 BACKLOG: Final = 128
 """Connections that the kernel queues until they are accepted."""

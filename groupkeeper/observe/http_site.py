@@ -4,13 +4,10 @@ Imported in a thread when the first client connects: see `http_server`.
 """
 
 import asyncio
-import errno
-import socket
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Final
 
 from groupkeeper.observe.http_connection import Connection
 from groupkeeper.observe.http_exchange import Apis, HttpAnswer, HttpRequest, Page, error_answer
@@ -19,13 +16,6 @@ from groupkeeper.observe.http_limits import ANSWERS, CONNECTIONS, HEALTH, UNCHEC
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.seldom import Seldom
 from groupkeeper.turns import Turns
-
-ACCEPTS: Final = 4
-"""Connections accepted in one iteration of the loop."""
-ACCEPT_REST_S: Final = 1.0
-"""Pause after a connection could not be accepted, because files or memory had run out."""
-
-_OUT_OF = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 _log = Logger("http")
 
@@ -47,73 +37,46 @@ class Site:
         self._counts = counts
         self._names = names
         self._seldom = Seldom()
-        self._loop = asyncio.get_running_loop()
-        self._connections: dict[Connection, None] = {}
-        self._listening: Sequence[socket.socket] = ()
-
-    def accept(self, listening: Sequence[socket.socket]) -> None:
-        """Accept connections from these listening sockets."""
-        self._listening = listening
-        for each in listening:
-            self._loop.add_reader(each, self._accept, each)
+        self._connections: dict[Connection, asyncio.Task[None]] = {}
 
     async def close(self) -> None:
-        """Accept no more connections, and close all."""
-        for each in self._listening:
-            self._loop.remove_reader(each)
-        self._listening = ()
+        """Close all connections."""
         for api in self._apis.values():
             if isinstance(api, Page):
                 api.close()
-        tasks = [each.task for each in self._connections]
+        tasks = [*self._connections.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
+    async def serve(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, since: float
+    ) -> None:
+        """Answer the requests of a connection, open since a time of the loop, until it ends."""
+        self._make_room()
+        task = asyncio.current_task()
+        assert task is not None, "a coroutine runs in a task"
+        connection = Connection(self, reader, writer, since)
+        self._connections[connection] = task
+        try:
+            await connection.run()
+        finally:
+            self._connections.pop(connection, None)
+
     # -- places ----------------------------------------------------------------------------------
 
-    def _accept(self, listening: socket.socket) -> None:
-        for _ in range(ACCEPTS):
-            if not self._has_room():
-                return
-            try:
-                accepted, address = listening.accept()
-            except OSError as error:  # none is waiting, or the client has gone
-                if error.errno in _OUT_OF:
-                    self._rest(listening, error)
-                return
-            accepted.setblocking(False)
-            self._connections[Connection(self, accepted, str(address[0]))] = None
-
-    def _has_room(self) -> bool:
-        """Whether one more can be accepted; if necessary, close the one that is idle for longest.
-
-        ANSWERS leaves some connections idle, so False holds only for a moment.
+    def _make_room(self) -> None:
+        """For one more: close the one that is idle for longest, if there are too many. ANSWERS
+        leaves some idle.
         """
-        if len(self._connections) < CONNECTIONS:
-            return True
         idle = [(since, each) for each in self._connections if (since := each.idle_since())]
-        if idle:
-            limit = {"limit": "CONNECTIONS", "most": CONNECTIONS}
-            if times := self._reached("CONNECTIONS"):
-                _log.info("connection closed to make room", **limit, times=times)
-            _, oldest = min(idle, key=lambda pair: pair[0])
-            oldest.task.cancel()
-            self.closed(oldest)
-        return bool(idle)
-
-    def _rest(self, listening: socket.socket, error: OSError) -> None:
-        _log.error("cannot accept", error=str(error), retry_s=ACCEPT_REST_S)
-        self._loop.remove_reader(listening)
-        self._loop.call_later(ACCEPT_REST_S, self._resume, listening)
-
-    def _resume(self, listening: socket.socket) -> None:
-        if listening in self._listening:
-            self._loop.add_reader(listening, self._accept, listening)
-
-    def closed(self, connection: Connection) -> None:
-        """It is closed, or about to be."""
-        self._connections.pop(connection, None)
+        if len(self._connections) < CONNECTIONS or not idle:
+            return
+        if times := self._reached("CONNECTIONS"):
+            limit = {"limit": "CONNECTIONS", "most": CONNECTIONS, "times": times}
+            _log.info("connection closed to make room", **limit)
+        _, oldest = min(idle, key=lambda pair: pair[0])
+        self._connections.pop(oldest).cancel()
 
     def _reached(self, limit: str) -> int:
         """Count that a limit was reached; how often since the last line, 0 if no line is due."""

@@ -58,10 +58,6 @@ class HttpPort:
         """Let the garbage collector forget the modules that it imports: they stay."""
         self._http.serving.add_done_callback(lambda _: gc.freeze())
 
-    def abandon(self) -> None:
-        """See `HttpServer.abandon`."""
-        self._http.abandon()
-
     async def close(self) -> None:
         """End all connections."""
         await self._http.close()

@@ -113,9 +113,8 @@ class ServedBench(Bench):
         if http is not None:
             try:
                 self.run(http.close)
-            except BrokerDown:
+            except BrokerDown:  # its tasks end with its loop
                 self._bury()
-                http.abandon()
 
     def stop(self) -> None:
         self._close()
