@@ -29,7 +29,7 @@ from groupkeeper.testing.faults.layer import Faults
 from groupkeeper.testing.history import History
 from groupkeeper.testing.lives import Lives
 from groupkeeper.testing.releases import AsRelease
-from groupkeeper.testing.running import RunningServer, Surroundings
+from groupkeeper.testing.running import RunningServer
 from groupkeeper.testing.seeding import Seeding
 from groupkeeper.testing.tap import Tap
 from groupkeeper.testing.time.clock import Time
@@ -91,7 +91,7 @@ class Bench(Lives):
         around = self.transcript, *release, self.faults, ends
         self.tap = Tap(*around, *nodes, self.presence)
         self.cluster_id = base64.urlsafe_b64encode(b"\0" + secrets.token_bytes(15)).decode()[:22]
-        self._files: Files = self._new_files()
+        self.files: Files = self._new_files()
         self.seeding = Seeding(self, self.waits.wake_for_lag)
         self.time_control = TimeControl(self, self.time, self.presence, self.waits.wake_for_lag)
         self.sights = Sights(self, self.history, self.seeding)
@@ -107,17 +107,8 @@ class Bench(Lives):
         """
         if self.is_up:
             raise RequestFailed("the broker runs already: restart() ends it first")
-        of = Surroundings(
-            self._files,
-            self.time,
-            self.cluster_id,
-            self._keep,
-            self.tap.around,
-            self._created,
-            lambda: self.disk_full,
-        )
         self._bury()
-        self._starting = running = RunningServer(self._options(), of)
+        self._starting = running = RunningServer(self)
         try:
             running.start()
         finally:
@@ -133,7 +124,8 @@ class Bench(Lives):
                 raise
         self.soon(lambda: self.waits.wake(None))
 
-    def _options(self) -> ServeOptions:
+    def options(self) -> ServeOptions:
+        """Of the next life."""
         return ServeOptions(
             self._data or MEMORY,
             listeners=tuple(self.cluster.listeners),
@@ -143,11 +135,11 @@ class Bench(Lives):
             settings=self._settings,
         )
 
-    def _keep(self, line: Line) -> None:
+    def keep(self, line: Line) -> None:
         """Take a line of the log. Any thread may call."""
         self.lines.append(line)
 
-    def _created(self, server: Server) -> None:
+    def created(self, server: Server) -> None:
         """Told about every server before it starts."""
         self.transcript.remark("the broker starts")
         self.cluster.server = server
@@ -189,7 +181,7 @@ class Bench(Lives):
             raise RequestFailed("reset() empties brokers in memory, and this one has data=")
         self.crash()
         self.time.reset()
-        self._files = self._new_files()
+        self.files = self._new_files()
         self.lines.clear()
         self.faults.clear()
         self.cluster.forget()

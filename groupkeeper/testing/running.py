@@ -5,22 +5,22 @@ good order, or is killed.
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from contextvars import copy_context
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakSet
 
-from groupkeeper.observe.logs import Keep, Logger, keep_lines
-from groupkeeper.server.server import Around, Server, World
-from groupkeeper.settings.options import ServeOptions
+from groupkeeper.observe.logs import Logger, keep_lines
+from groupkeeper.server.server import Server, World
 from groupkeeper.storage.compaction import compact
-from groupkeeper.storage.files import Files
 from groupkeeper.testing.errors import BrokerDown
 from groupkeeper.testing.files import KillableFiles
-from groupkeeper.testing.time.clock import MovableClock, Time
+from groupkeeper.testing.time.clock import MovableClock
+
+if TYPE_CHECKING:
+    from groupkeeper.testing.bench import Bench
 
 T = TypeVar("T")
 
@@ -37,30 +37,12 @@ LOAD_S: Final = 10.0
 _log = Logger("testing")
 
 
-@dataclass(slots=True)
-class Surroundings:
-    """What a life of the server takes from its broker, and leaves to the next one."""
-
-    files: Files
-    time: Time
-    cluster_id: str
-    keep: Keep
-    """Takes log lines."""
-    around: Around
-    """See `World.around`."""
-    created: Callable[[Server], None]
-    """Told about the server before it starts, on its thread."""
-    full: Callable[[], Collection[Callable[[], None]]] = tuple
-    """See `KillableFiles`."""
-
-
 class RunningServer:
     """A server on a thread of its own."""
 
-    def __init__(self, options: ServeOptions, of: Surroundings) -> None:
-        self._options = options
-        self._of = of
-        self.files = KillableFiles(of.files, of.full)
+    def __init__(self, bench: "Bench") -> None:
+        self._bench = bench
+        self.files = KillableFiles(bench.files, lambda: bench.disk_full)
         self._executors: list[ThreadPoolExecutor] = []
         self._asking = threading.RLock()  # a handler of signals may call, too
         """Held while work is handed to the loop, and when that is over."""
@@ -85,7 +67,7 @@ class RunningServer:
     # -- on the thread -------------------------------------------------------------------------
 
     def _run(self, ready: "Future[None]") -> None:
-        keep_lines(self._of.keep)
+        keep_lines(self._bench.keep)
         self._context = copy_context()
         try:
             self.loop = loop = asyncio.SelectorEventLoop()
@@ -96,7 +78,7 @@ class RunningServer:
         asyncio.set_event_loop(loop)
         try:
             self.server = self._make()
-            self._of.created(self.server)
+            self._bench.created(self.server)
             loop.run_until_complete(self._start())
         except BaseException as error:  # noqa: BLE001  # to be raised where it was started
             self._end()
@@ -112,20 +94,20 @@ class RunningServer:
         await self.server.group_partitions.loaded(LOAD_S)
 
     def _make(self) -> Server:
-        of, files = self._of, self.files
+        bench, files = self._bench, self.files
         world = World(
             files=files,
-            clock=partial(MovableClock, source=of.time),
+            clock=partial(MovableClock, source=bench.time),
             executor=self._executor,
             compact=partial(compact, files),
-            wall_ms=of.time.wall,
-            cluster_id=of.cluster_id,
-            around=of.around,
+            wall_ms=bench.time.wall,
+            cluster_id=bench.cluster_id,
+            around=bench.tap.around,
         )
-        return Server(self._options, world)
+        return Server(bench.options(), world)
 
     def _executor(self, name: str) -> Executor:
-        made = ThreadPoolExecutor(1, name, initializer=keep_lines, initargs=(self._of.keep,))
+        made = ThreadPoolExecutor(1, name, initializer=keep_lines, initargs=(self._bench.keep,))
         self._executors.append(made)
         return made
 

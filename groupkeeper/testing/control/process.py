@@ -90,11 +90,11 @@ class ServedBench(Bench):
         """The address of the HTTP port, or `off`."""
         return "off" if self._http_at is None else format_address(self._http_at)
 
-    def _options(self) -> ServeOptions:
+    def options(self) -> ServeOptions:
         return replace(self._given, listeners=tuple(self.cluster.listeners), dev=True)
 
-    def _keep(self, line: Line) -> None:
-        super()._keep(line)
+    def keep(self, line: Line) -> None:
+        super().keep(line)
         logs.pass_on(line)
 
     def start(self) -> None:
@@ -105,7 +105,7 @@ class ServedBench(Bench):
     async def _open(self) -> None:
         await self.server.log_findings()
         if self._http_at is not None:
-            self._http = HttpPort(self.server, self._options().hosts)
+            self._http = HttpPort(self.server, self.options().hosts)
             self._http_at = await self._http.start(self._http_at)
 
     def _close(self) -> None:
