@@ -145,7 +145,7 @@ class Connection:
         refusal = self._refusal(asked)
         if refusal is not None:
             await self._send(asked.method, refusal)
-            if self._http.our_state is h11.MUST_CLOSE:
+            if "Connection" in refusal.headers:  # then its body is not read
                 return None
         takes_body = media_type(asked.headers) == JSON
         body, size = bytearray(), 0
