@@ -7,10 +7,11 @@ import asyncio
 import base64
 import secrets
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+from warnings import warn
 
 from groupkeeper.history.rounds import SessionLimits
 from groupkeeper.observe.log_writer import Line
@@ -27,7 +28,6 @@ from groupkeeper.testing.cluster.leadership import ANY_PORT, Cluster
 from groupkeeper.testing.errors import BrokerDown, RequestFailed
 from groupkeeper.testing.faults.layer import Faults
 from groupkeeper.testing.history import History
-from groupkeeper.testing.lives import Lives
 from groupkeeper.testing.releases import AsRelease
 from groupkeeper.testing.running import RunningServer
 from groupkeeper.testing.seeding import Seeding
@@ -38,6 +38,8 @@ from groupkeeper.testing.time.presence import Presence
 from groupkeeper.testing.transcript import Transcript
 from groupkeeper.testing.views import Sights
 from groupkeeper.testing.waiting import LogEnds, Waits
+
+T = TypeVar("T")
 
 LOAD_AGAIN_S: Final = 2.0
 """How long the removal of a rule waits for groups to be loaded; if a log is damaged, they never
@@ -51,7 +53,7 @@ OFFSETS_PARTITIONS: Final = "offsets.topic.num.partitions={}"
 _METADATA_VERSION: Final = 12
 
 
-class Bench(Lives):
+class Bench:
     """One test broker."""
 
     def __init__(
@@ -66,7 +68,7 @@ class Bench(Lives):
         """`listeners`: see `Cluster`. Raises SettingsError, RequestFailed and WrongArgument.
         Nothing runs yet.
         """
-        super().__init__()
+        self._running: RunningServer | None = None
         self._starting: RunningServer | None = None
         self.cluster = Cluster(brokers, listeners)
         self._settings = settings if isinstance(settings, Settings) else _read(settings, brokers)
@@ -92,14 +94,53 @@ class Bench(Lives):
         self.tap = Tap(*around, *nodes, self.presence)
         self.cluster_id = base64.urlsafe_b64encode(b"\0" + secrets.token_bytes(15)).decode()[:22]
         self.files: Files = self._new_files()
-        self.seeding = Seeding(self, self.waits.wake_for_lag)
-        self.time_control = TimeControl(self, self.time, self.presence, self.waits.wake_for_lag)
-        self.sights = Sights(self, self.history, self.seeding)
+        self.seeding = Seeding(self)
+        self.time_control = TimeControl(self)
+        self.sights = Sights(self)
 
     def _new_files(self) -> Files:
         return MemoryFiles(self.time.wall) if self._data is None else Files()
 
     # -- its life ------------------------------------------------------------------------------
+
+    @property
+    def running(self) -> RunningServer:
+        """The server's present life. Raises BrokerDown."""
+        if self._running is None:
+            raise BrokerDown("the broker does not run: start() or restart() starts it")
+        if self._running.has_died:
+            raise BrokerDown("a fault rule has crashed the broker: restart() starts it again")
+        return self._running
+
+    @property
+    def is_up(self) -> bool:
+        """Whether it runs."""
+        return self._running is not None and not self._running.has_died
+
+    def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run a coroutine on the server's loop, and wait for it. Raises BrokerDown, also if the
+        broker ends before. Any: asyncio's.
+        """
+        return self.running.result(work())
+
+    def soon(self, callback: Callable[[], None]) -> None:
+        """Call it on the server's loop soon, unless none runs."""
+        if self._running is not None:
+            self._running.soon(callback)
+
+    def forsake(self) -> None:
+        """Nobody can stop it any more: end it soon, and warn. For `weakref.finalize`."""
+        if self.is_up and self.running.forsake():
+            warn(
+                "a test broker was not stopped: use it in a with statement, or call stop()",
+                ResourceWarning,
+                stacklevel=2,
+            )
+
+    @property
+    def server(self) -> Server:
+        """To be used on its loop. Raises BrokerDown."""
+        return self.running.server
 
     def start(self) -> None:
         """Start, on the files that are there. Raises StorageError, OSError, and RequestFailed if it

@@ -121,7 +121,7 @@ class GroupView:
         return self._fault(effects.stale_generation(), {"times": 1})
 
     def _fault(self, effect: effects.Effect, when: When) -> Rule:
-        return self._sights.lives.faults.add(effect, {**when, "group": self.id})
+        return self._sights.bench.faults.add(effect, {**when, "group": self.id})
 
     def timeline(self) -> str:
         """What happened to the group and why, and what it does now; see `Broker.timeline`."""
@@ -156,8 +156,8 @@ class Group(GroupView):
 
         Raises RequestFailed, also while its JoinGroup or SyncGroup waits, and BrokerDown.
         """
-        lives = self._sights.lives
-        lives.run(lambda: group_control.expire(lives, self.id, member))
+        bench = self._sights.bench
+        bench.run(lambda: group_control.expire(bench, self.id, member))
 
     def fence(self, instance_id: str) -> str:
         """Let another process join with an instance id, and end without a word: the client that
@@ -167,19 +167,19 @@ class Group(GroupView):
 
         Raises RequestFailed, also unless the group is Stable, and BrokerDown.
         """
-        lives = self._sights.lives
+        bench = self._sights.bench
         arguments.text(instance_id, "an instance id")
-        return lives.run(lambda: group_control.fence(lives, self.id, instance_id))
+        return bench.run(lambda: group_control.fence(bench, self.id, instance_id))
 
     def rebalance(self, reason: str | None = None) -> None:
         """Force a rebalance, with the cause `operator` and this reason.
 
         Raises RequestFailed if the group has no members, and BrokerDown.
         """
-        lives = self._sights.lives
+        bench = self._sights.bench
         if reason is not None:
             arguments.text(reason, "reason")
-        lives.run(lambda: group_control.rebalance(lives, self.id, reason))
+        bench.run(lambda: group_control.rebalance(bench, self.id, reason))
 
 
 class AsyncGroup(OnThread[Group], GroupView):

@@ -5,6 +5,7 @@ it by their next request.
 """
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from groupkeeper.coordinator.caller import Peer
 from groupkeeper.coordinator.causes import Cause, Who
@@ -19,16 +20,18 @@ from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.group_events import CauseCode
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest
 from groupkeeper.testing.errors import RequestFailed
-from groupkeeper.testing.lives import Lives
 from groupkeeper.testing.tap import HOST, INSIDE
 from groupkeeper.testing.time.control import names_of
+
+if TYPE_CHECKING:
+    from groupkeeper.testing.bench import Bench
 
 _JOIN_VERSION = 9
 
 
-async def expire(lives: Lives, group_id: str, name: str) -> None:
+async def expire(bench: "Bench", group_id: str, name: str) -> None:
     """See `Group.expire`."""
-    driver, group = _group(lives, group_id)
+    driver, group = _group(bench, group_id)
     named = [each for each in group.members.values() if name in names_of(each)]
     if not named:
         raise _no_member(group, name)
@@ -46,9 +49,9 @@ async def expire(lives: Lives, group_id: str, name: str) -> None:
     await _decided(driver, end)
 
 
-async def fence(lives: Lives, group_id: str, instance_id: str) -> str:
+async def fence(bench: "Bench", group_id: str, instance_id: str) -> str:
     """See `Group.fence`."""
-    _, group = _group(lives, group_id)
+    _, group = _group(bench, group_id)
     member_id = group.instances.get(instance_id)
     if member_id is None:
         raise _no_member(group, instance_id)
@@ -67,16 +70,16 @@ async def fence(lives: Lives, group_id: str, instance_id: str) -> str:
         protocols=list(member.protocols),
     )
     other = Peer(client_id=INSIDE, host=HOST)
-    answer = await lives.tap.ask(ApiKey.JOIN_GROUP, _JOIN_VERSION, request, peer=other)
+    answer = await bench.tap.ask(ApiKey.JOIN_GROUP, _JOIN_VERSION, request, peer=other)
     other.link.closed = True  # the process ends, without a word
     if answer.error_code:
         raise RequestFailed(f"'{instance_id}' not fenced: {ErrorCode(answer.error_code).name}")
     return str(answer.member_id)
 
 
-async def rebalance(lives: Lives, group_id: str, reason: str | None) -> None:
+async def rebalance(bench: "Bench", group_id: str, reason: str | None) -> None:
     """See `Group.rebalance`."""
-    driver, group = _group(lives, group_id)
+    driver, group = _group(bench, group_id)
     if not group.members:
         raise RequestFailed(f"group '{group_id}' has no members that could rebalance")
     who = Who("", client_id=INSIDE, host=HOST)
@@ -89,8 +92,8 @@ async def _decided(driver: PartitionDriver, decide: Callable[[Step], None]) -> N
     await driver.durable()
 
 
-def _group(lives: Lives, group_id: str) -> tuple[PartitionDriver, Group]:
-    driver = lives.server.group_partitions.of(group_id)
+def _group(bench: "Bench", group_id: str) -> tuple[PartitionDriver, Group]:
+    driver = bench.server.group_partitions.of(group_id)
     if driver.absence:
         raise RequestFailed(f"the coordinator of group '{group_id}' is loading, or has failed")
     group = driver.peek(group_id)

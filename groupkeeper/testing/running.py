@@ -264,6 +264,15 @@ class RunningServer:
             connection.abort()
 
 
+def blocks_a_loop() -> bool:
+    """Whether the caller is a coroutine: while it waits, its event loop stands still."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
 def _forked() -> None:
     for life in list(_LIVES):
         life.forked()

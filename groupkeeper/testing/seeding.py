@@ -5,9 +5,9 @@ thread that calls, never on the server's event loop.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
@@ -28,8 +28,10 @@ from groupkeeper.protocol.record_batch import decode_records, iter_batches
 from groupkeeper.protocol.timed_batch import TimedRecord, encode_timed_batch, size_of_record
 from groupkeeper.testing import arguments
 from groupkeeper.testing.errors import RequestFailed
-from groupkeeper.testing.lives import Lives
 from groupkeeper.testing.partitioner import partition_of_key
+
+if TYPE_CHECKING:
+    from groupkeeper.testing.bench import Bench
 
 BATCH_BYTES: Final = 256 * 1024
 """Of a batch with several records."""
@@ -71,10 +73,8 @@ class Record(NamedTuple):
 class Seeding:
     """What `Broker` has under the same names. Any thread but the server's may call."""
 
-    def __init__(self, lives: Lives, grew: Callable[[], None]) -> None:
-        """`grew` is called on the server's loop when logs have grown."""
-        self._lives = lives
-        self._grew = grew
+    def __init__(self, bench: "Bench") -> None:
+        self._bench = bench
         self._next: Counter[str] = Counter()
         """By topic, how many records without a key and a partition there were."""
 
@@ -88,7 +88,7 @@ class Seeding:
         """Raises RequestFailed, also if it exists."""
         topics = arguments.topics({name: partitions})
         texts = {key: str(value) for key, value in configs.items()}
-        self._lives.run(lambda: self.create_topics(topics, texts))
+        self._bench.run(lambda: self.create_topics(topics, texts))
 
     async def create_topics(
         self, topics: Mapping[str, int], configs: Mapping[str, str], *, or_keep: bool = False
@@ -108,7 +108,7 @@ class Seeding:
             for name, count in topics.items()
         ]
         request = create_topics.CreateTopicsRequest(topics=rows, timeout_ms=TIMEOUT_MS)
-        answer = await self._lives.tap.ask(ApiKey.CREATE_TOPICS, _CREATE_TOPICS_VERSION, request)
+        answer = await self._bench.tap.ask(ApiKey.CREATE_TOPICS, _CREATE_TOPICS_VERSION, request)
         for told in answer.topics:
             is_there = told.error_code == ErrorCode.TOPIC_ALREADY_EXISTS
             if told.error_code and not (or_keep and is_there):
@@ -123,7 +123,7 @@ class Seeding:
         RequestFailed; batches that were appended before stay.
         """
         arguments.text(topic, "a topic's name")
-        count = len(self._lives.run(lambda: self._partitions(topic, creates=True)))
+        count = len(self._bench.run(lambda: self._partitions(topic, creates=True)))
         if partition is not None and not 0 <= arguments.whole(partition, "partition=") < count:
             raise RequestFailed(_no_partition(topic, partition, count))
         placed = [
@@ -154,7 +154,7 @@ class Seeding:
         while waiting:
             some = waiting.pop()
             batch = encode_timed_batch(0, -1, some)
-            told = self._lives.run(partial(self._append, topic, partition, batch))
+            told = self._bench.run(partial(self._append, topic, partition, batch))
             error = told.error_code
             if error == ErrorCode.MESSAGE_TOO_LARGE and len(some) > 1:
                 half = len(some) // 2
@@ -176,8 +176,8 @@ class Seeding:
             timeout_ms=TIMEOUT_MS,
             topic_data=[TopicProduceData(name=topic, partition_data=[data])],
         )
-        answer = await self._lives.tap.ask(ApiKey.PRODUCE, _PRODUCE_VERSION, request)
-        self._grew()
+        answer = await self._bench.tap.ask(ApiKey.PRODUCE, _PRODUCE_VERSION, request)
+        self._bench.waits.wake_for_lag()
         [told] = answer.responses[0].partition_responses
         assert isinstance(told, PartitionProduceResponse)
         return told
@@ -187,14 +187,14 @@ class Seeding:
         RequestFailed.
         """
         arguments.text(topic, "a topic's name")
-        partitions = self._lives.run(lambda: self._partitions(topic, creates=False))
+        partitions = self._bench.run(lambda: self._partitions(topic, creates=False))
         if partition is not None and arguments.whole(partition, "partition=") not in partitions:
             raise RequestFailed(_no_partition(topic, partition, len(partitions)))
         found: list[Record] = []
         for at in partitions if partition is None else [partition]:
             start, end = 0, None
             while end is None or start < end:
-                data = self._lives.run(partial(self._fetch, topic, at, start))
+                data = self._bench.run(partial(self._fetch, topic, at, start))
                 start = max(start, data.log_start_offset)
                 end = data.high_watermark if end is None else end
                 following = _decode(found, (topic, at), bytes(data.records or b""), start, end)
@@ -211,10 +211,10 @@ class Seeding:
         request = fetch.FetchRequest(
             max_bytes=FETCH_BYTES, topics=[fetch.FetchTopic(topic=topic, partitions=[wanted])]
         )
-        answer = await self._lives.tap.ask(ApiKey.FETCH, _FETCH_VERSION, request)
+        answer = await self._bench.tap.ask(ApiKey.FETCH, _FETCH_VERSION, request)
         data: fetch.PartitionData = answer.responses[0].partitions[0]
         if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            extents = await self._lives.server.topics.positions.extents([(topic, partition)])
+            extents = await self._bench.server.topics.positions.extents([(topic, partition)])
             if (topic, partition) in extents:
                 return await self._fetch(topic, partition, extents[topic, partition].start_offset)
         _check(data.error_code, f"partition {partition} of topic '{topic}' cannot be read")
@@ -226,7 +226,7 @@ class Seeding:
         request = metadata.MetadataRequest(
             topics=[metadata.MetadataRequestTopic(name=topic)], allow_auto_topic_creation=creates
         )
-        answer = await self._lives.tap.ask(ApiKey.METADATA, _METADATA_VERSION, request)
+        answer = await self._bench.tap.ask(ApiKey.METADATA, _METADATA_VERSION, request)
         [told] = answer.topics
         if told.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise RequestFailed(
@@ -241,12 +241,12 @@ class Seeding:
     def committed(self, group: str) -> dict[Place, int]:
         """The offsets that a group has committed. Raises RequestFailed."""
         arguments.text(group, "a group's id")
-        return self._lives.run(lambda: self.offsets_of(group))
+        return self._bench.run(lambda: self.offsets_of(group))
 
     async def offsets_of(self, group: str) -> dict[Place, int]:
         """The same, on the server's loop."""
         request = offset_fetch.OffsetFetchRequest(group_id=group, topics=None)
-        answer = await self._lives.tap.ask(ApiKey.OFFSET_FETCH, _OFFSET_FETCH_VERSION, request)
+        answer = await self._bench.tap.ask(ApiKey.OFFSET_FETCH, _OFFSET_FETCH_VERSION, request)
         _check(answer.error_code, f"the offsets of group '{group}' cannot be read")
         return {
             (topic.name, each.partition_index): each.committed_offset
@@ -259,7 +259,7 @@ class Seeding:
         """Commit for a group without members, as an admin client does. Raises RequestFailed."""
         arguments.text(group, "a group's id")
         checked = arguments.offsets(offsets, "what is committed")
-        self._lives.run(lambda: self._commit(group, checked))
+        self._bench.run(lambda: self._commit(group, checked))
 
     async def _commit(self, group: str, offsets: Mapping[Place, int]) -> None:
         by_topic = defaultdict[str, list[offset_commit.OffsetCommitRequestPartition]](list)
@@ -275,7 +275,7 @@ class Seeding:
                 for topic, some in by_topic.items()
             ],
         )
-        answer = await self._lives.tap.ask(ApiKey.OFFSET_COMMIT, _OFFSET_COMMIT_VERSION, request)
+        answer = await self._bench.tap.ask(ApiKey.OFFSET_COMMIT, _OFFSET_COMMIT_VERSION, request)
         for topic in answer.topics:
             for told in topic.partitions:
                 what = f"offset of {topic.name}-{told.partition_index} of group '{group}'"

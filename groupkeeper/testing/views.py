@@ -5,7 +5,7 @@ Values that do not change any more; `GroupView` in group.py asks for new ones.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.member import Member
@@ -15,14 +15,14 @@ from groupkeeper.protocol.embedded import read_assigned
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.server.server import Server
 from groupkeeper.testing.errors import BrokerDown, RequestFailed
-from groupkeeper.testing.history import History
-from groupkeeper.testing.lives import Lives
-from groupkeeper.testing.seeding import Seeding
 from groupkeeper.why.advice import advice
 from groupkeeper.why.layout import entry_text, filled
 from groupkeeper.why.live import live_text
 from groupkeeper.why.texts import count, partitions_text, span
 from groupkeeper.why.words import paragraph
+
+if TYPE_CHECKING:
+    from groupkeeper.testing.bench import Bench
 
 DEAD: Final = str(GroupState.DEAD)
 """State of a group that does not exist, as in DescribeGroups."""
@@ -248,21 +248,20 @@ class GroupNow:
 class Sights:
     """Looks at the groups of the present server. Coroutines run on its loop."""
 
-    def __init__(self, lives: Lives, history: History, seeding: Seeding) -> None:
-        self.lives = lives
-        self._history = history
-        self._seeding = seeding
+    def __init__(self, bench: "Bench") -> None:
+        self.bench = bench
+        self._history = bench.history
 
     def group_ids(self) -> list[str]:
         """The groups that exist now, sorted. Raises BrokerDown."""
-        drivers = self.lives.server.group_partitions
-        return self.lives.running.call(
+        drivers = self.bench.server.group_partitions
+        return self.bench.running.call(
             lambda: sorted(id_ for each in drivers for id_ in each.group_ids())
         )
 
     def now(self, group_id: str) -> GroupNow:
         """See `look`; for other threads."""
-        return self.lives.run(lambda: self.look(group_id))
+        return self.bench.run(lambda: self.look(group_id))
 
     def rounds(self, group_id: str) -> tuple[tuple[Round, ...], int]:
         """Those that are kept, and how many have ever begun, before resets too; also while no
@@ -280,7 +279,7 @@ class Sights:
         that while no server runs.
         """
         try:
-            return self.lives.run(lambda: self._timeline(group_id))
+            return self.bench.run(lambda: self._timeline(group_id))
         except BrokerDown:
             return self._past(group_id)
 
@@ -293,14 +292,14 @@ class Sights:
         BrokerDown.
         """
         while True:
-            server = self.lives.server
+            server = self.bench.server
             driver = server.group_partitions.of(group_id)
             if driver.absence is not ErrorCode.NONE:
                 return self._unknown(group_id)
             seen = _seen(driver.peek(group_id))
             # Its answer waits until what was seen is durable.
             try:
-                committed = await self._seeding.offsets_of(group_id)
+                committed = await self.bench.seeding.offsets_of(group_id)
             except RequestFailed:  # the log has failed meanwhile
                 return self._unknown(group_id)
             server.readers.flush()
@@ -318,12 +317,12 @@ class Sights:
 
     async def doing(self, group_id: str) -> str:
         """What the group does now, and whom it waits for; empty if it does not exist."""
-        server = self.lives.server
+        server = self.bench.server
         looked = server.group_partitions.of(group_id).look(group_id)
         return "" if looked is None else filled(live_text(await server.turns.run(looked)))
 
     async def _timeline(self, group_id: str) -> str:
-        self.lives.server.readers.flush()
+        self.bench.server.readers.flush()
         return "\n".join(filter(None, (self._past(group_id), await self.doing(group_id))))
 
     def _past(self, group_id: str) -> str:

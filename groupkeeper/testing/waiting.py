@@ -9,17 +9,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, InvalidStateError
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Final, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Final, TypeAlias, TypedDict
 
 from groupkeeper.coordinator.group import GroupState
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.group_event_words import CODES
 from groupkeeper.testing import arguments
 from groupkeeper.testing.errors import BrokerDown, WaitTimedOut
-from groupkeeper.testing.lives import Lives, blocks_a_loop
+from groupkeeper.testing.running import blocks_a_loop
 from groupkeeper.testing.tap import Answer, Exchange
 from groupkeeper.testing.views import DEAD, UNKNOWN, GroupNow, Place, Sights
 from groupkeeper.why.texts import count, partitions_text
+
+if TYPE_CHECKING:
+    from groupkeeper.testing.bench import Bench
 
 Partitions: TypeAlias = Mapping[str, Iterable[int]]
 """Numbers of partitions by topic."""
@@ -247,7 +250,7 @@ class Wait:
         __tracebackhide__ = True
         head = f"group '{self.group}' was not as wanted within {timeout:g} s"
         try:
-            now, live = self._sights.lives.run(self._told)
+            now, live = self._sights.bench.run(self._told)
         except BrokerDown as down:
             raise WaitTimedOut(f"{head}: {down}") from None
         lines = self.wanted.unmet(now)
@@ -281,8 +284,8 @@ def _who_is_there(groups: Iterable[str]) -> str:
 class Waits:
     """All that wait for groups of one broker, over its restarts."""
 
-    def __init__(self, lives: Lives) -> None:
-        self._lives = lives
+    def __init__(self, bench: "Bench") -> None:
+        self._bench = bench
         self._waiting: dict[Wait, None] = {}
 
     def __bool__(self) -> bool:
@@ -293,7 +296,7 @@ class Waits:
         """Wake it whenever something has happened to its group, and now."""
         self._waiting[wait] = None
         try:
-            self._lives.soon(wait.wake)
+            self._bench.soon(wait.wake)
             yield
         finally:
             self._waiting.pop(wait, None)

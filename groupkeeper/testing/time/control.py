@@ -3,18 +3,19 @@
 import asyncio
 from collections.abc import Callable, Collection, Iterator
 from math import isfinite
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from warnings import warn
 
 from groupkeeper.coordinator.member import Member
 from groupkeeper.server.server import Server
 from groupkeeper.testing import arguments
 from groupkeeper.testing.errors import BrokerDown, RequestFailed
-from groupkeeper.testing.lives import Lives, blocks_a_loop
-from groupkeeper.testing.time.clock import Time
-from groupkeeper.testing.time.presence import Presence
+from groupkeeper.testing.running import blocks_a_loop
 from groupkeeper.testing.time.walk import Walk, members_of
 from groupkeeper.turns import when_read
+
+if TYPE_CHECKING:
+    from groupkeeper.testing.bench import Bench
 
 TIMEOUT_S: Final = 5.0
 """How many real seconds `advance` waits for members, each time that a group waits for them: longer
@@ -45,14 +46,9 @@ def milliseconds(seconds: float) -> int:
 class TimeControl:
     """Moves the time of a broker. For any thread."""
 
-    def __init__(
-        self, lives: Lives, source: Time, presence: Presence, moved: Callable[[], None]
-    ) -> None:
-        """`moved`: called on the server's loop when time was moved: records may be deleted."""
-        self._lives = lives
-        self._time = source
-        self._presence = presence
-        self._moved = moved
+    def __init__(self, bench: "Bench") -> None:
+        self._bench = bench
+        self._time = bench.time
 
     def created(self, server: Server) -> None:
         """The broker has a new server."""
@@ -66,10 +62,10 @@ class TimeControl:
         ms = milliseconds(seconds)
         names = arguments.names(silent, "silent=")
         timeout_s = arguments.timeout_of(timeout_s)
-        if self._lives.is_up:
-            running = self._lives.running
-            late = self._lives.run(lambda: self._advance(ms, names, everyone, timeout_s))
-            if self._lives.running is not running:  # it came to its end while the server ended
+        if self._bench.is_up:
+            running = self._bench.running
+            late = self._bench.run(lambda: self._advance(ms, names, everyone, timeout_s))
+            if self._bench.running is not running:  # it came to its end while the server ended
                 raise BrokerDown("the broker ended while its time was moved")
             if late and blocks_a_loop():
                 warn(BLOCKED.format(", ".join(late[:NAMED])), RuntimeWarning, stacklevel=3)
@@ -87,8 +83,8 @@ class TimeControl:
         self._change(self._time.resume)
 
     def _change(self, change: Callable[[], None]) -> None:
-        if self._lives.is_up:
-            self._lives.run(lambda: self._change_here(change))
+        if self._bench.is_up:
+            self._bench.run(lambda: self._change_here(change))
         else:
             change()
 
@@ -112,14 +108,13 @@ class TimeControl:
             ran = not self._time.is_frozen
             self._time.freeze()
             try:
-                with self._presence.silence(members):
-                    parts = self._presence, self._lives.faults, self._server
-                    walk = Walk(self._time, *parts, members, timeout_s)
+                with self._bench.presence.silence(members):
+                    walk = Walk(self._bench, self._server, members, timeout_s)
                     await walk.to(self._time.now() + ms)
             finally:
                 if ran:
                     self._time.resume()
-        self._moved()
+        self._bench.waits.wake_for_lag()  # records may have been deleted
         return walk.late
 
     async def _read(self) -> None:

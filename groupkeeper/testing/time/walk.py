@@ -20,7 +20,7 @@ import asyncio
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from groupkeeper.coordinator import likely
 from groupkeeper.coordinator.caller import Link
@@ -36,10 +36,10 @@ from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.step import Step
 from groupkeeper.groups.driver import PartitionDriver
 from groupkeeper.server.server import Server
-from groupkeeper.testing.faults.layer import Faults
-from groupkeeper.testing.time.clock import Time
-from groupkeeper.testing.time.presence import Presence
 from groupkeeper.turns import TURN_S, Slices
+
+if TYPE_CHECKING:
+    from groupkeeper.testing.bench import Bench
 
 LOOK_S: Final = 0.002
 """How often it looks whether members have answered, in real seconds."""
@@ -72,17 +72,10 @@ class Walk:
     """One way to a later time, which stands still meanwhile."""
 
     def __init__(
-        self,
-        source: Time,
-        presence: Presence,
-        faults: Faults,
-        server: Server,
-        silent: Collection[str],
-        timeout_s: float,
+        self, bench: "Bench", server: Server, silent: Collection[str], timeout_s: float
     ) -> None:
-        self._time = source
-        self._presence = presence
-        self._faults = faults
+        self._bench = bench
+        self._time = bench.time
         self._server = server
         self._silent = silent
         self._timeout_s = timeout_s
@@ -233,7 +226,7 @@ class Walk:
         now = self._time.now()
         heard_ms = last_heard(member, due, now)
         interval_ms = heartbeat_interval(member, heard_ms)
-        known = self._presence.of(member.member_id)
+        known = self._bench.presence.of(member.member_id)
         silent_ms = now - heard_ms
         if known is not None:
             silent_ms, interval_ms = known[0], known[1] or interval_ms
@@ -262,7 +255,7 @@ class Walk:
                     member = group.members[member_id]
                     peer = member.peer
                     unheard = group.returning is not None and peer is None
-                    is_held = peer is not None and self._faults.holds(peer.link)
+                    is_held = peer is not None and self._bench.faults.holds(peer.link)
                     if not (is_held or member_id in self._silent) and (
                         unheard or self._is_kept(driver, session_timer(group, member))
                     ):
