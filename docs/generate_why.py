@@ -10,7 +10,7 @@ from pathlib import Path
 from generated import run
 
 from groupkeeper.observe import logs
-from groupkeeper.why.layout import entry_text
+from groupkeeper.why.entries import entry_text
 from tests.support.situations import GROUP, SITUATIONS, told
 
 PAGE = Path(__file__).with_name("why.md")

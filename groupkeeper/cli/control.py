@@ -9,8 +9,7 @@ from urllib.parse import quote
 import click
 from click import Argument, Option
 
-from groupkeeper.cli.addresses import port_address
-from groupkeeper.cli.http_port import PROBLEMS, ask_json
+from groupkeeper.cli.http_port import PROBLEMS, ask_json, port_address
 from groupkeeper.cli.serve import CONTROL
 from groupkeeper.settings.options import Address, format_address
 

@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from groupkeeper.cli.demo_stage import Stage, StageError
+from groupkeeper.cli.why_now import session_limits, settings_of
+from groupkeeper.cli.why_read import read_last
+from groupkeeper.cli.why_show import Printer
+from groupkeeper.history.rounds import COMPLETED, UNDER_WAY, Entry, Round
+from groupkeeper.server.signals import at_signals
 from groupkeeper.settings.options import format_address
 
 if TYPE_CHECKING:
     from groupkeeper.client import Client
-    from groupkeeper.history.rounds import Entry
 
 FAILED: Final = 1
 GROUP: Final = "demo"
@@ -35,7 +39,7 @@ class Step:
 
     title: str
     act: Callable[[Stage, "Client"], Awaitable[None]]
-    ends_with: Callable[["Entry"], bool]
+    ends_with: Callable[[Entry], bool]
 
 
 @click.command()
@@ -63,7 +67,6 @@ def demo(keep: bool) -> int:
 
 async def _run(*, keep: bool) -> None:
     from groupkeeper.client import Client
-    from groupkeeper.server.signals import at_signals
 
     task = asyncio.current_task()
     assert task is not None, "asyncio.run made one"
@@ -82,8 +85,6 @@ async def _run(*, keep: bool) -> None:
 
 async def _keep(stage: Stage) -> None:
     """Until a signal ends it, which is no failure."""
-    from groupkeeper.server.signals import at_signals
-
     ended = asyncio.Event()
     at_signals(ended.set, "SIGHUP")
     http = format_address(stage.http)
@@ -103,8 +104,6 @@ class _Story:
         self._shown = 0
 
     async def play(self, number: int, step: Step) -> None:
-        from groupkeeper.cli.why_show import Printer
-
         print(f"\n{number}. {step.title}\n", flush=True)
         with _waiting():
             entries = await self._until_over(step)
@@ -113,7 +112,7 @@ class _Story:
             printer.entry(entry)
         print(f"  Partitions: {await self._owners()}.", flush=True)
 
-    async def _until_over(self, step: Step) -> "list[Entry]":
+    async def _until_over(self, step: Step) -> list[Entry]:
         """Act; the new entries, when one ends the step."""
         try:
             async with asyncio.timeout(STEP_S):
@@ -128,12 +127,9 @@ class _Story:
         except TimeoutError:
             raise StageError(f"nothing came of this within {STEP_S:.0f} s: {step.title}") from None
 
-    async def _entries(self) -> "list[Entry]":
+    async def _entries(self) -> list[Entry]:
         """As `groupkeeper why` has them, without the round that is under way."""
-        from groupkeeper.cli.why_now import session_limits, settings_of
-        from groupkeeper.cli.why_read import read_last
         from groupkeeper.client.group_events import EventLog
-        from groupkeeper.history.rounds import UNDER_WAY, Round
 
         limits = session_limits(await settings_of(self._client, GROUP))
         log = await EventLog.of(self._client, GROUP)
@@ -202,9 +198,7 @@ async def _restart(stage: Stage, _: "Client") -> None:
     await _start_static(stage)
 
 
-def _completed(entry: "Entry", members: int, *, lost: int = 0) -> bool:
-    from groupkeeper.history.rounds import COMPLETED, Round
-
+def _completed(entry: Entry, members: int, *, lost: int = 0) -> bool:
     return (
         isinstance(entry, Round)
         and entry.outcome == COMPLETED
@@ -212,9 +206,7 @@ def _completed(entry: "Entry", members: int, *, lost: int = 0) -> bool:
     )
 
 
-def _replaced(entry: "Entry") -> bool:
-    from groupkeeper.history.rounds import Round
-
+def _replaced(entry: Entry) -> bool:
     return not isinstance(entry, Round) and entry.type == "member_replaced"
 
 

@@ -1,11 +1,13 @@
-"""Asks the HTTP port of a server, for commands."""
+"""The HTTP port of a server, for commands: the option that names it, and how it is asked."""
 
 import http.client
 import json
 from collections.abc import Mapping
 from typing import Any
 
-from groupkeeper.settings.options import Address
+import click
+
+from groupkeeper.settings.options import Address, parse_address
 
 PROBLEMS = (OSError, http.client.HTTPException, ValueError)
 """What `ask_json` raises if no server answers with JSON."""
@@ -29,3 +31,11 @@ def ask_json(
         return answer.status, json.loads(answer.read(most_bytes))
     finally:
         connection.close()
+
+
+def port_address(_ctx: click.Context, _param: click.Parameter, text: str) -> Address:
+    """A callback for options that take HOST:PORT; port 0 is refused."""
+    try:
+        return parse_address(text, any_port=False)
+    except ValueError as problem:
+        raise click.BadParameter(str(problem)) from None

@@ -7,8 +7,7 @@ from typing import Any, Final
 
 import click
 
-from groupkeeper.cli.addresses import port_address
-from groupkeeper.cli.http_port import PROBLEMS, ask_json
+from groupkeeper.cli.http_port import PROBLEMS, ask_json, port_address
 from groupkeeper.settings.options import Address, format_address
 from groupkeeper.why.texts import size
 

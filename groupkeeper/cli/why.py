@@ -5,17 +5,29 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from groupkeeper.cli.addresses import port_address
 from groupkeeper.cli.cluster import Cluster, Refused, cluster_options
+from groupkeeper.cli.http_port import port_address
 from groupkeeper.cli.progress import progress
+from groupkeeper.cli.why_now import (
+    EVENTS_ENABLED,
+    LiveViews,
+    NoLiveView,
+    described_json,
+    described_text,
+    find_views,
+    session_limits,
+    settings_of,
+)
+from groupkeeper.cli.why_read import Told, read_from, read_last
 from groupkeeper.cli.why_show import Printer, remark
 from groupkeeper.cli.why_times import since_option
+from groupkeeper.history.returns import find_returns
 from groupkeeper.protocol.group_events import TOPIC
 from groupkeeper.settings.options import Address, format_address
+from groupkeeper.why.entries import last_rounds
+from groupkeeper.why.texts import time_text
 
 if TYPE_CHECKING:
-    from groupkeeper.cli.why_now import LiveViews
-    from groupkeeper.cli.why_read import Told
     from groupkeeper.client import Client
     from groupkeeper.client.group_events import EventLog
     from groupkeeper.client.groups import Group
@@ -100,10 +112,7 @@ class _Report:
         self._printer = Printer(as_json=cluster.as_json)
 
     async def run(self, last: int | None, since: int | None, *, watch: bool) -> int:
-        from groupkeeper.cli.why_now import session_limits, settings_of
-        from groupkeeper.cli.why_read import read_from, read_last
         from groupkeeper.client.group_events import EventLog, NoEventLog
-        from groupkeeper.why.entries import last_rounds
 
         await self._check_http()
         self._settings = await settings_of(self._client, self._group)
@@ -144,10 +153,8 @@ class _Report:
                 "unless the server was started with another, or leave --http out"
             )
 
-    async def _tell_nothing(self, log: "EventLog", told: "Told", since: int | None) -> None:
+    async def _tell_nothing(self, log: "EventLog", told: Told, since: int | None) -> None:
         """Say why there is nothing to show. Raises Refused if there is no group, either."""
-        from groupkeeper.why.texts import time_text
-
         group = await self._described()
         when = "" if since is None else f" since {time_text(since)}"
         if told.left_out:
@@ -166,16 +173,12 @@ class _Report:
 
     def _events_enabled(self) -> str | None:
         """None for a server that has no such setting."""
-        from groupkeeper.cli.why_now import EVENTS_ENABLED
-
         return self._settings.get(EVENTS_ENABLED)
 
     # -- the present -----------------------------------------------------------------------------
 
     async def _tell_now(self) -> None:
         """The live state; if the HTTP port does not tell it, what DescribeGroups has."""
-        from groupkeeper.cli.why_now import NoLiveView, described_json, described_text, find_views
-
         if self._http != "off":
             given = None if isinstance(self._http, str) else self._http
             try:
@@ -201,8 +204,6 @@ class _Report:
 
     async def _tell_without_events(self) -> int:
         """There is no topic with events: what any cluster tells, and why that is all."""
-        from groupkeeper.cli.why_now import described_json, described_text
-
         group = await self._described()
         if group.state == "Dead":
             raise Refused(f"consumer group '{self._group}' does not exist")
@@ -221,10 +222,8 @@ class _Report:
 
     # -- as it happens ---------------------------------------------------------------------------
 
-    async def _watch(self, log: "EventLog", told: "Told") -> None:
+    async def _watch(self, log: "EventLog", told: Told) -> None:
         """Print what happens from now on, until the command is interrupted."""
-        from groupkeeper.history.returns import find_returns
-
         folding, before = told.folding, deque(told.entries, maxlen=LAST)
 
         def wait_ms() -> int:
@@ -250,9 +249,7 @@ class _Report:
             if folding.under_way is not None and self._views is not None:
                 await self._show_status(self._views)
 
-    async def _show_status(self, views: "LiveViews") -> None:
-        from groupkeeper.cli.why_now import NoLiveView
-
+    async def _show_status(self, views: LiveViews) -> None:
         try:
             view = await views.view()
         except NoLiveView as problem:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from groupkeeper.cli.http_port import PROBLEMS, ask_json
+from groupkeeper.history.rounds import SessionLimits
 from groupkeeper.settings.options import Address, format_address
+from groupkeeper.why.texts import count, person, some_of
 
 if TYPE_CHECKING:
     from groupkeeper.client import Client
     from groupkeeper.client.groups import Group
-    from groupkeeper.history.rounds import SessionLimits
 
 HTTP_PORT: Final = 9644
 """Where a server has its HTTP port unless told otherwise."""
@@ -81,8 +82,6 @@ async def find_views(client: "Client", group: str, given: Address | None) -> Liv
 
 def described_text(group: "Group") -> str:
     """A group as DescribeGroups has it: state, members, and who has nothing assigned."""
-    from groupkeeper.why.texts import count, person, some_of
-
     parts = [f"Now: {group.state}, {count(len(group.members), 'member')}"]
     if group.protocol:
         parts.append(f"assignor {group.protocol}")
@@ -142,10 +141,8 @@ async def settings_of(client: "Client", group: str) -> dict[str, str]:
     return {each.name: each.value for each in configs if each.value is not None}
 
 
-def session_limits(settings: Mapping[str, str]) -> "SessionLimits":
+def session_limits(settings: Mapping[str, str]) -> SessionLimits:
     """Which session timeouts the coordinator accepts; Kafka's defaults if it did not tell."""
-    from groupkeeper.history.rounds import SessionLimits
-
     known = {"min_ms": settings.get(SHORTEST_SESSION), "max_ms": settings.get(LONGEST_SESSION)}
     given = {name: int(value) for name, value in known.items() if value and value.isdigit()}
     return SessionLimits(**given)

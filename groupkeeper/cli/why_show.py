@@ -7,8 +7,7 @@ from collections import Counter
 from typing import Any, Final
 
 from groupkeeper.history.rounds import Entry
-from groupkeeper.why.entries import entry_json
-from groupkeeper.why.layout import WIDTH, entry_text, filled
+from groupkeeper.why.entries import WIDTH, entry_json, entry_text, filled
 from groupkeeper.why.live import live_key, live_text, status_text
 from groupkeeper.why.texts import printable
 

@@ -16,7 +16,7 @@ from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.server.server import Server
 from groupkeeper.testing.errors import BrokerDown, RequestFailed
 from groupkeeper.why.advice import advice
-from groupkeeper.why.layout import entry_text, filled
+from groupkeeper.why.entries import entry_text, filled
 from groupkeeper.why.live import live_text
 from groupkeeper.why.texts import count, partitions_text, span
 from groupkeeper.why.words import paragraph

@@ -3,11 +3,10 @@
 from contextlib import nullcontext
 
 from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest, json_line
-from groupkeeper.web.call import Call
 from groupkeeper.web.encoding import encoded
 from groupkeeper.web.openapi import DOCUMENTED, PREFIX, document
 from groupkeeper.web.parameters import read_query
-from groupkeeper.web.parts import Object, Parts, Refused
+from groupkeeper.web.parts import Call, Object, Parts, Refused
 from groupkeeper.web.route import DOCUMENT, find_route
 from groupkeeper.web.routes import ROUTES
 

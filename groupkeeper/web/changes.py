@@ -24,9 +24,8 @@ from groupkeeper.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from groupkeeper.web.body import check, read_body
-from groupkeeper.web.call import Call
 from groupkeeper.web.group_view import find
-from groupkeeper.web.parts import SOON, Object, Parts, Refused
+from groupkeeper.web.parts import SOON, Call, Object, Parts, Refused
 from groupkeeper.web.schemas import EARLIEST, schemas
 
 CLIENT_ID: Final = "http"

@@ -6,9 +6,8 @@ from typing import Final
 from groupkeeper.coordinator.group import GroupState
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.turns import Slices
-from groupkeeper.web.call import Call
 from groupkeeper.web.group_view import add_lags, row
-from groupkeeper.web.parts import Object, Parts
+from groupkeeper.web.parts import Call, Object, Parts
 
 LIMIT: Final = 50
 """Groups of an answer, unless the request says more."""

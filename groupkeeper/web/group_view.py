@@ -14,9 +14,8 @@ from groupkeeper.protocol.embedded import read_assigned
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.topics.slices import ITEMS, Pace
 from groupkeeper.turns import Slices
-from groupkeeper.web.call import Call
 from groupkeeper.web.lag_history import point
-from groupkeeper.web.parts import SOON, Object, Parts, Refused
+from groupkeeper.web.parts import SOON, Call, Object, Parts, Refused
 from groupkeeper.why.words import cause_text
 
 MEMBERS_IN_A_SLICE: Final = 50

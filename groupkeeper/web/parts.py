@@ -1,4 +1,4 @@
-"""What the endpoints of the API stand on."""
+"""What the endpoints of the API stand on, and what each call gives them."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -10,6 +10,7 @@ from groupkeeper.groups.event_limits import Personal
 from groupkeeper.groups.group_partitions import GroupPartitions
 from groupkeeper.groups.lag import GroupLags
 from groupkeeper.observe.fact_readers import FactReaders
+from groupkeeper.observe.http_exchange import HttpRequest
 from groupkeeper.observe.metrics import Metrics
 from groupkeeper.observe.seldom import Seldom
 from groupkeeper.settings.options import ServeOptions
@@ -47,6 +48,19 @@ class Parts:
     """Streams of events that are open."""
     seldom: Seldom = field(default_factory=Seldom)
     """When lines about what clients repeat are due."""
+
+
+@dataclass(slots=True, frozen=True)
+class Call:
+    """A request that fits a route."""
+
+    request: HttpRequest
+    names: Mapping[str, str]
+    """Decoded parts of the path, by their names in the route."""
+    query: Mapping[str, Any]
+    """Every parameter of the route; what was not given has its default, or None. Any: by kind."""
+    body: Any = None
+    """JSON that fits the route's schema. Any: JSON."""
 
 
 class Refused(Exception):

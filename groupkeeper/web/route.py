@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest
-from groupkeeper.web.call import Call
 from groupkeeper.web.parameters import Parameter, read_segment
-from groupkeeper.web.parts import Object, Refused
+from groupkeeper.web.parts import Call, Object, Refused
 
 DOCUMENT: Final = "openapi.json"
 """Path of the description of all others."""

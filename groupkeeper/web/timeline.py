@@ -9,11 +9,10 @@ from groupkeeper.history.rounds import Entry, Folding, Round, SessionLimits, tim
 from groupkeeper.protocol.group_events import Event, decode
 from groupkeeper.topics.slices import Pace
 from groupkeeper.turns import Slices
-from groupkeeper.web.call import Call
 from groupkeeper.web.encoding import Raw
 from groupkeeper.web.group_view import driver_of, live_of, partition_of_group
 from groupkeeper.web.parameters import Place, place_text
-from groupkeeper.web.parts import Object, Parts, Refused
+from groupkeeper.web.parts import Call, Object, Parts, Refused
 from groupkeeper.web.stored_events import EventReader, Stored
 from groupkeeper.why.entries import entry_json, last_rounds
 

@@ -8,8 +8,7 @@ from groupkeeper.testing import effects
 from groupkeeper.testing.control.parts import Do, Routes, ServedBroker, number
 from groupkeeper.testing.faults.rules import Rule
 from groupkeeper.testing.time.control import TIMEOUT_S
-from groupkeeper.web.call import Call
-from groupkeeper.web.parts import Object, Refused
+from groupkeeper.web.parts import Call, Object, Refused
 
 ROUTES: Final = Routes()
 

@@ -9,9 +9,8 @@ from typing import Final
 
 from groupkeeper.testing.bench import Bench
 from groupkeeper.testing.broker import Broker
-from groupkeeper.web.call import Call
 from groupkeeper.web.parameters import Parameter
-from groupkeeper.web.parts import Object, Refused
+from groupkeeper.web.parts import Call, Object, Refused
 from groupkeeper.web.route import Handle, Route, table
 
 READERS: Final = 4
