@@ -41,6 +41,8 @@ _log = Logger("groups")
 
 Fields = dict[str, object]
 
+_ROUND: Final = ("generation", "round")
+
 
 def write_line(_: Origin, noted: NotedFact) -> None:
     """Write the line of a fact, if its kind has one."""
@@ -58,10 +60,6 @@ def short_id(member_id: str) -> str:
 # -- rebalances ----------------------------------------------------------------------------------
 
 
-def _rebalance_started(fact: RebalanceStarted) -> Fields:
-    return _rebalance(fact) | {"members": fact.members} | _of_cause(fact.cause)
-
-
 def _rebalance_joined(fact: RebalanceJoined) -> Fields:
     return {
         "group": fact.group,
@@ -70,15 +68,6 @@ def _rebalance_joined(fact: RebalanceJoined) -> Fields:
         "count": len(fact.missing),
         "missing": _ids([member_id for member_id, _, _ in fact.missing]),
     }
-
-
-def _rebalance_completed(fact: RebalanceCompleted) -> Fields:
-    times = {"took_ms": fact.duration_ms, "leader_ms": fact.leader_ms}
-    return _rebalance(fact) | {"members": fact.members} | times
-
-
-def _rebalance(fact: Fact) -> Fields:
-    return {"group": fact.group, "generation": fact.generation, "round": fact.round}
 
 
 # -- members -------------------------------------------------------------------------------------
@@ -121,26 +110,24 @@ def _members_not_back(fact: MembersNotBack) -> Fields:
     return {"group": fact.group, "count": len(fact.absent), "missing": missing}
 
 
-# -- groups and offsets --------------------------------------------------------------------------
+def _told(*names: str) -> Callable[[Any], Fields]:
+    """The group of a fact and these attributes, `a=b` for b under the name of a. Of a cause or a
+    client, what is known of it. Any: each fact has its own.
+    """
 
+    def fields_of(fact: Any) -> Fields:
+        fields: Fields = {"group": fact.group}
+        for name, _, attribute in (each.partition("=") for each in names):
+            value = getattr(fact, attribute or name)
+            if isinstance(value, Cause):
+                fields |= _of_cause(value)
+            elif name == "who":
+                fields |= {} if value is None else _of_who(value)
+            else:
+                fields[name] = value
+        return fields
 
-def _group_emptied(fact: GroupEmptied) -> Fields:
-    return _rebalance(fact) | _of_cause(fact.cause)
-
-
-def _group_deleted(fact: GroupDeleted) -> Fields:
-    who = {} if fact.who is None else _of_who(fact.who)
-    return {"group": fact.group, "why": fact.why, **who}
-
-
-def _offsets_removed(fact: OffsetsRemoved) -> Fields:
-    who = {} if fact.who is None else _of_who(fact.who)
-    return {"group": fact.group, "offsets": fact.offsets, **who}
-
-
-def _limit_reached(fact: LimitReached) -> Fields:
-    about = {"limit": fact.limit, "most": fact.most, "group": fact.group}
-    return about | _of_who(fact.who)
+    return fields_of
 
 
 class _Line(NamedTuple):
@@ -156,36 +143,35 @@ class _Line(NamedTuple):
 _LINES: Final[Mapping[type[Fact], _Line]] = {
     RebalanceStarted: _Line(
         # One without members ends at once: see the line of the group that is empty.
-        *("rebalance started", _rebalance_started, lambda fact: fact.members > 0)
+        "rebalance started",
+        _told(*_ROUND, "members", "cause"),
+        lambda fact: fact.members > 0,
     ),
-    RebalanceCauseAdded: _Line(
-        "rebalance cause added",
-        lambda fact: {"group": fact.group, "round": fact.round} | _of_cause(fact.cause),
-    ),
+    RebalanceCauseAdded: _Line("rebalance cause added", _told("round", "cause")),
     RebalanceJoined: _Line(
         "members did not rejoin", _rebalance_joined, lambda fact: bool(fact.missing)
     ),
-    RebalanceCompleted: _Line("rebalance completed", _rebalance_completed),
+    RebalanceCompleted: _Line(
+        "rebalance completed", _told(*_ROUND, "members", "took_ms=duration_ms", "leader_ms")
+    ),
     RebalanceAbandoned: _Line(
         "rebalance abandoned",
-        lambda fact: {"group": fact.group, "round": fact.round, "why": fact.why},
+        _told("round", "why"),
         lambda fact: fact.why != "emptied",  # the next line says so
     ),
     MemberRemoved: _Line("member removed", _member_removed),
-    PendingMemberDropped: _Line(
-        "member id was not used", lambda fact: {"group": fact.group} | _of_cause(fact.cause)
-    ),
+    PendingMemberDropped: _Line("member id was not used", _told("cause")),
     MemberReplaced: _Line("member replaced", _member_replaced),
     MemberFenced: _Line("member fenced", _member_fenced, level="warning"),
     MembersNotBack: _Line("members did not come back after the load", _members_not_back),
-    GroupEmptied: _Line("group empty", _group_emptied),
-    GroupDeleted: _Line("group deleted", _group_deleted),
+    GroupEmptied: _Line("group empty", _told(*_ROUND, "cause")),
+    GroupDeleted: _Line("group deleted", _told("why", "who")),
     OffsetsRemoved: _Line(
         "offsets deleted",
-        _offsets_removed,
+        _told("offsets", "who"),
         lambda fact: fact.why == "request" and fact.who is not None,
     ),
-    LimitReached: _Line("limit reached", _limit_reached, level="warning"),
+    LimitReached: _Line("limit reached", _told("limit", "most", "who"), level="warning"),
 }
 
 

@@ -5,8 +5,8 @@ from groupkeeper.testing.bench import Bench
 from groupkeeper.testing.on_thread import OnThread, on_thread
 
 
-class Node:
-    """One node; `Broker.node` returns it."""
+class NodeView:
+    """Which node it is, where it listens, and whether it runs."""
 
     def __init__(self, bench: Bench, node_id: int) -> None:
         self._bench = bench
@@ -21,6 +21,10 @@ class Node:
     def is_up(self) -> bool:
         """Whether it runs."""
         return self._bench.is_up and self.id in self._bench.cluster.up
+
+
+class Node(NodeView):
+    """One node; `Broker.node` returns it."""
 
     def stop(self) -> None:
         """Hand over what it leads and coordinates to the node after it, as in a controlled
@@ -37,23 +41,12 @@ class Node:
         self._bench.run(lambda: self._bench.cluster.start(self.id))
 
 
-class AsyncNode(OnThread[Node]):
+class AsyncNode(OnThread[Node], NodeView):
     """The same for coroutines."""
+
+    def __init__(self, node: Node) -> None:
+        super().__init__(node)
+        NodeView.__init__(self, node._bench, node.id)
 
     stop = on_thread(Node.stop)
     start = on_thread(Node.start)
-
-    @property
-    def id(self) -> int:
-        """See `Node.id`."""
-        return self._blocking.id
-
-    @property
-    def address(self) -> str:
-        """See `Node.address`."""
-        return self._blocking.address
-
-    @property
-    def is_up(self) -> bool:
-        """See `Node.is_up`."""
-        return self._blocking.is_up
