@@ -144,7 +144,7 @@ class Broker(BrokerSight):
 
     def group(self, group_id: str) -> Group:
         """A group, whether it exists or not: to look at, to wait for, to act on."""
-        return Group(self._bench.sights, self._bench.waits, group_id)
+        return Group(self._bench, group_id)
 
     # -- topics, records and offsets -------------------------------------------------------------
 

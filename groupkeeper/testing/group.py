@@ -1,14 +1,17 @@
 """A group of a test broker, to look at and to wait for: `Group` to call, `AsyncGroup` to await."""
 
 from collections.abc import Mapping
-from typing import Final, Self, Unpack
+from typing import TYPE_CHECKING, Final, Self, Unpack
 
 from groupkeeper.testing import arguments, effects, group_control
 from groupkeeper.testing.errors import BrokerDown
 from groupkeeper.testing.faults.rules import Rule, When
 from groupkeeper.testing.on_thread import OnThread, on_thread
 from groupkeeper.testing.views import GroupNow, MemberNow, Place, Round, Sights
-from groupkeeper.testing.waiting import Conditions, Wait, Waits, Wanted
+from groupkeeper.testing.waiting import Conditions, Wait, Wanted
+
+if TYPE_CHECKING:
+    from groupkeeper.testing.bench import Bench
 
 TIMEOUT_S: Final = 20.0
 """How long to wait unless a test says otherwise, in seconds of the machine's clock."""
@@ -19,15 +22,14 @@ class GroupView:
     `now` has all of one moment.
     """
 
-    def __init__(self, sights: Sights, waits: Waits, group_id: str) -> None:
-        self._sights = sights
-        self._waits = waits
+    def __init__(self, bench: "Bench", group_id: str) -> None:
+        self._bench = bench
         self.id = arguments.text(group_id, "a group's id")
 
     @property
     def now(self) -> GroupNow:
         """State, members, offsets, lag and rounds of one moment. Raises BrokerDown, as all here."""
-        return self._sights.now(self.id)
+        return self._bench.sights.now(self.id)
 
     @property
     def exists(self) -> bool:
@@ -98,7 +100,7 @@ class GroupView:
         Wait for the effect within the statement: what begins after it does not count. Raises
         AssertionError, unless the statement raises.
         """
-        return NoRebalance(self._sights, self.id)
+        return NoRebalance(self._bench.sights, self.id)
 
     # -- faults: rules for this group, see `Broker.fault` -----------------------------------------
 
@@ -121,11 +123,11 @@ class GroupView:
         return self._fault(effects.stale_generation(), {"times": 1})
 
     def _fault(self, effect: effects.Effect, when: When) -> Rule:
-        return self._sights.bench.faults.add(effect, {**when, "group": self.id})
+        return self._bench.faults.add(effect, {**when, "group": self.id})
 
     def timeline(self) -> str:
         """What happened to the group and why, and what it does now; see `Broker.timeline`."""
-        return self._sights.timeline(self.id)
+        return self._bench.sights.timeline(self.id)
 
     def __repr__(self) -> str:
         try:
@@ -147,7 +149,7 @@ class Group(GroupView):
         Raises WaitTimedOut, an AssertionError that says what is not so and what the group does.
         """
         __tracebackhide__ = True
-        return Wait(self._sights, self._waits, self.id, Wanted(wanted)).wait(timeout)
+        return Wait(self._bench, self.id, Wanted(wanted)).wait(timeout)
 
     def expire(self, member: str) -> None:
         """End the session of a member now (all with that member, instance or client id), as if
@@ -156,8 +158,7 @@ class Group(GroupView):
 
         Raises RequestFailed, also while its JoinGroup or SyncGroup waits, and BrokerDown.
         """
-        bench = self._sights.bench
-        bench.run(lambda: group_control.expire(bench, self.id, member))
+        self._bench.run(lambda: group_control.expire(self._bench, self.id, member))
 
     def fence(self, instance_id: str) -> str:
         """Let another process join with an instance id, and end without a word: the client that
@@ -167,19 +168,17 @@ class Group(GroupView):
 
         Raises RequestFailed, also unless the group is Stable, and BrokerDown.
         """
-        bench = self._sights.bench
         arguments.text(instance_id, "an instance id")
-        return bench.run(lambda: group_control.fence(bench, self.id, instance_id))
+        return self._bench.run(lambda: group_control.fence(self._bench, self.id, instance_id))
 
     def rebalance(self, reason: str | None = None) -> None:
         """Force a rebalance, with the cause `operator` and this reason.
 
         Raises RequestFailed if the group has no members, and BrokerDown.
         """
-        bench = self._sights.bench
         if reason is not None:
             arguments.text(reason, "reason")
-        bench.run(lambda: group_control.rebalance(bench, self.id, reason))
+        self._bench.run(lambda: group_control.rebalance(self._bench, self.id, reason))
 
 
 class AsyncGroup(OnThread[Group], GroupView):
@@ -187,7 +186,7 @@ class AsyncGroup(OnThread[Group], GroupView):
 
     def __init__(self, group: Group) -> None:
         super().__init__(group)
-        GroupView.__init__(self, group._sights, group._waits, group.id)
+        GroupView.__init__(self, group._bench, group.id)
 
     async def wait_until(
         self,
@@ -197,7 +196,7 @@ class AsyncGroup(OnThread[Group], GroupView):
     ) -> GroupNow:
         """See `Group.wait_until`."""
         __tracebackhide__ = True
-        return await Wait(self._sights, self._waits, self.id, Wanted(wanted)).wait_async(timeout)
+        return await Wait(self._bench, self.id, Wanted(wanted)).wait_async(timeout)
 
     expire = on_thread(Group.expire)
     fence = on_thread(Group.fence)

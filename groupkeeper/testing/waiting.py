@@ -18,7 +18,7 @@ from groupkeeper.testing import arguments
 from groupkeeper.testing.errors import BrokerDown, WaitTimedOut
 from groupkeeper.testing.running import blocks_a_loop
 from groupkeeper.testing.tap import Answer, Exchange
-from groupkeeper.testing.views import DEAD, UNKNOWN, GroupNow, Place, Sights
+from groupkeeper.testing.views import DEAD, UNKNOWN, GroupNow, Place
 from groupkeeper.why.texts import count, partitions_text
 
 if TYPE_CHECKING:
@@ -185,9 +185,9 @@ def _check_word(name: str, given: str | None, words: Iterable[str]) -> None:
 class Wait:
     """One test that waits for one group."""
 
-    def __init__(self, sights: Sights, waits: "Waits", group: str, wanted: Wanted) -> None:
-        self._sights = sights
-        self._waits = waits
+    def __init__(self, bench: "Bench", group: str, wanted: Wanted) -> None:
+        self._bench = bench
+        self._sights = bench.sights
         self.group = group
         self.wanted = wanted
         self.done: Future[GroupNow] = Future()
@@ -224,7 +224,7 @@ class Wait:
         """The group as it was when all was met. Raises WaitTimedOut."""
         __tracebackhide__ = True  # pytest shows the line of the test, not ours
         seconds = arguments.timeout_of(timeout)
-        with self._waits.of(self):
+        with self._bench.waits.of(self):
             try:
                 return self.done.result(seconds)
             except TimeoutError:
@@ -237,7 +237,7 @@ class Wait:
         """The same, for coroutines."""
         __tracebackhide__ = True
         seconds = arguments.timeout_of(timeout)
-        with self._waits.of(self):
+        with self._bench.waits.of(self):
             try:
                 return await asyncio.wait_for(asyncio.wrap_future(self.done), seconds)
             except TimeoutError:
@@ -250,7 +250,7 @@ class Wait:
         __tracebackhide__ = True
         head = f"group '{self.group}' was not as wanted within {timeout:g} s"
         try:
-            now, live = self._sights.bench.run(self._told)
+            now, live = self._bench.run(self._told)
         except BrokerDown as down:
             raise WaitTimedOut(f"{head}: {down}") from None
         lines = self.wanted.unmet(now)

@@ -10,7 +10,7 @@ from groupkeeper.protocol.registry import APIS
 from groupkeeper.testing import effects
 from groupkeeper.testing.faults.rules import When
 from groupkeeper.testing.time.control import MOST_S
-from groupkeeper.testing.views import Round
+from groupkeeper.testing.views import MemberNow, Round
 from groupkeeper.web.openapi import Documented
 from groupkeeper.web.schemas import (
     FLAG,
@@ -116,17 +116,14 @@ def _of_faults() -> dict[str, Schema]:
     }
     made = [name for name in effects.__all__ if name != "Effect"]
     effect = _with(record(name=told(TEXT | {"enum": made}, "What happens.")), **_arguments(made))
-    conditions: dict[str, Schema] = {
+    conditions: dict[str, Schema] = dict.fromkeys(("group", "topic", "client_id"), TEXT) | {
         "api": told(
             {"type": ["string", "array"], "items": TEXT},
             f"Names of APIs: {', '.join(api.name for api in APIS.values())}.",
         ),
         "versions": told(array(_COUNT), "The first and the last one."),
-        "group": TEXT,
-        "topic": TEXT,
         "partition": _COUNT,
         "member": told(TEXT, "Member or instance id."),
-        "client_id": TEXT,
         "nth": told(NUMBER | {"minimum": 1}, "The first of the matching requests, from 1 on."),
         "times": told(NUMBER | {"minimum": 1}, "How often it happens at most."),
         "probability": {"type": "number", "minimum": 0, "maximum": 1},
@@ -162,15 +159,9 @@ def _arguments(made: list[str]) -> dict[str, Schema]:
 
 
 def _of_groups() -> dict[str, Schema]:
-    member = record(
-        member_id=TEXT,
-        instance_id=or_null(TEXT),
-        client_id=TEXT,
-        host=TEXT,
-        session_timeout_ms=NUMBER,
-        rebalance_timeout_ms=NUMBER,
-        assignment=array(_OWNED),
-    )
+    plain = {name: of_type(hint) for name, hint in get_type_hints(MemberNow).items()}
+    del plain["partitions"]
+    member = record(**plain, assignment=array(_OWNED))
     wanted = optional(
         stable=FLAG,
         state=TEXT,
