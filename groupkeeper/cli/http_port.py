@@ -10,7 +10,7 @@ import click
 from groupkeeper.settings.options import Address, parse_address
 
 PROBLEMS = (OSError, http.client.HTTPException, ValueError)
-"""What `ask_json` raises if no server answers with JSON."""
+"""What `ask_json` raises if no server answers with a JSON object."""
 
 
 # Any: JSON.
@@ -21,14 +21,17 @@ def ask_json(
     most_bytes: int,
     method: str = "GET",
     body: Mapping[str, Any] | None = None,
-) -> tuple[int, Any]:
-    """Status and body of an answer; it is read up to so many bytes. Raises `PROBLEMS`."""
+) -> tuple[int, dict[str, Any]]:
+    """Status and object of an answer, read up to so many bytes. Raises `PROBLEMS`."""
     connection = http.client.HTTPConnection(*address, timeout=timeout_s)
     text = None if body is None else json.dumps(body)
     try:
         connection.request(method, path, text, {"Content-Type": "application/json"})
         answer = connection.getresponse()
-        return answer.status, json.loads(answer.read(most_bytes))
+        found = json.loads(answer.read(most_bytes))
+        if not isinstance(found, dict):
+            raise ValueError("no JSON object")
+        return answer.status, found
     finally:
         connection.close()
 

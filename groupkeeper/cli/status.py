@@ -104,7 +104,7 @@ def _ask(address: Address) -> dict[str, Any]:
             f"no Groupkeeper answers at {where} ({problem!r}): start it, "
             "or name its HTTP port with --http"
         ) from None
-    if not isinstance(found, dict) or "ready" not in found:
+    if "ready" not in found:
         raise Unreachable(f"{where} is not the HTTP port of this version of Groupkeeper")
     return found
 

@@ -40,8 +40,11 @@ class LiveViews:
     async def view(self) -> dict[str, Any] | None:
         """What the group is doing; None if it does not exist. Raises NoLiveView."""
         where = format_address(self._address)
+        path = f"/api/v1/groups/{quote(self._group, safe='')}"
         try:
-            status, found = await asyncio.to_thread(self._get)
+            status, found = await asyncio.to_thread(
+                ask_json, self._address, path, TIMEOUT_S, MOST_BYTES
+            )
         except PROBLEMS as problem:
             raise NoLiveView(
                 f"no HTTP port of Groupkeeper answers at {where} ({problem})"
@@ -54,13 +57,6 @@ class LiveViews:
             raise NoLiveView(f"{where}: {found.get('error') or status}")
         live: dict[str, Any] | None = found.get("live")
         return live
-
-    def _get(self) -> tuple[int, dict[str, Any]]:
-        path = f"/api/v1/groups/{quote(self._group, safe='')}"
-        status, found = ask_json(self._address, path, TIMEOUT_S, MOST_BYTES)
-        if not isinstance(found, dict):
-            raise ValueError("no JSON object")
-        return status, found
 
 
 async def find_views(client: "Client", group: str, given: Address | None) -> LiveViews:
