@@ -9,9 +9,9 @@ from generate_tables import NAMES
 from generated import run
 
 from groupkeeper.analytics.answering import DESCRIBED
-from groupkeeper.analytics.history.schemas import Column
 from groupkeeper.analytics.questions.findings import COLUMNS
 from groupkeeper.analytics.questions.question import SURE, Question
+from groupkeeper.analytics.schemas import Column
 
 SOURCE = "../groupkeeper/analytics/questions"
 PAGE = Path(__file__).with_name("analytics-questions.md")

@@ -7,14 +7,14 @@ from pathlib import Path
 import pyarrow as pa
 from generated import run
 
-from groupkeeper.analytics.history.schemas import TABLES, Table
+from groupkeeper.analytics.schemas import TABLES, Table
 
 PAGE = Path(__file__).with_name("analytics-tables.md")
 
 HEAD = """\
 # Tables of an analysis
 
-*Generated from `groupkeeper/analytics/history/schemas.py` by `make docs`; edit there.*
+*Generated from `groupkeeper/analytics/schemas.py` by `make docs`; edit there.*
 
 What `groupkeeper analyze --out FOLDER` writes, for those who query it. Each table is a folder of
 Parquet files, in one folder per day (`day=2026-11-22`, UTC). Times are timestamps with millisecond

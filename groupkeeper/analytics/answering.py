@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 from pyarrow import dataset
 from pyarrow.fs import LocalFileSystem
 
-from groupkeeper.analytics.history.schemas import TABLES
 from groupkeeper.analytics.pipeline.engine import Engine
 from groupkeeper.analytics.questions.local import Local, text
 from groupkeeper.analytics.questions.registry import QUESTIONS, answers_of
 from groupkeeper.analytics.questions.views import VIEWS
 from groupkeeper.analytics.reading.files import Place
+from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.analytics.store.tables import dataset_of, read_inside
 from groupkeeper.analytics.what_if.scenarios import WHAT_IF, what_if
 

@@ -11,11 +11,11 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from groupkeeper.analytics.history.rows import table_of
-from groupkeeper.analytics.history.schemas import INT, LONG, TABLES, TEXT
 from groupkeeper.analytics.pipeline import feed as feeds
 from groupkeeper.analytics.pipeline.chunks import by_partition
 from groupkeeper.analytics.pipeline.feed import RUNS, Gaps, commit_runs, group_records, in_order
+from groupkeeper.analytics.pipeline.output import table_of
+from groupkeeper.analytics.schemas import INT, LONG, TABLES, TEXT
 from groupkeeper.history.coverage import OFFSETS_LOG, Coverage, Epochs, Span
 from groupkeeper.history.fields import checked
 from groupkeeper.history.group import GroupHistory, sound

@@ -19,12 +19,12 @@ from pyspark.sql.window import Window
 
 from groupkeeper.analytics import grouped
 from groupkeeper.analytics.groups import topic_names
-from groupkeeper.analytics.history.schemas import TABLES
 from groupkeeper.analytics.pipeline.lag import Lags
 from groupkeeper.analytics.pipeline.transactions import COMMIT_MARKER
-from groupkeeper.analytics.reading.columns import CONTROL, OFFSET_KEY_TYPES, SCHEMA, TRANSACTIONAL
+from groupkeeper.analytics.reading.parse import CONTROL, OFFSET_KEY_TYPES, SCHEMA, TRANSACTIONAL
 from groupkeeper.analytics.reading.plan import data_folders, plan_topics
 from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS, expand
+from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.analytics.sources import events as event_source
 from groupkeeper.analytics.store.tables import DAYS
 from groupkeeper.history.fields import LAST_MS

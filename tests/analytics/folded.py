@@ -6,7 +6,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from groupkeeper.analytics.history.schemas import TABLES
 from groupkeeper.analytics.pipeline.feed import (
     commit_runs,
     group_records,
@@ -17,6 +16,7 @@ from groupkeeper.analytics.pipeline.feed import (
 )
 from groupkeeper.analytics.reading.parse import parse, parse_split
 from groupkeeper.analytics.reading.plan import Split, plan
+from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.history.partition import Fed, PartitionHistory
 from groupkeeper.history.rows import ALL, Known, Rows
 

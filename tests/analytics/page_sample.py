@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupkeeper.analytics.history.schemas import TABLES
 from groupkeeper.analytics.page import About, render
+from groupkeeper.analytics.schemas import TABLES
 from tests.analytics.page_findings import (
     FINDINGS,
     FINDINGS_SCHEMA,

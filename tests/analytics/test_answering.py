@@ -9,13 +9,12 @@ import pytest
 
 from groupkeeper.analytics import answering
 from groupkeeper.analytics.answering import Chosen, History, ask
-from groupkeeper.analytics.history.rows import table_of
-from groupkeeper.analytics.history.schemas import TABLES
 from groupkeeper.analytics.pipeline.engine import Engine
-from groupkeeper.analytics.pipeline.output import Output
+from groupkeeper.analytics.pipeline.output import Output, table_of
 from groupkeeper.analytics.questions.registry import QUESTIONS, answers
 from groupkeeper.analytics.report import analyze
 from groupkeeper.analytics.request import Choice, Request
+from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.analytics.store.tables import read_days
 from tests.analytics.questions.week import week
 

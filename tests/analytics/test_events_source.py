@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql.datasource import InputPartition
 
 from groupkeeper.analytics.errors import AnalyticsError
-from groupkeeper.analytics.history.schemas import TABLES
+from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.analytics.sources.events import SCHEMA
 from groupkeeper.analytics.sources.options import Options
 from groupkeeper.analytics.sources.readers import EventsReader, FilteredEventsReader, OffsetsReader

@@ -9,7 +9,7 @@ from groupkeeper.analytics import answering
 from groupkeeper.analytics import report as report_module
 from groupkeeper.analytics.report import analyze
 from groupkeeper.analytics.request import Request
-from groupkeeper.analytics.store import merge as merging
+from groupkeeper.analytics.store import tables as merging
 from tests.analytics.logs import batch, commit, write_segment
 from tests.analytics.power import KilledError
 from tests.analytics.stored import analyzed, files

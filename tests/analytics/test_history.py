@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from groupkeeper.analytics.history.rows import table_of
+from groupkeeper.analytics.pipeline.output import table_of
 from groupkeeper.analytics.store.tables import read_days
 from groupkeeper.history.partition import PartitionHistory
 from groupkeeper.history.rows import Told

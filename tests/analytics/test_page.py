@@ -15,7 +15,6 @@ import pytest
 
 import groupkeeper
 from groupkeeper.analytics.errors import AnalyticsError
-from groupkeeper.analytics.history.schemas import TABLES, Column
 from groupkeeper.analytics.page import render, write_report
 from groupkeeper.analytics.page.findings import OFFSETS
 from groupkeeper.analytics.page.panels import INTERVALS
@@ -30,6 +29,7 @@ from groupkeeper.analytics.page.report import (
     NO_TIME,
     NO_WHAT_IF,
 )
+from groupkeeper.analytics.schemas import TABLES, Column
 from tests.analytics.page_findings import ANSWER_SCHEMAS, FINDINGS_SCHEMA
 from tests.analytics.page_sample import START, about, table_of, tables
 

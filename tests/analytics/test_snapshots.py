@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
-from groupkeeper.analytics.history.rows import table_of
 from groupkeeper.analytics.pipeline.feed import group_records, spans, spans_of
+from groupkeeper.analytics.pipeline.output import table_of
 from groupkeeper.history.coverage import known_of
 from groupkeeper.history.partition import PartitionHistory
 from groupkeeper.history.rows import Known

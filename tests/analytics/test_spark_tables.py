@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 from pyarrow import dataset
 
-from groupkeeper.analytics.history.schemas import TABLES
+from groupkeeper.analytics.schemas import TABLES
 from tests.analytics.churn import churn, told
 from tests.analytics.logs import CONTROL, TRANSACTIONAL, batch, commit, log, write_segment
 from tests.analytics.stored import analyzed

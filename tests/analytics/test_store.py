@@ -10,11 +10,11 @@ from pyarrow import parquet
 
 from groupkeeper.analytics import report
 from groupkeeper.analytics.errors import AnalyticsError
-from groupkeeper.analytics.history.schemas import TABLES
 from groupkeeper.analytics.pipeline import chunks
 from groupkeeper.analytics.reading.parse import parse_split
 from groupkeeper.analytics.request import Choice, Request
-from groupkeeper.analytics.store import merge as merging
+from groupkeeper.analytics.schemas import TABLES
+from groupkeeper.analytics.store import tables as merging
 from groupkeeper.analytics.store.durable import Files
 from groupkeeper.analytics.store.folder import Store
 from groupkeeper.analytics.store.progress import NAME as STATE

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.analytics.history.rows import table_of
-from groupkeeper.analytics.history.schemas import TABLES
+from groupkeeper.analytics.pipeline.output import table_of
+from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.analytics.what_if.behaviour import Behaviour, behaviour_of
 from groupkeeper.analytics.what_if.lives import Life, lives_of
 from groupkeeper.analytics.what_if.replay import GivenUp, Settings, replay

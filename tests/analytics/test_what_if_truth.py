@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.analytics.history.rows import table_of
-from groupkeeper.analytics.history.schemas import TABLES
+from groupkeeper.analytics.pipeline.output import table_of
+from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.analytics.what_if.scenarios import (
     AS_IT_WAS,
     SESSION,

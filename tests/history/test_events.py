@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.analytics.history.rows import table_of
+from groupkeeper.analytics.pipeline.output import table_of
 from groupkeeper.history import partition as module
 from groupkeeper.history.partition import PartitionHistory
 from groupkeeper.history.rows import Told as Said

@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from groupkeeper.analytics.history.schemas import TABLES
+from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.history.rows import Row, Rows
 from tests.support.folded_events import folded, folded_in_parts, folding, whole
 from tests.support.wandering_events import wander

@@ -20,7 +20,6 @@ import pyarrow as pa
 from pyarrow import dataset, fs
 
 from groupkeeper.analytics.errors import AnalyticsError
-from groupkeeper.analytics.history.schemas import TABLES
 from groupkeeper.analytics.reading.files import place
 from groupkeeper.analytics.reading.parse import parse_split
 from groupkeeper.analytics.reading.plan import Plan, plan
@@ -28,6 +27,7 @@ from groupkeeper.analytics.reading.segments import OFFSETS, TOPICS, expand
 from groupkeeper.analytics.reading.select import Selection
 from groupkeeper.analytics.report import analyze
 from groupkeeper.analytics.request import Request
+from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.analytics.store import folder as tables
 from groupkeeper.analytics.store.durable import Files
 from tests.analytics.churn import churn

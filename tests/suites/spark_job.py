@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pyarrow import dataset
 
-from groupkeeper.analytics.history.schemas import TABLES
+from groupkeeper.analytics.schemas import TABLES
 from tests.analytics.churn import churn, told
 from tests.analytics.logs import batch, log, write_segment
 from tests.suites.process import call

@@ -8,8 +8,8 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from groupkeeper.analytics.history.rows import table_of
-from groupkeeper.analytics.history.schemas import TABLES
+from groupkeeper.analytics.pipeline.output import table_of
+from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.history.partition import PartitionHistory
 from groupkeeper.history.rows import Rows, Told
 from groupkeeper.protocol.group_events import Event

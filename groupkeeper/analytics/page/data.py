@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupkeeper.analytics.history.schemas import LOG
 from groupkeeper.analytics.page.times import DAY, EARLIEST, HOUR, Span, share
+from groupkeeper.analytics.schemas import LOG
 from groupkeeper.protocol.group_event_words import CODES, FAMILIES, LIKELY
 
 NAMES: Final = tuple(f"{letter} {name}" for letter, name in FAMILIES.items())

@@ -5,11 +5,11 @@ from typing import Final
 
 import pyarrow.compute as pc
 
-from groupkeeper.analytics.history.schemas import LOG
 from groupkeeper.analytics.page.about import About
 from groupkeeper.analytics.page.data import Data, Row
 from groupkeeper.analytics.page.markup import Child, Html, fill, name
 from groupkeeper.analytics.page.times import DAY, HOUR, count, day_time, length, share
+from groupkeeper.analytics.schemas import LOG
 from groupkeeper.why.texts import size
 
 PATHS: Final = 12

@@ -1,6 +1,6 @@
 """Commits in bulk: the newest of each group, topic and partition, and what a minute had of them.
 
-Rows are those of `groupkeeper.analytics.reading.columns` without problems, and of transactions only
+Rows are those of `groupkeeper.analytics.reading.parse` without problems, and of transactions only
 those that were committed.
 """
 
@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from groupkeeper.analytics.history.schemas import TABLES
-from groupkeeper.analytics.reading.columns import SCHEMA
+from groupkeeper.analytics.reading.parse import SCHEMA
+from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.history.fields import LAST_MS
 
 MINUTES: Final = TABLES["commit_minutes"].schema

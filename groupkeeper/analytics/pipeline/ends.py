@@ -9,8 +9,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupkeeper.analytics.history.schemas import INT, LONG, TEXT
 from groupkeeper.analytics.reading.plan import Split
+from groupkeeper.analytics.schemas import INT, LONG, TEXT
 
 PROBLEMS: Final = pa.schema(
     [

@@ -1,4 +1,6 @@
-"""Makes what a `PartitionHistory` takes of one partition of `__consumer_offsets`, from the columns
+"""Feeds the fold of `groupkeeper.history` with one partition, and writes its rows (`History`).
+
+It makes what a `PartitionHistory` takes of one partition of `__consumer_offsets`, from the columns
 of the parser.
 
     records = group_records(table)      one `Record` for each record that is no commit
@@ -16,7 +18,7 @@ their group and how regular they were. So a run is cut where the group has a rec
 else but at the end of a piece: the fold adds up what belongs together.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 from operator import itemgetter
 from typing import Any, Final, TypeAlias
@@ -25,12 +27,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupkeeper.analytics.pipeline.output import slices
-from groupkeeper.analytics.reading.columns import GROUP_KEY_TYPE, OFFSET_KEY_TYPES
+from groupkeeper.analytics.pipeline.ends import PROBLEMS, Ends
+from groupkeeper.analytics.pipeline.output import Part, Passed, read_all, slices, table_of
+from groupkeeper.analytics.reading.parse import (
+    EVENT_COLUMNS,
+    GROUP_KEY_TYPE,
+    OFFSET_KEY_TYPES,
+    SCHEMA,
+    parse_split,
+)
+from groupkeeper.analytics.reading.plan import Split
 from groupkeeper.analytics.reading.problems import Problem, is_damage
-from groupkeeper.history.coverage import Span
-from groupkeeper.history.partition import Fed
+from groupkeeper.history.coverage import OFFSETS_LOG, Coverage, Span, known_of
+from groupkeeper.history.partition import Fed, PartitionHistory
 from groupkeeper.history.records import CommitRun, Record
+from groupkeeper.history.rows import Rows, Told
+from groupkeeper.history.state import restore
+from groupkeeper.protocol.group_events import TOPIC, decode
 
 COLUMNS: Final = (
     *("batch_position", "offset", "timestamp_ms", "leader_epoch", "key_type", "group", "topic"),
@@ -248,3 +261,112 @@ def _is_lost(problem: str) -> bool:
     if problem.startswith(Problem.REMOVED.text):
         return True
     return is_damage(problem) and problem != Problem.BAD_EPOCH.text
+
+
+_HISTORY: Final = "history"
+_EVENT_SCHEMA: Final = pa.schema([SCHEMA.field(name) for name in EVENT_COLUMNS])
+
+Row = dict[str, Any]  # of a table
+State = Mapping[str, Any]
+"""A JSON object: what the fold goes on from."""
+NEW: Final[State] = {}
+
+
+class History:
+    """Events, group records and commits of one partition: all events first."""
+
+    def __init__(
+        self,
+        partition: int,
+        part: Part,
+        names: Mapping[bytes, str],
+        told: Sequence[Passed],
+        lost: Sequence[int],
+        state: State = NEW,
+    ) -> None:
+        """`told` has rows of SPANS, `lost` offsets from which on records are there again."""
+        more = spans(read_all(told, SPANS))
+        before = state.get(_HISTORY)
+        if before:
+            read = restore(Coverage(OFFSETS_LOG, partition), before["records"])
+            known = known_of(more, [*before["known"][1], *lost], read)
+            self._fold = PartitionHistory.restore(before, known, names, part.left_out)
+        else:
+            known = known_of(more, lost)
+            self._fold = PartitionHistory(partition, known, names, part.left_out)
+        self._part = part
+        self.ends = Ends()
+
+    def read(self, splits: Sequence[Split], groups: frozenset[str]) -> Iterator[pa.Table]:
+        """Reads and folds the events of all splits, and writes finished rows; yields rows of
+        PROBLEMS. Of `groups`, if there are any.
+        """
+        for rows in _split_order(splits, self.ends):
+            for few in slices(rows, _ROWS):
+                found = (self._event(row, groups) for row in few.to_pylist())
+                problems = [row for row in found if row is not None]
+                yield pa.Table.from_pylist(problems, schema=PROBLEMS)
+                _write(self._part, self._fold.take())
+        for each in self.ends.problems.values():
+            each[:] = [_problem(row, row["problem"]) for row in each]
+
+    def add(self, tables: Mapping[str, pa.Table]) -> None:
+        """The next piece: tables of `chunks.KINDS`, records by offset."""
+        records = (
+            record for few in slices(tables["records"], _ROWS) for record in group_records(few)
+        )
+        for fed in in_order(records, runs(tables["runs"]), spans(tables["spans"])):
+            self._fold.add(fed)
+        _write(self._part, self._fold.take())
+
+    def finish(self, part: Part) -> State:
+        """Write what is not over at the end of the log. Returns what `state` may be later."""
+        _write(part, self._fold.open())
+        return {_HISTORY: self._fold.state()}
+
+    def _event(self, row: Row, groups: frozenset[str]) -> Row | None:
+        """The row of PROBLEMS, if it is no event."""
+        if row["offset"] is None or row["problem"]:
+            return _problem(row, row["problem"])
+        if groups and row["group"] is not None and row["group"] not in groups:
+            return None
+        if row["tombstone"]:
+            self._fold.skip(row["offset"], row["timestamp_ms"])
+            return None
+        try:
+            event = decode(None, row["value"])
+        except ValueError as error:
+            self._fold.skip(row["offset"], row["timestamp_ms"])
+            return _problem(row, f"{Problem.BAD_VALUE.text}: {error}")
+        self._fold.add(Told(row["offset"], event))
+        return None
+
+
+def _write(part: Part, rows: Rows) -> None:
+    for name, each in rows.items():
+        if each and name not in part.left_out:
+            part.write(name, table_of(name, each))
+
+
+def _problem(row: Row, text: str) -> Row:
+    return {**row, "problem": f"{text}{', ' if ':' in text else ': '}in {TOPIC}"}
+
+
+def _split_order(splits: Sequence[Split], ends: Ends) -> Iterator[pa.Table]:
+    """Rows by log offset, those about damage before them. Splits with overlapping offsets, as in a
+    copy that caught a compaction half-way, come as one.
+    """
+    together: list[Split] = []
+    for split in splits:
+        if together and split.first >= max(each.until for each in together):
+            yield _parsed(together, ends)
+            together = []
+        together.append(split)
+    if together:
+        yield _parsed(together, ends)
+
+
+def _parsed(splits: Sequence[Split], ends: Ends) -> pa.Table:
+    parsed = ((split, parse_split(split, EVENT_COLUMNS)) for split in splits)
+    batches = [batch for split, each in parsed for batch in ends.watched(split, each)]
+    return pa.Table.from_batches(batches, _EVENT_SCHEMA).sort_by("offset")

@@ -19,9 +19,9 @@ from groupkeeper.analytics.groups import (
     decode_group,
     describe,
 )
-from groupkeeper.analytics.history.schemas import INT, LONG, TEXT, TEXTS, TIME, YES
-from groupkeeper.analytics.reading.columns import GROUP_KEY_TYPE
+from groupkeeper.analytics.reading.parse import GROUP_KEY_TYPE
 from groupkeeper.analytics.reading.problems import Problem
+from groupkeeper.analytics.schemas import INT, LONG, TEXT, TEXTS, TIME, YES
 from groupkeeper.history.newer import Names
 from groupkeeper.history.records import Generation, kind_of, read_generation, unwritten
 from groupkeeper.history.rows import instant

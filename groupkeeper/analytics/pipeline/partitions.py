@@ -9,7 +9,6 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupkeeper.analytics.history.schemas import INT, LONG, TEXT, TIME
 from groupkeeper.analytics.pipeline.chunks import KINDS, Piece, kinds_of
 from groupkeeper.analytics.pipeline.commits import (
     Minutes,
@@ -18,6 +17,7 @@ from groupkeeper.analytics.pipeline.commits import (
     latest_minute,
 )
 from groupkeeper.analytics.pipeline.ends import PROBLEMS, Ends
+from groupkeeper.analytics.pipeline.feed import History
 from groupkeeper.analytics.pipeline.group_table import GENERATIONS, GROUPS, MEMBERS, GroupTable
 from groupkeeper.analytics.pipeline.lag import Lags
 from groupkeeper.analytics.pipeline.output import (
@@ -32,8 +32,9 @@ from groupkeeper.analytics.pipeline.output import (
     slices,
 )
 from groupkeeper.analytics.pipeline.transactions import Transactions, traces
-from groupkeeper.analytics.reading.columns import SCHEMA
+from groupkeeper.analytics.reading.parse import SCHEMA
 from groupkeeper.analytics.reading.plan import Split
+from groupkeeper.analytics.schemas import INT, LONG, TEXT, TIME
 from groupkeeper.history.fields import LAST_MS
 
 OFFSETS: Final = pa.schema(
@@ -128,10 +129,9 @@ def fold_partition(job: Job, work: Work) -> Folded:
         fold = _Fold(partition, job.names, spools, part, before, lags)
         history = None
         if part:
-            # Half of what there is to import, and not needed to print.
-            from groupkeeper.analytics.pipeline.folds import History
-
-            history = History(partition, part, job.names, work.pieces, before.folds)
+            told = _of_kind(work.pieces, "spans")
+            lost = [offset for piece in work.pieces for offset in piece.lost]
+            history = History(partition, part, job.names, told, lost, before.folds)
             for problems in history.read(work.events, job.groups):
                 spools["problems"].write(partition, problems)
         for tables in in_order(work.pieces):
@@ -166,11 +166,12 @@ def in_order(pieces: Sequence[Piece]) -> Iterator[dict[str, pa.Table]]:
 
 
 def _read(pieces: Sequence[Piece]) -> dict[str, pa.Table]:
-    found = {
-        kind: read_all([each.passed[kind] for each in pieces if kind in each.passed], schema)
-        for kind, schema in KINDS.items()
-    }
+    found = {kind: read_all(_of_kind(pieces, kind), schema) for kind, schema in KINDS.items()}
     return found | {"records": found["records"].sort_by("offset")}
+
+
+def _of_kind(pieces: Sequence[Piece], kind: str) -> list[Passed]:
+    return [piece.passed[kind] for piece in pieces if kind in piece.passed]
 
 
 class _Fold:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupkeeper.analytics.reading.columns import CONTROL, SCHEMA, TRANSACTIONAL
+from groupkeeper.analytics.reading.parse import CONTROL, SCHEMA, TRANSACTIONAL
 
 MOST_PENDING: Final = 200_000
 """So many commits wait for their marker at most; then they are handed out, to be decided later."""

@@ -1,9 +1,21 @@
-"""A finding, and what it is made of."""
+"""A finding: what it is made of, its sentence, and how those of one group are told.
 
+What to change is the advice of `groupkeeper why`, for a rebalance with the same cause. What happens
+again is one finding, and all findings of a group ask for one session timeout.
+"""
+
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any, Final
+
+from groupkeeper.analytics.schemas import LOG
+from groupkeeper.history.rounds import Round
+from groupkeeper.protocol.group_event_words import CODES, LIKELY, Word
+from groupkeeper.why.advice import advice
+from groupkeeper.why.texts import printable, setting, settings_in, short_id, some_of, span
 
 # Any: the values of a row have the types of its answer.
 Row = dict[str, Any]
@@ -48,3 +60,253 @@ def grouped(rows: Iterable[Row], *columns: str) -> list[list[Row]]:
 def name_of(row: Row) -> str | None:
     """A client in one word, that stays the same over its restarts if it can."""
     return row.get("instance") or row.get("client_id")
+
+
+LONGEST: Final = 60
+"""Longer names are cut."""
+STATIC: Final = "group.instance.id"
+_OF_EACH: Final = "one for each member"
+SOMEBODY: Final = "a client"
+UNKNOWN: Final = "did something that the log does not tell"
+UNEXPLAINED: Final = "for a reason that the log does not tell"
+"""Instead of because somebody did something unknown."""
+
+
+def plain(text: object) -> str:
+    """A name from a log: printable, and not too long."""
+    shown = printable(str(text))
+    return shown if len(shown) <= LONGEST else shown[: LONGEST - 3] + "..."
+
+
+def quoted(text: object) -> str:
+    return f"'{plain(text)}'"
+
+
+def who(row: Row) -> str:
+    """A client in a few words: 'orders-3' on 10.0.0.7."""
+    name = name_of(row)
+    if name is None:
+        name = short_id(row["member"]) if row.get("member") else None
+    if name is None:
+        return SOMEBODY
+    return quoted(name) + (f" on {plain(row['host'])}" if row.get("host") else "")
+
+
+def times(start_ms: int | None, end_ms: int | None) -> str:
+    """From when to when, in UTC, to the minute; to the second within one."""
+    if start_ms is None or end_ms is None:
+        return "at a time that is not known"
+    start, end = (datetime.fromtimestamp(each // 1000, UTC) for each in (start_ms, end_ms))
+    if start == end:
+        return start.strftime("at %Y-%m-%d %H:%M:%S")
+    clock = "%H:%M" if start.replace(second=0) != end.replace(second=0) else "%H:%M:%S"
+    day = "" if start.date() == end.date() else "%Y-%m-%d "
+    first = start.strftime(f"%Y-%m-%d {clock}")
+    return f"between {first} and {end.strftime(day + clock)}"
+
+
+def percent(share: float) -> str:
+    """A part of 1: 0.05 %, 3.1 %, 42 %."""
+    part = share * 100
+    return f"{part:.0f} %" if part >= 10 else f"{part:.1f} %" if part >= 1 else f"{part:.2f} %"
+
+
+def did(cause: object, likely: object, row: Row) -> str:
+    """What a client did, after its name."""
+    told = _LIKELY.get(str(likely)) or _DID.get(str(cause))
+    if cause == "session_expired" and row.get("silent_ms") and row.get("session_timeout_ms"):
+        session, silent = row["session_timeout_ms"], row["silent_ms"]
+        told = f"missed its session of {span(session)} (silent for {span(silent)})"
+    return told or (UNKNOWN if cause is None else f"gave the cause {quoted(cause)}")
+
+
+def because(row: Row, told: str, whom: str = "{}") -> str:
+    """Why, with what `did` tells. `whom` is about the name of the client, if that is known."""
+    if who(row) != SOMEBODY:
+        return f"because {whom.format(who(row))} {told}"
+    return UNEXPLAINED if told == UNKNOWN else f"because clients {told}"
+
+
+_DID: Final[Mapping[str, str]] = {
+    "member_joined": "joined as a new member",
+    "static_member_joined": "joined with an instance id that the group did not have",
+    "static_member_returned_changed": "restarted with other protocols or topics",
+    "static_member_returned_unready": "restarted during a rebalance",
+    "subscription_changed": "rejoined with other topics or protocols",
+    "leader_rejoined": "rejoined as the leader, to get new assignments",
+    "member_rejoined": "rejoined with other user data",
+    "member_left": "left",
+    "member_removed_by_admin": "removed members",
+    "session_expired": "missed its session",
+    "join_timeout": "did not rejoin within the rebalance timeout",
+    "sync_timeout": "did not ask for its assignment within the rebalance timeout",
+    "pending_member_expired": "did not join with the id that it was given",
+    "operator": "was told to by an operator",
+    "replaced": "was replaced by a client with its instance id",
+    "unknown": UNKNOWN,
+}
+_LIKELY: Final[Mapping[str, str]] = {
+    "max_poll_exceeded": "did not call poll in time and left",
+    "shutdown": "was closed or unsubscribed",
+    "slow_member": "did not come back to poll in time",
+    "duel": "fought over its instance id",
+    "rolling_restart": "was restarted",
+}
+
+
+def advise(cause: object, likely: object, row: Row) -> str:
+    """What to change if it happens again and again: of `groupkeeper why`, if the timeouts of the
+    client are known or its advice needs none, else the general advice. That nothing is wrong is
+    said of one rebalance only.
+    """
+    text = _ALL_RIGHT.sub("", _advice(cause, likely, row))
+    text = f"{text[0].upper()}{text[1:]}"
+    return f"Members{text.removeprefix('Those')}" if text.startswith("Those ") else text
+
+
+_ALL_RIGHT: Final = re.compile(r"^Nothing is wrong.*?[;.] ")
+
+
+def _advice(cause: object, likely: object, row: Row) -> str:
+    if cause not in CODES:
+        return "Group events would tell why: groupkeeper keeps them, Apache Kafka does not."
+    if not {str(cause), str(likely), f"{cause}/{likely}"} & _numbers(row):
+        return likely_advice(likely) if likely in LIKELY else _plain_advice(CODES[str(cause)])
+    names = ["silent_ms", "session_timeout_ms", "rebalance_timeout_ms"]
+    if row.get("away_ms") is not None:  # else the advice is to look for the crash of that minute
+        names.append("connection")
+    evidence = {name: row[name] for name in names if row.get(name) is not None}
+    evidence |= {"instances": row.get("clients"), "within_ms": row["until"] - row["from"]}
+    known = ("member", "instance", "client_id", "host")
+    client = {name: printable(row[name]) for name in known if row.get(name)}
+    about = Round(str(row["group"]), 0, 0, 0, from_state="Stable")
+    about.cause = {"code": cause, "likely": likely, "who": client, "evidence": evidence}
+    about.session_timeout_ms = row.get("session_timeout_ms")
+    about.away_ms = about.returned_ms = row.get("away_ms")
+    is_same = row.get("rounds") == row.get("cause_rounds")
+    about.repeats = row.get("rounds") or 1 if is_same else 1  # in a row
+    about.repeats_since_ms = row["until"] - row["from"]
+    text = advice(about)
+    if row.get("source") == LOG:  # its last commit is known, not its last request
+        for words in ("was away for ", "came back after "):
+            text = text.replace(words, f"{words}at most ")
+    return text
+
+
+def _numbers(row: Row) -> frozenset[str]:
+    """Codes and guesses about which the numbers of a row are enough for the advice of one
+    rebalance.
+    """
+    found = {"subscription_changed", "leader_rejoined"}
+    if row.get("session_timeout_ms") is not None:
+        found |= {"session_expired", "crash_or_network"}
+    if row.get("session_timeout_ms") is not None or row.get("away_ms") is not None:
+        found |= {"member_joined", "static_member_joined", "member_left", "member_left/shutdown"}
+        found |= {"rolling_restart"} if row.get("clients") else set()
+    if row.get("rebalance_timeout_ms") is not None:
+        found |= {"join_timeout", "sync_timeout", "max_poll_exceeded", "slow_member"}
+    return frozenset(found)
+
+
+def _plain_advice(word: Word) -> str:
+    return word.advice.replace("`", "")
+
+
+def likely_advice(likely: object) -> str:
+    """The general advice about what is likely behind a cause."""
+    return _plain_advice(LIKELY[str(likely)])
+
+
+def session_in(text: str) -> int:
+    """The `session.timeout.ms` that an advice asks for; 0: none."""
+    return max((ms for key, ms in settings_in(text) if key == "session.timeout.ms"), default=0)
+
+
+def change(text: str, row: Row) -> Row:
+    """`config_key`, `now` and `proposed` of an advice: its first setting, unless that can stay as
+    it is. Where members need an instance id, the setting alone would change nothing.
+    """
+    found = settings_in(text)
+    if STATIC in text and not row.get("instance"):
+        session = dict(found).get("session.timeout.ms")
+        more = f", with session.timeout.ms={session}" if session is not None else ""
+        return {"config_key": STATIC, "now": "none", "proposed": _OF_EACH + more}
+    if not found:
+        return {}
+    key, proposed = found[0]
+    now = row.get(_NOW.get(key, ""))
+    if now == proposed:
+        return {}
+    return {
+        "config_key": key,
+        "now": None if now is None else str(now),
+        "proposed": str(proposed),
+    }
+
+
+_NOW: Final[Mapping[str, str]] = {
+    "session.timeout.ms": "session_timeout_ms",
+    "max.poll.interval.ms": "rebalance_timeout_ms",
+}
+"""Setting -> column that says how it is now."""
+
+
+def as_one(alike: Sequence[Finding]) -> Finding:
+    """One finding for several about the same group and setting: of the worst the one whose setting
+    is enough for the others, too, then the most expensive, then the longest; and how often there
+    was one.
+    """
+    if len(alike) == 1:
+        return alike[0]
+    told = min(alike, key=lambda each: (SEVERITIES.index(each.severity), *_order(each)))
+    rows = [each.row for each in alike]
+    names = {name_of(row) for row in rows}
+    noun = "client" if any(row.get("client_id") for row in rows) else "instance id"
+    since = min((row["from"] for row in rows if row["from"] is not None), default=None)
+    until = max((row["until"] for row in rows if row["until"] is not None), default=None)
+    own = name_of(told.row)
+    others = sorted(name for name in names - {own} if name is not None)
+    of = f", with {len(names)} {noun}s: also {some_of(map(quoted, others))}" if others else ""
+    costs = [each.cost_s for each in alike if each.cost_s is not None]
+    return replace(
+        told,
+        sentence=f"{told.sentence} It happened {len(alike)} times {times(since, until)}{of}.",
+        cost_s=sum(costs) if costs else None,
+        times=len(alike),
+    )
+
+
+def asked_of(found: Iterable[Finding]) -> dict[str | None, int]:
+    """Group -> the longest `session.timeout.ms` that a finding asks for."""
+    asked: dict[str | None, int] = defaultdict(int)
+    for each in found:
+        group = each.row.get("group")
+        asked[group] = max(asked[group], each.session_ms)
+    return asked
+
+
+def agreed(each: Finding, asked_ms: int) -> Finding:
+    """A group has one `session.timeout.ms`: a finding that needs less says what others need."""
+    least_ms = each.session_ms
+    if not 0 < least_ms < asked_ms:
+        return each
+    wanted = setting("session.timeout.ms", asked_ms)
+    sentence = (
+        f"{each.sentence} Other findings of this group ask for {wanted}: that is enough here."
+    )
+    change = dict(each.setting)
+    if change.get("proposed"):
+        change["proposed"] = change["proposed"].replace(str(least_ms), str(asked_ms))
+    return replace(each, sentence=sentence, setting=change)
+
+
+def _order(each: Finding) -> tuple[int, float, int, int]:
+    numbers = [int(number) for number in _NUMBER.findall(each.setting.get("proposed") or "")]
+    asked = max(numbers, default=0)
+    is_least = each.setting.get("config_key") == "max.poll.records"
+    start = each.row["from"] or 0
+    length = (each.row["until"] or start) - start
+    return asked if is_least else -asked, -(each.cost_s or 0.0), -length, start
+
+
+_NUMBER: Final = re.compile(r"\d+")

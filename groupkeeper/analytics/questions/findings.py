@@ -12,9 +12,15 @@ from typing import Final
 
 import pyarrow as pa
 
-from groupkeeper.analytics.history.schemas import INT, LONG, REAL, TEXT, TIME, Column
-from groupkeeper.analytics.questions.alike import agreed, as_one, asked_of
-from groupkeeper.analytics.questions.finding import SEVERITIES, Finder, Finding, Row
+from groupkeeper.analytics.questions.finding import (
+    SEVERITIES,
+    Finder,
+    Finding,
+    Row,
+    agreed,
+    as_one,
+    asked_of,
+)
 from groupkeeper.analytics.questions.incident_finders import HOLDS, INCIDENTS
 from groupkeeper.analytics.questions.question import EVIDENCE, SURE
 from groupkeeper.analytics.questions.state_finders import (
@@ -26,6 +32,7 @@ from groupkeeper.analytics.questions.state_finders import (
     STATES,
     UNSTABLE,
 )
+from groupkeeper.analytics.schemas import INT, LONG, REAL, TEXT, TIME, Column
 
 FINDERS: Final[Mapping[str, Finder]] = {**INCIDENTS, **STATES}
 """Question -> what is worth a finding in its answer."""

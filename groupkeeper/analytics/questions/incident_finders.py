@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from groupkeeper.analytics.questions.alike import asked_of
 from groupkeeper.analytics.questions.finding import (
     CRITICAL,
     HIGH,
@@ -13,16 +12,14 @@ from groupkeeper.analytics.questions.finding import (
     Finder,
     Finding,
     Row,
-    grouped,
-    name_of,
-)
-from groupkeeper.analytics.questions.state_finders import STATES
-from groupkeeper.analytics.questions.telling import (
     advise,
+    asked_of,
     because,
     change,
     did,
+    grouped,
     likely_advice,
+    name_of,
     percent,
     plain,
     quoted,
@@ -30,6 +27,7 @@ from groupkeeper.analytics.questions.telling import (
     times,
     who,
 )
+from groupkeeper.analytics.questions.state_finders import STATES
 from groupkeeper.why.advice import LATE_MS, late_for_polls
 from groupkeeper.why.sessions import SESSION_TIMEOUT_MS
 from groupkeeper.why.texts import count, setting, span

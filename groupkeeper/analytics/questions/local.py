@@ -12,9 +12,9 @@ import duckdb
 import pyarrow as pa
 from pyarrow.dataset import Dataset
 
-from groupkeeper.analytics.history.schemas import TABLES
 from groupkeeper.analytics.questions.question import Parameters, Question, placed
 from groupkeeper.analytics.questions.views import REACH, VIEWS, view
+from groupkeeper.analytics.schemas import TABLES
 
 # Any: the values of a row have the types of its table.
 Row = dict[str, Any]

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from groupkeeper.analytics.history.schemas import (
+from groupkeeper.analytics.schemas import (
     INT,
     LONG,
     REAL,

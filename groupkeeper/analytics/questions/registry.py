@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from groupkeeper.analytics.errors import AnalyticsError
-from groupkeeper.analytics.history.schemas import TABLES
 from groupkeeper.analytics.libraries import QUERIES, check_libraries
 from groupkeeper.analytics.questions.findings import WORTH, findings_of
 from groupkeeper.analytics.questions.question import Frame, Question, Tables, question
+from groupkeeper.analytics.schemas import TABLES
 
 if TYPE_CHECKING:
     from groupkeeper.analytics.questions.local import Local

@@ -5,9 +5,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from groupkeeper.analytics.history.schemas import INT, LONG, REAL, TABLES, TEXT, TIME, YES, Column
 from groupkeeper.analytics.questions.question import Frame, Parameters, Question, placed
 from groupkeeper.analytics.questions.views import REACH, VIEWS, view
+from groupkeeper.analytics.schemas import INT, LONG, REAL, TABLES, TEXT, TIME, YES, Column
 
 
 class OnSpark:

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from groupkeeper.analytics.history.schemas import LOG
 from groupkeeper.analytics.questions.finding import (
     HIGH,
     INFO,
@@ -14,14 +13,12 @@ from groupkeeper.analytics.questions.finding import (
     Finder,
     Finding,
     Row,
-    grouped,
-    name_of,
-)
-from groupkeeper.analytics.questions.telling import (
     advise,
     because,
     change,
     did,
+    grouped,
+    name_of,
     percent,
     plain,
     quoted,
@@ -29,6 +26,7 @@ from groupkeeper.analytics.questions.telling import (
     times,
     who,
 )
+from groupkeeper.analytics.schemas import LOG
 from groupkeeper.why.texts import count, span
 
 OUTAGE_MS: Final = 600_000

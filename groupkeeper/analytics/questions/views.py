@@ -10,7 +10,7 @@ A view has the columns of its table, with times as Unix milliseconds, and
 from collections.abc import Mapping
 from typing import Final
 
-from groupkeeper.analytics.history.schemas import EVENTS, LOG, TABLES, TIME
+from groupkeeper.analytics.schemas import EVENTS, LOG, TABLES, TIME
 from groupkeeper.protocol.group_events import TOPIC
 
 VIEWS: Final = tuple(

@@ -14,8 +14,7 @@ from typing import Final, NamedTuple
 
 from groupkeeper.analytics.reading import walk
 from groupkeeper.analytics.reading.coverage import RELATIVE_LIMIT
-from groupkeeper.analytics.reading.order import misplaced
-from groupkeeper.analytics.reading.walk import Header
+from groupkeeper.analytics.reading.walk import Header, misplaced
 from groupkeeper.protocol.record_batch import HEADER_SIZE, BatchHeader, read_header
 
 _CLOSE: Final = 128 * 1024

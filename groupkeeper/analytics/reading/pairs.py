@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupkeeper.analytics.reading import plain
-from groupkeeper.analytics.reading.columns import SCHEMA
+from groupkeeper.analytics.reading.parse import SCHEMA
 from groupkeeper.analytics.reading.plan import Split
 from groupkeeper.analytics.reading.segments import EVENTS
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-from groupkeeper.analytics.reading.columns import (
+from groupkeeper.analytics.reading.parse import (
     GROUP_KEY_TYPE,
     NO_EPOCH,
     OFFSET_KEY_TYPES,

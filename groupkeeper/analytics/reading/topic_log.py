@@ -13,13 +13,13 @@ from typing import Final
 
 from groupkeeper.analytics.reading import files
 from groupkeeper.analytics.reading.files import Place
-from groupkeeper.analytics.reading.order import disagreeing
 from groupkeeper.analytics.reading.topic_segment import (
     Batch,
     NotKnown,
     TopicSegment,
     first_time,
 )
+from groupkeeper.analytics.reading.walk import disagreeing
 
 _SEGMENT: Final = re.compile(r"\d{20}\.log")
 _OPEN_MOST: Final = 4

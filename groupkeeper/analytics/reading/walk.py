@@ -2,11 +2,15 @@
 
 It finds where a segment can be cut, where its offsets end, and whether it was compacted. Checksums
 are checked only where a decision depends on one batch.
+
+No checksum covers base offsets and leader epochs. In a log, offsets rise from batch to batch: a
+damaged base offset is the one that disagrees with all others, not the first at which they stop
+rising, so the largest set that agrees is kept.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from struct import Struct
 from typing import BinaryIO, Final, NamedTuple
@@ -14,7 +18,6 @@ from typing import BinaryIO, Final, NamedTuple
 import numpy as np
 
 from groupkeeper.analytics.reading.files import Place
-from groupkeeper.analytics.reading.order import misplaced
 from groupkeeper.protocol.record_batch import (
     HEADER_SIZE,
     LENGTH_OVERHEAD,
@@ -196,3 +199,44 @@ def size_before(path: Place, size: int, offset: int) -> int:
             return size if found is None else found
     except OSError:
         return size
+
+
+def rooms(bases: Sequence[int], spans: Sequence[int]) -> list[int]:
+    """How many offsets are unused before each batch, from offset 0 on, if all batches before it are
+    where they belong: in a sound log these numbers never fall. `spans` are numbers of offsets.
+    """
+    found = []
+    used = 0
+    for base, span in zip(bases, spans, strict=True):
+        found.append(base - used)
+        used += span
+    return found
+
+
+def misplaced(bases: Sequence[int], spans: Sequence[int], first: int, until: int) -> list[int]:
+    """Indexes of batches whose base offset disagrees with the others, or with [first, until)."""
+    highest = until - sum(spans)
+    return disagreeing(rooms(bases, spans), first, highest)
+
+
+def disagreeing(numbers: Sequence[int], lowest: int, highest: int) -> list[int]:
+    """Indexes of the fewest numbers without which the rest never falls and is in [lowest, highest].
+
+    Takes O(n log n): `ends[k]` is the smallest number that ends k + 1 numbers in order.
+    """
+    ends: list[int] = []
+    at_end: list[int] = []
+    before: list[int] = [-1] * len(numbers)
+    for index, number in enumerate(numbers):
+        if not lowest <= number <= highest:
+            continue
+        length = bisect_right(ends, number)
+        before[index] = at_end[length - 1] if length else -1
+        ends[length : length + 1] = [number]
+        at_end[length : length + 1] = [index]
+    kept = set()
+    index = at_end[-1] if at_end else -1
+    while index >= 0:
+        kept.add(index)
+        index = before[index]
+    return [index for index in range(len(numbers)) if index not in kept]

@@ -7,9 +7,9 @@ from typing import Final
 
 import pyarrow as pa
 
-from groupkeeper.analytics.history.rows import fitting
-from groupkeeper.analytics.history.schemas import TABLES
+from groupkeeper.analytics.pipeline.output import fitting
 from groupkeeper.analytics.reading.problems import Problem
+from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.history.rows import decoded_row
 
 _MICROSECONDS: Final = pa.timestamp("us", tz="UTC")

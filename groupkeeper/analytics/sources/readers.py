@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from groupkeeper.analytics.reading.columns import EVENT_COLUMNS, SCHEMA
-from groupkeeper.analytics.reading.parse import parse_split
+from groupkeeper.analytics.reading.parse import EVENT_COLUMNS, SCHEMA, parse_split
 from groupkeeper.analytics.reading.plan import Chunk, plan
 from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS
 from groupkeeper.analytics.reading.select import EVERYTHING

@@ -29,9 +29,8 @@ from groupkeeper.analytics.reading.plan import Plan
 from groupkeeper.analytics.store import progress, resume
 from groupkeeper.analytics.store.durable import PRIVATE, Files, each
 from groupkeeper.analytics.store.lock import LOCK, locked
-from groupkeeper.analytics.store.merge import write_tables
 from groupkeeper.analytics.store.progress import Progress
-from groupkeeper.analytics.store.tables import DAY
+from groupkeeper.analytics.store.tables import DAY, write_tables
 
 if TYPE_CHECKING:
     from groupkeeper.analytics.pipeline.run import Analysis

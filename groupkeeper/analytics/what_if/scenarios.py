@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from statistics import mean
 from typing import Any, Final
 
-from groupkeeper.analytics.history.schemas import EVENTS, LONG, TEXT, YES, Column
 from groupkeeper.analytics.questions.question import SURE, Question
+from groupkeeper.analytics.schemas import EVENTS, LONG, TEXT, YES, Column
 from groupkeeper.analytics.what_if.behaviour import Behaviour, behaviour_of
 from groupkeeper.analytics.what_if.lives import Life, Row, lives_of
 from groupkeeper.analytics.what_if.replay import GivenUp, Outcome, Settings, replay

@@ -5,8 +5,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from groupkeeper.analytics.history.rows import table_of
-from groupkeeper.analytics.history.schemas import TABLES
+from groupkeeper.analytics.pipeline.output import table_of
+from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.history.fields import LAST_MS
 from tests.support.told_events import NOON
 

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from groupkeeper.analytics.history.schemas import TABLES, TIME
+from groupkeeper.analytics.schemas import TABLES, TIME
 
 AT = 1_763_800_200_000
 """2025-11-22 08:30:00 UTC."""

@@ -5,10 +5,9 @@ import pyarrow as pa
 import pytest
 
 from groupkeeper.analytics.questions import findings as findings_module
-from groupkeeper.analytics.questions.alike import as_one
+from groupkeeper.analytics.questions.finding import as_one, percent, plain, times
 from groupkeeper.analytics.questions.findings import COLUMNS, FINDERS
 from groupkeeper.analytics.questions.registry import answers
-from groupkeeper.analytics.questions.telling import percent, plain, times
 from groupkeeper.protocol.group_event_words import CODES
 from groupkeeper.why.sessions import session_above
 from groupkeeper.why.texts import span

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from groupkeeper.analytics.history.schemas import TABLES
+from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.analytics.spark import Logs, tables_of
 from groupkeeper.analytics.streaming import kept
 from tests.support.spark import open_session
