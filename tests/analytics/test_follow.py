@@ -9,12 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groupkeeper.analytics.errors import AnalyticsError
-from groupkeeper.analytics.reading import pieces, tail, walk
-from groupkeeper.analytics.reading.follow import EARLIEST, LATEST, Follower
+from groupkeeper.analytics.reading import partition_log, walk
+from groupkeeper.analytics.reading.follow import EARLIEST, LATEST, Bookmark, Follower
 from groupkeeper.analytics.reading.partition_log import find_logs, list_segments
 from groupkeeper.analytics.reading.problems import Problem
 from groupkeeper.analytics.reading.stretch import read_stretch
-from groupkeeper.analytics.reading.tail import Bookmark
 from tests.analytics.growing_log import NAME, GrowingLog
 from tests.analytics.logs import write_segment
 
@@ -107,8 +106,7 @@ class Racing:
     def __init__(self, log, monkeypatch):
         self.log = log
         self.waiting = []
-        for module in (pieces, tail):
-            monkeypatch.setattr(module, "list_segments", self.list)
+        monkeypatch.setattr(partition_log, "list_segments", self.list)
 
     def list(self, log):
         listing = list_segments(log)

@@ -7,14 +7,11 @@ compaction if compaction also left holes in a segment before the gap or behind i
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from groupkeeper.analytics.reading import walk
 from groupkeeper.analytics.reading.problems import Problem
 from groupkeeper.analytics.reading.segments import SegmentFile
-
-RELATIVE_LIMIT: Final = 2**31
-"""Offsets in a segment are its base plus an int32, because its index stores them so."""
+from groupkeeper.analytics.reading.walk import RELATIVE_LIMIT
 
 Range = tuple[int, int]
 Note = tuple[Problem, int, int]

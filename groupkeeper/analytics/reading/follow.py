@@ -6,21 +6,52 @@ which nothing of that log is read.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple, TypeVar
 
 from groupkeeper.analytics.errors import AnalyticsError
-from groupkeeper.analytics.reading.partition_log import PartitionLog
+from groupkeeper.analytics.reading.partition_log import (
+    NO_END,
+    NO_HINT,
+    Hint,
+    Listing,
+    OpenSegment,
+    PartitionLog,
+    file_with,
+    looked_at,
+)
 from groupkeeper.analytics.reading.problems import Problem
 from groupkeeper.analytics.reading.segments import topic_of
-from groupkeeper.analytics.reading.stretch import Stretch, loss
-from groupkeeper.analytics.reading.tail import UNKNOWN, Bookmark, Tail
+from groupkeeper.analytics.reading.stretch import Stretch, loss, pieces
+from groupkeeper.analytics.reading.walk import Header
 
-Progress = Mapping[str, Bookmark]
+UNKNOWN: Final = -1
 Starting = Literal["earliest", "latest"] | Mapping[int, int]
 """Offsets by partition, of which LATEST and EARLIEST are two numbers."""
 LATEST: Final = -1
 EARLIEST: Final = -2
+_HORIZON: Final = 0x40
+
+T = TypeVar("T")
+
+
+class Bookmark(NamedTuple):
+    """The progress in a log: an offset where a batch begins, or the end of the log, and the leader
+    epoch and the CRC of the batch before it.
+    """
+
+    offset: int
+    epoch: int = UNKNOWN
+    crc: int = UNKNOWN
+    is_gone: bool = False
+    """The log could not be found any more."""
+    hint: Hint = NO_HINT
+    """Where that batch was: it is looked for there first, so that a look costs what is new."""
+
+
+Progress = Mapping[str, Bookmark]
+_BEGINNING: Final = Bookmark(0)
 
 
 class Follower:
@@ -35,29 +66,26 @@ class Follower:
         self._topic = topic
         self._find = find
         self._fail_on_loss = fail_on_loss
-        self._tails: dict[str, Tail] = {}
 
     def beginning(self, starting: Starting) -> Progress:
         """Where to start in the logs that are there. Partitions that are not named start at their
         first offset; an offset inside of a batch starts at that batch.
         """
-        tails = self._look()
+        logs = self._find()
         if isinstance(starting, str):
-            offsets = dict.fromkeys(tails, LATEST if starting == "latest" else EARLIEST)
-            return {name: _begin(tails[name], offset) for name, offset in offsets.items()}
-        partitions = {tail.log.partition for tail in tails.values()}
+            offset = LATEST if starting == "latest" else EARLIEST
+            starting = {log.partition: offset for log in logs.values()}
+        partitions = {log.partition for log in logs.values()}
         for partition in starting:
             if partition not in partitions:
                 raise AnalyticsError(f"startingOffsets: there is no partition {partition}")
         return {
-            name: _begin(tail, starting.get(tail.log.partition, EARLIEST))
-            for name, tail in tails.items()
+            name: _begin(log, starting.get(log.partition, EARLIEST)) for name, log in logs.items()
         }
 
     def ends(self) -> Progress:
         """Where all logs end now."""
-        found = {name: tail.end() for name, tail in self._look().items()}
-        return {name: end for name, end in found.items() if end is not None}
+        return _ends(self._find(), {})
 
     def next(
         self, start: Progress, max_bytes: int | None = None, targets: Progress | None = None
@@ -68,64 +96,62 @@ class Follower:
         for name in start:
             if topic_of(Path(name)) != self._topic:
                 raise AnalyticsError(f"the checkpoint is of another source: it has {name}")
-        now = self.ends()
+        logs = self._find()
+        now = _ends(logs, start)
         wanted = now if targets is None else targets
-        found: dict[str, Bookmark] = {**start}
+        found: dict[str, Bookmark] = {}
         pending: dict[str, int] = {}
         for name in {**start, **wanted}:
-            mark = start.get(name, Bookmark(0))
-            found[name] = self._checked(name, mark, now.get(name))
+            mark = start.get(name, _BEGINNING)
+            found[name] = self._checked(name, logs.get(name), mark, now.get(name))
             is_new = name in wanted and wanted[name].offset > mark.offset
             if is_new and found[name] == mark:
-                pending[name] = self._tails[name].pending(mark) if max_bytes else 0
+                pending[name] = _pending(logs[name], mark) if max_bytes else 0
         total = sum(pending.values())
         for name, size in pending.items():
             found[name] = wanted[name]
             if max_bytes and total > max_bytes:
-                mark = start.get(name, Bookmark(0))
+                mark = start.get(name, _BEGINNING)
                 share = max(1, max_bytes * size // total)
-                found[name] = self._tails[name].after(mark, wanted[name], share)
+                found[name] = _after(logs[name], mark, wanted[name], share)
         return found
 
     def stretches(self, start: Progress, end: Progress, limit: int) -> Iterator[Stretch]:
-        """What is to be read, and told, from one progress to the next, by logs."""
-        tails = self._look()
+        """What is to be read, and told, from one progress to the next, by logs: stretches of about
+        `limit` bytes at most.
+        """
+        logs = self._find()
         for name, mark in end.items():
-            before, tail = start.get(name, Bookmark(0)), tails.get(name)
-            log = tail.log if tail is not None else PartitionLog(Path(name), None)
+            before, log = (
+                start.get(name, _BEGINNING),
+                logs.get(name, PartitionLog(Path(name), None)),
+            )
             if before.offset >= mark.offset:
                 if problem := _told_by(before, mark):
                     yield Stretch(log, mark.offset, before.offset, problem=problem)
-            elif tail is None:
+            elif name not in logs:
                 yield Stretch(log, before.offset, mark.offset, problem=Problem.DELETED)
             else:
-                yield from tail.stretches(before.offset, mark.offset, limit)
+                yield from _stretches(log, before, mark.offset, limit)
 
-    def _look(self) -> Mapping[str, Tail]:
-        known = self._tails
-        self._tails = {
-            name: known[name] if name in known and known[name].log == log else Tail(log)
-            for name, log in self._find().items()
-        }
-        return self._tails
-
-    def _checked(self, name: str, mark: Bookmark, end: Bookmark | None) -> Bookmark:
+    def _checked(
+        self, name: str, log: PartitionLog | None, mark: Bookmark, end: Bookmark | None
+    ) -> Bookmark:
         """The mark, or a step from it if the log does not go on from there."""
-        tail = self._tails.get(name)
-        if tail is None or end is None:
+        if log is None or end is None:
             step, problem = mark._replace(is_gone=True), Problem.VANISHED
         elif mark.is_gone:
             return mark._replace(is_gone=False)
         elif end.offset < mark.offset:
             step, problem = end, Problem.CUT
-        elif end.offset > mark.offset and tail.is_rewritten(mark):
-            floor = tail.floor(mark.offset)
+        elif end.offset > mark.offset and _is_rewritten(log, mark):
+            floor = _floor(log, mark.offset)
             step = floor if floor.offset == mark.offset else Bookmark(mark.offset)
             problem = Problem.REWRITTEN
         else:
             return mark
         if step != mark and self._fail_on_loss:
-            log = tail.log if tail is not None else PartitionLog(Path(name), None)
+            log = log or PartitionLog(Path(name), None)
             raise AnalyticsError(loss(log, problem, step.offset, mark.offset))
         return step
 
@@ -140,13 +166,129 @@ def _told_by(before: Bookmark, mark: Bookmark) -> Problem:
     return Problem.REWRITTEN if is_other else Problem.NONE
 
 
-def _begin(tail: Tail, offset: int) -> Bookmark:
-    start, end = tail.start(), tail.end() or tail.start()
+# -- one log -------------------------------------------------------------------------------------
+
+
+def _begin(log: PartitionLog, offset: int) -> Bookmark:
+    bases = looked_at(log, lambda listing: [each.base for each in (*listing[0], *listing[1])])
+    start = Bookmark(min(bases, default=0))
+    end = _ends({"": log}, {}).get("", start)
     if offset in (EARLIEST, LATEST):
         return start if offset == EARLIEST else end
     if not start.offset <= offset <= end.offset:
         raise AnalyticsError(
-            f"startingOffsets: partition {tail.log.partition} has the offsets {start.offset} to "
+            f"startingOffsets: partition {log.partition} has the offsets {start.offset} to "
             f"{end.offset}, not {offset}"
         )
-    return tail.floor(offset)
+    return _floor(log, offset)
+
+
+def _ends(logs: Mapping[str, PartitionLog], near: Progress) -> Progress:
+    """Behind the last whole batch of each log that has files. `near`: earlier progress."""
+    hints = {name: mark.hint for name, mark in near.items()}
+    found = {}
+    for name, log in logs.items():
+        end = _in_segment(log, NO_END, hints.get(name, NO_HINT), _end_in)
+        # Before a segment without a batch, the last one is in another segment.
+        found[name] = _floor(log, end) if isinstance(end, int) else end
+    return {name: end for name, end in found.items() if end is not None}
+
+
+def _end_in(segment: OpenSegment) -> Bookmark | int:
+    """The offset if the segment has no batch."""
+    last = segment.last()
+    return _mark(segment, last) if last else segment.base
+
+
+def _is_rewritten(log: PartitionLog, mark: Bookmark) -> bool:
+    """Whether the batch before a bookmark is not the one that was there. As far as compaction
+    leaves a way to know.
+    """
+
+    def look(segment: OpenSegment) -> bool:
+        _, before, after = segment.locate(mark.offset)
+        if after is not None and after.base < mark.offset:
+            return True
+        if before is None or not segment.is_sound(before.position):
+            return False
+        header = segment.header(before)
+        is_whole = before.records == before.until - before.base
+        if before.until == mark.offset and is_whole and not header.attributes & _HORIZON:
+            return header.crc != mark.crc
+        # Compaction has changed or removed it. Epochs never fall.
+        later = segment.header(after).leader_epoch if after is not None else mark.epoch
+        return not header.leader_epoch <= mark.epoch <= later
+
+    return mark.crc != UNKNOWN and bool(_in_segment(log, mark.offset, mark.hint, look))
+
+
+def _floor(log: PartitionLog, offset: int, hint: Hint = NO_HINT) -> Bookmark:
+    """An offset, or where the batch begins that it is in."""
+
+    def look(segment: OpenSegment) -> Bookmark:
+        _, before, after = segment.locate(offset)
+        begin = min(offset, after.base) if after is not None else offset
+        is_next = before is not None and before.until == begin
+        return _mark(segment, before) if before and is_next else Bookmark(begin)
+
+    return _in_segment(log, offset, hint, look) or Bookmark(offset)
+
+
+def _pending(log: PartitionLog, mark: Bookmark) -> int:
+    """About how many bytes follow a mark."""
+    listing = looked_at(log, lambda listing: listing)
+    sizes = {each.base: each.size for each in (*listing.live, *listing.archived)}
+    later = sum(size for base, size in sizes.items() if base >= mark.offset)
+    left = _in_segment(
+        log, mark.offset, mark.hint, lambda each: each.size - each.locate(mark.offset).position
+    )
+    return later + (left or 0)
+
+
+def _after(log: PartitionLog, mark: Bookmark, end: Bookmark, size: int) -> Bookmark:
+    """About `size` bytes behind a bookmark, and one batch at least, but not behind `end`."""
+    while mark.offset < end.offset and size > 0:
+        # Pieces may be half as large again.
+        limit = max(1, size * 2 // 3)
+        with closing(pieces(log, mark.offset, end.offset, limit, mark.hint)) as found:
+            piece = next(found)
+        size -= max(piece.size, 1)
+        mark = _floor(log, piece.until, mark.hint)
+    return end if mark.offset == end.offset else mark
+
+
+def _stretches(log: PartitionLog, start: Bookmark, until: int, limit: int) -> Iterator[Stretch]:
+    """Cut the offsets from a bookmark on into stretches."""
+    begin, hint, size = start.offset, start.hint, 0
+    for piece in pieces(log, begin, until, limit, hint):
+        if size and size + piece.size > limit:
+            yield Stretch(log, begin, piece.first, size, hint=hint)
+            begin, size = piece.first, 0
+            hint = Hint(piece.segment.inode, piece.start) if piece.segment else NO_HINT
+        size += piece.size
+    if begin < until:
+        yield Stretch(log, begin, until, size, hint=hint)
+
+
+def _in_segment(
+    log: PartitionLog, offset: int, hint: Hint, look: Callable[[OpenSegment], T]
+) -> T | None:
+    """What `look` says about the segment with the last batch before an offset; None if there is
+    none.
+    """
+
+    def see(listing: Listing) -> T | None:
+        file = file_with(listing.live or listing.archived, offset - 1)
+        if file is None:
+            return None
+        with closing(OpenSegment(file, hint)) as segment:
+            return look(segment)
+
+    return looked_at(log, see)
+
+
+def _mark(segment: OpenSegment, before: Header) -> Bookmark:
+    """The bookmark behind a batch."""
+    header = segment.header(before)
+    hint = Hint(segment.inode, before.position)
+    return Bookmark(before.until, header.leader_epoch, header.crc, hint=hint)

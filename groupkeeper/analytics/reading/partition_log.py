@@ -1,28 +1,42 @@
-"""The files of one partition's log: its folder, and the archive of its segments.
+"""The files of one partition's log: its folder, and the archive of its segments; and where in a
+segment the batches with given offsets are.
 
-They may change at any time. A segment is in the archive before compaction replaces it in the
+Files may change at any time. A segment is in the archive before compaction replaces it in the
 folder, and a compacted segment is complete when its name ends in `.swap`, before those that it
-replaces are removed.
+replaces are removed. What was in a file when it was opened stays readable after that.
 """
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from groupkeeper.analytics.errors import AnalyticsError
+from groupkeeper.analytics.reading import walk
 from groupkeeper.analytics.reading.files import Place
 from groupkeeper.analytics.reading.segments import (
     ARCHIVE,
     folders_in,
+    in_one_place,
     partition_of,
     topic_of,
-    twice,
 )
+from groupkeeper.analytics.reading.walk import Header
+from groupkeeper.protocol.record_batch import HEADER_SIZE, BatchHeader, read_header
 
 _FILE: Final = re.compile(r"([0-9]{20})\.log(\.swap)?")
+_ATTEMPTS: Final = 10
+"""How often files are looked for that are replaced again and again."""
+_CLOSE: Final = 128 * 1024
+"""Up to so many bytes are walked rather than looked up in the index."""
+NO_END: Final = 2**63 - 1
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,29 +68,26 @@ class PartitionLog:
         return partition_of(self.place)
 
 
-class Found(NamedTuple):
-    """A file in a listing; size in bytes."""
+class File(NamedTuple):
+    """A segment in a listing, with its first offset and its size in bytes."""
 
+    base: int
+    path: Path
     inode: int
     size: int
 
 
-Segments = Mapping[int, Found]
-"""By base offset, rising."""
+Files = Sequence[File]
+"""By first offset."""
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """The segments of a log at a moment, empty ones too."""
+class Listing(NamedTuple):
+    """The segments of a log at a moment, empty ones too; the best to read from first."""
 
-    archived: Segments
-    live: Segments
-    swapped: Segments
+    archived: Files
+    live: Files
+    swapped: Files
     """Those that compaction is about to put in place, or was when a crash ended it."""
-
-    @property
-    def bases(self) -> list[int]:
-        return sorted({*self.archived, *self.live})
 
 
 def list_segments(log: PartitionLog) -> Listing:
@@ -84,34 +95,49 @@ def list_segments(log: PartitionLog) -> Listing:
 
     First the folder: what is compacted in it was in the archive before, if there is one.
     """
-    live, swapped = _list(log.folder)
-    archived, _ = _list(log.archive)
-    return Listing(archived, live, swapped)
+    live, archived = _list(log.folder), _list(log.archive)
+    return Listing(
+        [each for each in archived if each.path.suffix == ".log"],
+        [each for each in live if each.path.suffix == ".log"],
+        [each for each in live if each.path.suffix == ".swap"],
+    )
 
 
-def _list(folder: Path | None) -> tuple[Segments, Segments]:
-    segments: dict[int, Found] = {}
-    swapped: dict[int, Found] = {}
-    if folder is not None:
+def _list(folder: Path | None) -> Files:
+    """Raises OSError."""
+    if folder is None or not folder.is_dir():
+        return []
+    with os.scandir(folder) as entries:
+        found = [(match, each) for each in entries if (match := _FILE.fullmatch(each.name))]
+        files = [(int(match[1]), Path(each), each.stat()) for match, each in found]
+    return sorted(File(base, path, of.st_ino, of.st_size) for base, path, of in files)
+
+
+def looked_at(log: PartitionLog, look: Callable[[Listing], T]) -> T:
+    """What `look` finds in the segments of a moment; again if it meets a file that is not the
+    listed one any more (FileNotFoundError). Raises AnalyticsError.
+    """
+    for _ in range(_ATTEMPTS):
         try:
-            with os.scandir(folder) as entries:
-                for entry in entries:
-                    if match := _FILE.fullmatch(entry.name):
-                        (swapped if match[2] else segments)[int(match[1])] = _found(entry)
+            return look(list_segments(log))
         except FileNotFoundError:
-            pass
+            continue
         except OSError as error:
-            raise AnalyticsError(f"cannot read {folder}: {error.strerror}") from error
-    return dict(sorted(segments.items())), dict(sorted(swapped.items()))
+            path = error.filename or log.place
+            raise AnalyticsError(f"cannot read {path}: {error.strerror}") from error
+    raise AnalyticsError(f"the files of {log.place} change faster than they are read")
 
 
-def _found(entry: os.DirEntry[str]) -> Found:
-    """Zeros if it is gone."""
-    try:
-        status = entry.stat()
-    except OSError:
-        return Found(0, 0)
-    return Found(status.st_ino, status.st_size)
+def file_with(files: Files, offset: int) -> File | None:
+    """The file that may have an offset."""
+    number = bisect_right(files, offset, key=lambda each: each.base)
+    return files[number - 1] if number else None
+
+
+def base_behind(files: Files, offset: int, until: int) -> int:
+    """The first offset of the next file, if that is before `until`; else `until`."""
+    number = bisect_right(files, offset, key=lambda each: each.base)
+    return min(files[number].base, until) if number < len(files) else until
 
 
 def find_logs(paths: Iterable[Place], topic: str) -> dict[str, PartitionLog]:
@@ -119,33 +145,142 @@ def find_logs(paths: Iterable[Place], topic: str) -> dict[str, PartitionLog]:
     partitions: none in folders without any. Raises AnalyticsError for a path that is no folder, and
     for a partition found in two places.
     """
-    live: dict[str, Path] = {}
-    archived: dict[str, Path] = {}
+    found: list[Path] = []
+    given: list[Path] = []
     for path in paths:
         if not isinstance(path, Path):
             raise AnalyticsError(f"streams read local folders only, not {path}")
-        given = Path(os.path.abspath(path))
-        if not given.is_dir():
-            what = "a folder is needed, not a file" if given.exists() else "no such folder"
+        if not path.is_dir():
+            what = "a folder is needed, not a file" if path.exists() else "no such folder"
             raise AnalyticsError(f"{what}: {path}")
-        for folder in [given] if topic_of(given) else folders_in(given):
-            if topic_of(folder) != topic:
-                continue
-            if folder.parent.name == ARCHIVE:
-                _add(archived, folder)
-                continue
-            _add(live, folder)
-            if folder != given:
-                # It may appear between two looks at the log.
-                archived.setdefault(folder.name, folder.parent / ARCHIVE / folder.name)
-    for name, folder in archived.items():
-        if live.get(name, folder) not in (folder, folder.parents[1] / name):
-            raise twice(partition_of(folder), live[name], folder)
-    logs = (PartitionLog(live.get(name), archived.get(name)) for name in {*live, *archived})
+        given.append(Path(os.path.abspath(path)))
+        found += [given[-1]] if topic_of(given[-1]) else folders_in(given[-1])
+    live, archived = in_one_place(each for each in found if topic_of(each) == topic)
+    for number, folder in live.items():
+        if folder not in given:
+            # It may appear between two looks at the log.
+            archived.setdefault(number, folder.parent / ARCHIVE / folder.name)
+    logs = (PartitionLog(live.get(each), archived.get(each)) for each in {*live, *archived})
     return {log.name: log for log in sorted(logs, key=lambda log: log.partition)}
 
 
-def _add(known: dict[str, Path], folder: Path) -> None:
-    one = known.setdefault(folder.name, folder)
-    if one.resolve() != folder.resolve():
-        raise twice(partition_of(folder), one, folder)
+# -- inside of a segment -------------------------------------------------------------------------
+
+
+class Hint(NamedTuple):
+    """Where a batch was: the inode of its file, and its position."""
+
+    inode: int
+    position: int
+
+
+NO_HINT: Final = Hint(0, 0)
+
+
+class Spot(NamedTuple):
+    """Where the batches before an offset end in a segment."""
+
+    position: int
+    before: Header | None
+    """The last batch before the offset, if it is near."""
+    after: Header | None
+    """The first batch that ends behind the offset; it may begin before it."""
+
+
+class OpenSegment:
+    """Reads a file as it is at this moment. Positions come from the index, from the hint, or from a
+    walk over batch headers. Raises OSError, and FileNotFoundError if it is not the listed file.
+    """
+
+    def __init__(self, file: File, hint: Hint = NO_HINT) -> None:
+        self.path = file.path
+        self.base = file.base
+        self._file = file.path.open("rb")
+        status = os.fstat(self._file.fileno())
+        self.size = status.st_size
+        self.inode = status.st_ino
+        self._hint = hint.position if hint.inode == self.inode else 0
+        self._index: list[int] | None = None
+        if self.inode != file.inode:
+            self.close()
+            raise FileNotFoundError(file.path)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def read(self, start: int, end: int) -> bytes:
+        """Fewer bytes if the file was cut off since it was opened."""
+        self._file.seek(start)
+        return self._file.read(end - start)
+
+    def locate(self, offset: int) -> Spot:
+        """Batches with a base offset that cannot be right are passed over."""
+        near, lowest = self._near(offset)
+        tail: deque[Header] = deque(maxlen=walk.TAIL)
+        beyond = 0
+        for header in walk.headers(self._file, near, self.size):
+            tail.append(header)
+            beyond += header.base >= offset
+            if beyond > walk.AROUND:
+                break
+        good = walk.in_order(tail, lowest)
+        before = next((each for each in reversed(good) if each.until <= offset), None)
+        after = next((each for each in good if each.until > offset), None)
+        return Spot(self.header(before).end if before else near, before, after)
+
+    def last(self) -> Header | None:
+        """The last batch that is whole and sound. None without one.
+
+        No checksum covers base offsets: a batch behind a gap counts once another one follows it, or
+        if there are more gaps, as compaction leaves them.
+        """
+        near, lowest = self._near(NO_END)
+        good = walk.in_order(deque(walk.headers(self._file, near, self.size), walk.TAIL), lowest)
+        gaps = [other for one, other in pairwise(good) if one.until < other.base]
+        if good and good[0].position == 0 and good[0].base > self.base:
+            gaps.append(good[0])
+        holes = len(gaps) > 1 or any(each.records < each.until - each.base for each in good)
+        if good and good[-1] in gaps and not holes:
+            good.pop()
+        return next((each for each in reversed(good) if self.is_sound(each.position)), None)
+
+    def boundary(self, start: int, wanted: int) -> int | None:
+        """The base offset of the first batch at or behind the position `wanted`, if a batch starts
+        at `start`; None without one.
+        """
+        position, base = walk.boundary(self._file, self.size, self._places(), start, wanted)
+        return base if position < self.size else None
+
+    def header(self, found: Header) -> BatchHeader:
+        """All of the header of a batch, with its place in the file as position."""
+        header = read_header(self.read(found.position, found.position + HEADER_SIZE))
+        header.position = found.position
+        return header
+
+    def is_sound(self, position: int) -> bool:
+        return walk.is_sound(self._file, position, self.size)
+
+    def _near(self, offset: int) -> tuple[int, int]:
+        """Position of a sound batch that begins before `offset`, not far from it, or of the first
+        one; and the lowest offset that can be there.
+        """
+        near, lowest = 0, self.base
+        if self._hint and self.is_sound(self._hint):
+            base = self._base_at(self._hint)
+            if base < offset:
+                near, lowest = self._hint, base
+        if self.size - near > _CLOSE:
+            places = self._places()
+            number = bisect_left(places, offset, key=self._base_at) - 1
+            place = places[number] if number >= 0 else 0
+            if place > near and self.is_sound(place):
+                return place, self.base
+        return near, lowest
+
+    def _places(self) -> list[int]:
+        if self._index is None:
+            self._index = walk.read_index(self.path, self.size)
+        return self._index
+
+    def _base_at(self, position: int) -> int:
+        return int.from_bytes(self.read(position, position + 8), "big", signed=True)

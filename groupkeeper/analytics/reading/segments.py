@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from glob import glob, has_magic
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 from urllib.parse import unquote
 
 from groupkeeper.analytics.errors import AnalyticsError
@@ -27,6 +27,7 @@ NO_PARTITION: Final = -1
 
 _FOLDER: Final = re.compile(f"({'|'.join(TOPICS)})-([0-9]+)")
 _SEGMENT: Final = re.compile(r"\d{20}\.log")
+P = TypeVar("P", bound=Place)
 _SCHEME: Final = re.compile(r"([a-z][a-z0-9+.-]+):/")
 
 
@@ -119,20 +120,10 @@ def find_topics(
 
 
 def _segments(log_files: Iterable[Place], partition: int | None, topic: str) -> list[SegmentFile]:
-    folders: dict[int, Place] = {}
-    archives: dict[int, Place] = {}
     found: dict[Place, Place] = {}
     for file in log_files:
-        known = archives if file.parent.parent.name == ARCHIVE else folders
-        number = partition_of(file.parent)
-        one = known.setdefault(number, file.parent)
-        if one != file.parent and one.resolve() != file.parent.resolve():
-            raise twice(number, one, file.parent)
         found.setdefault(file.resolve(), file)
-    for number, archive in archives.items():
-        live = folders.get(number, archive)
-        if live not in (archive, archive.parent.parent / archive.name):
-            raise twice(number, live, archive)
+    in_one_place(file.parent for file in found.values())
     _check_lone(found.values(), partition)
     segments = _without_archived(
         [*filter(None, (_segment(file, partition, topic) for file in found.values()))]
@@ -140,8 +131,25 @@ def _segments(log_files: Iterable[Place], partition: int | None, topic: str) -> 
     return sorted(segments, key=lambda segment: (segment.partition, segment.base))
 
 
-def twice(partition: int, one: Place, other: Place) -> AnalyticsError:
-    """The error for a partition in two places."""
+def in_one_place(folders: Iterable[P]) -> tuple[dict[int, P], dict[int, P]]:
+    """Partition -> its folder, and partition -> that of its archive. Raises AnalyticsError for a
+    partition in two places.
+    """
+    live: dict[int, P] = {}
+    archived: dict[int, P] = {}
+    for folder in folders:
+        known = archived if folder.parent.name == ARCHIVE else live
+        one = known.setdefault(partition_of(folder), folder)
+        if one != folder and one.resolve() != folder.resolve():
+            raise _twice(partition_of(folder), one, folder)
+    for number, archive in archived.items():
+        beside = live.get(number, archive)
+        if beside not in (archive, archive.parent.parent / archive.name):
+            raise _twice(number, beside, archive)
+    return live, archived
+
+
+def _twice(partition: int, one: Place, other: Place) -> AnalyticsError:
     if partition == NO_PARTITION:
         return AnalyticsError(f"segments in {one} and {other} name no partition: read them apart")
     return AnalyticsError(f"partition {partition} is there twice, in {one} and {other}: name one")

@@ -1,19 +1,35 @@
-"""The rows of the offsets between two places of a log, and what became of those that have none."""
+"""The rows of the offsets between two places of a log, and what became of those that have none.
 
-from collections.abc import Iterator, Sequence
+Offsets never change, and files do: segments roll, compaction replaces them, the archive keeps them
+as they were, retention deletes them. So offsets are looked for when they are read: in the archive
+first, then in the segments, and where neither has them in a compacted segment that is not in its
+place yet.
+"""
+
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupkeeper.analytics.errors import AnalyticsError
-from groupkeeper.analytics.reading.open_segment import Known
+from groupkeeper.analytics.reading.coverage import kind_of_gap
 from groupkeeper.analytics.reading.parse import SCHEMA, parse, text_rows
-from groupkeeper.analytics.reading.partition_log import PartitionLog
-from groupkeeper.analytics.reading.pieces import Piece, pieces
+from groupkeeper.analytics.reading.partition_log import (
+    NO_HINT,
+    Hint,
+    Listing,
+    OpenSegment,
+    PartitionLog,
+    base_behind,
+    file_with,
+    looked_at,
+)
 from groupkeeper.analytics.reading.plan import LARGEST_CHUNK, Split
 from groupkeeper.analytics.reading.problems import Problem, is_damage
+from groupkeeper.analytics.reading.segments import SegmentFile
 
 _LOSSES: Final = frozenset({Problem.DELETED, Problem.MISSING})
 
@@ -22,8 +38,7 @@ _LOSSES: Final = frozenset({Problem.DELETED, Problem.MISSING})
 class Stretch:
     """Offsets [first, until) of a log, about `size` bytes.
 
-    With `problem` it is not read, but told. `known` is a batch before it: the task looks for the
-    stretch there first, if the file is that one still.
+    With `problem` it is not read, but told. `hint`: a batch before it.
     """
 
     log: PartitionLog
@@ -31,7 +46,116 @@ class Stretch:
     until: int
     size: int = 0
     problem: Problem = Problem.NONE
-    known: Known | None = None
+    hint: Hint = NO_HINT
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Offsets [first, until) and the bytes [start, end) of an open segment that hold them.
+
+    Without a segment, no file holds them; `gap` says why.
+    """
+
+    first: int
+    until: int
+    segment: OpenSegment | None = None
+    start: int = 0
+    end: int = 0
+    lowest: int = 0
+    """Where the first batch begins if that is before `first`."""
+    gap: Problem = Problem.NONE
+
+    @property
+    def size(self) -> int:
+        return self.end - self.start
+
+
+def pieces(
+    log: PartitionLog, first: int, until: int, limit: int, hint: Hint = NO_HINT
+) -> Generator[Piece, None, None]:
+    """Pieces that together have the offsets [first, until), in order, of about `limit` bytes at
+    most.
+
+    Both are offsets where a batch begins, or the end of the log. A piece's segment is open until
+    the next piece is asked for. Raises AnalyticsError.
+    """
+    while first < until:
+        look = partial(_look, first=first, until=until, limit=limit, hint=hint)
+        # A file may be renamed while its folder is listed: what is missing is looked for twice.
+        piece = looked_at(log, look) or looked_at(log, look)
+        if piece is None:
+            piece = looked_at(log, partial(_gap, log=log, first=first, until=until))
+        try:
+            yield piece
+        finally:
+            if piece.segment is not None:
+                hint = Hint(piece.segment.inode, piece.start)
+                piece.segment.close()
+        first = piece.until
+
+
+def _look(listing: Listing, first: int, until: int, limit: int, hint: Hint) -> Piece | None:
+    """The best piece that begins with `first`. None if there is a gap."""
+    best: Piece | None = None
+    stop = until
+    for files in listing:
+        # What comes later in a better source, or in a later segment, is read from there.
+        stop = min(stop, base_behind(files, first, until))
+        file = file_with(files, first)
+        if file is None or not file.size:
+            continue
+        segment = OpenSegment(file, hint)
+        live = listing.live
+        is_last = not live or segment.base == live[-1].base
+        piece = _piece_in(segment, first, stop, limit, is_last=is_last)
+        if piece is None or (best is not None and best.lowest <= piece.lowest):
+            segment.close()
+            continue
+        if best is not None and best.segment is not None:
+            best.segment.close()
+        best = piece
+        if best.lowest <= first:
+            break
+    return best
+
+
+def _piece_in(
+    segment: OpenSegment, first: int, stop: int, limit: int, *, is_last: bool
+) -> Piece | None:
+    """What a segment has of the offsets [first, stop); None if it has none of them.
+
+    Bytes behind the last batch are damage and stand for the rest of the offsets, but at the end of
+    the log (`is_last`), where they are unfinished.
+    """
+    start, _, after = segment.locate(first)
+    if after is None:
+        if is_last or start == segment.size:
+            return None
+        return Piece(first, stop, segment, start, segment.size, lowest=stop)
+    if after.base >= stop:
+        return None
+    end, before, behind = segment.locate(stop)
+    if behind is None and before is not None and before.until > first:
+        stop = min(stop, before.until)
+    if end - start > limit * 3 // 2:
+        base = segment.boundary(start, start + limit)
+        if base is not None and first < base < stop:
+            end, stop = segment.locate(base).position, base
+    return Piece(first, stop, segment, start, end, after.base)
+
+
+def _gap(listing: Listing, log: PartitionLog, first: int, until: int) -> Piece:
+    stop = min(base_behind(files, first, until) for files in listing)
+    around = listing.live or listing.archived
+    file = file_with(around, first)
+    if file is None:
+        return Piece(first, stop, gap=Problem.DELETED)
+    near = [
+        SegmentFile(each.path, log.partition, each.base, each.size)
+        for each in around[around.index(file) :]
+    ]
+    is_compacted = len(near) > 1 and kind_of_gap(near) == Problem.COMPACTED
+    return Piece(first, stop, gap=Problem.COMPACTED_AWAY if is_compacted else Problem.MISSING)
 
 
 def read_stretch(
@@ -49,7 +173,7 @@ def read_stretch(
     if stretch.problem:
         yield _told(log, stretch.problem, stretch.first, stretch.until).select(names)
         return
-    for piece in pieces(log, stretch.first, stretch.until, LARGEST_CHUNK, stretch.known):
+    for piece in pieces(log, stretch.first, stretch.until, LARGEST_CHUNK, stretch.hint):
         if piece.gap:
             if fail_on_loss and piece.gap in _LOSSES:
                 raise AnalyticsError(loss(log, piece.gap, piece.first, piece.until))

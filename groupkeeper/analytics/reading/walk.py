@@ -34,8 +34,11 @@ _ENTRY: Final = np.dtype([("offset", ">i4"), ("position", ">i4")])
 _WINDOW: Final = 1024 * 1024
 _SMALLEST_LENGTH: Final = HEADER_SIZE - LENGTH_OVERHEAD
 _MAGIC_AT: Final = 16
-_TAIL: Final = 64
-_AROUND: Final = 2
+TAIL: Final = 64
+"""How many batches are compared to find those with a damaged base offset."""
+AROUND: Final = 2
+RELATIVE_LIMIT: Final = 2**31
+"""Offsets in a segment are its base plus an int32, because its index stores them so."""
 _QUIET: Final = 64 * 1024
 """How far before a boundary the batches begin that are compared with it."""
 
@@ -135,7 +138,7 @@ def boundary(
     near = places[number] if number >= 0 else start
     if near < start or not is_sound(file, near, size):
         near = start
-    around: deque[Header] = deque(maxlen=2 * _AROUND + 1)
+    around: deque[Header] = deque(maxlen=2 * AROUND + 1)
 
     def fits(found: Header) -> bool:
         wide = found.position >= wanted and _rises(around)
@@ -143,9 +146,9 @@ def boundary(
 
     for header in headers(file, near, size, wanted - _QUIET):
         around.append(header)
-        if len(around) > _AROUND and fits(found := around[-1 - _AROUND]):
+        if len(around) > AROUND and fits(found := around[-1 - AROUND]):
             return found.position, found.base
-    last = next(filter(fits, [*around][-_AROUND:]), None)
+    last = next(filter(fits, [*around][-AROUND:]), None)
     return (last.position, last.base) if last else (size, 0)
 
 
@@ -156,16 +159,19 @@ def _rises(around: deque[Header]) -> bool:
 def end_offset(path: Place, base: int, size: int) -> int:
     """The offset after a segment's last batch; `base` if it has none. Raises OSError."""
     places = read_index(path, size)
-    tail: deque[Header] = deque(maxlen=_TAIL)
     with path.open("rb") as file:
         near = next((place for place in reversed(places) if is_sound(file, place, size)), 0)
-        tail.extend(headers(file, near, size))
+        tail = deque(headers(file, near, size), TAIL)
     # A damaged base offset may be any number: it must not pass for the end.
+    return max((each.until for each in in_order(tail, base)), default=base)
+
+
+def in_order(tail: Sequence[Header], lowest: int) -> list[Header]:
+    """Those of neighbouring batches whose base offsets agree."""
+    bases = [each.base for each in tail]
     spans = [each.until - each.base for each in tail]
-    wrong = set(misplaced([each.base for each in tail], spans, base, base + 2**31))
-    return max(
-        (each.until for number, each in enumerate(tail) if number not in wrong), default=base
-    )
+    wrong = set(misplaced(bases, spans, lowest, lowest + RELATIVE_LIMIT))
+    return [each for number, each in enumerate(tail) if number not in wrong]
 
 
 def is_compacted(path: Place, base: int, size: int) -> bool:

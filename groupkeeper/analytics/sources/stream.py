@@ -1,7 +1,7 @@
 """Streams over the logs of a topic, for `spark.readStream`.
 
 An offset of the stream is the next log offset of each log, with what tells whether it is the same
-log still: `{"__consumer_offsets-7": {"offset": 1200, "epoch": 3, "crc": 2857740885}}`.
+log still: `{"__consumer_offsets-7": {"offset": 1200, "epoch": 3, "crc": 2857740885, ...}}`.
 
 Needs PySpark 4.2, which tells a source start and limit.
 """
@@ -19,11 +19,10 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from groupkeeper.analytics.reading.follow import Follower, Progress
-from groupkeeper.analytics.reading.partition_log import PartitionLog, find_logs
+from groupkeeper.analytics.reading.follow import Bookmark, Follower, Progress
+from groupkeeper.analytics.reading.partition_log import Hint, PartitionLog, find_logs
 from groupkeeper.analytics.reading.plan import LARGEST_CHUNK, chunk_bytes_for, pack
 from groupkeeper.analytics.reading.stretch import read_stretch
-from groupkeeper.analytics.reading.tail import Bookmark
 from groupkeeper.analytics.sources.options import Options, StreamOptions
 from groupkeeper.analytics.sources.workers import said_in_one_line, set_loaded_aside
 
@@ -90,6 +89,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # t
 def _to_json(progress: Progress) -> Offset:
     return {
         name: {"offset": mark.offset, "epoch": mark.epoch, "crc": mark.crc}
+        | mark.hint._asdict()
         | ({"gone": True} if mark.is_gone else {})
         for name, mark in progress.items()
     }
@@ -97,6 +97,12 @@ def _to_json(progress: Progress) -> Offset:
 
 def _of_json(offset: Offset) -> Progress:
     return {
-        name: Bookmark(mark["offset"], mark["epoch"], mark["crc"], bool(mark.get("gone")))
+        name: Bookmark(
+            mark["offset"],
+            mark["epoch"],
+            mark["crc"],
+            bool(mark.get("gone")),
+            Hint(mark["inode"], mark["position"]),
+        )
         for name, mark in offset.items()
     }
