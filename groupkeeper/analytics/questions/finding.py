@@ -15,6 +15,7 @@ from groupkeeper.analytics.schemas import LOG
 from groupkeeper.history.rounds import Round
 from groupkeeper.protocol.group_event_words import CODES, LIKELY, Word
 from groupkeeper.why.advice import advice
+from groupkeeper.why.sessions import SESSION_TIMEOUT_MS
 from groupkeeper.why.texts import printable, setting, settings_in, short_id, some_of, span
 
 # Any: the values of a row have the types of its answer.
@@ -310,3 +311,27 @@ def _order(each: Finding) -> tuple[int, float, int, int]:
 
 
 _NUMBER: Final = re.compile(r"\d+")
+
+
+def vanished(row: Row, asked_ms: int) -> str:
+    """Its partitions waited for the end of its session. `asked_ms` is what other findings of the
+    group ask for, 0 if none does.
+    """
+    session, wanted = row["session_timeout_ms"], max(SESSION_TIMEOUT_MS, asked_ms)
+    text = "It sent nothing any more, and kept its partitions until its session ended"
+    if session is None or session <= wanted:
+        return f"{text}."
+    needed = "which its restarts need" if asked_ms == wanted else "or as long as a restart takes"
+    return (
+        f"{text}, after {span(session)}: set {setting('session.timeout.ms', wanted)}, {needed}, "
+        "and others get them sooner."
+    )
+
+
+def clients(sessions: Iterable[Row]) -> list[Row]:
+    """One row for each client, over its restarts."""
+    return [
+        max(some, key=lambda row: row["until"] - row["from"])
+        | {"idle_ms": sum(row["idle_ms"] for row in some)}
+        for some in grouped((row | {"name": name_of(row)} for row in sessions), "name")
+    ]

@@ -12,30 +12,31 @@ from typing import Final
 
 import pyarrow as pa
 
+from groupkeeper.analytics.questions.finders import (
+    FINDERS,
+    HOLDS,
+    RESTARTS,
+    UNSTABLE,
+)
 from groupkeeper.analytics.questions.finding import (
     SEVERITIES,
-    Finder,
     Finding,
     Row,
     agreed,
     as_one,
     asked_of,
 )
-from groupkeeper.analytics.questions.incident_finders import HOLDS, INCIDENTS
 from groupkeeper.analytics.questions.question import EVIDENCE, SURE
-from groupkeeper.analytics.questions.state_finders import (
-    BEHIND_MS,
-    EAGER_MS,
-    OFTEN,
-    RESTARTS,
-    SKEWED,
-    STATES,
-    UNSTABLE,
-)
 from groupkeeper.analytics.schemas import INT, LONG, REAL, TEXT, TIME, Column
 
-FINDERS: Final[Mapping[str, Finder]] = {**INCIDENTS, **STATES}
-"""Question -> what is worth a finding in its answer."""
+OFTEN: Final = 10.0
+"""So many rebalances a day are worth a finding, if no storm has most of them."""
+SKEWED: Final = 2.0
+"""The same for a member with this many times its share."""
+BEHIND_MS: Final = 300_000
+"""The same for a lag of this age at the end."""
+EAGER_MS: Final = 60_000
+"""The same for an eager group that cost this much time of partitions."""
 _USED: Final = (*FINDERS, "causes")
 """The answers that findings are made of."""
 _OFTEN: Final = f"per_day >= {OFTEN} and rounds >= {OFTEN}"
