@@ -69,14 +69,6 @@ class Data:
         found: list[Row] = self.columns(name, wanted).to_pylist()
         return found
 
-    def most(self, name: str, by: str, number: int) -> list[Row]:
-        """The rows with the largest values of a column."""
-        table = self.columns(name, self.tables[name].column_names) if self.has(name) else None
-        if table is None:
-            return []
-        places = pc.select_k_unstable(table[by], number, [("", "descending")])
-        return [row for row in table.take(places).to_pylist() if row[by]]
-
     def within(self, times: pa.ChunkedArray) -> pa.ChunkedArray:
         """Times that can be drawn; null for others."""
         times = times.cast(pa.int64())

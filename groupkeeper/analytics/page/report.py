@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Final
 
 from groupkeeper.analytics.errors import AnalyticsError, EngineFailed
-from groupkeeper.analytics.page import costs
 from groupkeeper.analytics.page.about import About
+from groupkeeper.analytics.page.costs import not_stable
 from groupkeeper.analytics.page.data import Data, Tables
 from groupkeeper.analytics.page.document import OURS, document, embedded
 from groupkeeper.analytics.page.figure import Figure
 from groupkeeper.analytics.page.findings import findings_of, findings_part
-from groupkeeper.analytics.page.markup import Child, Html, fill, joined
+from groupkeeper.analytics.page.markup import Html, joined
 from groupkeeper.analytics.page.overview import rate, timeline
 from groupkeeper.analytics.page.panels import Panels
 from groupkeeper.analytics.page.read import summary, what_was_read
@@ -32,10 +32,7 @@ NO_PANELS: Final = (
 )
 NO_TABLES: Final = "The analysis made no tables."
 NO_TIME: Final = "No rebalance has a duration (table `rounds`)."
-NO_BARRIER: Final = "Nobody joined a second or more after the others (table `barrier`)."
-NO_RESTARTS: Final = "No client was seen to come back (table `restart_gaps`)."
 NO_WHAT_IF: Final = "Nothing was replayed with other settings (table `what_if`)."
-NO_IDLE: Final = "No member was without a partition for long (table `idle_members`)."
 
 
 def render(tables: Tables, about: About) -> str:
@@ -46,17 +43,15 @@ def render(tables: Tables, about: About) -> str:
     link = panels.link
     told = findings_part(findings, data.shown, link) if "findings" in tables else None
     over_time = [rate(data, findings), timeline(data, link)] if len(data.groups) else []
-    answers = [costs.answer(data, each, link) for each in costs.ANSWERS]
-    missing = NO_TIME, NO_BARRIER, NO_RESTARTS, NO_IDLE
-    cost = dict(zip(missing, [costs.not_stable(data, link), *answers], strict=True))
+    cost = [each for each in [not_stable(data, link)] if each]
     replayed = what_if(data)
-    drawn = [each for each in (*over_time, *cost.values(), *replayed) if each] + panels.figures
+    drawn = [*over_time, *cost, *replayed, *panels.figures]
     parts = [
         ("findings", "Findings", told, NO_FINDINGS),
         ("read", "What was read", what_was_read(data, about), ""),
         ("time", "Over time", _figures(over_time), NO_ROUNDS),
         ("groups", "Group by group", panels.html(), NO_PANELS),
-        ("cost", "What it cost, and why", joined(_or(*each) for each in cost.items()), ""),
+        ("cost", "What it cost, and why", _figures(cost), NO_TIME),
         ("what-if", "What if", _figures(replayed), NO_WHAT_IF),
         ("all", "All groups", groups_part(data, link), NO_ROUNDS),
     ]
@@ -74,10 +69,6 @@ def render(tables: Tables, about: About) -> str:
 
 def _figures(figures: Sequence[Figure]) -> Html | None:
     return joined(each.html() for each in figures) or None
-
-
-def _or(missing: str, figure: Figure | None) -> Child:
-    return figure.html() if figure else fill('<p class="missing">{}</p>', missing)
 
 
 def check_report(path: Path, made: Path | None = None) -> Path:

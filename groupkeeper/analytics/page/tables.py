@@ -25,6 +25,9 @@ LARGEST: Final[Mapping[str, str]] = {
     "rounds": "duration_ms",
     "sessions": "away_ms",
     "refusals": "count",
+    "barrier": "held_ms",
+    "restart_gaps": "restarts",
+    "idle_members": "idle_ms",
 }
 """Table -> the column whose largest values are shown; of others the first rows are."""
 SENTENCES: Final = frozenset({"sentence", "assumption", "reason"})

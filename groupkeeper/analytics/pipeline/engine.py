@@ -11,7 +11,6 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
-from types import TracebackType
 from typing import Final, Self, TypeVar
 
 from groupkeeper.analytics.errors import AnalyticsError, EngineFailed, one_line
@@ -46,12 +45,7 @@ class Engine:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         if self._held is not None and error is not None:
             self._held.close()
         if self._pool is not None:

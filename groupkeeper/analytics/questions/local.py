@@ -5,7 +5,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from functools import cached_property
-from types import TracebackType
 from typing import Any, Final, Self
 
 import duckdb
@@ -86,12 +85,7 @@ class Local:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._stack.close()
 
     def ask(self, asked: Question, parameters: Parameters | None = None) -> pa.Table:

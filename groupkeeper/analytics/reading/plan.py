@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from typing import Final, Protocol, TypeVar
 
-from groupkeeper.analytics.reading import times, walk
+from groupkeeper.analytics.reading import walk
 from groupkeeper.analytics.reading.coverage import Coverage, Note, Range, cover
 from groupkeeper.analytics.reading.files import Place, place
 from groupkeeper.analytics.reading.segments import (
@@ -27,6 +27,7 @@ from groupkeeper.analytics.reading.segments import (
     partition_of,
 )
 from groupkeeper.analytics.reading.select import EVERYTHING, Selection, partition_count
+from groupkeeper.analytics.reading.topic_segment import place_of
 
 SMALLEST_CHUNK: Final = 4 * 1024 * 1024
 LARGEST_CHUNK: Final = 64 * 1024 * 1024
@@ -158,7 +159,7 @@ def cut(covered: Coverage, limit: int, *, last: bool, since: int | None = None) 
     segment = covered.segment
     begin = 0, segment.base
     if since is not None:
-        begin = times.start_of(segment.path, segment.base, segment.size, since)
+        begin = place_of(segment.path, segment.base, segment.size, since)
     places = [begin, *_boundaries(segment, limit, begin[0]), (segment.size, covered.until)]
     for (start, first), (end, until) in pairwise(places):
         yield Split(

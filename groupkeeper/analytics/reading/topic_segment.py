@@ -1,4 +1,4 @@
-"""Batch headers of one segment of a topic, looked up by offset and by time. No record is read.
+"""Batch headers of one segment, looked up by offset and by time. No record is read.
 
 `.index` says where to begin: its entries (int32 last offset of a batch, relative to the segment's
 base; int32 position of that batch, or of one before it) are thinned to one in BLOCK_BYTES. What no
@@ -9,6 +9,7 @@ not be looked at for a time. Neither has a checksum: an entry counts if the head
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from contextlib import closing, suppress
 from struct import Struct
 from typing import BinaryIO, Final, NamedTuple
 
@@ -103,6 +104,14 @@ class TopicSegment:
         self._cursor = time, len(self._positions) - 1
         return self.end if self._until in (None, self.end) else None
 
+    def place_of(self, since: int) -> tuple[int, int]:
+        """Position and base offset of a batch: all records from that time on are in it or behind
+        it.
+        """
+        mark = self._start_at(since - 1)
+        batches = self._block(mark).batches
+        return (self._positions[mark], batches[0].base) if batches else (0, self.base)
+
     def _start_at(self, time: int) -> int:
         """A mark: no batch before it has a later timestamp."""
         known, number = self._cursor
@@ -182,6 +191,13 @@ class TopicSegment:
         if self._until is not None:
             raise NotKnown("bytes that are no batch")
         return _Block(found, self._size)
+
+
+def place_of(path: Place, base: int, size: int, since: int) -> tuple[int, int]:
+    """See `TopicSegment.place_of`: the beginning of the segment if nothing else is sure."""
+    with suppress(OSError, NotKnown), closing(TopicSegment(path, base, size, None)) as segment:
+        return segment.place_of(since)
+    return 0, base
 
 
 def first_time(path: Place) -> int:

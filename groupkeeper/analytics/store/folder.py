@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
-from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 from uuid import uuid4
 from zipfile import ZipFile
@@ -91,12 +90,7 @@ class Store:
         if not self._rebuild:
             self.progress, self._state = before, state
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._opened.close()
 
     # -- before ----------------------------------------------------------------------------------
