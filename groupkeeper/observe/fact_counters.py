@@ -44,7 +44,6 @@ LIMITS: Final = (
     "MAX_UNUSED_BYTES",
     "MAX_PLANNED_BYTES",
     "MAX_PROTOCOLS",
-    "QUEUED",
     "TIMEOUT_S",
     "max_groups",
     "max_metadata_bytes",

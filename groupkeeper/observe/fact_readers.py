@@ -48,10 +48,6 @@ class FactReaders:
         """Deliver every fact from now on to `reader`. The name is used in lines and as a label."""
         self._readers.append((name, reader))
 
-    def unsubscribe(self, reader: Reader) -> None:
-        """Deliver nothing more to it."""
-        self._readers = [each for each in self._readers if each[1] != reader]
-
     def tell(self, origin: Origin, facts: Sequence[NotedFact]) -> None:
         """Queue facts for all readers."""
         if not self._waiting:

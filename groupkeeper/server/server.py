@@ -266,7 +266,6 @@ class Server:
             options=self._options,
             groups=self.group_partitions,
             topics=self.topics,
-            readers=self.readers,
             metrics=self.metrics,
             clock=self._clock,
             turns=turns,

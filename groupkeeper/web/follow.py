@@ -2,23 +2,16 @@
 
 The log is the queue: a follower reads it at its own pace, and keeps one offset for each partition.
 So what it gets is what is stored, after it is durable, and a reader that does not read costs
-nothing but the piece that it was sent; the port closes it after `TIMEOUT_S`. Where events are not
-stored (`group.events.enabled=false`), they are made from facts, and wait in a queue.
+nothing but the piece that it was sent; the port closes it after `TIMEOUT_S`.
 
 Source: the section "Server-sent events" of the HTML standard.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
-from functools import partial
 from typing import Final
 
-from groupkeeper.coordinator.facts import NotedFact
-from groupkeeper.groups.event_limits import EVENT_BYTES, fitting
-from groupkeeper.observe.events import event_of, is_told
-from groupkeeper.observe.fact_readers import Origin
 from groupkeeper.observe.http_exchange import HttpAnswer
 from groupkeeper.observe.logs import Logger
 from groupkeeper.topics.partition import TopicPartition
@@ -33,8 +26,6 @@ HEARTBEAT_S: Final = 15.0
 """A comment is sent after so long without events, so that a connection that is gone is noticed."""
 GATHER_S: Final = 0.1
 """How long events are gathered before they are read: many streams wake up for each round else."""
-QUEUED: Final = 1_000
-"""Events that wait for a follower where they are not stored; one that is slower is cut off."""
 RETRY_S: Final = 1.0
 """Pause after a partition could not be read."""
 
@@ -45,13 +36,16 @@ _HELLO: Final = b"retry: 2000\n: events follow\n\n"
 _HEARTBEAT: Final = b": no events\n\n"
 _GAP: Final = b'event: gap\ndata: {"why": "it begins now: only a stream of one group goes on"}\n\n'
 _LOST: Final = b'event: gap\ndata: {"why": "events before this are not stored any more"}\n\n'
-_CUT: Final = b'event: cut\ndata: {"why": "events came faster than they were read"}\n\n'
 _STREAM: Final = "text/event-stream"
 _log = Logger("http")
 
 
 async def follow(parts: Parts, call: Call) -> HttpAnswer:
-    """The stream. Raises Refused if there are too many, or the group's partition does not serve."""
+    """The stream. Raises Refused if there are too many, if events are not stored, and if the
+    group's partition does not serve.
+    """
+    if not parts.options.settings.group_events_enabled:
+        raise Refused(409, "no events are stored that could be followed: set group.events.enabled")
     if len(parts.followers) >= FOLLOWERS:
         parts.metrics.counts["limits_reached", "FOLLOWERS"] += 1
         if times := parts.seldom.due("FOLLOWERS"):
@@ -66,10 +60,6 @@ async def follow(parts: Parts, call: Call) -> HttpAnswer:
         numbers = [partition_of_group(parts, group)]
     if call.request.method == "HEAD":
         return HttpAnswer(200, b"", _STREAM)
-    is_stored = parts.options.settings.group_events_enabled
-    if not is_stored:
-        pieces = _Made(parts, group).pieces(last)
-        return HttpAnswer(200, _Follower(parts.followers, pieces), _STREAM)
     source = _Stored(parts, group, numbers)
     follower = _Follower(parts.followers, source.pieces())
     async with AsyncExitStack() as unless_it_follows:
@@ -224,67 +214,3 @@ def _frames(events: Iterable[Stored]) -> Iterator[bytes]:
             frames, size = [], 0
     if frames:
         yield b"".join(frames)
-
-
-# -- events that are not stored ------------------------------------------------------------------
-
-
-class _Made:
-    """Makes events from facts: what is summed up or limited in the log is not in it, and `seq`
-    counts facts.
-    """
-
-    def __init__(self, parts: Parts, group: str | None) -> None:
-        self._parts = parts
-        self._group = group
-        self._queue: deque[tuple[Origin, NotedFact]] = deque()
-        self._event = asyncio.Event()
-        self._is_full = False
-
-    async def pieces(self, last: Place | None) -> AsyncGenerator[bytes, None]:
-        self._parts.readers.subscribe("follow", self._take)
-        try:
-            yield _HELLO
-            if last is not None:
-                yield _GAP
-            while not self._is_full or self._queue:
-                self._event.clear()
-                if self._queue:
-                    # A round of 10,000 members takes some 50 ms.
-                    made = partial(self._made, *self._queue.popleft())
-                    for frame in await self._parts.topics.worker(made):
-                        yield frame
-                    continue
-                try:
-                    async with asyncio.timeout(HEARTBEAT_S):
-                        await self._event.wait()
-                except TimeoutError:
-                    yield _HEARTBEAT
-            yield _CUT
-        finally:
-            self._parts.readers.unsubscribe(self._take)
-
-    def _take(self, origin: Origin, noted: NotedFact) -> None:
-        fact = noted.fact
-        if self._is_full or not is_told(fact) or self._group not in (None, fact.group):
-            return
-        if len(self._queue) >= QUEUED:
-            self._is_full = True
-            self._parts.metrics.counts["limits_reached", "QUEUED"] += 1
-            _log.warning("limit reached", limit="QUEUED", most=QUEUED)
-            return
-        self._queue.append((origin, noted))
-        self._event.set()
-
-    def _made(self, origin: Origin, noted: NotedFact) -> Sequence[bytes]:
-        """The frame of its event, if it has one; on a thread."""
-        event = event_of(noted)
-        if event is None:
-            return ()
-        node = self._parts.options.node_id
-        placed = event._replace(seq=noted.order, epoch=origin.leader_epoch, node=node)
-        value = fitting(self._parts.personal.applied(placed), EVENT_BYTES)
-        if value is None:
-            _log.error("event too large to be sent", type=event.type, group=event.group)
-            return ()
-        return [*_frames([Stored(-1, (placed.epoch, placed.seq), b"", value)])]

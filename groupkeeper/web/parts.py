@@ -9,7 +9,6 @@ from groupkeeper.clock import Clock
 from groupkeeper.groups.event_limits import Personal
 from groupkeeper.groups.group_partitions import GroupPartitions
 from groupkeeper.groups.lag import GroupLags
-from groupkeeper.observe.fact_readers import FactReaders
 from groupkeeper.observe.http_exchange import HttpRequest
 from groupkeeper.observe.metrics import Metrics
 from groupkeeper.observe.seldom import Seldom
@@ -33,7 +32,6 @@ class Parts:
     options: ServeOptions
     groups: GroupPartitions
     topics: Topics
-    readers: FactReaders
     metrics: Metrics
     clock: Clock
     turns: PacedTurns

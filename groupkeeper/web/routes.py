@@ -124,7 +124,7 @@ ROUTES: Final = (
             Parameter("group", "Of this group only."),
             Parameter("after", "As Last-Event-ID, which counts if both are given.", "place"),
         ),
-        statuses=(421, 503),
+        statuses=(409, 421, 503),
     ),
 )
 """In the order in which the document shows them."""

@@ -10,9 +10,7 @@ import pytest
 from groupkeeper.observe.http_exchange import HttpAnswer, Pieces
 from groupkeeper.observe.http_limits import ANSWERS
 from groupkeeper.protocol.group_events import encode
-from groupkeeper.web import follow as web_follow
-from groupkeeper.web.follow import FOLLOWERS, GATHER_S, HEARTBEAT_S, QUEUED
-from tests.support.requests import join_request
+from groupkeeper.web.follow import FOLLOWERS, GATHER_S, HEARTBEAT_S
 from tests.support.served import Lines, Served, settle
 from tests.support.stored_events import stored
 from tests.support.web import Web, whole
@@ -261,77 +259,8 @@ def test_a_closed_log_is_told_before_a_stream_begins(served: Served) -> None:
 # -- where events are not stored -----------------------------------------------------------------
 
 
-@pytest.fixture
-def unstored(serve: Callable[..., Served]) -> Served:
-    return serve("offsets.topic.num.partitions=4", "group.events.enabled=false")
-
-
-def test_events_are_made_where_they_are_not_stored(unstored: Served) -> None:
-    web = Web(unstored)
-    follower = Follower(unstored, web, "group=g")
-    follower.read()
-    settle(unstored.client(), "h")
-    settle(unstored.client(), "g")
-    follower.read()
-    types = [each["type"] for each in follower.events]
-    assert types == [
-        "group_created",
-        "member_joined",
-        "rebalance_started",
-        "rebalance_joined",
-        "rebalance_completed",
-    ]
-    assert {each["group"] for each in follower.events} == {"g"}
-    places = [(each["epoch"], each["seq"]) for each in follower.events]
-    assert places == sorted(set(places))
-
-
-def test_a_reader_that_is_too_slow_is_cut_off(unstored: Served) -> None:
-    web = Web(unstored)
-    follower = Follower(unstored, web)
-    follower.read()
-    client = unstored.client()
-    for number in range(QUEUED):
-        client.commit(1, f"g{number}")
-    unstored.advance(1)
-    follower.read(10)
-    assert follower.ended
-    assert len(follower.events) == 1 + QUEUED, "one was being sent"
-    assert follower.frames[-1].startswith("event: cut\n")
-    assert unstored.server.metrics.counts["limits_reached", "QUEUED"] == 1
-
-
-def test_nobody_reads_facts_after_a_stream_is_closed(unstored: Served) -> None:
-    web = Web(unstored)
-    readers = len(unstored.server.readers._readers)
-    follower = Follower(unstored, web)
-    follower.read()
-    assert len(unstored.server.readers._readers) == readers + 1
-    follower.close()
-    assert len(unstored.server.readers._readers) == readers
-
-
-def test_addresses_are_hidden_there_too(serve: Callable[..., Served]) -> None:
-    served = serve("group.events.enabled=false", "group.events.personal=omit")
-    web = Web(served)
-    follower = Follower(served, web)
-    follower.read()
-    settle(served.client(), "g")
-    follower.read()
-    assert len(follower.events) > 3
-    assert "127.0.0.1" not in follower.text
-
-
-def test_a_large_event_is_shortened_there_too(
-    unstored: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(web_follow, "EVENT_BYTES", 700)
-    follower = Follower(unstored, Web(unstored), "group=g")
-    follower.read()
-    for _ in range(20):
-        unstored.client().send(3, join_request("g"))
-    unstored.advance(70)
-    follower.read(5)
-    joined = [each for each in follower.events if each["type"] == "rebalance_joined"]
-    assert max(each["shortened"]["joined"] for each in joined if "shortened" in each) > 10
-    assert all(len(frame) < 800 for frame in follower.frames)
+def test_events_that_are_not_stored_are_not_followed(serve: Callable[..., Served]) -> None:
+    web = Web(serve("group.events.enabled=false"))
+    answer = web.answer("follow", "group=g")
+    assert answer.status == 409
+    assert "set group.events.enabled" in json.loads(whole(answer))["error"]
