@@ -17,7 +17,7 @@ from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS
 from groupkeeper.analytics.report import analyze, check_request
 from groupkeeper.analytics.request import Request
 from groupkeeper.analytics.store.durable import Files
-from groupkeeper.analytics.store.progress import read
+from groupkeeper.analytics.store.resume import read
 from groupkeeper.cli.cluster import Cluster, Refused
 from groupkeeper.cli.progress import progress
 from groupkeeper.cli.why_show import remark

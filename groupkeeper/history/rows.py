@@ -12,7 +12,7 @@ from groupkeeper.protocol.group_events import TYPES, Event, decode
 Row = dict[str, Any]
 Rows = dict[str, list[Row]]
 """Name of a table -> its rows: columns that one leaves out are null, see
-`analytics.history.schemas`.
+`analytics.schemas`.
 """
 TABLES: Final = (
     *("events", "rounds", "ownership", "sessions", "refusals", "snapshots", "members"),

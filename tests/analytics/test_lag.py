@@ -11,7 +11,7 @@ from pyarrow import parquet
 
 from groupkeeper.analytics import report
 from groupkeeper.analytics.pipeline.lag import sample
-from groupkeeper.analytics.reading import topic_segment
+from groupkeeper.analytics.reading import topic_log
 from groupkeeper.analytics.reading.topic_log import TopicLog, TopicLogs
 from groupkeeper.analytics.request import Request
 from groupkeeper.analytics.store.tables import read_days, read_tables
@@ -87,7 +87,7 @@ def test_of_the_server_with_records_and_commits_at_known_times(tmp_path):
 
 
 def test_indexes_of_the_server_lead_to_its_records(tmp_path, monkeypatch):
-    monkeypatch.setattr(topic_segment, "BLOCK_BYTES", 8 * 1024)
+    monkeypatch.setattr(topic_log, "BLOCK_BYTES", 8 * 1024)
     settings = {"log.segment.bytes": 128 * 1024}
     with Broker(topics={"orders": 1}, data=tmp_path, settings=settings) as broker:
         for second in range(200):
@@ -353,8 +353,8 @@ def test_a_damaged_segment_says_nothing(tmp_path):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(topic_segment, "BLOCK_BYTES", 300)
-    monkeypatch.setattr(topic_segment, "_BLOCKS", 3)
+    monkeypatch.setattr(topic_log, "BLOCK_BYTES", 300)
+    monkeypatch.setattr(topic_log, "_BLOCKS", 3)
 
 
 TIMES = (0, 1, 1, 5, 3, 9, 9, 2, 12, 20, 11, 30, 31, 25, 40, 41, 60, 59, 58, 70)
@@ -399,7 +399,7 @@ def test_a_wrong_index_never_makes_a_wrong_answer(name, tmp_path):
 
 
 def test_too_much_without_an_index_is_not_walked(tmp_path, monkeypatch):
-    monkeypatch.setattr(topic_segment, "UNINDEXED_MOST", 300)
+    monkeypatch.setattr(topic_log, "UNINDEXED_MOST", 300)
     topic_segment_of(tmp_path / "t-0", [timed(each) for each in range(10)])
     assert asked(tmp_path, 20, 0) is None
 

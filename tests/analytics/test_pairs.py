@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groupkeeper.analytics.errors import AnalyticsError
-from groupkeeper.analytics.reading.pairs import PAIR_SCHEMA, read_pairs, read_plainly
 from groupkeeper.analytics.reading.parse import CONTROL, EVENT_COLUMNS, SCHEMA, parse
+from groupkeeper.analytics.reading.plain import PAIR_SCHEMA, read_pairs, read_plainly
 from groupkeeper.analytics.reading.plan import Split
 from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS
 from groupkeeper.analytics.sources.live import decode_consumer_offsets, decode_group_events

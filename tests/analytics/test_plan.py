@@ -4,9 +4,8 @@ import pytest
 
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.reading import walk
-from groupkeeper.analytics.reading.coverage import cover
 from groupkeeper.analytics.reading.plan import Split, cut, pack, plan
-from groupkeeper.analytics.reading.segments import SegmentFile, expand, find_segments
+from groupkeeper.analytics.reading.segments import SegmentFile, cover, expand, find_segments
 from groupkeeper.analytics.reading.walk import read_index
 from tests.analytics.logs import batch, commit, index_of, write_segment
 

@@ -5,7 +5,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from groupkeeper.analytics.store.progress import NAME as STATE
+from groupkeeper.analytics.store.resume import NAME as STATE
 from tests.analytics.churn import churn
 from tests.analytics.logs import write_segment
 from tests.analytics.power import Cache, Death, KilledError

@@ -11,11 +11,11 @@ from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from groupkeeper.analytics.reading import topic_segment
+from groupkeeper.analytics.reading import topic_log
 from groupkeeper.analytics.reading.parse import parse_split
 from groupkeeper.analytics.reading.plan import plan
 from groupkeeper.analytics.reading.select import EVERYTHING, Selection, partition_count
-from groupkeeper.analytics.reading.topic_segment import place_of
+from groupkeeper.analytics.reading.topic_log import place_of
 from groupkeeper.protocol.placement import partition_of
 from tests.analytics.logs import NOW, batch, commit, group, index_of, marker, write_segment
 
@@ -29,7 +29,7 @@ EVERY = 5
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     """Segments of these tests are small."""
-    monkeypatch.setattr(topic_segment, "BLOCK_BYTES", 128)
+    monkeypatch.setattr(topic_log, "BLOCK_BYTES", 128)
 
 
 def times_of(batches, base, every):

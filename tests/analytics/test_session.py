@@ -6,8 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from groupkeeper.analytics.java import find_java
-from groupkeeper.analytics.session import builder, run_this_python
+from groupkeeper.analytics.session import builder, find_java, run_this_python
 from tests.support.process import ROOT
 
 LOG = ROOT / "tests" / "fixtures" / "kafka-consumer-offsets"

@@ -17,7 +17,7 @@ from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.analytics.store import tables as merging
 from groupkeeper.analytics.store.durable import Files
 from groupkeeper.analytics.store.folder import Store
-from groupkeeper.analytics.store.progress import NAME as STATE
+from groupkeeper.analytics.store.resume import NAME as STATE
 from groupkeeper.analytics.store.tables import by_day, read_tables
 from tests.analytics.churn import churn
 from tests.analytics.logs import NOW, batch, commit, group, write_segment

@@ -8,8 +8,8 @@ from pyarrow import fs
 from groupkeeper.analytics import report
 from groupkeeper.analytics.reading import files
 from groupkeeper.analytics.request import Request
-from groupkeeper.analytics.store import lock
-from groupkeeper.analytics.store.lock import LOCK
+from groupkeeper.analytics.store import durable
+from groupkeeper.analytics.store.durable import LOCK
 from groupkeeper.analytics.store.tables import read_tables
 from tests.analytics.logs import batch, commit, group, write_segment
 from tests.analytics.logs import log as log_of
@@ -73,14 +73,14 @@ def test_the_later_of_two_that_begin_at_once_has_the_lock(log, there, monkeypatc
     assert analyzed(log, OUT) == 0
     before = rows(there)
     grow(log)
-    put = lock._put_lock
+    put = durable._put_lock
 
     def outrun(of):
         ours = put(of)
         (there / LOCK).write_text("process 8")
         return ours
 
-    monkeypatch.setattr(lock, "_put_lock", outrun)
+    monkeypatch.setattr(durable, "_put_lock", outrun)
     capsys.readouterr()
     assert analyzed(log, OUT) == 2
     assert "another analysis has begun to write to s3://bucket/out" in capsys.readouterr().err

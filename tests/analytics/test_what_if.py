@@ -8,8 +8,7 @@ import pytest
 
 from groupkeeper.analytics.pipeline.output import table_of
 from groupkeeper.analytics.schemas import TABLES
-from groupkeeper.analytics.what_if.behaviour import Behaviour, behaviour_of
-from groupkeeper.analytics.what_if.lives import Life, lives_of
+from groupkeeper.analytics.what_if.lives import Behaviour, Life, behaviour_of, lives_of
 from groupkeeper.analytics.what_if.replay import GivenUp, Settings, replay
 from groupkeeper.analytics.what_if.scenarios import (
     AS_IT_WAS,

@@ -5,7 +5,7 @@ import gc
 import pyspark
 import pytest
 
-from groupkeeper.analytics.sources import workers
+from groupkeeper.analytics.sources import readers
 from groupkeeper.analytics.sources.options import Options
 from groupkeeper.analytics.sources.readers import OffsetsReader
 from tests.analytics.logs import log, varied, write_segment
@@ -16,7 +16,7 @@ def frozen(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Calls of gc.freeze, which would last in this process."""
     calls: list[int] = []
     monkeypatch.setattr(gc, "freeze", lambda: calls.append(1))
-    monkeypatch.setattr(workers, "_done", [])
+    monkeypatch.setattr(readers, "_done", [])
     return calls
 
 

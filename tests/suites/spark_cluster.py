@@ -21,8 +21,8 @@ import pyspark
 from pyarrow import dataset, fs
 
 from groupkeeper.analytics.grouped import of_spark
-from groupkeeper.analytics.java import find_java
 from groupkeeper.analytics.schemas import TABLES
+from groupkeeper.analytics.session import find_java
 from tests.suites import maven, spark_job, versions
 from tests.suites.process import Lines
 from tests.suites.s3 import BUCKET, S3, Store, keys, served

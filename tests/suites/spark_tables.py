@@ -13,8 +13,8 @@ from typing import ClassVar
 from pyarrow import dataset
 
 from groupkeeper.analytics.grouped import of_spark
-from groupkeeper.analytics.java import find_java
 from groupkeeper.analytics.schemas import TABLES
+from groupkeeper.analytics.session import find_java
 from tests.suites import maven, spark_job, versions
 from tests.suites.process import call
 from tests.suites.spark_job import result

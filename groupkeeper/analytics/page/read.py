@@ -1,16 +1,39 @@
 """What was read: how much, from when to when, how sure, and what is wrong with it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final
 
 import pyarrow.compute as pc
 
-from groupkeeper.analytics.page.about import About
 from groupkeeper.analytics.page.data import Data, Row
 from groupkeeper.analytics.page.markup import Child, Html, fill, name
 from groupkeeper.analytics.page.times import DAY, HOUR, count, day_time, length, share
+from groupkeeper.analytics.questions.question import Question
 from groupkeeper.analytics.schemas import LOG
 from groupkeeper.why.texts import size
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """`questions` describes tables that are not among those of `analytics.schemas`."""
+
+    paths: Sequence[str]
+    made: datetime
+    """With a time zone."""
+    version: str
+    """Of Groupkeeper."""
+    records: int | None = None
+    read_bytes: int | None = None
+    choice: str = ""
+    """Options that leave something out: `--since 2d --group billing`."""
+    damage: Sequence[str] = ()
+    """One sentence each; nothing if the log is sound."""
+    not_known: Sequence[str] = ()
+    """What the tables say nothing about, and why, one sentence each."""
+    questions: Mapping[str, Question] = field(default_factory=dict)
+
 
 PATHS: Final = 12
 """More paths than these are counted; the same for damage."""

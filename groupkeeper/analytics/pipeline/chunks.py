@@ -17,11 +17,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupkeeper.analytics.pipeline.commits import MINUTES, Minutes, Newest, commit_rows
-from groupkeeper.analytics.pipeline.ends import Ends
+from groupkeeper.analytics.pipeline.commits import (
+    MINUTES,
+    MOST_PENDING,
+    Minutes,
+    Newest,
+    Transactions,
+    commit_rows,
+)
 from groupkeeper.analytics.pipeline.feed import RUNS, SPANS, Gaps, commit_runs, spans_of
-from groupkeeper.analytics.pipeline.output import Output, Part, Passed, Spool
-from groupkeeper.analytics.pipeline.transactions import MOST_PENDING, Transactions
+from groupkeeper.analytics.pipeline.output import Ends, Output, Part, Passed, Spool
 from groupkeeper.analytics.reading.parse import (
     CONTROL,
     OFFSET_KEY_TYPES,
@@ -50,7 +55,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What a chunk leaves of one log partition, by kind: rows of `reading.columns` ("records"), and
+    """What a chunk leaves of one log partition, by kind: rows of `reading.parse` ("records"), and
     with tables those of `commit_minutes` ("minutes"), RUNS and SPANS.
 
     `first` and `last` are the log offsets of the records. `lost` are offsets from which on records

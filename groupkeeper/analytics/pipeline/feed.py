@@ -27,8 +27,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupkeeper.analytics.pipeline.ends import PROBLEMS, Ends
-from groupkeeper.analytics.pipeline.output import Part, Passed, read_all, slices, table_of
+from groupkeeper.analytics.pipeline.output import (
+    PROBLEMS,
+    Ends,
+    Part,
+    Passed,
+    read_all,
+    slices,
+    table_of,
+)
 from groupkeeper.analytics.reading.parse import (
     EVENT_COLUMNS,
     GROUP_KEY_TYPE,

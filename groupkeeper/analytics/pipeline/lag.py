@@ -13,8 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from groupkeeper.analytics.reading.topic_log import TopicLog, TopicLogs
-from groupkeeper.analytics.reading.topic_segment import NotKnown
+from groupkeeper.analytics.reading.topic_log import NotKnown, TopicLog, TopicLogs
 from groupkeeper.analytics.schemas import TABLES
 
 LAG: Final = TABLES["lag"].schema

@@ -13,14 +13,17 @@ from groupkeeper.analytics.pipeline.chunks import KINDS, Piece, kinds_of
 from groupkeeper.analytics.pipeline.commits import (
     Minutes,
     Newest,
+    Transactions,
     commit_rows,
     latest_minute,
+    traces,
 )
-from groupkeeper.analytics.pipeline.ends import PROBLEMS, Ends
 from groupkeeper.analytics.pipeline.feed import History
 from groupkeeper.analytics.pipeline.group_table import GENERATIONS, GROUPS, MEMBERS, GroupTable
 from groupkeeper.analytics.pipeline.lag import Lags
 from groupkeeper.analytics.pipeline.output import (
+    PROBLEMS,
+    Ends,
     Output,
     Part,
     Passed,
@@ -31,7 +34,6 @@ from groupkeeper.analytics.pipeline.output import (
     read_all,
     slices,
 )
-from groupkeeper.analytics.pipeline.transactions import Transactions, traces
 from groupkeeper.analytics.reading.parse import SCHEMA
 from groupkeeper.analytics.reading.plan import Split
 from groupkeeper.analytics.schemas import INT, LONG, TEXT, TIME

@@ -11,8 +11,14 @@ import duckdb
 import pyarrow as pa
 from pyarrow.dataset import Dataset
 
-from groupkeeper.analytics.questions.question import Parameters, Question, placed
-from groupkeeper.analytics.questions.views import REACH, VIEWS, view
+from groupkeeper.analytics.questions.question import (
+    REACH,
+    VIEWS,
+    Parameters,
+    Question,
+    placed,
+    view,
+)
 from groupkeeper.analytics.schemas import TABLES
 
 # Any: the values of a row have the types of its table.

@@ -5,8 +5,15 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from groupkeeper.analytics.questions.question import Frame, Parameters, Question, placed
-from groupkeeper.analytics.questions.views import REACH, VIEWS, view
+from groupkeeper.analytics.questions.question import (
+    REACH,
+    VIEWS,
+    Frame,
+    Parameters,
+    Question,
+    placed,
+    view,
+)
 from groupkeeper.analytics.schemas import INT, LONG, REAL, TABLES, TEXT, TIME, YES, Column
 
 

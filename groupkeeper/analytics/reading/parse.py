@@ -18,10 +18,9 @@ import pyarrow as pa
 
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.reading import files
-from groupkeeper.analytics.reading.coverage import cover
 from groupkeeper.analytics.reading.plan import Split, cut
 from groupkeeper.analytics.reading.problems import Problem
-from groupkeeper.analytics.reading.segments import log_files_in, segment_file
+from groupkeeper.analytics.reading.segments import cover, log_files_in, segment_file
 
 Lost = tuple[int, int, int]
 """Position in the split, Problem, number of bytes that gave no rows."""

@@ -15,19 +15,22 @@ from itertools import groupby, pairwise
 from typing import Final, Protocol, TypeVar
 
 from groupkeeper.analytics.reading import walk
-from groupkeeper.analytics.reading.coverage import Coverage, Note, Range, cover
 from groupkeeper.analytics.reading.files import Place, place
 from groupkeeper.analytics.reading.segments import (
     ARCHIVE,
     NO_PARTITION,
     OFFSETS,
+    Coverage,
+    Note,
+    Range,
     SegmentFile,
+    cover,
     find_segments,
     find_topics,
     partition_of,
 )
 from groupkeeper.analytics.reading.select import EVERYTHING, Selection, partition_count
-from groupkeeper.analytics.reading.topic_segment import place_of
+from groupkeeper.analytics.reading.topic_log import place_of
 
 SMALLEST_CHUNK: Final = 4 * 1024 * 1024
 LARGEST_CHUNK: Final = 64 * 1024 * 1024

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupkeeper.analytics.errors import AnalyticsError
-from groupkeeper.analytics.reading.coverage import kind_of_gap
 from groupkeeper.analytics.reading.parse import SCHEMA, parse, text_rows
 from groupkeeper.analytics.reading.partition_log import (
     NO_HINT,
@@ -29,7 +28,7 @@ from groupkeeper.analytics.reading.partition_log import (
 )
 from groupkeeper.analytics.reading.plan import LARGEST_CHUNK, Split
 from groupkeeper.analytics.reading.problems import Problem, is_damage
-from groupkeeper.analytics.reading.segments import SegmentFile
+from groupkeeper.analytics.reading.segments import SegmentFile, kind_of_gap
 
 _LOSSES: Final = frozenset({Problem.DELETED, Problem.MISSING})
 

@@ -3,23 +3,253 @@ which batch holds an offset.
 
 It may be of a running broker, and files may go away. What cannot be found out is None: an offset or
 a time before the first record that is there, damaged segments, other formats.
+
+Of a segment only batch headers are read. `.index` says where to begin: its entries (int32 last
+offset of a batch, relative to the segment's base; int32 position of that batch, or of one before
+it) are thinned to one in BLOCK_BYTES. What no entry covers, such as the end of a segment that is
+being written, is walked once. `.timeindex` (int64 largest timestamp so far; int32 relative last
+offset of its batch) says which batches need not be looked at for a time. Neither has a checksum: an
+entry counts if the headers say the same.
 """
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable
-from contextlib import suppress
-from typing import Final
+from collections.abc import Iterable, Iterator
+from contextlib import closing, suppress
+from struct import Struct
+from typing import BinaryIO, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from groupkeeper.analytics.reading import files
 from groupkeeper.analytics.reading.files import Place
-from groupkeeper.analytics.reading.topic_segment import (
-    Batch,
-    NotKnown,
-    TopicSegment,
-    first_time,
-)
 from groupkeeper.analytics.reading.walk import disagreeing
+from groupkeeper.protocol.record_batch import HEADER_SIZE, LENGTH_OVERHEAD, MAGIC
+
+BLOCK_BYTES: Final = 64 * 1024
+"""About how many bytes of a segment one lookup looks through."""
+UNINDEXED_MOST: Final = 64 * 1024 * 1024
+"""A segment of which more than these bytes are behind its last entry in `.index` is not known."""
+
+Kind = np.dtype[np.void]
+Entries = npt.NDArray[np.void]
+
+_FIELDS: Final = Struct(">qi4xb4xhiqq14xi")
+_ENTRY: Final[Kind] = np.dtype([("offset", ">i4"), ("position", ">i4")])
+_TIME: Final[Kind] = np.dtype([("time", ">i8"), ("offset", ">i4")])
+_BLOCKS: Final = 64
+"""So many blocks are kept: groups that follow each other ask for the same ones."""
+
+
+class NotKnown(Exception):
+    """A segment, or a part of it, that says nothing: damaged, of another format, or too long to be
+    walked.
+    """
+
+
+class Batch(NamedTuple):
+    """A batch with offsets [base, until); times are epoch milliseconds, -1 without one."""
+
+    base: int
+    until: int
+    attributes: int
+    base_time: int
+    max_time: int
+    records: int
+
+
+class _Block(NamedTuple):
+    batches: list[Batch]
+    next: int
+    """Where the batch behind them begins."""
+
+
+class TopicSegment:
+    """A segment with `size` bytes and first offset `base`; offsets are below `until`, or it is the
+    last one (None). Raises OSError and NotKnown.
+    """
+
+    def __init__(self, path: Place, base: int, size: int, until: int | None) -> None:
+        self.base = base
+        self._until = until
+        self._size = size
+        self._file: BinaryIO = path.open("rb")
+        self._blocks: dict[int, _Block] = {}
+        self._times, self._time_offsets = _times(path, base)
+        self._cursor = (-1, 0)
+        """All batches before that mark were written by that time."""
+        lasts, positions = _marks(path, base, size)
+        self._lasts, self._positions = [base, *lasts], [0, *positions]
+        self._indexed = len(lasts)
+        try:
+            self.end = self._walk_tail()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def close(self) -> None:
+        """To be called at the end."""
+        self._file.close()
+
+    def from_offset(self, offset: int) -> Iterator[Batch]:
+        """Batches that end behind an offset."""
+        mark = bisect_right(self._lasts, offset) - 1
+        return (each for each in self._batches(max(mark, 0)) if each.until > offset)
+
+    def end_at(self, time: int) -> int | None:
+        """The offset behind the last batch that was written by then: a batch is taken to be written
+        at the largest timestamp of the segment up to it. None if records were removed there.
+        """
+        mark = self._start_at(time)
+        reached = self._block(mark - 1).batches[-1].until if mark else self.base
+        for number in range(mark, len(self._positions)):
+            for each in self._block(number).batches:
+                if each.max_time > time:
+                    self._cursor = time, number
+                    return each.base if each.base == reached else None
+                reached = each.until
+        self._cursor = time, len(self._positions) - 1
+        return self.end if self._until in (None, self.end) else None
+
+    def place_of(self, since: int) -> tuple[int, int]:
+        """Position and base offset of a batch: all records from that time on are in it or behind
+        it.
+        """
+        mark = self._start_at(since - 1)
+        batches = self._block(mark).batches
+        return (self._positions[mark], batches[0].base) if batches else (0, self.base)
+
+    def _start_at(self, time: int) -> int:
+        """A mark: no batch before it has a later timestamp."""
+        known, number = self._cursor
+        if time < known:
+            number = 0
+        entry = bisect_right(self._times, time) - 1
+        if entry >= 0:
+            offset = self._time_offsets[entry]
+            mark = bisect_right(self._lasts, offset) - 1
+            if mark > number and self._says(offset, self._times[entry]):
+                number = mark
+        return number
+
+    def _says(self, offset: int, time: int) -> bool:
+        found = next(self.from_offset(offset), None)
+        return found is not None and found.base <= offset and found.max_time == time
+
+    def _walk_tail(self) -> int:
+        """Makes marks behind the last one. Returns the offset behind the last batch."""
+        if self._size - self._positions[-1] > UNINDEXED_MOST:
+            raise NotKnown("too much of it is in no index")
+        end = self.base
+        while True:
+            block = self._block(len(self._positions) - 1)
+            end = block.batches[-1].until if block.batches else end
+            if block.next >= self._size:
+                return end
+            self._lasts.append(end)
+            self._positions.append(block.next)
+
+    def _batches(self, mark: int) -> Iterator[Batch]:
+        for number in range(mark, len(self._positions)):
+            yield from self._block(number).batches
+
+    def _block(self, mark: int) -> _Block:
+        found = self._blocks.pop(mark, None)
+        if found is None:
+            is_last = mark + 1 == len(self._positions)
+            start = self._positions[mark]
+            stop = start + BLOCK_BYTES if is_last else self._positions[mark + 1]
+            found = self._read(start, min(stop, self._size))
+            batches = found.batches
+            is_wrong = not is_last and found.next != stop
+            if 0 < mark <= self._indexed:
+                is_wrong |= not batches or batches[0].base > self._lasts[mark]
+            if is_wrong:
+                raise NotKnown("its index is wrong, or a batch is damaged")
+            while len(self._blocks) >= _BLOCKS:
+                del self._blocks[next(iter(self._blocks))]
+        self._blocks[mark] = found
+        return found
+
+    def _read(self, start: int, stop: int) -> _Block:
+        """Batches that begin in [start, stop)."""
+        found: list[Batch] = []
+        position, begin, data, before = start, start, b"", self.base
+        highest = self._until if self._until is not None else 2**63 - 1
+        while position < stop:
+            if position - begin + HEADER_SIZE > len(data):
+                self._file.seek(position)
+                begin, data = position, self._file.read(BLOCK_BYTES)
+            if len(data) < HEADER_SIZE:
+                return self._torn(found)
+            fields = _FIELDS.unpack_from(data, position - begin)
+            base, length, magic, attributes, delta, base_time, max_time, records = fields
+            size, until = length + LENGTH_OVERHEAD, base + delta + 1
+            if size < HEADER_SIZE or magic != MAGIC or position + size > self._size:
+                return self._torn(found)
+            if not before <= base < until <= highest:
+                raise NotKnown("offsets do not rise")
+            found.append(Batch(base, until, attributes, base_time, max_time, records))
+            position, before = position + size, until
+        return _Block(found, position)
+
+    def _torn(self, found: list[Batch]) -> _Block:
+        """The last batch of a log may be under way, or lie behind it as zeros."""
+        if self._until is not None:
+            raise NotKnown("bytes that are no batch")
+        return _Block(found, self._size)
+
+
+def place_of(path: Place, base: int, size: int, since: int) -> tuple[int, int]:
+    """See `TopicSegment.place_of`: the beginning of the segment if nothing else is sure."""
+    with suppress(OSError, NotKnown), closing(TopicSegment(path, base, size, None)) as segment:
+        return segment.place_of(since)
+    return 0, base
+
+
+def first_time(path: Place) -> int:
+    """The largest timestamp of a segment's first batch; -1 if it has none. Raises OSError."""
+    with path.open("rb") as file:
+        data = file.read(HEADER_SIZE)
+    if len(data) < HEADER_SIZE:
+        return -1
+    _, _, magic, _, _, _, max_time, _ = _FIELDS.unpack_from(data)
+    return int(max_time) if magic == MAGIC else -1
+
+
+def _marks(path: Place, base: int, size: int) -> tuple[list[int], list[int]]:
+    """Offsets and positions of entries of the index, BLOCK_BYTES or more apart."""
+    entries = _entries(path.with_suffix(".index"), _ENTRY)
+    positions = entries["position"].astype(np.int64)
+    rising = _rising(positions, 0, size)
+    positions, offsets = positions[:rising], entries["offset"][:rising].astype(np.int64) + base
+    _, first = np.unique(positions // BLOCK_BYTES, return_index=True)
+    first = first[positions[first] >= BLOCK_BYTES]
+    return offsets[first].tolist(), positions[first].tolist()
+
+
+def _times(path: Place, base: int) -> tuple[list[int], list[int]]:
+    entries = _entries(path.with_suffix(".timeindex"), _TIME)
+    times = entries["time"].astype(np.int64)
+    rising = _rising(times, -1, 2**63 - 1)
+    offsets = entries["offset"][:rising].astype(np.int64) + base
+    return times[:rising].tolist(), offsets.tolist()
+
+
+def _entries(path: Place, kind: Kind) -> Entries:
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return np.zeros(0, kind)
+    return np.frombuffer(data, kind, len(data) // kind.itemsize)
+
+
+def _rising(numbers: npt.NDArray[np.int64], lowest: int, highest: int) -> int:
+    """How many numbers rise from the first on: then come zeros of a file that is being written."""
+    falls = np.flatnonzero((np.diff(numbers, prepend=lowest) <= 0) | (numbers >= highest))
+    return int(falls[0]) if len(falls) else len(numbers)
+
 
 _SEGMENT: Final = re.compile(r"\d{20}\.log")
 _OPEN_MOST: Final = 4

@@ -39,8 +39,8 @@ from groupkeeper.analytics.sources.readers import (
     FilteredOffsetsReader,
     LogReader,
     OffsetsReader,
+    said_in_one_line,
 )
-from groupkeeper.analytics.sources.workers import said_in_one_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from groupkeeper.analytics.errors import AnalyticsError
-from groupkeeper.analytics.reading.pairs import PAIR_SCHEMA, read_pairs
 from groupkeeper.analytics.reading.parse import EVENT_COLUMNS, SCHEMA
+from groupkeeper.analytics.reading.plain import PAIR_SCHEMA, read_pairs
 from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS
 from groupkeeper.analytics.sources import decoded, events
 

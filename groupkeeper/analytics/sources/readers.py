@@ -1,5 +1,8 @@
 """Readers of the logs for Spark: chunks of the plan are Spark's partitions, and the parser's Arrow
 batches are their rows.
+
+The Python processes of Spark say errors in one line, and collect little garbage. What becomes of
+rows about damage is said by the option `mode`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,12 +16,23 @@ from groupkeeper.analytics.reading.parse import EVENT_COLUMNS, SCHEMA, parse_spl
 from groupkeeper.analytics.reading.plan import Chunk, plan
 from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS
 from groupkeeper.analytics.reading.select import EVERYTHING
-from groupkeeper.analytics.sources import damage, decoded, events
+from groupkeeper.analytics.sources import decoded, events
 from groupkeeper.analytics.sources.options import Options
-from groupkeeper.analytics.sources.workers import said_in_one_line, set_loaded_aside
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
+import gc
+import logging
+import os
+from contextlib import contextmanager
+from typing import Final
+
+import pyarrow.compute as pc
+from pyspark import TaskContext
+
+from groupkeeper.analytics.errors import AnalyticsError
+from groupkeeper.analytics.reading.problems import is_damage
+from groupkeeper.analytics.sources.options import Mode
 
 Read = Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
 """Records with some columns of the parser."""
@@ -60,8 +74,8 @@ class LogReader(DataSourceReader):  # type: ignore[misc]  # pyspark is not typed
         mode, names = self.options.mode, self._names
         if mode == "rows":
             return self._rows(read, names)
-        needed = list(dict.fromkeys([*names, *damage.NEEDED]))
-        return damage.treated(self._rows(read, needed), mode, names, place)
+        needed = list(dict.fromkeys([*names, *NEEDED]))
+        return treated(self._rows(read, needed), mode, names, place)
 
     def _rows(self, read: Read, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         raise NotImplementedError
@@ -104,3 +118,71 @@ class FilteredOffsetsReader(_Filtered, OffsetsReader):
 
 class FilteredEventsReader(_Filtered, EventsReader):
     """For sessions that push filters down."""
+
+
+_done: list[bool] = []
+
+
+@contextmanager
+def said_in_one_line() -> Iterator[None]:
+    """Spark plans in a Python process of its own, and shows its tracebacks to the user."""
+    try:
+        yield
+    except AnalyticsError:
+        os.environ["SPARK_HIDE_TRACEBACK"] = "1"
+        raise
+
+
+def set_loaded_aside() -> None:
+    """In a worker of Spark, and once: let collections pass over what is there by now, which is
+    mostly the objects of numba and pyarrow.
+
+    Spark's daemon collects garbage after each task. Without this a collection looks at 130,000
+    objects, which takes as long as parsing 10 MB.
+    """
+    if _done or TaskContext.get() is None:
+        return
+    _done.append(True)
+    gc.freeze()
+
+
+NEEDED: Final = ("partition", "batch_position", "offset", "problem", "problem_bytes")
+"""Columns that the modes but `rows` look at."""
+
+_log: Final = logging.getLogger(__name__)
+
+
+def treated(
+    batches: Iterable[pa.RecordBatch], mode: Mode, names: list[str], place: str
+) -> Iterator[pa.RecordBatch]:
+    """Batches with NEEDED and the columns `names` -> those columns. `place` is the file.
+
+    `drop` leaves out all rows with a problem, and logs how many there were; `fail` raises
+    AnalyticsError at the first one that tells of damage, and leaves out the others.
+    """
+    rows = size = 0
+    for batch in batches:
+        is_sound = pc.is_null(batch.column("problem"))
+        dropped = batch.filter(pc.invert(is_sound)) if pc.any(pc.invert(is_sound)).as_py() else None
+        if dropped is not None:
+            told = dropped.select(NEEDED).to_pylist()
+            if mode == "fail":
+                _fail(told, place)
+            damaged = [row for row in told if is_damage(row["problem"])]
+            rows += len(damaged)
+            size += sum(row["problem_bytes"] or 0 for row in damaged)
+            batch = batch.filter(is_sound)  # noqa: PLW2901  # what is left of it
+        if batch.num_rows:
+            yield batch.select(names)
+    if rows:
+        _log.warning("%s: dropped %d damaged places or records, %d bytes", place, rows, size)
+
+
+def _fail(rows: list[dict[str, object]], place: str) -> None:
+    for row in rows:
+        if is_damage(str(row["problem"])):
+            at = "position {batch_position}" if row["offset"] is None else "offset {offset}"
+            raise AnalyticsError(
+                f"{place}, partition {row['partition']}, {at.format(**row)}: {row['problem']} "
+                "(mode=rows tells all that is damaged, mode=drop leaves it out)"
+            )

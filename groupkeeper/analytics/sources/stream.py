@@ -24,7 +24,7 @@ from groupkeeper.analytics.reading.partition_log import Hint, PartitionLog, find
 from groupkeeper.analytics.reading.plan import LARGEST_CHUNK, chunk_bytes_for, pack
 from groupkeeper.analytics.reading.stretch import read_stretch
 from groupkeeper.analytics.sources.options import Options, StreamOptions
-from groupkeeper.analytics.sources.workers import said_in_one_line, set_loaded_aside
+from groupkeeper.analytics.sources.readers import said_in_one_line, set_loaded_aside
 
 if TYPE_CHECKING:
     from groupkeeper.analytics.sources.readers import LogReader

@@ -25,10 +25,9 @@ from groupkeeper.analytics.errors import AnalyticsError, EngineFailed, make_fold
 from groupkeeper.analytics.pipeline.output import OPEN, Output
 from groupkeeper.analytics.reading.files import Place, one_line
 from groupkeeper.analytics.reading.plan import Plan
-from groupkeeper.analytics.store import progress, resume
-from groupkeeper.analytics.store.durable import PRIVATE, Files, each
-from groupkeeper.analytics.store.lock import LOCK, locked
-from groupkeeper.analytics.store.progress import Progress
+from groupkeeper.analytics.store import resume
+from groupkeeper.analytics.store.durable import LOCK, PRIVATE, Files, each, locked
+from groupkeeper.analytics.store.resume import Progress
 from groupkeeper.analytics.store.tables import DAY, write_tables
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ class Store:
     def _read(self) -> None:
         """Raises AnalyticsError unless what cannot be read is to be replaced."""
         try:
-            found = progress.read(self._files)
+            found = resume.read(self._files)
         except AnalyticsError:
             if not self._rebuild:
                 raise
@@ -166,7 +165,7 @@ class Store:
                 said = f"{self.folder} was not written: {one_line(error)}"
                 raise EngineFailed(said) from error
             raise
-        self._files.move(f"{now.staged}/{progress.NAME}", progress.NAME)
+        self._files.move(f"{now.staged}/{resume.NAME}", resume.NAME)
         self._files.sync([PRIVATE])
         shutil.rmtree(made, ignore_errors=True)
         self._settle(now)
@@ -183,7 +182,7 @@ class Store:
         replaced = [*(joined if goes_on else old), *files.sizes(ANSWERS)]
         now.replaced = [path for path in replaced if f"{now.staged}/{path}" not in staged]
         kept = [path for some in _GOES_ON for path in made.glob(some)]
-        files.write(state := f"{now.staged}/{progress.NAME}", now.packed(made, kept))
+        files.write(state := f"{now.staged}/{resume.NAME}", now.packed(made, kept))
         files.sync({state, *staged, *_folders([state, *staged])})
 
     # -- what counts, and what does not ------------------------------------------------------------
@@ -203,7 +202,7 @@ class Store:
             files.sync(_folders([*first, *now.replaced]))
             each(lambda path: files.move(prefix + path, path), sorted(last))
             files.sync(_folders(last))
-        kept = {progress.NAME, LOCK, f"{PRIVATE}/{Path(self.scratch).name}"}
+        kept = {resume.NAME, LOCK, f"{PRIVATE}/{Path(self.scratch).name}"}
         each(files.remove, files.sizes(PRIVATE, recursive=False).keys() - kept)
 
 
@@ -233,7 +232,7 @@ def _folders(paths: Iterable[str]) -> set[str]:
 def _check(files: Files) -> None:
     """Never write over or among the files of others."""
     try:
-        is_ours = {*files.sizes(recursive=False)} <= {PRIVATE} or bool(files.read(progress.NAME))
+        is_ours = {*files.sizes(recursive=False)} <= {PRIVATE} or bool(files.read(resume.NAME))
     except NotADirectoryError:
         is_ours = False
     if not is_ours:

@@ -23,7 +23,7 @@ from groupkeeper.analytics.reading.files import Place, located
 from groupkeeper.analytics.reading.parse import SCHEMA
 from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.analytics.store.durable import Files
-from groupkeeper.analytics.store.progress import NAME, read
+from groupkeeper.analytics.store.resume import NAME, read
 from groupkeeper.history.fields import LAST_MS
 
 DAY: Final = "day"

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from groupkeeper.analytics.what_if.behaviour import Behaviour
-from groupkeeper.analytics.what_if.lives import Life
+from groupkeeper.analytics.what_if.lives import Behaviour, Life
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.message import Message
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse

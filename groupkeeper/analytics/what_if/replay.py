@@ -13,9 +13,8 @@ from functools import partial
 from itertools import count
 from typing import Any, Final
 
-from groupkeeper.analytics.what_if.behaviour import Behaviour
 from groupkeeper.analytics.what_if.client import GROUP, Client, OnAnswer
-from groupkeeper.analytics.what_if.lives import Life
+from groupkeeper.analytics.what_if.lives import Behaviour, Life
 from groupkeeper.coordinator.caller import Caller, Peer
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.deadlines import Timer, TimerKind

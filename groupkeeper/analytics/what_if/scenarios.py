@@ -11,8 +11,7 @@ from typing import Any, Final
 
 from groupkeeper.analytics.questions.question import SURE, Question
 from groupkeeper.analytics.schemas import EVENTS, LONG, TEXT, YES, Column
-from groupkeeper.analytics.what_if.behaviour import Behaviour, behaviour_of
-from groupkeeper.analytics.what_if.lives import Life, Row, lives_of
+from groupkeeper.analytics.what_if.lives import Behaviour, Life, Row, behaviour_of, lives_of
 from groupkeeper.analytics.what_if.replay import GivenUp, Outcome, Settings, replay
 
 SESSION_TIMEOUTS_MS: Final = (6_000, 10_000, 20_000, 30_000, 45_000, 60_000, 120_000, 300_000)
