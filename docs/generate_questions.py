@@ -42,7 +42,7 @@ milliseconds; `prepare` makes them, and names of parameters (`:least`) are repla
 
 ```python
 import duckdb
-from groupkeeper.analytics.questions.local import prepare
+from groupkeeper.analytics.questions.registry import prepare
 
 connection = duckdb.connect()
 names = ("rounds", "coverage")

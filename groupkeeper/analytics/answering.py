@@ -14,9 +14,8 @@ from pyarrow import dataset
 from pyarrow.fs import LocalFileSystem
 
 from groupkeeper.analytics.pipeline.engine import Engine
-from groupkeeper.analytics.questions.local import Local, text
 from groupkeeper.analytics.questions.question import VIEWS
-from groupkeeper.analytics.questions.registry import QUESTIONS, answers_of
+from groupkeeper.analytics.questions.registry import QUESTIONS, Local, answers_of, text
 from groupkeeper.analytics.reading.files import Place
 from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.analytics.store.tables import dataset_of, read_inside

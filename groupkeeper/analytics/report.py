@@ -31,8 +31,7 @@ from groupkeeper.analytics.export import Tables, chosen, print_json, write_csv
 from groupkeeper.analytics.groups import topic_names
 from groupkeeper.analytics.pipeline.engine import Engine, engine_for, failures_as_one_line
 from groupkeeper.analytics.pipeline.output import Output
-from groupkeeper.analytics.pipeline.placement import of_groups
-from groupkeeper.analytics.pipeline.run import Progress, Trunk
+from groupkeeper.analytics.pipeline.run import Progress, Trunk, of_groups
 from groupkeeper.analytics.printing import Findings, console, print_findings
 from groupkeeper.analytics.reading import files
 from groupkeeper.analytics.reading.files import Place

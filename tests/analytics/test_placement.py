@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupkeeper.analytics.pipeline.placement import of_groups, possible_counts
+from groupkeeper.analytics.pipeline.run import of_groups, possible_counts
 from groupkeeper.analytics.reading.plan import plan
 from groupkeeper.protocol.placement import partition_of
 from tests.analytics.logs import batch, commit, tables, write_segment

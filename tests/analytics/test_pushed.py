@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from pyspark.sql import datasource as ds
 
-from groupkeeper.analytics.reading.select import EVERYTHING, Selection
+from groupkeeper.analytics.reading.plan import EVERYTHING, Selection
 from groupkeeper.analytics.sources.pushed import selection_of
 
 MOMENT = datetime(2026, 11, 22, 8, 30, 0, 1500, tzinfo=UTC)

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from groupkeeper.analytics.reading import topic_log
 from groupkeeper.analytics.reading.parse import parse_split
-from groupkeeper.analytics.reading.plan import plan
-from groupkeeper.analytics.reading.select import EVERYTHING, Selection, partition_count
+from groupkeeper.analytics.reading.plan import EVERYTHING, Selection, partition_count, plan
 from groupkeeper.analytics.reading.topic_log import place_of
 from groupkeeper.protocol.placement import partition_of
 from tests.analytics.logs import NOW, batch, commit, group, index_of, marker, write_segment

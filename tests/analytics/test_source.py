@@ -10,8 +10,7 @@ from pyspark.sql.types import StructType
 import groupkeeper.analytics
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.reading.parse import SCHEMA, parse
-from groupkeeper.analytics.reading.plan import Split
-from groupkeeper.analytics.reading.select import EVERYTHING, Selection
+from groupkeeper.analytics.reading.plan import EVERYTHING, Selection, Split
 from groupkeeper.analytics.sources.formats import columns_of
 from groupkeeper.analytics.sources.options import Options
 from groupkeeper.analytics.sources.readers import OffsetsReader

@@ -22,9 +22,8 @@ from pyarrow import dataset, fs
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.reading.files import place
 from groupkeeper.analytics.reading.parse import parse_split
-from groupkeeper.analytics.reading.plan import Plan, plan
+from groupkeeper.analytics.reading.plan import Plan, Selection, plan
 from groupkeeper.analytics.reading.segments import OFFSETS, TOPICS, expand
-from groupkeeper.analytics.reading.select import Selection
 from groupkeeper.analytics.report import analyze
 from groupkeeper.analytics.request import Request
 from groupkeeper.analytics.schemas import TABLES

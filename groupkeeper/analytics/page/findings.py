@@ -4,8 +4,7 @@ from collections import Counter
 from typing import Final
 
 from groupkeeper.analytics.page.data import Data, Row
-from groupkeeper.analytics.page.figure import Link
-from groupkeeper.analytics.page.markup import Html, fill, linked, name
+from groupkeeper.analytics.page.markup import Html, Link, fill, linked, name
 from groupkeeper.analytics.page.times import Span, count, day_time, period
 from groupkeeper.analytics.schemas import LOG
 

@@ -2,12 +2,17 @@
 
 Names come from logs: they are cut, and characters that cannot be seen or turn the direction of
 text are replaced, before they are escaped.
+
+A picture is a `Figure` with its words: numbers are HTML, and what `lanes.js` draws beside them is
+data.
 """
 
 import html
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
 
+from groupkeeper.analytics.page.times import Span, ticks
 from groupkeeper.why.texts import printable
 
 NAME_CHARACTERS: Final = 48
@@ -55,3 +60,67 @@ def joined(children: Child) -> Html:
     if isinstance(children, str | int | float):
         return Html(html.escape(cut(str(children), TEXT_CHARACTERS)))
     return Html("".join(map(joined, children)))
+
+
+# Any: JSON.
+Lane = dict[str, Any]
+"""What is drawn in a row: see `paint` in lanes.js."""
+LaneRow = tuple[Child, Child, Lane]
+"""A name, words and a lane."""
+Link = Callable[[str], str | None]
+"""The place in the page where more is said of a group."""
+_ROW: Final = """<li><span class="name">{}</span><span class="lane"></span>\
+<span class="words">{}</span></li>"""
+_FIGURE: Final = """<figure class="card" id="{}"><figcaption><{}>{}</{}><p>{}</p></figcaption>
+<noscript><p class="quiet">The picture needs a script; these are its numbers.</p></noscript>
+<ol class="lanes {}">{}</ol><p class="quiet">{}</p></figure>"""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """`look_for` is a sentence; `told` has the main numbers, and their unit."""
+
+    name: str
+    """Of its element in the page."""
+    title: str
+    look_for: str
+    told: str
+    rows: Sequence[LaneRow]
+    shared: Lane = field(default_factory=dict)
+    """What the rows have in common: `of`, `ticks`, `legend`, ..."""
+    kind: str = ""
+    level: str = "h3"
+    """Of its heading."""
+
+    @property
+    def data(self) -> Lane:
+        return {**self.shared, "rows": [lane for _, _, lane in self.rows]}
+
+    def html(self) -> Html:
+        told = [fill(_ROW, name, words) for name, words, _ in self.rows]
+        level, title, kind = Html(self.level), self.title, self.kind
+        return fill(_FIGURE, self.name, level, title, level, self.look_for, kind, told, self.told)
+
+
+def up_to(most: float, show: Callable[[float], str], tall: int) -> Lane:
+    """The axis of a lane with amounts."""
+    return {"most": most or 1, "axis": [(0, "0"), (most, show(most))], "tall": tall}
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """From times to places across a picture, which runs to `of`: so many steps of `size` ms."""
+
+    shown: Span
+    of: int
+
+    @property
+    def size(self) -> int:
+        return self.shown.ms // self.of
+
+    def __call__(self, at: int) -> float:
+        return round((at - self.shown.start) * self.of / self.shown.ms, 1)
+
+    @property
+    def axis(self) -> Lane:
+        return {"of": self.of, "ticks": [(self(at), words) for at, words in ticks(self.shown, 9)]}

@@ -13,9 +13,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupkeeper.analytics.page.data import NAMES, Data, Row, legend
-from groupkeeper.analytics.page.figure import Figure, Lane, LaneRow, Link, Scale, up_to
 from groupkeeper.analytics.page.findings import CARDS, within
-from groupkeeper.analytics.page.markup import linked, name
+from groupkeeper.analytics.page.markup import (
+    Figure,
+    Lane,
+    LaneRow,
+    Link,
+    Scale,
+    linked,
+    name,
+    up_to,
+)
 from groupkeeper.analytics.page.times import SECOND, Span, count, floor, step, step_name, told
 
 WORST: Final = 40

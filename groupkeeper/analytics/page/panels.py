@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupkeeper.analytics.page.data import NAMES, Data, Row, legend
-from groupkeeper.analytics.page.figure import Figure, LaneRow, Scale, up_to
-from groupkeeper.analytics.page.markup import Html, cut, fill, name
+from groupkeeper.analytics.page.markup import Figure, Html, LaneRow, Scale, cut, fill, name, up_to
 from groupkeeper.analytics.page.overview import binned, counts_of, marks
 from groupkeeper.analytics.page.times import (
     MINUTE,

@@ -17,9 +17,8 @@ from typing import Final
 
 from groupkeeper.analytics.errors import AnalyticsError, EngineFailed
 from groupkeeper.analytics.page.data import Data, Tables
-from groupkeeper.analytics.page.figure import Figure
 from groupkeeper.analytics.page.findings import findings_of, findings_part
-from groupkeeper.analytics.page.markup import Child, Html, fill, joined
+from groupkeeper.analytics.page.markup import Child, Figure, Html, fill, joined
 from groupkeeper.analytics.page.overview import not_stable, rate, timeline
 from groupkeeper.analytics.page.panels import Panels
 from groupkeeper.analytics.page.read import About, summary, what_was_read

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupkeeper.analytics.page.data import Data, milliseconds
-from groupkeeper.analytics.page.figure import Link
-from groupkeeper.analytics.page.markup import Child, Html, fill, joined, linked, name
+from groupkeeper.analytics.page.markup import Child, Html, Link, fill, joined, linked, name
 from groupkeeper.analytics.page.read import About
 from groupkeeper.analytics.page.times import NONE, count, day_time, told
 from groupkeeper.analytics.schemas import TABLES

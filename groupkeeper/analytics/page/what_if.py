@@ -4,8 +4,7 @@ from collections import defaultdict
 from typing import Final
 
 from groupkeeper.analytics.page.data import Data, Row
-from groupkeeper.analytics.page.figure import Figure, LaneRow, up_to
-from groupkeeper.analytics.page.markup import cut, name
+from groupkeeper.analytics.page.markup import Figure, LaneRow, cut, name, up_to
 from groupkeeper.analytics.page.times import count, length
 
 SCENARIOS: Final = 8

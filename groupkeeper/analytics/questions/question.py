@@ -1,7 +1,7 @@
 """A question: one text of SQL, and what its answer means. `registry.ask` asks it.
 
 Texts are in what both engines read: names in double quotes, and the functions of Spark that
-`local.MACROS` defines for DuckDB. They read the views of `views`, not the tables themselves.
+`registry.MACROS` defines for DuckDB. They read the views of VIEWS, not the tables themselves.
 
 There is a view of each table. It has the columns of its table, with times as Unix milliseconds, and
 - `known_from`, `read_from`, `read_until`: what is known of the partition of the log that a row is

@@ -1,24 +1,38 @@
-"""All questions, by name, and how they are asked: one of them, or all at once.
+"""All questions, by name, and how they are asked: one of them, or all at once, of DuckDB on this
+machine (`Local`) or of Spark SQL (`OnSpark`).
 
 ask("storms", {"rounds": table})             # a pyarrow.Table -> a pyarrow.Table, by DuckDB
 ask("storms", {"rounds": frame}, least=10)   # a DataFrame of Spark -> a DataFrame, by Spark SQL
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow as pa
+from pyarrow.dataset import Dataset
 
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.libraries import QUERIES, check_libraries
 from groupkeeper.analytics.questions.findings import WORTH, findings_of
-from groupkeeper.analytics.questions.question import Frame, Question, Tables, question
-from groupkeeper.analytics.schemas import TABLES
+from groupkeeper.analytics.questions.question import (
+    REACH,
+    VIEWS,
+    Frame,
+    Parameters,
+    Question,
+    Tables,
+    placed,
+    question,
+    view,
+)
+from groupkeeper.analytics.schemas import INT, LONG, REAL, TABLES, TEXT, TIME, YES, Column
 
 if TYPE_CHECKING:
-    from groupkeeper.analytics.questions.local import Local
-    from groupkeeper.analytics.questions.spark import OnSpark
+    import duckdb
 
 _NAMES: Final = (
     *("rebalance_rate", "timeline", "not_stable"),
@@ -86,12 +100,209 @@ def answers_of(
 def _engine(tables: Tables) -> "Iterator[Local | OnSpark]":
     frames = [each for each in tables.values() if not isinstance(each, pa.Table)]
     if frames:
-        from groupkeeper.analytics.questions.spark import OnSpark
-
         yield OnSpark(frames[0].sparkSession, tables)
         return
     check_libraries(QUERIES)
-    from groupkeeper.analytics.questions.local import Local
-
     with Local(tables) as local:
         yield local
+
+
+class OnSpark:
+    """The tables as Spark reads them; tables that are left out are empty. Nothing is read before a
+    DataFrame that it gives is.
+    """
+
+    # Any: a SparkSession; mypy does not follow it.
+    def __init__(self, spark: Any, tables: Mapping[str, Frame]) -> None:
+        self._spark = spark
+        given = {name: tables.get(name, TABLES[name].schema.empty_table()) for name in VIEWS}
+        given = {
+            name: spark.createDataFrame(frame) if isinstance(frame, pa.Table) else frame
+            for name, frame in given.items()
+        }
+        reach = self.select(REACH, {"given_coverage": given["coverage"]})
+        is_covered = "coverage" in tables
+        self._read = {
+            name: self.select(view(name, is_covered=is_covered), {"given": frame, "reach": reach})
+            for name, frame in given.items()
+        }
+
+    def select(self, text: str, frames: Mapping[str, Frame]) -> Frame:
+        """The rows that a text of SQL gives, which reads frames by their names."""
+        names = {name: f"{{{name}}}" for name in frames}
+        asked = placed(text, names)
+        read = {name: frame for name, frame in frames.items() if f"{{{name}}}" in asked}
+        return self._spark.sql(asked.replace('"', "`"), **read)
+
+    def ask(self, asked: Question, parameters: Parameters | None = None) -> Frame:
+        """The answer, which other questions can read then."""
+        found = self.select(asked.text(parameters or {}), self._read)
+        answer = found.selectExpr(*map(_cast, asked.columns))
+        self._read[asked.name] = answer
+        return answer
+
+    def frame(self, rows: pa.Table) -> Frame:
+        return self._spark.createDataFrame(rows)
+
+    def few(self, asked: Question, condition: str) -> pa.Table:
+        """Rows of an answer that was asked before, on the driver; the answer is cached."""
+        self._read[asked.name].cache()
+        text = f"select * from {asked.name} where {condition}"
+        return self.select(text, self._read).toArrow().cast(asked.schema)
+
+
+_TYPES: Final = {INT: "int", LONG: "bigint", REAL: "double", TEXT: "string", YES: "boolean"}
+
+
+def _cast(column: Column) -> str:
+    """With the type of the schema; times of texts are Unix milliseconds, and no list is null."""
+    name = f"`{column.name}`"
+    if column.type == TIME:
+        return f"timestamp_millis(cast({name} as bigint)) as {name}"
+    if column.type in _TYPES:
+        return f"cast({name} as {_TYPES[column.type]}) as {name}"
+    return f"coalesce(cast({name} as array<{_TYPES[column.type.value_type]}>), array()) as {name}"
+
+
+# Any: the values of a row have the types of its table.
+Row = dict[str, Any]
+
+MACROS: Final = (
+    "unix_millis(t) as epoch_ms(t)",
+    "slice(items, first, length) as list_slice(items, first, first + length - 1)",
+    """sequence(first, last) as generate_series(first, last),
+        (first, last, step) as generate_series(first, last, step)""",
+)
+"""Functions of Spark that DuckDB has under another name."""
+_ORDER: Final = {
+    "rounds": 'ended nulls last, started, "offset"',
+    "sessions": '"from", member, until nulls last',
+    "members": 'partition, "offset", member',
+}
+MEMORY: Final = "600MB"
+"""Limit of what DuckDB holds in memory; the rest goes into files, if it is not a single operator
+that needs more."""
+LARGE: Final = ("commit_minutes", "lag")
+"""Views of which questions are asked for some groups at a time: all say something about one group
+in each row, and their windows do not fit into memory with the rows of all groups."""
+PIECE_ROWS: Final = 3_000_000
+"""Rows of `LARGE` that a question reads at once, unless one group has more."""
+
+
+def prepare(connection: "duckdb.DuckDBPyConnection", tables: Mapping[str, pa.Table | str]) -> None:
+    """Make the functions and views that texts of questions read. Each of `tables` is an Arrow table
+    or a query that gives its rows; tables that are left out are empty.
+    """
+    connection.execute("set default_null_order = 'nulls_first_on_asc_last_on_desc'")  # as Spark's
+    for macro in MACROS:
+        connection.execute(f"create macro {macro}")
+    for name in VIEWS:
+        given = tables.get(name, TABLES[name].schema.empty_table())
+        if isinstance(given, str):
+            connection.execute(f"create view given_{name} as {given}")
+        else:
+            connection.register(f"given_{name}", given)
+    coverage = tables.get("coverage", "")
+    is_covered = len(coverage) > 0
+    connection.execute(f"create view reach as {REACH}")
+    for name in VIEWS:
+        query = placed(view(name, is_covered=is_covered), {"given": f"given_{name}"})
+        connection.execute(f"create view {name} as {query}")
+
+
+class Local:
+    """DuckDB with the tables of an analysis: see `prepare`. A context manager."""
+
+    def __init__(
+        self,
+        tables: Mapping[str, pa.Table | str],
+        threads: int | None = None,
+        files: Mapping[str, Dataset] | None = None,
+        piece_rows: int = PIECE_ROWS,
+    ) -> None:
+        """Queries of tables read `files_<name>` of `files`."""
+        import duckdb  # a cluster that asks Spark need not have it
+
+        self._piece_rows = piece_rows
+        self._stack = ExitStack()
+        folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="groupkeeper-sql-"))
+        settings: dict[str, Any] = {"temp_directory": folder, "memory_limit": MEMORY}
+        settings |= {"threads": threads} if threads else {}
+        self._duckdb = self._stack.enter_context(duckdb.connect(":memory:", config=settings))
+        for name, rows in (files or {}).items():
+            self._duckdb.register(f"files_{name}", rows)
+        prepare(self._duckdb, tables)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def ask(self, asked: Question, parameters: Parameters | None = None) -> pa.Table:
+        """The answer, which other questions can read then."""
+        text = asked.text(parameters or {})
+        if asked.sources.isdisjoint(LARGE):
+            found = self.select(text)
+        else:
+            found = pa.concat_tables([self._select_of(text, *each) for each in self._pieces])
+        answer = asked.table(found)
+        self._duckdb.register(asked.name, answer)
+        return answer
+
+    def _select_of(self, query: str, first: str, last: str) -> pa.Table:
+        """The rows that a query gives for groups between two names."""
+        for name in LARGE:
+            self._duckdb.execute(
+                f"create or replace temp view {name} as select * from memory.main.{name} "
+                f'where "group" between {text(first)} and {text(last)}'
+            )
+        return self.select(query)
+
+    @cached_property
+    def _pieces(self) -> list[tuple[str, str]]:
+        """The first and the last group of each piece."""
+        counts = " union all ".join(f'select "group" from given_{name}' for name in LARGE)
+        rows = 0
+        found = [("", "")]
+        for group, count in self._duckdb.sql(
+            f'select "group", count(*) from ({counts}) group by "group" order by "group"'
+        ).fetchall():
+            rows += count
+            if rows > self._piece_rows:
+                found.append((group, group))
+                rows = count
+            found[-1] = (found[-1][0], group)
+        return found
+
+    def frame(self, rows: pa.Table) -> pa.Table:
+        return rows
+
+    def few(self, asked: Question, condition: str) -> pa.Table:
+        """Rows of an answer that was asked before."""
+        return self.select(f"select * from {asked.name} where {condition}").cast(asked.schema)
+
+    def select(self, query: str) -> pa.Table:
+        return self._duckdb.sql(query).to_arrow_table()
+
+    def rows(self, name: str, query: str) -> pa.Table:
+        """Rows of a table that a query gives, with the types of its schema."""
+        return self.select(query).cast(TABLES[name].schema)
+
+    def rows_of(
+        self, names: Iterable[str], groups: Iterable[str]
+    ) -> dict[str, dict[str, list[Row]]]:
+        """Group -> view -> its rows in a fixed order."""
+        self._duckdb.register("wanted", pa.table({"group": pa.array([*groups], pa.string())}))
+        found: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+        for name in names:
+            wanted = 'where "group" in (select "group" from wanted)'
+            query = f"select * from {name} {wanted} order by {_ORDER[name]}"
+            for row in self.select(query).to_pylist():
+                found[row["group"]][name].append(row)
+        return found
+
+
+def text(value: str) -> str:
+    """A text as it stands in a query."""
+    return "'" + value.replace("'", "''") + "'"

@@ -12,8 +12,8 @@ from typing import Final, Literal, TypeVar, cast, get_args
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.reading.files import Place
 from groupkeeper.analytics.reading.follow import EARLIEST, Starting
+from groupkeeper.analytics.reading.plan import Selection
 from groupkeeper.analytics.reading.segments import expand
-from groupkeeper.analytics.reading.select import Selection
 
 Mode = Literal["rows", "drop", "fail"]
 """What becomes of damage: rows that tell of it, nothing, or an error."""

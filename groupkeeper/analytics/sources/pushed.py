@@ -18,7 +18,7 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from groupkeeper.analytics.reading.select import EVERYTHING, Selection
+from groupkeeper.analytics.reading.plan import EVERYTHING, Selection
 
 _SETS: Final = ("group", "partition", "key_type")
 _LATEST: Final = 2**62

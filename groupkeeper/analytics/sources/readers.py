@@ -5,34 +5,29 @@ The Python processes of Spark say errors in one line, and collect little garbage
 rows about damage is said by the option `mode`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, ClassVar
-
-import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, InputPartition
-
-from groupkeeper.analytics.reading.parse import EVENT_COLUMNS, SCHEMA, parse_split
-from groupkeeper.analytics.reading.plan import Chunk, plan
-from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS
-from groupkeeper.analytics.reading.select import EVERYTHING
-from groupkeeper.analytics.sources import decoded, events
-from groupkeeper.analytics.sources.options import Options
-
-if TYPE_CHECKING:
-    from pyspark.sql.datasource import Filter
 import gc
 import logging
 import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, Final
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from groupkeeper.analytics.errors import AnalyticsError
+from groupkeeper.analytics.reading.parse import EVENT_COLUMNS, SCHEMA, parse_split
+from groupkeeper.analytics.reading.plan import EVERYTHING, Chunk, plan
 from groupkeeper.analytics.reading.problems import is_damage
-from groupkeeper.analytics.sources.options import Mode
+from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS
+from groupkeeper.analytics.sources import decoded, events
+from groupkeeper.analytics.sources.options import Mode, Options
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter
 
 Read = Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
 """Records with some columns of the parser."""

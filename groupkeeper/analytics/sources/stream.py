@@ -102,7 +102,7 @@ def _of_json(offset: Offset) -> Progress:
             mark["epoch"],
             mark["crc"],
             bool(mark.get("gone")),
-            Hint(mark["inode"], mark["position"]),
+            Hint(mark.get("inode", 0), mark.get("position", 0)),
         )
         for name, mark in offset.items()
     }

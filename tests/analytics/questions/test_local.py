@@ -5,8 +5,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from groupkeeper.analytics.questions.local import Local, prepare
-from groupkeeper.analytics.questions.registry import QUESTIONS, answers, answers_of, ask
+from groupkeeper.analytics.questions.registry import (
+    QUESTIONS,
+    Local,
+    answers,
+    answers_of,
+    ask,
+    prepare,
+)
 from tests.analytics.questions.made import rounds, table
 from tests.analytics.questions.week import week
 
