@@ -62,36 +62,16 @@ _OF_COMMITS: Final = (
 )
 _TABLE: Final = 1 << 22
 """Numbers below it are counted in a table."""
+_TYPES: Final = {int: pa.int64(), int | None: pa.int64(), str: pa.string()}
 
 
-RUNS: Final = pa.schema(
-    [
-        ("first_offset", pa.int64()),
-        ("last_offset", pa.int64()),
-        ("group", pa.string()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("first_ms", pa.int64()),
-        ("last_ms", pa.int64()),
-        ("commits", pa.int64()),
-        ("longest_ms", pa.int64()),
-    ]
-)
-"""Columns of `CommitRun`: so they are passed on from where a piece of the log is read."""
+def _fields_of(row: type[CommitRun | Span]) -> pa.Schema:
+    """Its fields as columns: so rows are passed on from where a piece of the log is read."""
+    return pa.schema([(name, _TYPES[kind]) for name, kind in row.__annotations__.items()])
 
-SPANS: Final = pa.schema(
-    [
-        ("first_offset", pa.int64()),
-        ("last_offset", pa.int64()),
-        ("whole_from", pa.int64()),
-        ("whole_ms", pa.int64()),
-        ("leader_epoch", pa.int32()),
-        ("first_ms", pa.int64()),
-        ("last_ms", pa.int64()),
-        ("records", pa.int64()),
-    ]
-)
-"""Fields of Span."""
+
+RUNS: Final = _fields_of(CommitRun)
+SPANS: Final = _fields_of(Span)
 _ROWS: Final = 20_000
 """So many rows are Python objects at a time."""
 
@@ -145,7 +125,14 @@ def commit_runs(table: pa.Table | pa.RecordBatch) -> pa.Table:
         *(ends - starts + 1, np.maximum(np.maximum.reduceat(gaps, starts), 0)),
     )
     low, high, *more = (pa.array(each[by_offset]) for each in numbers)
-    columns = [low, high, first["group"], first["topic"], first["topic_partition"], *more]
+    columns = [
+        low,
+        high,
+        first["group"],
+        first["topic"],
+        first["topic_partition"].cast(pa.int64()),
+        *more,
+    ]
     return pa.table(columns, schema=RUNS)
 
 
@@ -192,7 +179,7 @@ def spans_of(table: pa.Table | pa.RecordBatch) -> pa.Table:
     leaders = epochs[starts]
     columns = (
         *(offsets[starts], offsets[ends], offsets[whole_from], times[whole_from]),
-        pa.array(leaders, mask=leaders < 0).cast(pa.int32()),
+        pa.array(leaders, mask=leaders < 0),
         *(times[starts], times[ends], ends - starts + 1),
     )
     return pa.table([*map(pa.array, columns)], schema=SPANS)
