@@ -11,14 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Self
 
 from groupkeeper.history import inference
-from groupkeeper.history.inference import (
-    CONFIDENCE,
-    UNKNOWN,
-    Cause,
-    Changes,
-    Evidence,
-    Setting,
-)
+from groupkeeper.history.inference import CONFIDENCE, UNKNOWN, Cause, Changes, Evidence, Setting
 from groupkeeper.history.ownership import Place
 from groupkeeper.history.records import (
     CONVERTED,

@@ -17,11 +17,7 @@ from groupkeeper.protocol.messages.fetch import (
     FetchTopic,
     PartitionData,
 )
-from groupkeeper.protocol.record_batch import (
-    CorruptBatch,
-    decode_records,
-    iter_batches,
-)
+from groupkeeper.protocol.record_batch import CorruptBatch, decode_records, iter_batches
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.topics.limits import OverLimitError
 from groupkeeper.topics.names import EVENT_TOPIC

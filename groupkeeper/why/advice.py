@@ -21,15 +21,7 @@ from groupkeeper.why.sessions import (
     shorter_session,
     usual_session,
 )
-from groupkeeper.why.texts import (
-    above,
-    count,
-    hosts_text,
-    name_of,
-    person,
-    setting,
-    span,
-)
+from groupkeeper.why.texts import above, count, hosts_text, name_of, person, setting, span
 
 # Defaults of Kafka's Java consumer; other clients have most of them, too.
 MAX_POLL_INTERVAL_MS: Final = 300_000

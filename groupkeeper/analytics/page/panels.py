@@ -13,15 +13,7 @@ import pyarrow.compute as pc
 from groupkeeper.analytics.page.data import NAMES, Data, Row, legend
 from groupkeeper.analytics.page.markup import Figure, Html, LaneRow, Scale, cut, fill, name, up_to
 from groupkeeper.analytics.page.overview import binned, counts_of, marks
-from groupkeeper.analytics.page.times import (
-    MINUTE,
-    Span,
-    count,
-    length,
-    period,
-    step_name,
-    told,
-)
+from groupkeeper.analytics.page.times import MINUTE, Span, count, length, period, step_name, told
 from groupkeeper.why.texts import short_id
 
 GROUPS: Final = 10

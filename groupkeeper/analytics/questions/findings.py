@@ -12,12 +12,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from groupkeeper.analytics.questions.finders import (
-    FINDERS,
-    HOLDS,
-    RESTARTS,
-    UNSTABLE,
-)
+from groupkeeper.analytics.questions.finders import FINDERS, HOLDS, RESTARTS, UNSTABLE
 from groupkeeper.analytics.questions.finding import (
     SEVERITIES,
     Finding,

@@ -15,10 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
 import pyarrow as pa
 import pyspark
 from pyspark.sql import datasource
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceStreamReader,
-)
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
