@@ -113,15 +113,15 @@ def _list(folder: Path | None) -> Files:
     return sorted(File(base, path, of.st_ino, of.st_size) for base, path, of in files)
 
 
-def looked_at(log: PartitionLog, look: Callable[[Listing], T]) -> T:
-    """What `look` finds in the segments of a moment; again if it meets a file that is not the
-    listed one any more (FileNotFoundError). Raises AnalyticsError.
+def looked_at(log: PartitionLog, look: Callable[[Listing], T], listing: Listing | None = None) -> T:
+    """What `look` finds in the segments of a moment, first in those of an earlier listing; again if
+    it meets a file that is not the listed one any more (FileNotFoundError). Raises AnalyticsError.
     """
     for _ in range(_ATTEMPTS):
         try:
-            return look(list_segments(log))
+            return look(listing or list_segments(log))
         except FileNotFoundError:
-            continue
+            listing = None
         except OSError as error:
             path = error.filename or log.place
             raise AnalyticsError(f"cannot read {path}: {error.strerror}") from error

@@ -78,12 +78,16 @@ def pieces(
     Both are offsets where a batch begins, or the end of the log. A piece's segment is open until
     the next piece is asked for. Raises AnalyticsError.
     """
+    listing = looked_at(log, lambda listing: listing)
     while first < until:
         look = partial(_look, first=first, until=until, limit=limit, hint=hint)
-        # A file may be renamed while its folder is listed: what is missing is looked for twice.
-        piece = looked_at(log, look) or looked_at(log, look)
+        piece = looked_at(log, look, listing)
         if piece is None:
-            piece = looked_at(log, partial(_gap, log=log, first=first, until=until))
+            # A file may be renamed while its folder is listed: what is missing is looked for twice.
+            listing = looked_at(log, lambda listing: listing)
+            piece = looked_at(log, look, listing)
+        if piece is None:
+            piece = looked_at(log, partial(_gap, log=log, first=first, until=until), listing)
         try:
             yield piece
         finally:
