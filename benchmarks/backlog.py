@@ -79,11 +79,7 @@ def groups_of(partition: int, partitions: int) -> Iterator[str]:
 
 
 def write(
-    folder: Path,
-    records: int,
-    batch: int,
-    partitions: int = PARTITIONS,
-    repeats: float = REPEATS,
+    folder: Path, records: int, batch: int, partitions: int = PARTITIONS, repeats: float = REPEATS
 ) -> Backlog:
     """So many records in all, a few more to fill the last batches, `batch` in each; every offset is
     committed so often on average.

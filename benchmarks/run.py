@@ -132,11 +132,7 @@ def _start(case: str, plan: Plan, targets: list[str], base: Path, results: Resul
 
 
 def _starts(
-    case: str,
-    servers: dict[str, Server],
-    written: backlog.Backlog,
-    plan: Plan,
-    results: Results,
+    case: str, servers: dict[str, Server], written: backlog.Backlog, plan: Plan, results: Results
 ) -> None:
     """Each start follows a kill, and the first one, which does not, is not counted."""
     runs: dict[str, list[dict[str, float]]] = {name: [] for name in servers}

@@ -202,10 +202,7 @@ def main(words: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(words).cases
     raise_file_limit()
     try:
-        with (
-            tempfile.TemporaryDirectory(prefix="gk-stages-") as base,
-            on_core(GENERATOR_CORE),
-        ):
+        with tempfile.TemporaryDirectory(prefix="gk-stages-") as base, on_core(GENERATOR_CORE):
             profiles = [profile(case, Path(base)) for case in CASES if case.name in chosen]
     except UnavailableError as error:
         print(f"stages: {error}", file=sys.stderr)

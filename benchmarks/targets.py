@@ -123,11 +123,7 @@ class Server:
             self._said_before = output.tell()
             self.started = time.monotonic()
             self._process = subprocess.Popen(
-                command,
-                cwd=target.checkout,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
+                command, cwd=target.checkout, stdin=subprocess.DEVNULL, stdout=output, stderr=output
             )
         self.pid = self._process.pid
 

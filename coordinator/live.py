@@ -124,10 +124,9 @@ def _awaited_leader(group: Group) -> list[str]:
 
 def _rebalance(group: Group, now: int) -> View | None:
     """The rebalance under way."""
-    phase = {
-        GroupState.PREPARING_REBALANCE: "join",
-        GroupState.COMPLETING_REBALANCE: "sync",
-    }.get(group.state)
+    phase = {GroupState.PREPARING_REBALANCE: "join", GroupState.COMPLETING_REBALANCE: "sync"}.get(
+        group.state
+    )
     if phase is None or group.rebalance is None:
         return None
     return {

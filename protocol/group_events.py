@@ -332,10 +332,7 @@ TYPES: Final[Mapping[str, EventType]] = {
     ),
     "offsets_expired": EventType(
         "Committed offsets were older than `offsets.retention.minutes` allows.",
-        {
-            "count": ("int", "How many."),
-            "partitions": (_PARTITIONS, "What they were for."),
-        },
+        {"count": ("int", "How many."), "partitions": (_PARTITIONS, "What they were for.")},
     ),
     "offsets_deleted": EventType(
         "Committed offsets were deleted; of many, a few thousand per event.",

@@ -87,10 +87,7 @@ class RoundWriter:
         return errors
 
     def _encoded(
-        self,
-        each: Append | LateAppend,
-        left_out: dict[int, StorageError],
-        ends: Mapping[str, int],
+        self, each: Append | LateAppend, left_out: dict[int, StorageError], ends: Mapping[str, int]
     ) -> tuple[QueuedLog, Sequence[Encoded]] | StorageError:
         """The batches of an append and their log, or why it is left out."""
         append = each.made(left_out) if isinstance(each, LateAppend) else each

@@ -59,8 +59,7 @@ def _of_busiest(tables: Tables, top: int) -> Tables:
     names = tables["groups"].column("group").to_pylist()
     times = tables["groups"].column("last_change").cast(pa.int64()).to_pylist()
     order = sorted(
-        range(len(names)),
-        key=lambda at: (-counts.get(names[at], 0), -(times[at] or 0), names[at]),
+        range(len(names)), key=lambda at: (-counts.get(names[at], 0), -(times[at] or 0), names[at])
     )
     groups = tables["groups"].take(pa.array(order[:top], pa.int64()))
     wanted = groups.column("group").combine_chunks()

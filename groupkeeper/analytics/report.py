@@ -271,11 +271,7 @@ def _opened(
 
 
 def _asked(
-    findings: Findings,
-    folder: Place,
-    request: Request,
-    engine: Engine,
-    tell: Progress,
+    findings: Findings, folder: Place, request: Request, engine: Engine, tell: Progress
 ) -> tuple[Findings, Tables]:
     """With answers, which are kept beside the tables."""
     from groupkeeper.analytics.answering import Chosen, ask

@@ -61,10 +61,7 @@ class DescribeLogDirsHandler:
         extents = await self._topics.positions.extents(places)
         topics = await self._topics.response_tasks.turns.run(_by_topic(places, extents))
         result = DescribeLogDirsResult(
-            log_dir=self._log_dir,
-            topics=topics,
-            total_bytes=total,
-            usable_bytes=usable,
+            log_dir=self._log_dir, topics=topics, total_bytes=total, usable_bytes=usable
         )
         return DescribeLogDirsResponse(results=[result])
 

@@ -215,11 +215,7 @@ _command(
     lines=_group,
 )
 _command(
-    "records",
-    "GET topics/{topic}/records",
-    "Print the records of a topic.",
-    _TOPIC,
-    lines=_records,
+    "records", "GET topics/{topic}/records", "Print the records of a topic.", _TOPIC, lines=_records
 )
 _command(
     "fault list",

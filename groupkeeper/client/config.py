@@ -99,8 +99,7 @@ def _ssl_context(given: Mapping[str, str]) -> Any:
                 "(`openssl pkcs12 -in store.p12 -nodes` converts)"
             )
     context = ssl.create_default_context(
-        cafile=given.get("ssl.truststore.location"),
-        cadata=given.get("ssl.truststore.certificates"),
+        cafile=given.get("ssl.truststore.location"), cadata=given.get("ssl.truststore.certificates")
     )
     if given.get("ssl.endpoint.identification.algorithm", "https") == "":
         context.check_hostname = False

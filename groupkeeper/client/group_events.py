@@ -113,10 +113,7 @@ class EventLog:
         return piece
 
     async def follow(
-        self,
-        start: int,
-        wait_ms: Callable[[], int],
-        lost: Callable[[CallFailed], None],
+        self, start: int, wait_ms: Callable[[], int], lost: Callable[[CallFailed], None]
     ) -> AsyncIterator[list[Event]]:
         """New events as they come; an empty list when none came for so long. Does not end.
 

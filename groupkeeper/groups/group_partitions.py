@@ -24,10 +24,7 @@ class GroupPartitions:
     """The drivers of all partitions, by index."""
 
     def __init__(
-        self,
-        logs: Sequence[PartitionLog],
-        events: Sequence[PartitionLog],
-        services: DriverServices,
+        self, logs: Sequence[PartitionLog], events: Sequence[PartitionLog], services: DriverServices
     ) -> None:
         """`logs` of all partitions by index, and their `events`."""
         pairs = zip(logs, events, strict=True)

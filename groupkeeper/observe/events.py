@@ -261,10 +261,7 @@ EXPIRED: Final = "offsets_expired"
 
 _ROWS: Final[Mapping[type[Fact], tuple[str, Callable[[Any], Fields]]]] = {
     RebalanceStarted: ("rebalance_started", _started),
-    RebalanceCauseAdded: (
-        "rebalance_cause_added",
-        lambda fact: {"cause": cause_of(fact.cause)},
-    ),
+    RebalanceCauseAdded: ("rebalance_cause_added", lambda fact: {"cause": cause_of(fact.cause)}),
     RebalanceJoined: ("rebalance_joined", _joined),
     RebalanceCompleted: ("rebalance_completed", _completed),
     RebalanceAbandoned: ("rebalance_abandoned", lambda fact: {"why": fact.why}),
@@ -274,10 +271,7 @@ _ROWS: Final[Mapping[type[Fact], tuple[str, Callable[[Any], Fields]]]] = {
     MemberFenced: ("member_fenced", _fenced),
     MemberRemoved: ("member_removed", _removed),
     PendingMemberDropped: ("member_removed", _removed),
-    MembersNotBack: (
-        "not_back",
-        lambda fact: {"absent": [who_of(each) for each in fact.absent]},
-    ),
+    MembersNotBack: ("not_back", lambda fact: {"absent": [who_of(each) for each in fact.absent]}),
     RequestRefused: ("requests_refused", _refused),
     OffsetsCommitted: ("commits", _commits),
     GroupCreated: ("group_created", lambda fact: {"who": who_of(fact.who)}),

@@ -53,11 +53,7 @@ class Connection:
     """Answers the requests of one connection, one after the other."""
 
     def __init__(
-        self,
-        site: "Site",
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        since: float,
+        self, site: "Site", reader: asyncio.StreamReader, writer: asyncio.StreamWriter, since: float
     ) -> None:
         self._site = site
         self._reader = reader

@@ -58,14 +58,10 @@ class LogSettings:
         10_485_760, "Size of an index at which a log begins a new segment.", low=4
     )
     log_message_timestamp_after_max_ms: int = whole(
-        3_600_000,
-        "How far ahead of this server's time a record's timestamp may be.",
-        high=LONG_MAX,
+        3_600_000, "How far ahead of this server's time a record's timestamp may be.", high=LONG_MAX
     )
     log_message_timestamp_before_max_ms: int = whole(
-        LONG_MAX,
-        "How far behind this server's time a record's timestamp may be.",
-        high=LONG_MAX,
+        LONG_MAX, "How far behind this server's time a record's timestamp may be.", high=LONG_MAX
     )
     log_message_timestamp_type: str = choice(
         CREATE_TIME,

@@ -51,8 +51,7 @@ class Settings(LogSettings):
         True, "Create a topic when a client asks for its metadata and allows it."
     )
     connections_max_idle_ms: int = unlimited(
-        600_000,
-        "How long a connection may be idle between two requests; -1 for no limit.",
+        600_000, "How long a connection may be idle between two requests; -1 for no limit."
     )
     data_dir_must_exist: bool = boolean(
         False,
@@ -88,8 +87,7 @@ class Settings(LogSettings):
         "for no limit.",
     )
     group_events_retention_ms: int = unlimited(
-        604_800_000,
-        "Age at which segments of `__group_events` are deleted; -1 for no limit.",
+        604_800_000, "Age at which segments of `__group_events` are deleted; -1 for no limit."
     )
     group_events_retention_total_bytes: int = unlimited(
         1_073_741_824,

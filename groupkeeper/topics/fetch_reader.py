@@ -141,11 +141,7 @@ class FetchReader:
     """Reads for Fetch and for events."""
 
     def __init__(
-        self,
-        partitions: TopicPartitions,
-        max_bytes: int,
-        failed: Failed,
-        jobs: FileJobs,
+        self, partitions: TopicPartitions, max_bytes: int, failed: Failed, jobs: FileJobs
     ) -> None:
         self._jobs = jobs
         self._partitions = partitions

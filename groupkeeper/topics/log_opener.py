@@ -50,9 +50,7 @@ class LogOpener:
         return None
 
     def unopened(
-        self,
-        topics: Iterable[Topic],
-        partition_ids_of: Callable[[Topic], Iterable[PartitionId]],
+        self, topics: Iterable[Topic], partition_ids_of: Callable[[Topic], Iterable[PartitionId]]
     ) -> Slices[list[TopicPartition]]:
         """Which of the existing partitions cannot be read before they are opened, each once."""
         unopened: dict[TopicPartition, None] = {}

@@ -44,10 +44,7 @@ def fed(table: pa.Table) -> list[Fed]:
 
 
 def rows_of(
-    feed: Iterable[Fed],
-    known: Known = ALL,
-    cut: Cut | None = None,
-    left_out: Collection[str] = (),
+    feed: Iterable[Fed], known: Known = ALL, cut: Cut | None = None, left_out: Collection[str] = ()
 ) -> Rows:
     """All rows, the open ones behind the others; `cut` may replace the fold before each batch."""
     fold, rows, batch = PartitionHistory(0, known, left_out=left_out), {}, None

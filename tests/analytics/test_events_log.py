@@ -53,13 +53,7 @@ def test_keys_are_groups_and_values_are_kept():
     found = agreed(LOG)
     assert [
         (row["offset"], row["group"], row["problem"]) for row in found if row["offset"] < 5
-    ] == [
-        (0, "g", None),
-        (1, "é" * 40, None),
-        (2, None, None),
-        (3, "g", None),
-        (4, "g", None),
-    ]
+    ] == [(0, "g", None), (1, "é" * 40, None), (2, None, None), (3, "g", None), (4, "g", None)]
     assert found[0]["value"] == event("g")[1]
     assert found[0]["leader_epoch"] == 5
     assert [row["offset"] for row in found if row["tombstone"]] == [4]

@@ -94,8 +94,7 @@ def play(log, action):
 
 
 jobs = st.one_of(
-    st.tuples(st.just("trigger"), st.none() | st.integers(1, 3000)),
-    st.tuples(st.just("restart")),
+    st.tuples(st.just("trigger"), st.none() | st.integers(1, 3000)), st.tuples(st.just("restart"))
 )
 races = st.lists(actions | st.none(), max_size=6)
 

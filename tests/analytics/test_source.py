@@ -60,10 +60,7 @@ def test_importing_the_package_teaches_the_active_session(spark, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (
-            {},
-            r"consumer_offsets needs a path: load\(folder\), or create temporary view",
-        ),
+        ({}, r"consumer_offsets needs a path: load\(folder\), or create temporary view"),
         ({"path": "/", "provider": "x", "owner": "y"}, "is not for tables: .* hands no options"),
         ({"path": "/", "engine": "jvm"}, "no such option: engine"),
         ({"path": "/", "chunk_bytes": "-1"}, "positive size such as 32m, not -1"),

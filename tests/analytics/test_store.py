@@ -266,7 +266,7 @@ def test_days_are_found_by_their_folder(tmp_path):
     out = tmp_path / "out"
     analyzed(tmp_path / "log", out)
     assert sorted(path.name for path in (out / "commits").iterdir()) == [
-        *("day=2023-11-14", "day=2023-11-15", "day=2023-11-16"),
+        *("day=2023-11-14", "day=2023-11-15", "day=2023-11-16")
     ]
     read = parquet.read_table(out / "commits").to_pylist()
     assert {row["time"].date().isoformat() for row in read} == {row["day"] for row in read}

@@ -13,12 +13,7 @@ import pytest
 
 from groupkeeper.analytics.pipeline.output import table_of
 from groupkeeper.analytics.schemas import TABLES
-from groupkeeper.analytics.what_if.scenarios import (
-    AS_IT_WAS,
-    SESSION,
-    STATIC,
-    STATIC_SESSION,
-)
+from groupkeeper.analytics.what_if.scenarios import AS_IT_WAS, SESSION, STATIC, STATIC_SESSION
 from tests.analytics.replayed import replayed_of
 from tests.weeks.analysed import tables_of
 from tests.weeks.team import Team, TeamPlan

@@ -133,10 +133,7 @@ async def test_one_bad_wish_leaves_all_configs_of_the_topic_as_they_are(scene, r
 
 @pytest.mark.parametrize(
     ("kept", "taken", "left"),
-    [
-        ("1:1,2:2,1:1,3:3", "1:1", "2:2,1:1,3:3"),
-        ("1:1,2:2,1:1", "1:1,1:1,4:4", "2:2"),
-    ],
+    [("1:1,2:2,1:1,3:3", "1:1", "2:2,1:1,3:3"), ("1:1,2:2,1:1", "1:1,1:1,4:4", "2:2")],
 )
 async def test_an_item_goes_as_often_as_it_is_given(scene, kept, taken, left):
     assert await change(scene, (REPLICAS, SET, kept)) == (0, None)

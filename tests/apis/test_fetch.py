@@ -67,8 +67,7 @@ async def test_errors_are_answered_at_once(scene, wanted, code):
 
 
 @pytest.mark.parametrize(
-    ("epoch", "code"),
-    [(-1, 0), (0, 0), (1, ErrorCode.UNKNOWN_LEADER_EPOCH), (-2, 0)],
+    ("epoch", "code"), [(-1, 0), (0, 0), (1, ErrorCode.UNKNOWN_LEADER_EPOCH), (-2, 0)]
 )
 async def test_leader_epochs_are_checked(scene, epoch, code):
     assert (await scene.fetch(("t", 0, 0), current_leader_epoch=epoch)).error_code == code

@@ -137,10 +137,7 @@ def test_no_slice_takes_long_and_no_item_stays_behind(served: Served) -> None:
 
 
 def test_others_are_decided_between_the_pieces(
-    served: Served,
-    client: Client,
-    steps: list[tuple[str, int]],
-    monkeypatch: pytest.MonkeyPatch,
+    served: Served, client: Client, steps: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = served.client()
     member_id, generation = settle(other)
@@ -465,10 +462,7 @@ def test_a_piece_of_a_deleted_topic_is_durable_before_the_next_one(
     client: Client, large: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for group_id in ("g", "h"):
-        client.call(
-            8,
-            commit_request({("large", n): n for n in range(large)}, group_id),
-        )
+        client.call(8, commit_request({("large", n): n for n in range(large)}, group_id))
     unwritten: list[int] = []
     forget = Partition.forget_topics
 

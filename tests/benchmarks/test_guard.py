@@ -26,8 +26,7 @@ def test_a_ratio_is_of_speed_and_its_noise_that_of_the_anchor_against_itself():
 
 
 @pytest.mark.parametrize(
-    ("now", "verdict"),
-    [(79, "faster"), (85, ""), (100, ""), (120, ""), (127, "slower")],
+    ("now", "verdict"), [(79, "faster"), (85, ""), (100, ""), (120, ""), (127, "slower")]
 )
 def test_a_difference_within_the_noise_says_nothing(now, verdict):
     [row] = guard.sums(

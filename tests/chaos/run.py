@@ -25,12 +25,7 @@ class Run:
     """Plays attacks and shows what they did."""
 
     def __init__(
-        self,
-        console: Console,
-        folder: Path,
-        tries: int,
-        fuzz_seconds: float,
-        checkout: Path = ROOT,
+        self, console: Console, folder: Path, tries: int, fuzz_seconds: float, checkout: Path = ROOT
     ) -> None:
         """Data directories are made, and removed again, in `folder`. `checkout`: whose server is
         attacked; a copy with a mistake in it shows that an attack notices it.

@@ -73,10 +73,7 @@ def test_no_call_waits_without_the_flag(tmp_path: Path, library: Path) -> None:
 
 def test_a_rule_without_a_meaning_ends_the_process(tmp_path: Path, library: Path) -> None:
     done = run(tmp_path, {"LD_PRELOAD": str(library), "GK_SLOW": "fsink:/:5"})
-    assert (done.returncode, done.stderr) == (
-        127,
-        "preload.c: GK_SLOW has no meaning: fsink:/:5\n",
-    )
+    assert (done.returncode, done.stderr) == (127, "preload.c: GK_SLOW has no meaning: fsink:/:5\n")
 
 
 def test_no_compiler_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,9 +43,7 @@ def offsets(served: Served, groups: int = 3) -> list[dict[tuple[str, int], int]]
     return [client.fetched(f"group-{n}") for n in range(groups)]
 
 
-def test_old_commits_are_compacted_and_the_newest_are_found_by_the_next_start(
-    serve: Serve,
-) -> None:
+def test_old_commits_are_compacted_and_the_newest_are_found_by_the_next_start(serve: Serve) -> None:
     served = serve(*SMALL)
     commit(served, 200)
     before, known = size_of(served), offsets(served)

@@ -25,11 +25,7 @@ from groupkeeper.protocol.messages.describe_groups import (
     DescribedGroupMember,
     DescribeGroupsResponse,
 )
-from groupkeeper.protocol.messages.fetch import (
-    FetchableTopicResponse,
-    FetchResponse,
-    PartitionData,
-)
+from groupkeeper.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from groupkeeper.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
 from groupkeeper.protocol.messages.list_offsets import (
     ListOffsetsPartitionResponse,
@@ -443,9 +439,7 @@ async def with_http(node: StubNode, answer: HttpAnswer, *arguments: str) -> int:
         await server.close()
 
 
-async def test_following_goes_on_when_a_node_answers_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_following_goes_on_when_a_node_answers_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(group_events, "LONGEST_PAUSE_S", 0.01)
     node = EventNode(rounds(1).events)
     fetch, told = node.answers["Fetch"], 0

@@ -6,11 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.messages.fetch import (
-    FetchableTopicResponse,
-    FetchResponse,
-    PartitionData,
-)
+from groupkeeper.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from groupkeeper.protocol.messages.list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsResponse,

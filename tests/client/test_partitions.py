@@ -11,11 +11,7 @@ from groupkeeper.client.lag import MOST_TURNS, places_of
 from groupkeeper.client.partitions import EARLIEST, LATEST, list_offsets
 from groupkeeper.client.record_times import MOST_FETCHES, PARTITIONS_PER_FETCH, record_times
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.messages.fetch import (
-    FetchableTopicResponse,
-    FetchResponse,
-    PartitionData,
-)
+from groupkeeper.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from groupkeeper.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
 from groupkeeper.protocol.messages.list_offsets import (
     ListOffsetsPartitionResponse,

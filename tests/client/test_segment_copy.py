@@ -9,11 +9,7 @@ import pytest
 from groupkeeper.client import CallFailed, Client, segment_copy
 from groupkeeper.client.segment_copy import copy_partitions
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.messages.fetch import (
-    FetchableTopicResponse,
-    FetchResponse,
-    PartitionData,
-)
+from groupkeeper.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from groupkeeper.protocol.record_batch import encode_batch
 from tests.client.log_node import LogNode, Place
 from tests.client.stub import StubNode, cluster

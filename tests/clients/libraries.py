@@ -58,9 +58,7 @@ KAFKA_PYTHON_3 = Library(
     ),
 )
 AIOKAFKA = Library(
-    name="aiokafka-0.14",
-    script="on_aiokafka.py",
-    can=frozenset({"static members", "idempotence"}),
+    name="aiokafka-0.14", script="on_aiokafka.py", can=frozenset({"static members", "idempotence"})
 )
 CONFLUENT = Library(
     name="confluent-kafka-2.16",

@@ -2,12 +2,7 @@
 
 import asyncio
 
-from groupkeeper.connections.budget import (
-    LEAST_REQUEST_BYTES,
-    LOOK_AGAIN,
-    Budget,
-    limits_of,
-)
+from groupkeeper.connections.budget import LEAST_REQUEST_BYTES, LOOK_AGAIN, Budget, limits_of
 from groupkeeper.settings.table import load
 
 

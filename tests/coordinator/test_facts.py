@@ -262,10 +262,7 @@ def test_stale_requests_are_noted(situation: str, api: str, error: str) -> None:
         (lambda scene: scene.heartbeat("lea"), "UNKNOWN_MEMBER_ID"),
         (lambda scene: scene.sync("lea"), "UNKNOWN_MEMBER_ID"),
         (lambda scene: scene.knock("lea", as_id="x"), "UNKNOWN_MEMBER_ID"),
-        (
-            lambda scene: scene.commit("lea", generation_id_or_member_epoch=1),
-            "GROUP_ID_NOT_FOUND",
-        ),
+        (lambda scene: scene.commit("lea", generation_id_or_member_epoch=1), "GROUP_ID_NOT_FOUND"),
     ],
 )
 def test_stale_requests_for_a_group_that_is_gone_are_noted(ask: object, error: str) -> None:
@@ -460,11 +457,7 @@ def test_offsets_of_a_deleted_topic_have_nobody_who_did_it() -> None:
     scene.commit("admin", partitions=(0, 1))
     scene.forget_topics("t")
     [removed] = scene.noted(OffsetsRemoved)
-    assert (removed.why, removed.partitions, removed.who) == (
-        "topic_deleted",
-        {"t": [0, 1]},
-        None,
-    )
+    assert (removed.why, removed.partitions, removed.who) == ("topic_deleted", {"t": [0, 1]}, None)
 
 
 def test_more_triggers_of_the_same_round_are_all_noted() -> None:

@@ -4,12 +4,7 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.coordinator.live import (
-    IDS_SHOWN,
-    MEMBERS_IN_A_SLICE,
-    live_view,
-    longest_silence,
-)
+from groupkeeper.coordinator.live import IDS_SHOWN, MEMBERS_IN_A_SLICE, live_view, longest_silence
 from tests.support.scene import GROUP, RANGE_RR, Scene
 from tests.support.slices import counted, whole
 

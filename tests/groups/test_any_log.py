@@ -210,9 +210,7 @@ async def test_events_that_cannot_be_written_cost_their_own_owner_only(stores: S
     assert driven.metrics.counts["partitions_closed", "AppendFailed"] == 0
 
 
-async def test_a_group_log_that_cannot_be_written_closes_its_partition_only(
-    stores: Stores,
-) -> None:
+async def test_a_group_log_that_cannot_be_written_closes_its_partition_only(stores: Stores) -> None:
     process = stores.start()
     driven, events = await with_events(process)
     process.refuse_one(OFFSETS)

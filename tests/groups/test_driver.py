@@ -379,12 +379,7 @@ def test_a_bug_undoes_what_was_not_written_and_says_so(
     """Records taken by a round under way are written, but not acknowledged."""
     committer, other = served.client(), served.client()
     break_handler(monkeypatch, HeartbeatRequest)
-    served.at_once(
-        {
-            committer: committer.commit_frame(5),
-            other: other.frame(4, heartbeat("m", 1)),
-        }
-    )
+    served.at_once({committer: committer.commit_frame(5), other: other.frame(4, heartbeat("m", 1))})
     assert committer.committed() == ErrorCode.NOT_COORDINATOR
     assert other.take().error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     served.settled()

@@ -87,10 +87,7 @@ BUGS = (
         {
             "on_kafka_python": ('auto_offset_reset="earliest"', 'auto_offset_reset="latest"'),
             "on_aiokafka": ('auto_offset_reset="earliest"', 'auto_offset_reset="latest"'),
-            "on_confluent": (
-                '"auto.offset.reset": "earliest"',
-                '"auto.offset.reset": "latest"',
-            ),
+            "on_confluent": ('"auto.offset.reset": "earliest"', '"auto.offset.reset": "latest"'),
         },
     ),
 )

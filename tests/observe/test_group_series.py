@@ -277,9 +277,7 @@ async def look(served: Served) -> Sight:
     return await served.server.metrics.look([])
 
 
-def test_the_text_is_the_same_however_many_slices_it_takes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_text_is_the_same_however_many_slices_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     sight = MadeUp([f"g{number}" for number in range(20)], ["t", "u"], partitions=30)
     before, slices = counted(Series(10_000).text(sight))
     monkeypatch.setattr(group_series, "LINES_IN_A_SLICE", 10)

@@ -12,14 +12,7 @@ from pathlib import Path
 import pytest
 
 from groupkeeper.observe import logs
-from groupkeeper.observe.log_writer import (
-    FIELD_CHARS,
-    TRACE_LINES,
-    Line,
-    Output,
-    counts,
-    readable,
-)
+from groupkeeper.observe.log_writer import FIELD_CHARS, TRACE_LINES, Line, Output, counts, readable
 from groupkeeper.observe.logs import Logger
 
 HOSTILE = "\x1b[2J\0\x9b31m\u202egnp\u200b\ud800\nlevel=error"

@@ -11,10 +11,7 @@ from tests.support.raw_member import member, settle
 
 def test_a_conversation_is_played_again_and_answered_alike() -> None:
     with Broker(topics={"orders": 2, "clicks": 3}) as broker:
-        with (
-            member(broker, "lea") as lea,
-            member(broker, "sam", instance="SAM") as sam,
-        ):
+        with member(broker, "lea") as lea, member(broker, "sam", instance="SAM") as sam:
             settle(lea, sam)
             lea.commit(5)
             sam.commit(7, "clicks", 2)

@@ -84,9 +84,7 @@ def test_nothing_beyond_the_budget_is_imported_before_the_ready_line(
     )
 
 
-def test_the_budget_names_nothing_that_is_not_imported(
-    imported: Sequence[frozenset[str]],
-) -> None:
+def test_the_budget_names_nothing_that_is_not_imported(imported: Sequence[frozenset[str]]) -> None:
     at_ready, _ = imported
     ours = {each for each in budgeted() if each not in sys.stdlib_module_names}
     saved = sorted(ours - at_ready)

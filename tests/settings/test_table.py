@@ -107,11 +107,7 @@ def test_a_servers_own_properties_file_is_accepted_and_unused_keys_are_named(
     )
     found, unused = load(config)
     assert found.num_partitions == 3
-    assert unused == (
-        "process.roles",
-        "log.dirs",
-        "listener.name.internal.ssl.keystore.location",
-    )
+    assert unused == ("process.roles", "log.dirs", "listener.name.internal.ssl.keystore.location")
 
 
 def test_the_older_name_of_the_node_id_works() -> None:

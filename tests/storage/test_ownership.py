@@ -5,14 +5,7 @@ import pytest
 from groupkeeper.storage.errors import DirectoryLost, Locked, LockLost, SyncFailed
 from groupkeeper.storage.store import Store
 from tests.support.fake_files import FakeDisk, FakeFiles
-from tests.support.stored import (
-    NAME,
-    append,
-    make_claims_durable,
-    open_store,
-    put,
-    values_of_log,
-)
+from tests.support.stored import NAME, append, make_claims_durable, open_store, put, values_of_log
 
 OTHER = "__consumer_offsets-1"
 

@@ -45,11 +45,7 @@ class _Running:
         said = [_PLACE.sub("", line.strip()) for line in text if not _FRAME.match(line)]
         said = [line for line in said if line]
         # why a test skips itself is the first thing it says; what broke it is near the end
-        kept = {
-            Outcome.PASSED: [],
-            Outcome.SKIPPED: said[:1],
-            Outcome.FAILED: said[-DETAIL_LINES:],
-        }
+        kept = {Outcome.PASSED: [], Outcome.SKIPPED: said[:1], Outcome.FAILED: said[-DETAIL_LINES:]}
         return Result(name, outcome, seconds, "\n".join(kept[outcome]))
 
 

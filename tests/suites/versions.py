@@ -44,11 +44,7 @@ KAFKA_PYTHON_PACKAGES = (
 )
 
 # What the page is looked at with; axe-core, which checks accessibility, is in the second one.
-BROWSER_PACKAGES = (
-    "playwright==1.65.2",
-    "axe-playwright-python==0.1.8",
-    "greenlet==3.5.6",
-)
+BROWSER_PACKAGES = ("playwright==1.65.2", "axe-playwright-python==0.1.8", "greenlet==3.5.6")
 
 # An S3 server (moto), and what it imports.
 S3_PACKAGES = (

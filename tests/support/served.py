@@ -135,11 +135,7 @@ class Served:
     """A server with two topics, `orders` and `payments`, of six partitions each."""
 
     def __init__(
-        self,
-        *assignments: str,
-        seed: int = 0,
-        capacity: int | None = None,
-        start: bool = True,
+        self, *assignments: str, seed: int = 0, capacity: int | None = None, start: bool = True
     ) -> None:
         """Without `start` there is a disk only, to put something on before the first start."""
         self.loop = VirtualLoop(seed)

@@ -87,10 +87,7 @@ class Client:
     """A connected socket, which blocks until the answer is there: TimeoutError if none comes."""
 
     def __init__(
-        self,
-        connected: socket.socket,
-        timeout: float = ANSWER_S,
-        client_id: str | None = CLIENT_ID,
+        self, connected: socket.socket, timeout: float = ANSWER_S, client_id: str | None = CLIENT_ID
     ) -> None:
         connected.settimeout(timeout)
         self.socket = connected

@@ -428,12 +428,7 @@ async def test_slow_reading(broker: Broker) -> None:
     await producer.stop()
 
 
-@saw(
-    "loading(60)",
-    "a group",
-    "aiokafka",
-    "tried again until the rule was removed, then joined",
-)
+@saw("loading(60)", "a group", "aiokafka", "tried again until the rule was removed, then joined")
 async def test_loading(broker: Broker) -> None:
     rule = broker.fault(effects.loading(60), group=GROUP)
     consumer = await _consumer(broker)
@@ -447,12 +442,7 @@ async def test_loading(broker: Broker) -> None:
     await consumer.stop()
 
 
-@saw(
-    "hold_joins()",
-    "a group",
-    "aiokafka",
-    "`start()` waited until the rule was removed",
-)
+@saw("hold_joins()", "a group", "aiokafka", "`start()` waited until the rule was removed")
 async def test_hold_joins(broker: Broker) -> None:
     rule = broker.group(GROUP).hold_joins()
     consumer = await _consumer(broker)
@@ -484,8 +474,7 @@ async def test_lose_plan(broker: Broker) -> None:
 
 
 @pytest.mark.parametrize(
-    ("effect", "records"),
-    [(effects.crash_before_durable(), 1), (effects.crash_when_durable(), 2)],
+    ("effect", "records"), [(effects.crash_before_durable(), 1), (effects.crash_when_durable(), 2)]
 )
 @saw(
     "crash_before_durable()",

@@ -105,11 +105,7 @@ def test_a_commit_stores_all_but_the_matched_partition() -> None:
             (("orders", 2), 0),
             (("payments", 0), 0),
         ]
-        assert committed(client) == {
-            ("orders", 0): 1,
-            ("orders", 2): 3,
-            ("payments", 0): 4,
-        }
+        assert committed(client) == {("orders", 0): 1, ("orders", 2): 3, ("payments", 0): 4}
         assert set(commit(client, places, "other").values()) == {0}
 
 
@@ -271,11 +267,7 @@ def test_find_coordinator_has_one_error_of_several_keys() -> None:
         answer = client.call(4, FindCoordinatorRequest(coordinator_keys=["a", "b", "c"]))
         assert [
             (each.key, each.error_code, each.node_id, each.port > 0) for each in answer.coordinators
-        ] == [
-            ("a", 0, 0, True),
-            ("b", 15, -1, False),
-            ("c", 0, 0, True),
-        ]
+        ] == [("a", 0, 0, True), ("b", 15, -1, False), ("c", 0, 0, True)]
         single = client.call(3, FindCoordinatorRequest(key="b"))
         assert (single.error_code, single.node_id, single.port) == (15, -1, -1)
         transaction = client.call(3, FindCoordinatorRequest(key="b", key_type=1))

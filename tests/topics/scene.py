@@ -201,12 +201,7 @@ class Scene:
 
     def _again(self, settings: ServerSettings) -> "Scene":
         return Scene(
-            self.disk,
-            settings,
-            self.worker,
-            self.file_jobs,
-            now=self.now,
-            retention=self.retention,
+            self.disk, settings, self.worker, self.file_jobs, now=self.now, retention=self.retention
         )
 
     # -- requests

@@ -96,9 +96,7 @@ class CountingWorker(InlineWorker):
         return job()
 
 
-async def test_many_partitions_are_looked_at_in_small_jobs_and_then_known(
-    monkeypatch,
-) -> None:
+async def test_many_partitions_are_looked_at_in_small_jobs_and_then_known(monkeypatch) -> None:
     worker: Any = CountingWorker()
     scene = Scene(worker=worker)
     for name in ("one", "two"):

@@ -121,9 +121,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 async def scene_with(count: int = 5, worker: Any = None, **configs: Any) -> Scene:
     """A topic `t` with these configs and so many batches, the last one of this moment."""
     scene = Scene(
-        settings=Settings(log_roll_ms=STEP - 1),
-        worker=worker or InlineWorker(),
-        retention=Told(),
+        settings=Settings(log_roll_ms=STEP - 1), worker=worker or InlineWorker(), retention=Told()
     )
     await scene.create("t", configs=named(configs))
     await fill(scene, count)

@@ -49,11 +49,7 @@ class Play:
     def __init__(self, situation: Situation, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.cable = Cable() if situation.through_cable else None
-        self.server = Server(
-            folder,
-            SETTINGS,
-            advertise=self.cable and self.cable.address,
-        )
+        self.server = Server(folder, SETTINGS, advertise=self.cable and self.cable.address)
         self.server.start()
         if self.cable is not None:
             self.cable.to(self.server.kafka)

@@ -77,9 +77,7 @@ class Story:
 
     def _read(self, address: Address) -> None:
         place = FetchPartition(
-            partition=self._partition,
-            fetch_offset=self._offset,
-            partition_max_bytes=_ANSWER_BYTES,
+            partition=self._partition, fetch_offset=self._offset, partition_max_bytes=_ANSWER_BYTES
         )
         topic = FetchTopic(topic=TOPIC, partitions=[place])
         with connect(address) as client:

@@ -91,20 +91,14 @@ def test_only_json_is_taken(served: Served, web: Web, kind: str) -> None:
             {"members": [{}]},
             "'members[0]' has 0 fields: give 1 or more: A `member_id` or an `instance_id`.",
         ),
-        (
-            {"members": [{"id": "x"}]},
-            "unknown field 'members[0].id': give member_id, instance_id",
-        ),
+        ({"members": [{"id": "x"}]}, "unknown field 'members[0].id': give member_id, instance_id"),
         ({"members": [{"member_id": 1}]}, "'members[0].member_id' is no string"),
         (
             {"members": [{"member_id": "x" * 32_768}]},
             "'members[0].member_id' has 32768 characters: give 1 to 32767",
         ),
         ({"group": "g"}, "unknown field 'group': give members, reason"),
-        (
-            ANY | {"reason": ""},
-            "'reason' has 0 characters: give 1 to 1000: For events and logs.",
-        ),
+        (ANY | {"reason": ""}, "'reason' has 0 characters: give 1 to 1000: For events and logs."),
     ],
 )
 def test_what_is_wrong_with_a_body(

@@ -177,10 +177,7 @@ def test_events_of_a_group_that_is_gone(served: Served, web: Web) -> None:
     served.client().leave(member_id)
     served.advance(1)
     status, found = web.get("groups", "never", "events")
-    assert (status, found["error"]) == (
-        404,
-        "group 'never' does not exist, and has no such events",
-    )
+    assert (status, found["error"]) == (404, "group 'never' does not exist, and has no such events")
     assert web.get("groups", "never", "rounds")[0] == 404
     assert web.get("groups", "never", "why")[0] == 404
 

@@ -62,9 +62,7 @@ RULES: Final[Mapping[str, Rule]] = {
         expected.rebalance_rate,
     ),
     "not_stable": _rule(
-        "group",
-        {"unowned_s": 0.01, "not_stable_ms": 0.01, "share": 0.01},
-        expected.not_stable,
+        "group", {"unowned_s": 0.01, "not_stable_ms": 0.01, "share": 0.01}, expected.not_stable
     ),
     "timeline": _rule("group from cause rounds", {}, expected.timeline, names={"from": "hour"}),
     "causes": _rule("group cause rounds", {}, expected.causes, sums=("rounds",)),

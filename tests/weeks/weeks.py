@@ -122,8 +122,7 @@ class Weeks:
             f"offsets.topic.segment.bytes={size.segment_bytes}",
         )
         self.scribe = Scribe(
-            lambda: START_OF_TIME_MS + int(self.loop.time() * 1000) + 1,
-            1 + size.shard * 1_000_000,
+            lambda: START_OF_TIME_MS + int(self.loop.time() * 1000) + 1, 1 + size.shard * 1_000_000
         )
         self.teams = [Team(plan, self.loop, self.scribe, size.seed) for plan in plans(size)]
         self.scribe.groups = [

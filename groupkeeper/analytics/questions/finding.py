@@ -238,11 +238,7 @@ def change(text: str, row: Row) -> Row:
     now = row.get(_NOW.get(key, ""))
     if now == proposed:
         return {}
-    return {
-        "config_key": key,
-        "now": None if now is None else str(now),
-        "proposed": str(proposed),
-    }
+    return {"config_key": key, "now": None if now is None else str(now), "proposed": str(proposed)}
 
 
 _NOW: Final[Mapping[str, str]] = {

@@ -162,10 +162,7 @@ def _gap(listing: Listing, log: PartitionLog, first: int, until: int) -> Piece:
 
 
 def read_stretch(
-    stretch: Stretch,
-    names: Sequence[str] = SCHEMA.names,
-    *,
-    fail_on_loss: bool = False,
+    stretch: Stretch, names: Sequence[str] = SCHEMA.names, *, fail_on_loss: bool = False
 ) -> Iterator[pa.RecordBatch]:
     """The rows of its whole batches, and rows with `problem` that count the offsets without one.
 

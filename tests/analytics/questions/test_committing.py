@@ -241,8 +241,7 @@ def test_time_without_the_partitions_is_no_silence():
 )
 def test_a_partition_with_nothing_to_read_is_not_silent(samples, flagged):
     lag = table(
-        "lag",
-        *({"time": at * MINUTE, "end_offset": end, "lag": lag} for at, end, lag in samples),
+        "lag", *({"time": at * MINUTE, "end_offset": end, "lag": lag} for at, end, lag in samples)
     )
     assert ask("commit_silence", **scene(range(30, 60), lag=lag)).num_rows == flagged
 

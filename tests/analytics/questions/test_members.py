@@ -30,8 +30,7 @@ GONE = {"from": 0, "until": 60 * SECOND, "ended_by": "session_expired"}
 
 def test_requests_after_the_end_of_a_session_are_of_a_zombie():
     made = refusals(
-        {"time": 70 * SECOND, "count": 2},
-        {"time": 90 * SECOND, "count": 3, "api": "OffsetCommit"},
+        {"time": 70 * SECOND, "count": 2}, {"time": 90 * SECOND, "count": 3, "api": "OffsetCommit"}
     )
     answered = ask("zombies", sessions=sessions(GONE), refusals=made)
     found = only(answered)

@@ -103,8 +103,7 @@ def test_partition_seconds_without_an_owner_are_summed_over_partitions():
 
 def test_a_group_without_members_waits_for_nobody():
     made = rounds(
-        {"started": 0, "ended": 1_000, "outcome": "emptied"},
-        {"started": 50_000, "ended": 51_000},
+        {"started": 0, "ended": 1_000, "outcome": "emptied"}, {"started": 50_000, "ended": 51_000}
     )
     owned = table("ownership", {"from": 0, "until": 51_000, "is_owned": False})
     found = only(ask("not_stable", rounds=made, ownership=owned, coverage=coverage()))
@@ -141,9 +140,7 @@ def test_one_code_with_two_explanations_is_two_causes():
 @pytest.mark.parametrize(("question", "column"), [("software", "by_software"), ("host", "by_host")])
 def test_causes_are_ranked_over_groups(question, column):
     made = rounds(
-        {"started": 0, column: "x"},
-        {"started": 1, column: "x", "group": "other"},
-        {"started": 2},
+        {"started": 0, column: "x"}, {"started": 1, column: "x", "group": "other"}, {"started": 2}
     )
     found = ask(f"causes_by_{question}", rounds=made).to_pylist()
     assert [(each[question], each["rounds"], each["groups"]) for each in found] == [

@@ -57,9 +57,7 @@ def produce(name: str, records: bytes, partitions: int = 1, acks: int = -1) -> P
     """The same batch to each of the first partitions of a topic."""
     data = [PartitionProduceData(index=index, records=records) for index in range(partitions)]
     return ProduceRequest(
-        acks=acks,
-        timeout_ms=30_000,
-        topic_data=[TopicProduceData(name=name, partition_data=data)],
+        acks=acks, timeout_ms=30_000, topic_data=[TopicProduceData(name=name, partition_data=data)]
     )
 
 

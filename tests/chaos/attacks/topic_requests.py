@@ -229,11 +229,7 @@ ATTACKS = (
         limits=PARTITIONS,
     ),
     Attack(
-        "fetch-many",
-        FAMILY,
-        "Fetch of 99,000 and 60,000 partitions",
-        fetch_many,
-        limits=PARTITIONS,
+        "fetch-many", FAMILY, "Fetch of 99,000 and 60,000 partitions", fetch_many, limits=PARTITIONS
     ),
     Attack(
         "list-offsets-promise",

@@ -113,10 +113,7 @@ class _Member:
 
     def join(self) -> None:
         request = join_request(
-            self.group,
-            self._who,
-            session_timeout_ms=SESSION_MS,
-            rebalance_timeout_ms=REBALANCE_MS,
+            self.group, self._who, session_timeout_ms=SESSION_MS, rebalance_timeout_ms=REBALANCE_MS
         )
         joined = self._client.call(3, request)
         if joined.error_code:

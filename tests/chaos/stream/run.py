@@ -258,11 +258,7 @@ def _until_logs(data_dir: Path) -> None:
 
 
 def _compared(
-    title: str,
-    job: Job,
-    name: str,
-    truth: dict[tuple[int, int], Told],
-    acknowledged: set[Commit],
+    title: str, job: Job, name: str, truth: dict[tuple[int, int], Told], acknowledged: set[Commit]
 ) -> Report:
     report = Report(title, written=len(truth))
     counts: Counter[tuple[int, int]] = Counter()

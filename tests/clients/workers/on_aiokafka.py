@@ -100,9 +100,7 @@ class AIOKafka(Worker):
 
     def _consumer(self, **settings):
         return AIOKafkaConsumer(
-            bootstrap_servers=self.bootstrap,
-            auto_offset_reset="earliest",
-            **settings,
+            bootstrap_servers=self.bootstrap, auto_offset_reset="earliest", **settings
         )
 
     def poll(self):

@@ -82,11 +82,7 @@ class Confluent(Worker):
 
     def _consumer(self, settings):
         return Consumer(
-            {
-                "bootstrap.servers": self.bootstrap,
-                "auto.offset.reset": "earliest",
-                **settings,
-            }
+            {"bootstrap.servers": self.bootstrap, "auto.offset.reset": "earliest", **settings}
         )
 
     def poll(self):

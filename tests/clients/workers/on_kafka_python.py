@@ -83,9 +83,7 @@ class KafkaPython(Worker):
 
     def _consumer(self, **settings):
         return KafkaConsumer(
-            bootstrap_servers=self.bootstrap,
-            auto_offset_reset="earliest",
-            **settings,
+            bootstrap_servers=self.bootstrap, auto_offset_reset="earliest", **settings
         )
 
     def poll(self):
@@ -113,10 +111,7 @@ class KafkaPython(Worker):
 
     def do_ends(self, partition):
         one = TopicPartition(*partition)
-        return [
-            self.consumer.beginning_offsets([one])[one],
-            self.consumer.end_offsets([one])[one],
-        ]
+        return [self.consumer.beginning_offsets([one])[one], self.consumer.end_offsets([one])[one]]
 
     def do_offset_at(self, partition, timestamp_ms):
         one = TopicPartition(*partition)
@@ -133,10 +128,7 @@ class KafkaPython(Worker):
         """Records as [partition, value, timestamp]; answers their offsets."""
         settings = {"enable_idempotence": True} if idempotent else {"acks": "all"}
         producer = KafkaProducer(
-            bootstrap_servers=self.bootstrap,
-            compression_type=compression,
-            linger_ms=5,
-            **settings,
+            bootstrap_servers=self.bootstrap, compression_type=compression, linger_ms=5, **settings
         )
         sent = [
             producer.send(topic, value.encode(), partition=partition, timestamp_ms=timestamp_ms)

@@ -68,11 +68,7 @@ GROUP = GroupMetadataValue(
 )
 FRESH_GROUP = GroupMetadataValue(protocol=None, leader=None, current_state_timestamp=TIME)
 EMPTY_GROUP = GroupMetadataValue(
-    protocol_type="consumer",
-    generation=6,
-    protocol=None,
-    leader=None,
-    current_state_timestamp=TIME,
+    protocol_type="consumer", generation=6, protocol=None, leader=None, current_state_timestamp=TIME
 )
 GROUP_BYTES = {
     "0003000000000000ffffffff0000018bcfe5680000000000": FRESH_GROUP,

@@ -67,10 +67,7 @@ def see_every_mark(window: Window) -> None:
     window.open()
     _open_groups(window)
     for name in ("#rate", "#timeline", "#not-stable", "#group-1-owners", "#what-if-2"):
-        lanes, marks = (
-            _boxes(window, f"{name} .lane"),
-            _boxes(window, f"{name} .lane path"),
-        )
+        lanes, marks = (_boxes(window, f"{name} .lane"), _boxes(window, f"{name} .lane path"))
         assert marks, name
         left, right = (
             edge(each["x"] + wide * each["width"] for each in lanes)
