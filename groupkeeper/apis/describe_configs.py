@@ -162,6 +162,6 @@ def _result(
 
 def _documentation(name: str) -> str:
     # Imported late: few clients ask for it.
-    from groupkeeper.apis.topic_config_docs import DOCUMENTATION
+    from groupkeeper.apis.topic_config_docs import DOCUMENTATION, NO_EFFECT
 
-    return DOCUMENTATION[name]
+    return DOCUMENTATION.get(name, NO_EFFECT)

@@ -1,38 +1,16 @@
 """Documentation of each topic config, for DescribeConfigs.
 
-Imported only when a client asks for it. Configs without effect here begin with `NO_EFFECT`; their
-sentences describe what a Kafka broker does with the value.
+Imported only when a client asks for it.
 """
 
-from collections.abc import Mapping
 from typing import Final
 
 from groupkeeper.topics.configs import MAX_MESSAGE_BYTES
 
-NO_EFFECT: Final = "Stored and described, without effect on this server. On a Kafka broker: "
+NO_EFFECT: Final = "Stored and described, without effect on this server."
+"""Of all configs that are not in `DOCUMENTATION`."""
 
-_ON_A_BROKER: Final = {
-    "compression.gzip.level": "the level for gzip, where the broker compresses.",
-    "compression.lz4.level": "the level for lz4, where the broker compresses.",
-    "compression.type": "the codec of the log; 'producer' keeps what the producer chose.",
-    "compression.zstd.level": "the level for zstd, where the broker compresses.",
-    "file.delete.delay.ms": "how long a segment that was deleted stays on the disk.",
-    "flush.messages": "after how many messages the log is synced.",
-    "flush.ms": "after how much time the log is synced.",
-    "follower.replication.throttled.replicas": "followers whose replication is throttled.",
-    "leader.replication.throttled.replicas": "leaders whose replication is throttled.",
-    "local.retention.bytes": "how much stays on the local disk; -2 follows retention.bytes.",
-    "local.retention.ms": "how long data stays on the local disk; -2 follows retention.ms.",
-    "min.insync.replicas": "how many replicas must have a message that acks=all confirms.",
-    "preallocate": "whether the file of a new segment gets its whole size at once.",
-    "remote.log.copy.disable": "whether copying to tiered storage stops.",
-    "remote.log.delete.on.disable": "whether leaving tiered storage deletes what is in it.",
-    "remote.storage.enable": "whether the topic uses tiered storage.",
-    "segment.jitter.ms": "the largest random part that is taken from segment.ms.",
-    "unclean.leader.election.enable": "whether a replica that is behind may lead.",
-}
-
-_HERE: Final = {
+DOCUMENTATION: Final = {
     "cleanup.policy": "What happens to old messages: 'delete' applies retention.ms and "
     "retention.bytes, 'compact' keeps the newest message of each key. With 'compact', messages "
     "need keys; without 'delete', DeleteRecords is refused.",
@@ -59,9 +37,4 @@ _HERE: Final = {
     "segment.index.bytes": "The size of an index at which a partition begins a new segment file.",
     "segment.ms": "The age at which a partition begins a new segment file: between the timestamps "
     "of its first batch and the next one.",
-}
-
-DOCUMENTATION: Final[Mapping[str, str]] = {
-    **{name: NO_EFFECT + text for name, text in _ON_A_BROKER.items()},
-    **_HERE,
 }
