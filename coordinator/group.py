@@ -98,8 +98,7 @@ class Group:
     pending: dict[str, PendingMember] = field(default_factory=dict)
     member_records: dict[str, bytes] = field(default_factory=dict)
     """While Stable: the members as the group's last record has them. After a load empty, unless the
-    group has static members.
-    """
+    group has static members."""
     is_stored: bool = False
     """A record of the group or an offset was written."""
     metadata_bytes: int = 0
@@ -115,8 +114,7 @@ class Group:
     offsets: dict[str, dict[int, bytes]] = field(default_factory=dict)
     """Topic to partition to OffsetCommitValue, as it stands in the log.
 
-    Most are overwritten before they are fetched, so they are decoded when they are.
-    """
+    Most are overwritten before they are fetched, so they are decoded when they are."""
     rebalance: Rebalance | None = None
     answers: Answers | None = None
     """Of a phase that is over, while members are left to answer: see `coordinator.answers`."""

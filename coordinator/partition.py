@@ -108,8 +108,7 @@ class Partition:
         """Topics that were deleted while loading; their offsets are forgotten before `activate`."""
         self._last_piece = 0
         """How many records were appended up to the last piece of an expiry or a deletion. The next
-        piece waits until they are durable, so that a request waits for one piece at most.
-        """
+        piece waits until they are durable, so that a request waits for one piece at most."""
         self.held_back: list[Timer] = []
         """Timers of such pieces that came due earlier: see `resume`."""
         self._under_way: Step | None = None

@@ -78,8 +78,7 @@ class Plan:
     """Member id to assignment, as the leader sent them."""
     given: list[bytes] = field(default_factory=list)
     """What each member that has a record will be assigned, in the order of the members. That stays:
-    whoever joins or leaves begins another rebalance, and this plan is dropped.
-    """
+    whoever joins or leaves begins another rebalance, and this plan is dropped."""
     records: dict[str, bytes] = field(default_factory=dict)
     """Member id to its part of the group's record."""
     pieces: list[bytes] = field(default_factory=list)

@@ -54,8 +54,7 @@ class CompactionJob:
     limits: Limits
     purges: bool = False
     """Only tombstones supersede other records. Segments become one only if a single one might have
-    been written in their time: the log is deleted by age.
-    """
+    been written in their time: the log is deleted by age."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

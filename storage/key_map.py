@@ -38,8 +38,7 @@ from groupkeeper.storage.pieces import UNREADABLE, Piece
 KEY_BYTES: Final = 180
 """What a key costs besides its own bytes: two objects, and its place in the map.
 
-Measured: the memory of the process at its worst, when the map has just grown; 115 at its best.
-"""
+Measured: the memory of the process at its worst, when the map has just grown; 115 at its best."""
 
 LATEST: Final = 2**63 - 1
 """The largest offset, and the largest timestamp."""

@@ -20,8 +20,7 @@ Fields = tuple[int, int, int, int, int, int, int, int, int, int]
 """Of a batch: base offset, length, leader epoch, magic, checksum, attributes, last offset delta,
 largest timestamp (ms), producer id, record count.
 
-A plain tuple: a segment has hundreds of thousands of batches.
-"""
+A plain tuple: a segment has hundreds of thousands of batches."""
 
 FIELDS: Final = Struct(">qiibIhi8xqq6xi")
 UNREADABLE: Final = "the records of the batch cannot be read"

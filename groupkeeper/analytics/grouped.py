@@ -57,8 +57,7 @@ FED: Final = pa.schema(
 )
 """One of `record`, `run`, `event` and `before` (the state of an earlier fold) is set. `event` is of
 the group, or of its log partition, without a group then. `known_from` and `lost_until` say how far
-the log of the records is known (`groupkeeper.history.rows.Known`).
-"""
+the log of the records is known (`groupkeeper.history.rows.Known`)."""
 MADE: Final = ("rounds", "ownership", "sessions", "refusals", "snapshots", "members", "assignments")
 """Tables that are made of a group."""
 OPEN: Final = ("rounds", "ownership", "sessions")
@@ -82,12 +81,10 @@ SPANS: Final = pa.schema(
     [("partition", INT), *feeds.SPANS, ("lost_until", pa.list_(LONG)), ("before", TEXT)]
 )
 """Columns of `history.coverage.Span`; or offsets behind records that were lost; or the state of an
-earlier `cover`.
-"""
+earlier `cover`."""
 SEEN: Final = pa.schema([("partition", INT), *FED.field("event").type, ("before", TEXT)])
 """Events of a log partition, and of a record that is no event `offset` and `at_ms` only; or the
-state of an earlier `cover_events`.
-"""
+state of an earlier `cover_events`."""
 COVERED: Final = pa.schema(
     [
         ("partition", INT),
@@ -100,8 +97,7 @@ COVERED: Final = pa.schema(
     ]
 )
 """How far one partition of a log is known, its rows of two tables (a later `cover` replaces the
-last epoch and the coverage), and the state to go on from.
-"""
+last epoch and the coverage), and the state to go on from."""
 FOLDED: Final = pa.schema(
     [
         ("partition", INT),
@@ -113,8 +109,7 @@ FOLDED: Final = pa.schema(
     ]
 )
 """`made` names the table that a row is of, or is `state`; the column of that name has the row.
-`is_open`: a later fold replaces it.
-"""
+`is_open`: a later fold replaces it."""
 
 
 def feed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 OPEN: Final = "open"
 _STATE: Final = "_state"
 """The folder of what the next batch goes on from; readers of tables skip it. Batches write into two
-places in turn, so that a batch that is repeated finds what it began with.
-"""
+places in turn, so that a batch that is repeated finds what it began with."""
 
 
 def kept(logs: Logs, out: str) -> "DataStreamWriter":

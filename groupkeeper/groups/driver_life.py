@@ -92,12 +92,10 @@ class DriverLife:
         self.refusal = ErrorCode.NONE
         """What requests get in place of the partition's answer: when the process ends, as the
         partition would still decide, and when it may stay closed, as it would still load. NONE: the
-        partition is asked.
-        """
+        partition is asked."""
         self._failing_since: float | None = None
         """When the first of the loads failed that have failed in a row; None after one that did
-        not.
-        """
+        not."""
         self._partition = partition
         self._problem = ""
         self._backoff = ReloadBackoff()

@@ -14,8 +14,7 @@ Part = Mapping[str, Any]
 
 LAST_MS: Final = 253_402_300_799_999
 """The last millisecond of the year 9999: no server writes a larger number, sums of many fit into 64
-bits, and later times do not fit into what reads the tables of an analysis.
-"""
+bits, and later times do not fit into what reads the tables of an analysis."""
 
 
 def checked(event: Event) -> tuple[dict[str, Any], list[str]]:

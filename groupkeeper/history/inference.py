@@ -46,8 +46,7 @@ CONFIDENCE: Final[Mapping[str, float]] = {
     REJOINED: 0.9,
 }
 """How sure a row with this cause is: see docs/analytics.md. One with an unknown cause claims only
-that it happened.
-"""
+that it happened."""
 HEARTBEAT_MS: Final = 3_000
 """`heartbeat.interval.ms` of most clients; at most a third of the session timeout."""
 FOLLOW_UP_MS: Final = 15_000

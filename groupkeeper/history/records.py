@@ -15,8 +15,7 @@ from groupkeeper.protocol.records.consumer_offsets import MemberMetadata, decode
 
 _REMEMBERED: Final = 1024
 """Subscriptions, and assignments, that are not decoded again: members repeat theirs in each
-record.
-"""
+record."""
 
 
 REBALANCE, RESET, CONVERTED = "rebalance", "reset", "converted"

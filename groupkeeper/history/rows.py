@@ -11,9 +11,7 @@ from groupkeeper.protocol.group_events import TYPES, Event, decode
 # Any: each column has its own type.
 Row = dict[str, Any]
 Rows = dict[str, list[Row]]
-"""Name of a table -> its rows: columns that one leaves out are null, see
-`analytics.schemas`.
-"""
+"""Name of a table -> its rows: columns that one leaves out are null, see `analytics.schemas`."""
 TABLES: Final = (
     *("events", "rounds", "ownership", "sessions", "refusals", "snapshots", "members"),
     *("assignments", "epochs", "coverage"),

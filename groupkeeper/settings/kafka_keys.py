@@ -17,8 +17,7 @@ PREFIXES = tuple(
     """.split()
 )
 """Parts of a broker that have no counterpart here, and keys whose last part the user chooses:
-per-listener overrides and settings of plug-ins.
-"""
+per-listener overrides and settings of plug-ins."""
 
 KEYS = frozenset(
     """

@@ -16,8 +16,7 @@ COLUMNS: Final = (
 )
 FAR_OFF: Final = 0.25
 """A replay that is off by a larger share of the recorded rebalances, and by more than one, says
-little about its group.
-"""
+little about its group."""
 Lines = dict[str, list[tuple[str, Row]]]
 """Group -> settings in words, and rows."""
 

@@ -50,8 +50,7 @@ WORTH: Final[Mapping[str, str]] = {
     "lag_seconds": f"now_ms >= {BEHIND_MS}",
 }
 """Question -> which rows of its answer findings may be made of, in SQL: the others are of all that
-is well, and they are many.
-"""
+is well, and they are many."""
 COLUMNS: Final = (
     Column("id", TEXT, "Stays the same when the same is found again."),
     Column("severity", TEXT, "`critical`, `high`, `medium`, `low` or `info`."),

@@ -213,8 +213,7 @@ _MORE: Final[Mapping[str, Mapping[str, str]]] = {
 """Table -> column -> how it is made, also instead of its own column of this name. `began`: when a
 rebalance began, or if that was not read, ended. `client`: what stays the same over the restarts of
 a client. `alive_from`, `alive_until`: of a session as far as it was read; null if it ended at a
-time that is not known.
-"""
+time that is not known."""
 
 REACH: Final = (
     "select log, partition, case when known_from_offset = 0 then null "
@@ -222,8 +221,7 @@ REACH: Final = (
     "unix_millis(until) as read_until from given_coverage"
 )
 """What is known of each partition of a log. One that is whole from its first record on has no
-limit: that record may be written after what it tells.
-"""
+limit: that record may be written after what it tells."""
 
 
 def view(name: str, *, is_covered: bool) -> str:

@@ -39,8 +39,7 @@ _SMALLEST_OLD: Final = 26
 _SMALLEST_RECORD: Final = 7
 SCAN_LIMIT: Final = 1024**3
 """Bytes whose checksums are tried in search of the next batch: length fields in damaged bytes may
-ask for any number of long ones.
-"""
+ask for any number of long ones."""
 
 
 def _crc_tables() -> Int64Array:

@@ -56,8 +56,7 @@ EVENT_COLUMNS: Final = (
     *("tombstone", "value", "problem", "problem_bytes"),
 )
 """Those of records of `__group_events`, whose values the parser does not decode. The group is that
-of the key, null for events of the partition itself; a key that is null or no UTF-8 is a problem.
-"""
+of the key, null for events of the partition itself; a key that is null or no UTF-8 is a problem."""
 
 NO_EPOCH: Final = -(2**31) - 1
 """In the place of a leader epoch that is not to be believed: no int32."""

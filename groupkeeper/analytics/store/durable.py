@@ -28,8 +28,7 @@ PRIVATE: Final = "_groupkeeper"
 """What is not a table: Spark, Arrow and others pass over names that begin so."""
 _AT_ONCE: Final = 16
 """File systems write together what is synced at the same time: a tenth of the time on ext4. Object
-stores answer so many requests at once.
-"""
+stores answer so many requests at once."""
 
 
 class Files:

@@ -83,8 +83,7 @@ class Walk:
         """Members that were waited for long enough."""
         self._heard: set[str] = set()
         """Members that were heard of when they were looked at first. A machine that is busy for
-        seconds must not make them silent on the way; whom groups wait for is bounded anyway.
-        """
+        seconds must not make them silent on the way; whom groups wait for is bounded anyway."""
         self._kept: dict[Timer, Link] = {}
         """The sessions of members that are heard of, with their connections."""
         self._expiries: dict[PartitionDriver, tuple[object, int | None]] = {}
