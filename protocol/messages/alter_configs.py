@@ -23,9 +23,7 @@ class AlterConfigsResource:
     """A resource and all its new configs."""
 
     resource_type: Int8 = 0
-    """Kind of the resource, a `ResourceType`."""
     resource_name: String = ""
-    """Name of the resource: a topic, a group, or a broker id as text."""
     configs: Array[AlterableConfig] = empty()
     """All configs that the resource shall have; those not listed return to their defaults."""
 

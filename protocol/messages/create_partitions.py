@@ -18,7 +18,6 @@ class CreatePartitionsAssignment:
     """The replicas of one new partition."""
 
     broker_ids: Array[Int32] = empty()
-    """Brokers of the partition's replicas, the preferred leader first."""
 
 
 @struct
@@ -26,7 +25,6 @@ class CreatePartitionsTopic:
     """A topic and its new number of partitions."""
 
     name: String = ""
-    """Name of the topic."""
     count: Int32 = 0
     """Partitions that the topic shall have in all."""
     assignments: NullableArray[CreatePartitionsAssignment] = empty()
@@ -49,7 +47,6 @@ class CreatePartitionsTopicResult:
     """The result for one topic."""
 
     name: String = ""
-    """Name of the topic."""
     error_code: Int16 = 0
     """0, or why the topic got no partitions."""
     error_message: NullableString = None

@@ -21,7 +21,6 @@ class CreatableReplicaAssignment:
 
     partition_index: Int32 = 0
     broker_ids: Array[Int32] = empty()
-    """Brokers of the partition's replicas, the preferred leader first."""
 
 
 @struct
@@ -39,7 +38,6 @@ class CreatableTopic:
     """A topic to create; from version 4 on -1 asks for the broker's defaults (KIP-464)."""
 
     name: String = ""
-    """Name of the topic."""
     num_partitions: Int32 = 0
     """Partitions; -1 for the default, or if `assignments` is given."""
     replication_factor: Int16 = 0
@@ -70,11 +68,8 @@ class CreatableTopicConfigs:
     value: NullableString = since(5, default="")
     """Its value; null if it is sensitive."""
     read_only: Boolean = since(5)
-    """Whether requests cannot change it."""
     config_source: Int8 = since(5, default=-1)
-    """Where the value comes from, a `ConfigSource`; -1 if unknown."""
     is_sensitive: Boolean = since(5)
-    """Whether the value is secret and therefore not shown."""
 
 
 @struct
@@ -82,7 +77,6 @@ class CreatableTopicResult:
     """The result for one topic; version 5 adds its configs (KIP-525), 7 its id (KIP-516)."""
 
     name: String = ""
-    """Name of the topic."""
     topic_id: Uuid = since(7)
     """Id of the new topic; zero if it was not created."""
     error_code: Int16 = 0

@@ -22,7 +22,6 @@ class DeleteRecordsTopic:
     """Partitions of one topic."""
 
     name: String = ""
-    """Name of the topic."""
     partitions: Array[DeleteRecordsPartition] = empty()
     """Partitions to shorten."""
 
@@ -53,7 +52,6 @@ class DeleteRecordsTopicResult:
     """Results of one topic."""
 
     name: String = ""
-    """Name of the topic."""
     partitions: Array[DeleteRecordsPartitionResult] = empty()
     """One result for each partition."""
 

@@ -25,7 +25,6 @@ class DescribeAclsRequest:
     operation: Int8 = 0
     """What is allowed or denied."""
     permission_type: Int8 = 0
-    """Whether it is allowed or denied."""
 
 
 @struct
@@ -39,7 +38,6 @@ class AclDescription:
     operation: Int8 = 0
     """What."""
     permission_type: Int8 = 0
-    """Whether it is allowed or denied."""
 
 
 @struct
@@ -47,7 +45,6 @@ class DescribeAclsResource:
     """The rules about one resource."""
 
     resource_type: Int8 = 0
-    """Kind of the resource, a `ResourceType`."""
     resource_name: String = ""
     """Name of the resource."""
     pattern_type: Int8 = since(1, default=LITERAL)

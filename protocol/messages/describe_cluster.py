@@ -17,7 +17,6 @@ class DescribeClusterRequest:
     """Selects the endpoints to describe."""
 
     include_cluster_authorized_operations: Boolean = False
-    """Whether to tell what the client may do to the cluster."""
     endpoint_type: Int8 = since(1, default=ENDPOINT_BROKERS)
     """1 asks for brokers, 2 for controllers."""
     include_fenced_brokers: Boolean = since(2)
@@ -43,15 +42,12 @@ class DescribeClusterResponse:
 
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
-    """0, or why the request failed."""
     error_message: NullableString = None
     endpoint_type: Int8 = since(1, default=ENDPOINT_BROKERS)
     """What `brokers` lists: 1 for brokers, 2 for controllers."""
     cluster_id: String = ""
     """Id of the cluster."""
     controller_id: Int32 = -1
-    """Broker that takes the controller's requests; -1 if none."""
     brokers: Array[DescribeClusterBroker] = empty()
     """The brokers, or the controllers."""
     cluster_authorized_operations: Int32 = AUTHORIZED_OPERATIONS_OMITTED
-    """Bits of the operations that the client is allowed; -2^31 if they were not asked for."""

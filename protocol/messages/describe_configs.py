@@ -54,9 +54,7 @@ class DescribeConfigsResource:
     """A resource to describe."""
 
     resource_type: Int8 = 0
-    """Kind of the resource, a `ResourceType`."""
     resource_name: String = ""
-    """Name of the resource: a topic, a group, or a broker id as text."""
     configuration_keys: NullableArray[String] = empty()
     """Names of the configs to show; null shows all."""
 
@@ -94,13 +92,10 @@ class DescribeConfigsResourceResult:
     value: NullableString = ""
     """Its value; null if it is sensitive or has none."""
     read_only: Boolean = False
-    """Whether requests cannot change it."""
     config_source: Int8 = since(1, default=-1)
-    """Where the value comes from, a `ConfigSource`; -1 if unknown."""
     is_default: Boolean = until(0)
     """Whether the value is the default."""
     is_sensitive: Boolean = False
-    """Whether the value is secret and therefore not shown."""
     synonyms: Array[DescribeConfigsSynonym] = since(1)
     """Places where the value can be set, the one in force first."""
     config_type: Int8 = since(3)

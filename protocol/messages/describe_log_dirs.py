@@ -40,7 +40,6 @@ class DescribeLogDirsTopic:
     """Partitions of one topic."""
 
     name: String = ""
-    """Name of the topic."""
     partitions: Array[DescribeLogDirsPartition] = empty()
     """Its logs in the directory."""
 
@@ -67,6 +66,5 @@ class DescribeLogDirsResponse:
 
     throttle_time_ms: Int32 = 0
     error_code: Int16 = since(3)
-    """0, or why the request failed."""
     results: Array[DescribeLogDirsResult] = empty()
     """The directories."""

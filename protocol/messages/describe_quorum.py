@@ -60,7 +60,6 @@ class TopicData:
     """Partitions of one topic."""
 
     topic_name: String = ""
-    """Name of the topic."""
     partitions: Array[PartitionData] = empty()
     """The quorums."""
 
@@ -90,7 +89,6 @@ class DescribeQuorumResponse:
     """The quorums."""
 
     error_code: Int16 = 0
-    """0, or why the request failed."""
     error_message: NullableString = since(2)
     topics: Array[TopicData] = empty()
     """Quorums by topic."""

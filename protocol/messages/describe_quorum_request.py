@@ -17,7 +17,6 @@ class TopicData:
     """Partitions of one topic."""
 
     topic_name: String = ""
-    """Name of the topic."""
     partitions: Array[PartitionData] = empty()
     """Partitions to describe."""
 

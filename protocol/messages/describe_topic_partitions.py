@@ -21,7 +21,6 @@ class TopicRequest:
     """A topic to describe."""
 
     name: String = ""
-    """Name of the topic."""
 
 
 @struct
@@ -54,19 +53,15 @@ class DescribeTopicPartitionsResponsePartition:
     """0, or what is wrong with the partition."""
     partition_index: Int32 = 0
     leader_id: Int32 = 0
-    """Broker that leads the partition; -1 without a leader."""
     leader_epoch: Int32 = -1
     """Epoch of the leader; -1 if unknown."""
     replica_nodes: Array[Int32] = empty()
-    """Brokers that have a replica."""
     isr_nodes: Array[Int32] = empty()
-    """Brokers whose replica is in sync."""
     eligible_leader_replicas: NullableArray[Int32] = None
     """Brokers out of sync that may still lead; null if not tracked."""
     last_known_elr: NullableArray[Int32] = None
     """Brokers that were eligible last; null if not tracked."""
     offline_replicas: Array[Int32] = empty()
-    """Brokers whose replica is offline."""
 
 
 @struct
@@ -76,15 +71,12 @@ class DescribeTopicPartitionsResponseTopic:
     error_code: Int16 = 0
     """0, or why the topic was not described."""
     name: NullableString = ""
-    """Name of the topic."""
     topic_id: Uuid = bytes(16)
     """Id of the topic; zero if it does not exist."""
     is_internal: Boolean = False
-    """Whether it belongs to the server, as `__consumer_offsets` does."""
     partitions: Array[DescribeTopicPartitionsResponsePartition] = empty()
     """Those of its partitions that are on the page."""
     topic_authorized_operations: Int32 = AUTHORIZED_OPERATIONS_OMITTED
-    """Bits of the operations that the client is allowed; -2^31 if they were not asked for."""
 
 
 @response_to(DescribeTopicPartitionsRequest)

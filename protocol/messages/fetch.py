@@ -67,7 +67,6 @@ class ReplicaState:
     """The follower that asks (KIP-903)."""
 
     replica_id: Int32 = since(15, default=-1)
-    """Broker id of a follower; -1 from consumers."""
     replica_epoch: Int64 = since(15, default=-1)
     """Epoch of that broker; -1 if unknown."""
 
@@ -83,7 +82,6 @@ class FetchRequest:
     cluster_id: NullableString = tagged(0, since=12, default=None)
     """Id of the cluster, checked if not null."""
     replica_id: Int32 = until(14, default=-1)
-    """Broker id of a follower; -1 from consumers."""
     replica_state: Nested[ReplicaState] = tagged(1, since=15)
     """The follower that asks; left out by consumers."""
     max_wait_ms: Int32 = 0
@@ -162,7 +160,6 @@ class PartitionData:
     diverging_epoch: Nested[EpochEndOffset] = tagged(0, since=12)
     """Where a follower's log departs from the leader's."""
     current_leader: Nested[LeaderIdAndEpoch] = tagged(1, since=12)
-    """The leader, if it is another one than the client knows."""
     snapshot_id: Nested[SnapshotId] = tagged(2, since=12)
     """Snapshot to fetch first, if the offset lies before the log."""
     aborted_transactions: NullableArray[AbortedTransaction] = since(4)
@@ -188,7 +185,6 @@ class NodeEndpoint:
     """Where a leader is reached (KIP-951)."""
 
     node_id: Int32 = 0
-    """Id of the broker."""
     host: String = ""
     port: Int32 = 0
     rack: NullableString = None
@@ -206,4 +202,3 @@ class FetchResponse:
     responses: Array[FetchableTopicResponse] = empty()
     """Results by topic."""
     node_endpoints: Array[NodeEndpoint] = tagged(0, since=16)
-    """Where the leaders are that `current_leader` names."""

@@ -34,9 +34,7 @@ class AlterConfigsResource:
     """A resource and the changes of its configs."""
 
     resource_type: Int8 = 0
-    """Kind of the resource, a `ResourceType`."""
     resource_name: String = ""
-    """Name of the resource: a topic, a group, or a broker id as text."""
     configs: Array[AlterableConfig] = empty()
     """Changes, at most one for each config."""
 

@@ -25,7 +25,6 @@ class InitProducerIdResponse:
 
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
-    """0, or why the request failed."""
     producer_id: Int64 = -1
     """Producer id to use; -1 on an error."""
     producer_epoch: Int16 = 0

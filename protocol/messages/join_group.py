@@ -40,7 +40,6 @@ class JoinGroupResponseMember:
     """A member and its subscription, sent to the leader only."""
 
     member_id: String = ""
-    """Id of the member."""
     group_instance_id: NullableString = since(5, default=None)
     metadata: Bytes = b""
     """Its subscription in the chosen protocol."""

@@ -22,7 +22,6 @@ class LeaveGroupRequest:
 
     group_id: String = ""
     member_id: String = until(2)
-    """Id of the member."""
     members: Array[MemberIdentity] = since(3)
     """Members to remove."""
 

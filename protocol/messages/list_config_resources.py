@@ -32,6 +32,5 @@ class ListConfigResourcesResponse:
 
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
-    """0, or why the request failed."""
     config_resources: Array[ConfigResource] = empty()
     """The resources."""

@@ -34,6 +34,5 @@ class ListGroupsResponse:
 
     throttle_time_ms: Int32 = since(1)
     error_code: Int16 = 0
-    """0, or why the request failed."""
     groups: Array[ListedGroup] = empty()
     """Groups that pass the filters."""

@@ -28,7 +28,6 @@ class ListOffsetsTopic:
     """Partitions of one topic."""
 
     name: String = ""
-    """Name of the topic."""
     partitions: Array[ListOffsetsPartition] = empty()
     """Partitions to look up."""
 
@@ -43,7 +42,6 @@ class ListOffsetsRequest:
     """
 
     replica_id: Int32 = 0
-    """Broker id of a follower; -1 from consumers."""
     isolation_level: Int8 = since(2)
     """0 takes the high watermark for the end, 1 the last stable offset."""
     topics: Array[ListOffsetsTopic] = empty()
@@ -74,7 +72,6 @@ class ListOffsetsTopicResponse:
     """Results of one topic."""
 
     name: String = ""
-    """Name of the topic."""
     partitions: Array[ListOffsetsPartitionResponse] = empty()
     """One result for each partition."""
 

@@ -36,7 +36,6 @@ class MetadataRequest:
     allow_auto_topic_creation: Boolean = since(4, default=True)
     """Whether the broker may create topics that do not exist."""
     include_cluster_authorized_operations: Boolean = since(8, until=10)
-    """Whether to tell what the client may do to the cluster."""
     include_topic_authorized_operations: Boolean = since(8)
     """Whether to tell what the client may do to each topic."""
 
@@ -46,7 +45,6 @@ class MetadataResponseBroker:
     """A live broker."""
 
     node_id: Int32 = 0
-    """Id of the broker."""
     host: String = ""
     port: Int32 = 0
     rack: NullableString = since(1, default=None)
@@ -60,15 +58,11 @@ class MetadataResponsePartition:
     """0, or what is wrong with the partition."""
     partition_index: Int32 = 0
     leader_id: Int32 = 0
-    """Broker that leads the partition; -1 without a leader."""
     leader_epoch: Int32 = since(7, default=-1)
     """Epoch of the leader; -1 if unknown."""
     replica_nodes: Array[Int32] = empty()
-    """Brokers that have a replica."""
     isr_nodes: Array[Int32] = empty()
-    """Brokers whose replica is in sync."""
     offline_replicas: Array[Int32] = since(5)
-    """Brokers whose replica is offline."""
 
 
 @struct
@@ -82,11 +76,9 @@ class MetadataResponseTopic:
     topic_id: Uuid = since(10)
     """Id of the topic; zero if it does not exist."""
     is_internal: Boolean = since(1)
-    """Whether it belongs to the server, as `__consumer_offsets` does."""
     partitions: Array[MetadataResponsePartition] = empty()
     """Its partitions."""
     topic_authorized_operations: Int32 = since(8, default=AUTHORIZED_OPERATIONS_OMITTED)
-    """Bits of the operations that the client is allowed; -2^31 if they were not asked for."""
 
 
 @response_to(MetadataRequest)
@@ -101,10 +93,8 @@ class MetadataResponse:
     cluster_id: NullableString = since(2, default=None)
     """Id of the cluster; null if unknown."""
     controller_id: Int32 = since(1, default=-1)
-    """Broker that takes the controller's requests; -1 if none."""
     topics: Array[MetadataResponseTopic] = empty()
     """One description for each topic."""
     cluster_authorized_operations: Int32 = since(8, until=10, default=AUTHORIZED_OPERATIONS_OMITTED)
-    """Bits of the operations that the client is allowed; -2^31 if they were not asked for."""
     error_code: Int16 = since(13)
     """0, or REBOOTSTRAP_REQUIRED if the client has to look for the cluster anew."""

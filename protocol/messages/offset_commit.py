@@ -25,7 +25,6 @@ class OffsetCommitRequestTopic:
     """Offsets of one topic."""
 
     name: String = ""
-    """Name of the topic."""
     partitions: Array[OffsetCommitRequestPartition] = empty()
     """Offsets by partition."""
 
@@ -63,7 +62,6 @@ class OffsetCommitResponseTopic:
     """Results of one topic."""
 
     name: String = ""
-    """Name of the topic."""
     partitions: Array[OffsetCommitResponsePartition] = empty()
     """One result for each partition."""
 

@@ -17,7 +17,6 @@ class OffsetDeleteRequestTopic:
     """Partitions of one topic."""
 
     name: String = ""
-    """Name of the topic."""
     partitions: Array[OffsetDeleteRequestPartition] = empty()
     """Partitions whose offsets to delete."""
 
@@ -45,7 +44,6 @@ class OffsetDeleteResponseTopic:
     """Results of one topic."""
 
     name: String = ""
-    """Name of the topic."""
     partitions: Array[OffsetDeleteResponsePartition] = empty()
     """One result for each partition."""
 

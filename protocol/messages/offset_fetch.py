@@ -22,7 +22,6 @@ class OffsetFetchRequestTopics:
     """Partitions of one topic."""
 
     name: String = ""
-    """Name of the topic."""
     partition_indexes: Array[Int32] = empty()
     """Partitions to look up."""
 
@@ -76,7 +75,6 @@ class OffsetFetchResponseTopics:
     """Offsets of one topic."""
 
     name: String = ""
-    """Name of the topic."""
     partitions: Array[OffsetFetchResponsePartitions] = empty()
     """Offsets by partition."""
 

@@ -34,7 +34,6 @@ class TopicProduceData:
     """Batches for one topic."""
 
     name: String = until(12)
-    """Name of the topic."""
     topic_id: Uuid = since(13)
     """Id of the topic (KIP-516)."""
     partition_data: Array[PartitionProduceData] = empty()
@@ -86,7 +85,6 @@ class PartitionProduceResponse:
     """Records because of which the batch was refused."""
     error_message: NullableString = since(8, default=None)
     current_leader: Nested[LeaderIdAndEpoch] = tagged(0, since=10)
-    """The leader, if it is another one than the client knows."""
 
 
 @struct
@@ -94,7 +92,6 @@ class TopicProduceResponse:
     """Results of one topic."""
 
     name: String = until(12)
-    """Name of the topic."""
     topic_id: Uuid = since(13)
     partition_responses: Array[PartitionProduceResponse] = empty()
     """One result for each partition."""
@@ -108,4 +105,3 @@ class ProduceResponse:
     """Results by topic."""
     throttle_time_ms: Int32 = since(1)
     node_endpoints: Array[NodeEndpoint] = tagged(0, since=10)
-    """Where the leaders are that `current_leader` names."""

@@ -10,7 +10,6 @@ class SyncGroupRequestAssignment:
     """The assignment of one member."""
 
     member_id: String = ""
-    """Id of the member."""
     assignment: Bytes = b""
     """Its assignment, in the protocol's own format."""
 
