@@ -10,8 +10,8 @@ from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo
 from groupkeeper.groups.group_partitions import GroupPartitions
 from groupkeeper.node import Node
-from groupkeeper.observe.limit_lines import limit_reached
 from groupkeeper.observe.logs import Logger
+from groupkeeper.observe.seldom import limit_reached
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.mapped import mapped
 from groupkeeper.protocol.messages.find_coordinator import (

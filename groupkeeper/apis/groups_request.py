@@ -16,8 +16,8 @@ from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.groups.driver import PartitionDriver
 from groupkeeper.groups.group_partitions import GroupPartitions
-from groupkeeper.observe.limit_lines import limit_reached
 from groupkeeper.observe.logs import Logger
+from groupkeeper.observe.seldom import limit_reached
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.mapped import bulk, mapped
 from groupkeeper.turns import Slices

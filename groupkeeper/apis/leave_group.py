@@ -10,8 +10,8 @@ from groupkeeper.apis.gather import cut, part_replies
 from groupkeeper.apis.group_handler import GroupHandler
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo
-from groupkeeper.observe.limit_lines import limit_reached
 from groupkeeper.observe.logs import Logger
+from groupkeeper.observe.seldom import limit_reached
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from groupkeeper.turns import Slices

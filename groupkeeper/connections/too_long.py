@@ -13,8 +13,8 @@ from typing import Any, Final
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.replies import join_refused
 from groupkeeper.exchange import ReplyTo, Response
-from groupkeeper.observe.limit_lines import limit_reached
 from groupkeeper.observe.logs import Logger
+from groupkeeper.observe.seldom import limit_reached
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.describe_log_dirs import (
     DescribeLogDirsRequest,

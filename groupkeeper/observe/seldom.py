@@ -1,8 +1,11 @@
-"""Log lines about what clients repeat: one, and then how often it happened since."""
+"""Log lines about clients: limits that they reach, and what they repeat."""
 
 import time
 from collections.abc import Callable, Hashable
 from typing import Final
+
+from groupkeeper.coordinator.caller import Caller
+from groupkeeper.observe.logs import Logger
 
 SELDOM_S: Final = 60.0
 """At most one line about a subject in so long."""
@@ -30,3 +33,9 @@ class Seldom:
             del self._told[next(iter(self._told))]
         self._told[subject] = now, 0
         return left_out + 1
+
+
+def limit_reached(log: Logger, limit: str, most: int, api: str, caller: Caller) -> None:
+    """Write the line for a request that is refused, or answered in part, because of a limit."""
+    client = {"client_id": caller.peer.client_id, "host": caller.peer.host}
+    log.warning("limit reached", limit=limit, most=most, api=api, **client)

@@ -5,6 +5,7 @@ The Kafka port opens first; expensive modules are imported after it, or when the
 
 import asyncio
 import gc
+import socket
 from contextlib import suppress
 from functools import partial
 
@@ -16,7 +17,7 @@ from groupkeeper.server.loop import count_failed_accepts, watched_loop
 from groupkeeper.server.server import Server, World
 from groupkeeper.server.signals import at_signals
 from groupkeeper.server.stopping import keep_deadline
-from groupkeeper.settings.options import ServeOptions, format_address
+from groupkeeper.settings.options import Address, ServeOptions, format_address
 from groupkeeper.settings.table import SettingsError
 from groupkeeper.storage.backup_note import NotRestored
 from groupkeeper.storage.errors import StorageError
@@ -116,8 +117,6 @@ def after_ready(options: ServeOptions) -> None:
 
 async def warn_of_open_ports(options: ServeOptions) -> None:
     """Log each port that other machines can connect to: clients are not authenticated."""
-    from groupkeeper.server.reach import is_reachable
-
     for each in options.listeners:
         if await is_reachable(each.bind):
             _log.warning(
@@ -130,6 +129,35 @@ async def warn_of_open_ports(options: ServeOptions) -> None:
             f"HTTP port without authentication: any client can {may}",
             http=format_address(options.http),
         )
+
+
+async def is_reachable(address: Address) -> bool:
+    """Whether other machines can connect to a port that is bound to this address: asyncio binds
+    another one than the loopback for it.
+
+    A host name is resolved as asyncio does it, which binds every address found. A name that can no
+    longer be resolved counts as reachable.
+    """
+    host, port = address
+    try:
+        return not _is_loopback(host)
+    except ValueError:
+        pass  # a name
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError:
+        return True
+    return not all(_is_loopback(str(info[4][0])) for info in found)
+
+
+def _is_loopback(host: str) -> bool:
+    """Raises ValueError if `host` is a name."""
+    from ipaddress import IPv4Address, ip_address
+
+    ip = ip_address(host)
+    mapped: IPv4Address | None = getattr(ip, "ipv4_mapped", None)
+    return (mapped or ip).is_loopback
 
 
 def exit_with(message: str, code: int = 1) -> int:

@@ -12,13 +12,13 @@ for it.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from io import StringIO
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
 from groupkeeper.settings.injected import injected
 from groupkeeper.settings.log_settings import LogSettings
-from groupkeeper.settings.properties import parse
 from groupkeeper.settings.setting import (
     ENVIRONMENT_PREFIX,
     INT_MAX,
@@ -248,7 +248,7 @@ def _given(
 def _read_file(config: Path) -> list[tuple[str, str]]:
     try:
         # As java.util.Properties: bytes are Latin-1, anything else is escaped.
-        return parse(config.read_text(encoding="latin-1"))
+        return parse_properties(config.read_text(encoding="latin-1"))
     except OSError as problem:
         raise SettingsError(f"--config {config}: {problem.strerror or problem}") from None
     except ValueError as problem:
@@ -306,3 +306,18 @@ def _check_combinations(settings: Settings) -> None:
                 f"http.hosts: {name.strip()!r} is no host name: give names such as board.example, "
                 "without scheme, port and wildcard"
             )
+
+
+def parse_properties(text: str) -> list[tuple[str, str]]:
+    """The pairs of a Java properties file in their order, repeated keys included.
+
+    Raises ValueError when `\\u` is not followed by four hexadecimal digits.
+    """
+    from javaproperties import InvalidUEscapeError, KeyValue
+    from javaproperties import parse as elements
+
+    try:
+        found = [each for each in elements(StringIO(text)) if isinstance(each, KeyValue)]
+    except InvalidUEscapeError as error:
+        raise ValueError(f"{error}: four hexadecimal digits must follow \\u") from None
+    return [(each.key, each.value) for each in found]

@@ -10,8 +10,7 @@ from groupkeeper.testing import arguments
 from groupkeeper.testing.bench import Bench
 from groupkeeper.testing.broker_sight import BrokerSight
 from groupkeeper.testing.cluster.nodes import AsyncNode, Node
-from groupkeeper.testing.effects import Effect
-from groupkeeper.testing.faults.rules import Rule, When
+from groupkeeper.testing.faults.rules import Effect, Rule, When
 from groupkeeper.testing.group import AsyncGroup, Group
 from groupkeeper.testing.on_thread import OnThread, on_thread
 from groupkeeper.testing.seeding import Data, Headers, Record, timed, timed_ones

@@ -8,29 +8,6 @@ docs/testing-faults.md shows what clients do.
 from groupkeeper.testing.faults import answers, crashes, streams
 from groupkeeper.testing.faults.rules import Effect
 
-__all__ = [
-    "Effect",
-    "close",
-    "crash_before_durable",
-    "crash_when_durable",
-    "damaged",
-    "delay",
-    "delay_answer",
-    "disk_full",
-    "drop",
-    "error",
-    "half_open",
-    "hold_joins",
-    "loading",
-    "lose_plan",
-    "slow_reading",
-    "stale_generation",
-    "stale_metadata",
-    "throttle",
-    "truncated",
-    "wrong_coordinator",
-]
-
 error = answers.Error
 throttle = streams.Throttle
 stale_metadata = answers.StaleMetadata

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final, Self, Unpack
 
 from groupkeeper.testing import arguments, effects, group_control
 from groupkeeper.testing.errors import BrokerDown
-from groupkeeper.testing.faults.rules import Rule, When
+from groupkeeper.testing.faults.rules import Effect, Rule, When
 from groupkeeper.testing.on_thread import OnThread, on_thread
 from groupkeeper.testing.views import GroupNow, MemberNow, Place, Round, Sights
 from groupkeeper.testing.waiting import Conditions, Wait, Wanted
@@ -122,7 +122,7 @@ class GroupView:
         """
         return self._fault(effects.stale_generation(), {"times": 1})
 
-    def _fault(self, effect: effects.Effect, when: When) -> Rule:
+    def _fault(self, effect: Effect, when: When) -> Rule:
         return self._bench.faults.add(effect, {**when, "group": self.id})
 
     def timeline(self) -> str:

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from groupkeeper.server.reach import is_reachable
+from groupkeeper.server.main import is_reachable
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1", "localhost"])

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from groupkeeper.testing import effects
 from groupkeeper.testing.control.parts import Do, Routes, ServedBroker, number
-from groupkeeper.testing.faults.rules import Rule
+from groupkeeper.testing.faults.rules import Effect, Rule
 from groupkeeper.testing.time.control import TIMEOUT_S
 from groupkeeper.web.parts import Call, Object, Refused
 
@@ -158,7 +158,7 @@ def _rule(rule: Rule) -> Object:
 
 
 # Any: arguments.
-def _effect(given: Mapping[str, Any]) -> effects.Effect:
+def _effect(given: Mapping[str, Any]) -> Effect:
     """The effect of this name with these arguments. Raises Refused and WrongArgument."""
     arguments = dict(given)
     make = getattr(effects, arguments.pop("name"))
@@ -166,5 +166,5 @@ def _effect(given: Mapping[str, Any]) -> effects.Effect:
         signature(make).bind(**arguments)
     except TypeError as problem:
         raise Refused(400, f"effect '{given['name']}': {problem}: see the document") from None
-    effect: effects.Effect = make(**arguments)
+    effect: Effect = make(**arguments)
     return effect

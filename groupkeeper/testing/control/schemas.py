@@ -8,7 +8,7 @@ from typing import Any, Final, get_type_hints
 
 from groupkeeper.protocol.registry import APIS
 from groupkeeper.testing import effects
-from groupkeeper.testing.faults.rules import When
+from groupkeeper.testing.faults.rules import Effect, When
 from groupkeeper.testing.time.control import MOST_S
 from groupkeeper.testing.views import MemberNow, Round
 from groupkeeper.web.openapi import Documented
@@ -114,7 +114,9 @@ def _of_faults() -> dict[str, Schema]:
         "hits": told(_COUNT, "How often it fired."),
         "may_miss": FLAG,
     }
-    made = [name for name in effects.__all__ if name != "Effect"]
+    made = sorted(
+        name for name, each in vars(effects).items() if callable(each) and each is not Effect
+    )
     effect = _with(record(name=told(TEXT | {"enum": made}, "What happens.")), **_arguments(made))
     conditions: dict[str, Schema] = dict.fromkeys(("group", "topic", "client_id"), TEXT) | {
         "api": told(
