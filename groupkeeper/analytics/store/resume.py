@@ -23,7 +23,7 @@ from groupkeeper.analytics.reading.problems import Problem
 from groupkeeper.analytics.store.durable import PRIVATE, Files
 from groupkeeper.protocol.record_batch import HEADER_SIZE, BatchHeader, CorruptBatch, read_header
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Of all files of a folder, the states of folds included: another one is never read."""
 NAME: Final = f"{PRIVATE}/state.zip"
 _PROGRESS: Final = "progress.json"
