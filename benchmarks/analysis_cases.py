@@ -96,7 +96,8 @@ def alone_on_two(data: Path, repeats: int) -> Figures:
 
 
 def _count(work: tuple[Any, Sequence[str] | None]) -> int:
-    from groupkeeper.analytics.reading.parse import SCHEMA, parse_split
+    from groupkeeper.analytics.reading.columns import SCHEMA
+    from groupkeeper.analytics.reading.parse import parse_split
 
     chunk, names = work
     names = SCHEMA.names if names is None else names
@@ -140,7 +141,7 @@ def _scan(
     from pyspark.sql.pandas.types import from_arrow_schema
     from pyspark.sql.types import StructType
 
-    from groupkeeper.analytics.reading.parse import SCHEMA
+    from groupkeeper.analytics.reading.columns import SCHEMA
 
     source = session.read.format("consumer_offsets").options(**options)
     if names is not None:

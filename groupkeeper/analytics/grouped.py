@@ -113,7 +113,7 @@ FOLDED: Final = pa.schema(
 
 
 def feed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Batches of `reading.parse.SCHEMA`, in the order of the log -> rows of FED."""
+    """Batches of `reading.columns.SCHEMA`, in the order of the log -> rows of FED."""
     for batch in batches:
         for rows in by_partition(batch):
             records = [each._asdict() for each in group_records(rows)]
@@ -127,7 +127,7 @@ def feed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def span(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Batches of `reading.parse.SCHEMA`, in the order of the log -> rows of SPANS."""
+    """Batches of `reading.columns.SCHEMA`, in the order of the log -> rows of SPANS."""
     found: dict[int, _Gaps] = {}
     for batch in batches:
         for rows in by_partition(batch):

@@ -212,12 +212,8 @@ TABLES: Final[Mapping[str, Table]] = {
                 Column("connection", TEXT, "At the end: `open` or `closed`; null: unknown."),
                 Column("session_timeout_ms", LONG, "`session.timeout.ms`."),
                 Column("rebalance_timeout_ms", LONG, "`max.poll.interval.ms` of most clients."),
-                Column(
-                    "heartbeats", LONG, "How many came, as it was stored last; null: not stored."
-                ),
-                Column(
-                    "longest_gap_ms", LONG, "Longest time between two of them; null: not stored."
-                ),
+                Column("heartbeats", LONG, "How many came, as stored last; null: not stored."),
+                Column("longest_gap_ms", LONG, "Longest time between two; null: not stored."),
                 *_LOG_PLACE,
                 *_SOURCE,
             ),

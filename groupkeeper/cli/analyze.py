@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from groupkeeper.cli.cluster import Cluster, addresses, connection_options
-from groupkeeper.cli.signals import ended_in_order
+from groupkeeper.cli.progress import ended_in_order
 from groupkeeper.cli.why_times import since_option
 
 

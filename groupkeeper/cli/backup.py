@@ -11,9 +11,8 @@ from pathlib import Path
 
 import click
 
-from groupkeeper.cli.progress import progress
+from groupkeeper.cli.progress import ended_in_order, progress
 from groupkeeper.cli.serve import DATA_DIR
-from groupkeeper.cli.signals import ended_in_order
 from groupkeeper.storage.backup import BackupJob, back_up, left_out
 from groupkeeper.storage.backup import restore as copy_back
 from groupkeeper.storage.backup_note import BackupError, BackupNote

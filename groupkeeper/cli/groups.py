@@ -2,7 +2,7 @@
 
 import click
 
-from groupkeeper.cli.lazy import lazy_group
+from groupkeeper.cli.app import lazy_group
 
 PLACES = {
     "list": "groups_list",

@@ -1,8 +1,10 @@
-"""How far long work has come, on a terminal."""
+"""Commands that work for long: how far they have come, and what they do at a signal."""
 
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 Progress = Callable[[str, int], None]
 """Called with what is read or copied, and how many more bytes of it were."""
@@ -29,3 +31,23 @@ def progress(doing: str = "reading", *, on_terminal: bool | None = None) -> Iter
             bar.update(task, description=f"{doing} {what}", advance=size)
 
         yield show
+
+
+@contextmanager
+def ended_in_order() -> Iterator[None]:
+    """SIGTERM is as SIGINT: what was written is removed."""
+
+    def stop(_: int, frame: FrameType | None) -> None:
+        # `timeout` sends it twice; the second one would end the removing.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        interrupt = signal.getsignal(signal.SIGINT)
+        if callable(interrupt):  # an event loop has its own
+            interrupt(signal.SIGINT, frame)
+        else:
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

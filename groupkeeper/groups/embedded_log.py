@@ -4,10 +4,11 @@ A log is claimed and opened on the loader's thread; only the rounds' thread look
 already, behind a round that may write to it. Appends are rounds of all logs together (`writer.py`).
 """
 
+import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol, TypeVar
 
 from groupkeeper.groups.loader import Loader
 from groupkeeper.groups.partition_log import Author, LateRecords, LogOwner
@@ -17,19 +18,31 @@ from groupkeeper.storage.errors import Fenced, Locked, LockLost, StorageError
 from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.log import Log
 from groupkeeper.storage.queued_log import Append, LateAppend, TimedAppend
+from groupkeeper.storage.store import Store
 from groupkeeper.turns import Slices
 
-if TYPE_CHECKING:
-    from groupkeeper.groups.writer import Writer
+T = TypeVar("T")
 
 _log = Logger("partition")
+
+
+class Rounds(Protocol):
+    """What logs ask of `writer.Writer`, which knows them."""
+
+    store: Store
+
+    def call(self, job: Callable[..., T], *args: object) -> "asyncio.Future[T]":
+        """Run a job with the store, between rounds."""
+
+    def enqueue(self, author: Author) -> None:
+        """Take the batches of this author in the next round."""
 
 
 @dataclass(slots=True)
 class LogServices:
     """What the logs of a store share."""
 
-    rounds: "Writer"
+    rounds: Rounds
     loader: Loader
     grew: Callable[[int, int], None]
     """Called with shard and bytes when a log has grown, for fetches of the topic."""

@@ -10,8 +10,7 @@ from collections.abc import Collection
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from groupkeeper.observe.http_exchange import Apis
-from groupkeeper.observe.http_limits import ACCEPTS, BACKLOG, HEADER_BYTES, TIMEOUT_S
+from groupkeeper.observe.http_exchange import ACCEPTS, BACKLOG, HEADER_BYTES, TIMEOUT_S, Apis
 from groupkeeper.observe.logs import Logger
 from groupkeeper.settings.options import Address
 from groupkeeper.turns import Turns

@@ -1,4 +1,8 @@
-"""The connections of the HTTP port, and what they share: places, limits, and who answers a path.
+"""The connections of the HTTP port: h11 parses requests and frames answers.
+
+This module adds what a client cannot be trusted with: bytes are passed on in turns, a request that
+is too long or comes too slowly is refused, an answer that is not read is cut off in time, and
+connections and answers have places.
 
 Imported in a thread when the first client connects: see `http_server`.
 """
@@ -6,18 +10,258 @@ Imported in a thread when the first client connects: see `http_server`.
 import asyncio
 from collections import Counter
 from collections.abc import Collection
+from contextlib import aclosing, suppress
 from dataclasses import replace
+from email.utils import formatdate
 from http import HTTPStatus
+from typing import Final
 
-from groupkeeper.observe.http_connection import Connection
-from groupkeeper.observe.http_exchange import Apis, HttpAnswer, HttpRequest, Page, error_answer
+import h11
+
+from groupkeeper.observe.http_exchange import (
+    ANSWERS,
+    BODY_BYTES,
+    CONNECTIONS,
+    DROPPED_BYTES,
+    HEADER_BYTES,
+    HEALTH,
+    JSON,
+    UNCHECKED,
+    Apis,
+    HttpAnswer,
+    HttpRequest,
+    Page,
+    Pieces,
+    error_answer,
+    is_foreign,
+    media_type,
+)
 from groupkeeper.observe.http_host import strange
-from groupkeeper.observe.http_limits import ANSWERS, CONNECTIONS, HEALTH, UNCHECKED
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.seldom import Seldom
 from groupkeeper.turns import Turns
 
+LAST_READS: Final = 8
+"""Of what a client still sends, when its connection is to be closed."""
+
+_CLOSE: Final = {"Connection": "close"}
+_TOO_LONG: Final = error_answer(
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    f"the body is longer than {BODY_BYTES} bytes: send less at a time",
+)
+_ALL_BUSY: Final = error_answer(
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    f"{ANSWERS} requests are under way: ask again when one has ended",
+    {"Retry-After": "1"},
+)
+
 _log = Logger("http")
+
+
+class _Closed(Exception):
+    """The connection ends now."""
+
+
+class Connection:
+    """Answers the requests of one connection, one after the other."""
+
+    def __init__(
+        self, site: "Site", reader: asyncio.StreamReader, writer: asyncio.StreamWriter, since: float
+    ) -> None:
+        self._site = site
+        self._reader = reader
+        self._writer = writer
+        self._remote = str((writer.get_extra_info("peername") or [""])[0])
+        self._http = h11.Connection(h11.SERVER, HEADER_BYTES)
+        self._seconds = asyncio.get_running_loop().time
+        self.waiting_since: float | None = since
+        """Time of the loop; None while a request is being answered."""
+        self._unread_since: float | None = None
+        """Since when an answer waits for the client to read."""
+
+    def idle_since(self) -> tuple[bool, float] | None:
+        """A sort key: the smallest is closed first for a new connection. Connections that wait for
+        a request come before those whose client does not read. None while busy.
+        """
+        if self.waiting_since is not None:
+            return False, self.waiting_since
+        return None if self._unread_since is None else (True, self._unread_since)
+
+    async def run(self) -> None:
+        """Until it ends, which is no error."""
+        self._writer.transport.set_write_buffer_limits(0)  # `drain` waits until all is taken
+        try:
+            while await self._serve():
+                await self._site.turns.wait()
+            await self._linger()
+        except (OSError, TimeoutError, _Closed) as gone:  # the client, or it was too slow
+            gone.with_traceback(None)  # its frames refer to the reader, which keeps it: a cycle
+        finally:
+            self._writer.transport.abort()
+            with suppress(OSError):
+                await self._writer.wait_closed()
+            if (error := self._reader.exception()) is not None:
+                error.with_traceback(None)
+
+    async def _serve(self) -> bool:
+        """Answer a request; whether another one may follow."""
+        try:
+            async with asyncio.timeout(self._site.timeout_s):
+                asked = await self._request()
+        except h11.RemoteProtocolError as problem:
+            problem.with_traceback(None)  # a frame of h11 refers to it: a cycle
+            if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+                status = HTTPStatus(problem.error_status_hint)
+                await self._send("", error_answer(status, str(problem), _CLOSE))
+            return False
+        if asked is not None:
+            await self._answer(asked)
+        self.waiting_since = self._seconds()
+        if not self._http.our_state is self._http.their_state is h11.DONE:
+            return False
+        self._http.start_next_cycle()
+        return True
+
+    async def _linger(self) -> None:
+        """Let the client read its answer: to close with unread input would reset the connection."""
+        self._writer.write_eof()
+        async with asyncio.timeout(self._site.timeout_s):
+            for _ in range(LAST_READS):
+                if not await self._reader.read(HEADER_BYTES):
+                    return
+
+    # -- requests --------------------------------------------------------------------------------
+
+    async def _next(self) -> object:
+        """The next event of h11. Raises RemoteProtocolError for what is no HTTP."""
+        while (event := self._http.next_event()) is h11.NEED_DATA:
+            if self._http.they_are_waiting_for_100_continue:
+                go_on = h11.InformationalResponse(status_code=HTTPStatus.CONTINUE, headers=[])
+                self._writer.write(self._http.send(go_on))
+            data = await self._reader.read(HEADER_BYTES)
+            await self._site.turns.wait()
+            self._http.receive_data(data)
+        return event
+
+    async def _request(self) -> HttpRequest | None:
+        """The next request; None if it is refused and answered, or the client sends no more. The
+        body of one that is refused is read and dropped, so that its client reads the answer.
+        """
+        start = await self._next()
+        if not isinstance(start, h11.Request):
+            return None
+        asked = self._asked(start)
+        refusal = self._refusal(asked)
+        if refusal is not None:
+            await self._send(asked.method, refusal)
+            if "Connection" in refusal.headers:  # then its body is not read
+                return None
+        takes_body = media_type(asked.headers) == JSON
+        body, size = bytearray(), 0
+        while isinstance(event := await self._next(), h11.Data):
+            size += len(event.data)
+            if size > DROPPED_BYTES:
+                raise _Closed
+            if size > BODY_BYTES and refusal is None:  # its length was not said before
+                refusal = _TOO_LONG
+                await self._send(asked.method, refusal)
+            if takes_body and refusal is None:
+                body += event.data
+        return None if refusal else replace(asked, body=bytes(body))
+
+    def _asked(self, start: h11.Request) -> HttpRequest:
+        headers: dict[str, str] = {}
+        for name, value in (
+            (name.decode(), value.decode("latin-1")) for name, value in start.headers
+        ):
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+        path, _, query = start.target.decode().partition("?")
+        return HttpRequest(start.method.decode(), path, query, headers, self._remote)
+
+    def _refusal(self, asked: HttpRequest) -> HttpAnswer | None:
+        """What is answered before the body is here; None if the application is asked."""
+        headers = asked.headers
+        length = headers.get("content-length")
+        if length and "transfer-encoding" in headers:
+            return error_answer(HTTPStatus.BAD_REQUEST, "the body has two lengths", _CLOSE)
+        if int(length or 0) > BODY_BYTES:
+            is_coming = int(length or 0) <= DROPPED_BYTES and "expect" not in headers
+            return _TOO_LONG if is_coming else replace(_TOO_LONG, headers=_CLOSE)
+        if line := self._site.stranger(asked):
+            return error_answer(HTTPStatus.FORBIDDEN, line)
+        if is_foreign(asked.method, headers):
+            line = "this was sent for a page of another origin"
+            return error_answer(HTTPStatus.FORBIDDEN, line)
+        return None
+
+    # -- answers ---------------------------------------------------------------------------------
+
+    async def _answer(self, asked: HttpRequest) -> None:
+        has_place = self._site.has_place(asked)
+        self.waiting_since = None
+        answer = await self._site.answer(asked) if has_place else _ALL_BUSY
+        await self._send(asked.method, answer)
+
+    async def _send(self, method: str, answer: HttpAnswer) -> None:
+        body = [answer.body] if isinstance(answer.body, bytes) else answer.body
+        headers = {"Content-Type": answer.content_type}
+        if not isinstance(body, list):
+            headers |= _CLOSE
+        elif answer.status != HTTPStatus.NOT_MODIFIED:
+            headers["Content-Length"] = str(sum(map(len, body)))
+        headers |= {"Cache-Control": "no-store", "Date": formatdate(usegmt=True), **answer.headers}
+        reason = HTTPStatus(answer.status).phrase
+        start = h11.Response(status_code=answer.status, headers=[*headers.items()], reason=reason)
+        data = self._http.send(start) or b""
+        is_without = method == "HEAD" or answer.status == HTTPStatus.NOT_MODIFIED
+        if isinstance(body, list):
+            for piece in () if is_without else body:
+                data += self._http.send(h11.Data(data=piece)) or b""
+                await self._write(data)  # the next piece is copied when this one is taken
+                data = b""
+            await self._write(data + (self._http.send(h11.EndOfMessage()) or b""))
+            return
+        async with aclosing(body):
+            await self._write(data)
+            if not is_without:
+                await self._stream(body)
+            await self._write(self._http.send(h11.EndOfMessage()) or b"")
+
+    async def _stream(self, pieces: Pieces) -> None:
+        """Send pieces until there are no more, or the client has gone."""
+
+        async def send() -> None:
+            async for piece in pieces:
+                await self._write(self._http.send(h11.Data(data=piece)) or b"")
+
+        async def until_gone() -> None:
+            while await self._reader.read(HEADER_BYTES):
+                pass
+
+        tasks = asyncio.create_task(send()), asyncio.create_task(until_gone())
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            problem, _ = await asyncio.gather(*tasks, return_exceptions=True)
+        if problem is not None:
+            if not isinstance(problem, OSError | _Closed | asyncio.CancelledError):
+                _log.error("page failed", client=self._remote, exc_info=problem)
+            raise _Closed
+
+    async def _write(self, data: bytes) -> None:
+        """Send, and wait until it is taken."""
+        self._writer.write(data)
+        self._unread_since = self._seconds()
+        try:
+            async with asyncio.timeout(self._site.timeout_s):
+                await self._writer.drain()
+        except TimeoutError:
+            self._site.not_taken()
+            raise _Closed from None
+        finally:
+            self._unread_since = None
 
 
 class Site:

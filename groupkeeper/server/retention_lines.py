@@ -13,13 +13,9 @@ class RetentionLines(RetentionListener):
     """Writes them."""
 
     def deleted(self, what: SegmentsDeleted) -> None:
-        _log.info(
-            "topics: segments deleted",
-            partition=what.partition,
-            segments=what.segments,
-            bytes=what.size_bytes,
-            start_offset=what.start_offset,
-        )
+        size = {"segments": what.segments, "bytes": what.size_bytes}
+        where = {"partition": what.partition, "start_offset": what.start_offset}
+        _log.info("topics: segments deleted", **where, **size)
 
     def kept_for_the_future(self, partitions: Sequence[str], count: int) -> None:
         _log.warning(

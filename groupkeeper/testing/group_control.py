@@ -5,7 +5,6 @@ it by their next request.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from groupkeeper.coordinator.caller import Peer
 from groupkeeper.coordinator.causes import Cause, Who
@@ -20,16 +19,14 @@ from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.group_events import CauseCode
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest
 from groupkeeper.testing.errors import RequestFailed
+from groupkeeper.testing.host import Host
 from groupkeeper.testing.tap import HOST, INSIDE
 from groupkeeper.testing.time.control import names_of
-
-if TYPE_CHECKING:
-    from groupkeeper.testing.bench import Bench
 
 _JOIN_VERSION = 9
 
 
-async def expire(bench: "Bench", group_id: str, name: str) -> None:
+async def expire(bench: Host, group_id: str, name: str) -> None:
     """See `Group.expire`."""
     driver, group = _group(bench, group_id)
     named = [each for each in group.members.values() if name in names_of(each)]
@@ -49,7 +46,7 @@ async def expire(bench: "Bench", group_id: str, name: str) -> None:
     await _decided(driver, end)
 
 
-async def fence(bench: "Bench", group_id: str, instance_id: str) -> str:
+async def fence(bench: Host, group_id: str, instance_id: str) -> str:
     """See `Group.fence`."""
     _, group = _group(bench, group_id)
     member_id = group.instances.get(instance_id)
@@ -77,7 +74,7 @@ async def fence(bench: "Bench", group_id: str, instance_id: str) -> str:
     return str(answer.member_id)
 
 
-async def rebalance(bench: "Bench", group_id: str, reason: str | None) -> None:
+async def rebalance(bench: Host, group_id: str, reason: str | None) -> None:
     """See `Group.rebalance`."""
     driver, group = _group(bench, group_id)
     if not group.members:
@@ -92,7 +89,7 @@ async def _decided(driver: PartitionDriver, decide: Callable[[Step], None]) -> N
     await driver.durable()
 
 
-def _group(bench: "Bench", group_id: str) -> tuple[PartitionDriver, Group]:
+def _group(bench: Host, group_id: str) -> tuple[PartitionDriver, Group]:
     driver = bench.server.group_partitions.of(group_id)
     if driver.absence:
         raise RequestFailed(f"the coordinator of group '{group_id}' is loading, or has failed")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 from weakref import WeakSet
 
 from groupkeeper.observe.logs import Logger, keep_lines
@@ -17,10 +17,8 @@ from groupkeeper.server.server import Server, World
 from groupkeeper.storage.compaction import compact
 from groupkeeper.testing.errors import BrokerDown
 from groupkeeper.testing.files import KillableFiles
+from groupkeeper.testing.host import Host
 from groupkeeper.testing.time.clock import MovableClock
-
-if TYPE_CHECKING:
-    from groupkeeper.testing.bench import Bench
 
 T = TypeVar("T")
 
@@ -40,7 +38,7 @@ _log = Logger("testing")
 class RunningServer:
     """A server on a thread of its own."""
 
-    def __init__(self, bench: "Bench") -> None:
+    def __init__(self, bench: Host) -> None:
         self._bench = bench
         self.files = KillableFiles(bench.files, lambda: bench.disk_full)
         self._executors: list[ThreadPoolExecutor] = []

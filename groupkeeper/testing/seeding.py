@@ -7,7 +7,7 @@ thread that calls, never on the server's event loop.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
@@ -28,10 +28,8 @@ from groupkeeper.protocol.record_batch import decode_records, iter_batches
 from groupkeeper.protocol.timed_batch import TimedRecord, encode_timed_batch, size_of_record
 from groupkeeper.testing import arguments
 from groupkeeper.testing.errors import RequestFailed
+from groupkeeper.testing.host import Host
 from groupkeeper.testing.partitioner import partition_of_key
-
-if TYPE_CHECKING:
-    from groupkeeper.testing.bench import Bench
 
 BATCH_BYTES: Final = 256 * 1024
 """Of a batch with several records."""
@@ -73,7 +71,7 @@ class Record(NamedTuple):
 class Seeding:
     """What `Broker` has under the same names. Any thread but the server's may call."""
 
-    def __init__(self, bench: "Bench") -> None:
+    def __init__(self, bench: Host) -> None:
         self._bench = bench
         self._next: Counter[str] = Counter()
         """By topic, how many records without a key and a partition there were."""

@@ -5,7 +5,7 @@ Values that do not change any more; `GroupView` in group.py asks for new ones.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.member import Member
@@ -15,14 +15,12 @@ from groupkeeper.protocol.embedded import read_assigned
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.server.server import Server
 from groupkeeper.testing.errors import BrokerDown, RequestFailed
+from groupkeeper.testing.host import Host
 from groupkeeper.why.advice import advice
 from groupkeeper.why.entries import entry_text, filled
 from groupkeeper.why.live import live_text
 from groupkeeper.why.texts import count, partitions_text, span
 from groupkeeper.why.words import paragraph
-
-if TYPE_CHECKING:
-    from groupkeeper.testing.bench import Bench
 
 DEAD: Final = str(GroupState.DEAD)
 """State of a group that does not exist, as in DescribeGroups."""
@@ -248,16 +246,17 @@ class GroupNow:
 class Sights:
     """Looks at the groups of the present server. Coroutines run on its loop."""
 
-    def __init__(self, bench: "Bench") -> None:
+    def __init__(self, bench: Host) -> None:
         self.bench = bench
         self._history = bench.history
 
     def group_ids(self) -> list[str]:
         """The groups that exist now, sorted. Raises BrokerDown."""
         drivers = self.bench.server.group_partitions
-        return self.bench.running.call(
+        ids: list[str] = self.bench.running.call(
             lambda: sorted(id_ for each in drivers for id_ in each.group_ids())
         )
+        return ids
 
     def now(self, group_id: str) -> GroupNow:
         """See `look`; for other threads."""

@@ -9,20 +9,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, InvalidStateError
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeAlias, TypedDict
+from typing import Final, TypeAlias, TypedDict
 
 from groupkeeper.coordinator.group import GroupState
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.group_event_words import CODES
 from groupkeeper.testing import arguments
 from groupkeeper.testing.errors import BrokerDown, WaitTimedOut
+from groupkeeper.testing.host import Host
 from groupkeeper.testing.running import blocks_a_loop
 from groupkeeper.testing.tap import Answer, Exchange
 from groupkeeper.testing.views import DEAD, UNKNOWN, GroupNow, Place
 from groupkeeper.why.texts import count, partitions_text
-
-if TYPE_CHECKING:
-    from groupkeeper.testing.bench import Bench
 
 Partitions: TypeAlias = Mapping[str, Iterable[int]]
 """Numbers of partitions by topic."""
@@ -185,7 +183,7 @@ def _check_word(name: str, given: str | None, words: Iterable[str]) -> None:
 class Wait:
     """One test that waits for one group."""
 
-    def __init__(self, bench: "Bench", group: str, wanted: Wanted) -> None:
+    def __init__(self, bench: Host, group: str, wanted: Wanted) -> None:
         self._bench = bench
         self._sights = bench.sights
         self.group = group
@@ -284,7 +282,7 @@ def _who_is_there(groups: Iterable[str]) -> str:
 class Waits:
     """All that wait for groups of one broker, over its restarts."""
 
-    def __init__(self, bench: "Bench") -> None:
+    def __init__(self, bench: Host) -> None:
         self._bench = bench
         self._waiting: dict[Wait, None] = {}
 

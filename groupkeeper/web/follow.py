@@ -16,8 +16,8 @@ from groupkeeper.observe.http_exchange import HttpAnswer
 from groupkeeper.observe.logs import Logger
 from groupkeeper.topics.partition import TopicPartition
 from groupkeeper.web.group_view import partition_of_group
-from groupkeeper.web.parameters import Place, place_text, read_place
 from groupkeeper.web.parts import SOON, Call, Parts, Refused
+from groupkeeper.web.route import Place, place_text, read_place
 from groupkeeper.web.stored_events import EventReader, Stored, event_partition
 
 FOLLOWERS: Final = 32

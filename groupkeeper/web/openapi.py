@@ -7,8 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from groupkeeper import __version__
 from groupkeeper.observe.http_exchange import JSON
-from groupkeeper.web.parameters import PLACE_PATTERN
-from groupkeeper.web.route import Route
+from groupkeeper.web.route import PLACE_PATTERN, Route
 from groupkeeper.web.schemas import Schema, ref, schemas
 
 PREFIX: Final = "/api/v1/"

@@ -1,16 +1,128 @@
-"""A route of a JSON API: its path, what answers it, and what its OpenAPI document says.
+"""A route of a JSON API: its path, its parameters and how they are checked, what answers it, and
+what its OpenAPI document says.
 
-The tables of routes are in `routes` and, of the control of a test broker, in
+The tables of routes are in `api` and, of the control of a test broker, in
 `groupkeeper.testing.control`.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
+from urllib.parse import parse_qsl, unquote
 
 from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest
-from groupkeeper.web.parameters import Parameter, read_segment
 from groupkeeper.web.parts import Call, Object, Refused
+
+Kind = Literal["text", "number", "place"]
+
+Place = tuple[int, int]
+"""Epoch and seq of an event: a position in the events of a partition."""
+
+PLACE_PATTERN: Final = r"^[0-9]{1,10}\.[0-9]{1,19}$"
+LONGEST: Final = 5_000
+"""Characters of a text."""
+_MOST: Final = 2**53 - 1
+
+
+@dataclass(slots=True, frozen=True)
+class Parameter:
+    """One parameter of the query."""
+
+    name: str
+    about: str
+    kind: Kind = "text"
+    default: int | None = None
+    least: int = 0
+    most: int = _MOST
+    of: Sequence[str] = ()
+    """Values that a text may have; empty for any."""
+
+    def schema(self) -> dict[str, Any]:
+        """As JSON Schema."""
+        if self.kind == "number":
+            schema: dict[str, Any] = {"type": "integer", "minimum": self.least}
+            schema |= {"maximum": self.most}
+            return schema if self.default is None else schema | {"default": self.default}
+        schema = {"type": "string"}
+        if self.kind == "place":
+            return schema | {"pattern": PLACE_PATTERN}
+        return schema | ({"enum": list(self.of)} if self.of else {"maxLength": LONGEST})
+
+    def read(self, text: str) -> int | str | Place:
+        """Raises Refused with a line that says what is wrong."""
+        if self.kind == "number":
+            return self._number(text)
+        if self.kind == "place":
+            return read_place(text, f"parameter '{self.name}'")
+        if self.of and text not in self.of:
+            raise Refused(400, f"{self.name} '{_cut(text)}' is none: give {_either(self.of)}")
+        if len(text) > LONGEST:
+            raise Refused(400, f"parameter '{self.name}' has more than {LONGEST} characters")
+        return text
+
+    def _number(self, text: str) -> int:
+        number = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None
+        if number is None or not self.least <= number <= self.most:
+            limits = f"from {self.least} to {self.most}"
+            line = f"parameter '{self.name}' is '{_cut(text)}': give a number {limits}"
+            raise Refused(400, line)
+        return number
+
+
+def read_place(text: str, what: str) -> Place:
+    """A position as `EPOCH.SEQ`. Raises Refused."""
+    if not re.fullmatch(PLACE_PATTERN, text):
+        line = f"{what} is '{_cut(text)}': give EPOCH.SEQ, as an earlier answer has it"
+        raise Refused(400, line)
+    epoch, seq = text.split(".")
+    return int(epoch), int(seq)
+
+
+def place_text(place: Place) -> str:
+    return f"{place[0]}.{place[1]}"
+
+
+# Any: values of parameters.
+def read_query(query: str, known: Mapping[str, Parameter]) -> dict[str, Any]:
+    """The values of all known parameters. Raises Refused."""
+    found: dict[str, Any] = {each.name: each.default for each in known.values()}
+    seen = set[str]()
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, errors="strict")
+    except ValueError:
+        raise Refused(400, "the query is not percent-encoded UTF-8") from None
+    for name, text in pairs:
+        if name not in known:
+            raise Refused(400, f"unknown parameter '{_cut(name)}': {_offer(known)}")
+        if name in seen:
+            raise Refused(400, f"parameter '{name}' is given twice: give it once")
+        seen.add(name)
+        found[name] = known[name].read(text)
+    return found
+
+
+def read_segment(text: str) -> str:
+    """A percent-encoded part of a path. Raises Refused."""
+    try:
+        return unquote(text, errors="strict")
+    except UnicodeDecodeError:
+        raise Refused(400, "the path is not percent-encoded UTF-8") from None
+
+
+def _offer(known: Mapping[str, Parameter]) -> str:
+    return f"give {_either([*known])}" if known else "this path takes none"
+
+
+def _either(names: Sequence[str]) -> str:
+    return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 100 else f"{text[:100]}..."
+
+
+# -- routes ----------------------------------------------------------------------------------------
 
 DOCUMENT: Final = "openapi.json"
 """Path of the description of all others."""

@@ -24,8 +24,8 @@ from groupkeeper.topics.names import EVENT_TOPIC
 from groupkeeper.topics.partition import TopicPartition
 from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices, Turns
-from groupkeeper.web.parameters import Place
 from groupkeeper.web.parts import SOON, Refused
+from groupkeeper.web.route import Place
 
 READ_BYTES: Final = 16 * 1024 * 1024
 """Of the log, for one answer: some ten thousand events. Answers say where to go on."""

@@ -11,8 +11,8 @@ from groupkeeper.topics.slices import Pace
 from groupkeeper.turns import Slices
 from groupkeeper.web.encoding import Raw
 from groupkeeper.web.group_view import driver_of, live_of, partition_of_group
-from groupkeeper.web.parameters import Place, place_text
 from groupkeeper.web.parts import Call, Object, Parts, Refused
+from groupkeeper.web.route import Place, place_text
 from groupkeeper.web.stored_events import EventReader, Stored
 from groupkeeper.why.entries import entry_json, last_rounds
 

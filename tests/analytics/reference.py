@@ -13,7 +13,7 @@ import pyarrow as pa
 from crc32c import crc32c
 
 from groupkeeper.analytics.reading import numba_engine
-from groupkeeper.analytics.reading.parse import SCHEMA
+from groupkeeper.analytics.reading.columns import SCHEMA
 from groupkeeper.analytics.reading.plain import Line, read_lines
 from groupkeeper.analytics.reading.plan import Split
 from groupkeeper.analytics.reading.problems import Problem

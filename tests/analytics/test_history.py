@@ -7,7 +7,7 @@ import pytest
 from groupkeeper.analytics.pipeline.output import table_of
 from groupkeeper.analytics.store.tables import read_days
 from groupkeeper.history.partition import PartitionHistory
-from groupkeeper.history.rows import Told
+from groupkeeper.history.rows import BY_BOTH, Told
 from groupkeeper.protocol.group_events import encode
 from tests.analytics.churn import churn
 from tests.analytics.folded import fed, parsed, rows_of
@@ -61,15 +61,34 @@ def test_where_events_begin_they_are_believed(story, tmp_path):
     finished, under_way = fold.take(), fold.open()
     found = written(tmp_path / "out")
     same(found["events"], as_written(finished)["events"])
-    first = {}
+    first, planned = {}, {}
     for event in later:
         first.setdefault(event.group, event.at_ms)
-    for name, time in ("rounds", "ended"), ("ownership", "from"), ("sessions", "from"):
-        told = [row for row in found[name] if row["source"] == "events"]
-        same(told, as_written({name: finished[name] + under_way[name]})[name])
-        inferred = [row for row in found[name] if row["source"] == "log"]
-        assert inferred
-        assert all(row[time].timestamp() * 1000 < first[row["group"]] for row in inferred)
+        if event.type in ("rebalance_completed", "group_emptied"):
+            planned.setdefault(event.group, event.at_ms)
+    told, inferred = {}, {}
+    expected = as_written({name: finished[name] + under_way[name] for name in BY_BOTH})
+    for name in BY_BOTH:
+        told[name] = [row for row in found[name] if row["source"] == "events"]
+        inferred[name] = [row for row in found[name] if row["source"] == "log"]
+        assert inferred[name]
+    for name in "rounds", "ownership":
+        same(told[name], expected[name])
+    for row in inferred["rounds"]:
+        assert ms(row["ended"]) < first[row["group"]]
+    for row in inferred["ownership"]:
+        assert row["until"] is not None
+        assert ms(row["until"]) <= planned[row["group"]]
+    # Sessions that were under way at the first event begin as records tell, and end as events do.
+    begun = [row for row in expected["sessions"] if row["from"] is not None]
+    same([row for row in told["sessions"] if row["from"] is not None], begun)
+    assert all(ms(row["from"]) < first[row["group"]] for row in inferred["sessions"])
+    ends = {(row["member"], row["until"], row["ended_by"]) for row in found["sessions"]}
+    assert {(row["member"], row["until"], row["ended_by"]) for row in expected["sessions"]} <= ends
+
+
+def ms(time):
+    return time.timestamp() * 1000
 
 
 def test_what_is_no_event_is_a_problem(tmp_path):

@@ -9,11 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groupkeeper.analytics.errors import AnalyticsError
-from groupkeeper.analytics.reading.parse import CONTROL, EVENT_COLUMNS, SCHEMA, parse
-from groupkeeper.analytics.reading.plain import PAIR_SCHEMA, read_pairs, read_plainly
+from groupkeeper.analytics.reading.columns import CONTROL, EVENT_COLUMNS, SCHEMA
+from groupkeeper.analytics.reading.parse import parse
 from groupkeeper.analytics.reading.plan import Split
 from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS
-from groupkeeper.analytics.sources.live import decode_consumer_offsets, decode_group_events
+from groupkeeper.analytics.sources.live import (
+    PAIR_SCHEMA,
+    decode_consumer_offsets,
+    decode_group_events,
+    read_pairs,
+    read_plainly,
+)
 from groupkeeper.protocol.record_batch import decode_records, iter_batches
 from tests.analytics.logs import NOW, group, varied
 from tests.analytics.test_events_log import LOG as EVENTS_LOG

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groupkeeper.analytics.reading import numba_engine
-from groupkeeper.analytics.reading.parse import SCHEMA, parse_split
+from groupkeeper.analytics.reading.columns import SCHEMA
+from groupkeeper.analytics.reading.parse import parse_split
 from groupkeeper.analytics.reading.plan import Split
 from groupkeeper.analytics.reading.problems import Problem
 from tests.analytics.logs import (

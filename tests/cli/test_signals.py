@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from groupkeeper.cli.signals import ended_in_order
+from groupkeeper.cli.progress import ended_in_order
 
 
 def terminated() -> Iterator[None]:

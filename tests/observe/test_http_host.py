@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest, Page
+from groupkeeper.observe.http_exchange import HEALTH, HttpAnswer, HttpRequest, Page
 from groupkeeper.observe.http_host import is_own, own_names, strange
-from groupkeeper.observe.http_limits import HEALTH
 from groupkeeper.observe.http_server import HttpServer
 from groupkeeper.settings.options import Address, Listen, ServeOptions
 from groupkeeper.settings.table import Settings

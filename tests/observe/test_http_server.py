@@ -15,9 +15,16 @@ from typing import Any, Self
 
 import pytest
 
-from groupkeeper.observe import http_exchange, http_limits, http_server
-from groupkeeper.observe.http_exchange import Apis, HttpAnswer, HttpRequest, Page, SlowPage
-from groupkeeper.observe.http_limits import ANSWERS, CONNECTIONS
+from groupkeeper.observe import http_exchange, http_server
+from groupkeeper.observe.http_exchange import (
+    ANSWERS,
+    CONNECTIONS,
+    Apis,
+    HttpAnswer,
+    HttpRequest,
+    Page,
+    SlowPage,
+)
 from groupkeeper.observe.http_server import HttpServer
 from tests.support.served import Lines
 
@@ -165,21 +172,21 @@ async def test_what_is_not_http_is_400(ask: Ask, request_bytes: bytes) -> None:
 
 
 async def test_endless_headers_are_cut_off(ask: Ask) -> None:
-    request = b"GET /hello HTTP/1.1\r\nX: " + b"x" * 3 * http_limits.HEADER_BYTES
+    request = b"GET /hello HTTP/1.1\r\nX: " + b"x" * 3 * http_exchange.HEADER_BYTES
     assert (await ask(request, close=False)).startswith(b"HTTP/1.1 431 ")
 
 
 async def test_a_small_body_is_ignored_and_a_large_one_is_refused(ask: Ask) -> None:
     small = get("/hello", more="Content-Length: 4\r\n") + b"data" + get("/hello")
     assert (await ask(small)).count(b"200 OK") == 2
-    size = 2 * http_limits.BODY_BYTES
+    size = 2 * http_exchange.BODY_BYTES
     large = get("/hello", more=f"Content-Length: {size}\r\n") + bytes(size)
     assert b"200 OK" not in await ask(large, close=False)
 
 
 @pytest.mark.parametrize(("method", "body"), [("GET", b'{"er'), ("HEAD", b"")])
 async def test_a_request_that_is_too_large_is_told_so(ask: Ask, method: str, body: bytes) -> None:
-    more = f"Content-Length: {http_limits.BODY_BYTES + 1}\r\n"
+    more = f"Content-Length: {http_exchange.BODY_BYTES + 1}\r\n"
     head, _, rest = (await ask(get("/hello", method, more), close=False)).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 413 ")
     assert rest[:4] == body
@@ -468,7 +475,7 @@ async def test_a_client_that_asks_first_is_told_to_go_on(address: Address) -> No
 
 
 async def test_a_client_that_asks_first_for_too_much_is_refused(ask: Ask) -> None:
-    size = http_limits.BODY_BYTES + 1
+    size = http_exchange.BODY_BYTES + 1
     more = f"Expect: 100-continue\r\nContent-Length: {size}\r\n"
     answer = await ask(get("/hello", more=more), close=False)
     assert answer.startswith(b"HTTP/1.1 413 ")
@@ -554,7 +561,7 @@ async def test_a_long_body_is_read_to_its_end_and_refused_in_a_line(is_chunked: 
 
 
 async def test_a_body_without_end_is_not_read() -> None:
-    size = http_limits.DROPPED_BYTES + 1
+    size = http_exchange.DROPPED_BYTES + 1
     async with api_of(HttpAnswer(200, b"{}"), []) as (address, _):
         answer = await send(address, get("/api/x", "POST", f"Content-Length: {size}\r\n"))
     assert answer.startswith(b"HTTP/1.1 413 ")

@@ -12,8 +12,7 @@ from urllib.parse import quote
 import pytest
 from jsonschema import Draft202012Validator
 
-from groupkeeper.observe.http_exchange import HttpRequest
-from groupkeeper.observe.http_limits import ANSWERS
+from groupkeeper.observe.http_exchange import ANSWERS, HttpRequest
 from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
 from groupkeeper.settings.options import MEMORY, Listen, ServeOptions
 from groupkeeper.settings.table import load

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.observe.http_exchange import HttpAnswer, Pieces
-from groupkeeper.observe.http_limits import ANSWERS
+from groupkeeper.observe.http_exchange import ANSWERS, HttpAnswer, Pieces
 from groupkeeper.protocol.group_events import encode
 from groupkeeper.web.follow import FOLLOWERS, GATHER_S, HEARTBEAT_S
 from tests.support.served import Lines, Served, settle

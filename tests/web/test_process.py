@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.observe.http_limits import ANSWERS, CONNECTIONS
+from groupkeeper.observe.http_exchange import ANSWERS, CONNECTIONS
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.web.follow import FOLLOWERS
 from tests.support.process import Process, Ready

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupkeeper.analytics.reading.parse import CONTROL, SCHEMA, TRANSACTIONAL
+from groupkeeper.analytics.reading.columns import CONTROL, SCHEMA, TRANSACTIONAL
 from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.history.fields import LAST_MS
 

@@ -36,13 +36,13 @@ from groupkeeper.analytics.pipeline.output import (
     slices,
     table_of,
 )
-from groupkeeper.analytics.reading.parse import (
+from groupkeeper.analytics.reading.columns import (
     EVENT_COLUMNS,
     GROUP_KEY_TYPE,
     OFFSET_KEY_TYPES,
     SCHEMA,
-    parse_split,
 )
+from groupkeeper.analytics.reading.parse import parse_split
 from groupkeeper.analytics.reading.plan import Split
 from groupkeeper.analytics.reading.problems import Problem, is_damage
 from groupkeeper.history.coverage import OFFSETS_LOG, Coverage, Span, known_of

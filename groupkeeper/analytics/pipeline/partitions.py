@@ -34,7 +34,7 @@ from groupkeeper.analytics.pipeline.output import (
     read_all,
     slices,
 )
-from groupkeeper.analytics.reading.parse import SCHEMA
+from groupkeeper.analytics.reading.columns import SCHEMA
 from groupkeeper.analytics.reading.plan import Split
 from groupkeeper.analytics.schemas import INT, LONG, TEXT, TIME
 from groupkeeper.history.fields import LAST_MS

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from groupkeeper.analytics.reading import kernels, plain
 from groupkeeper.analytics.reading import record_kernels as fields
+from groupkeeper.analytics.reading.columns import NO_EPOCH, SCHEMA, problem_rows
 from groupkeeper.analytics.reading.compiled import ByteArray, Int64Array
-from groupkeeper.analytics.reading.parse import NO_EPOCH, SCHEMA, problem_rows
 from groupkeeper.analytics.reading.plan import Split
 from groupkeeper.analytics.reading.problems import Problem
 from groupkeeper.analytics.reading.segments import EVENTS

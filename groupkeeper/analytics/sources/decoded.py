@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 
 from groupkeeper.analytics import groups
 from groupkeeper.analytics.groups import FIRST_KEY_TYPE
-from groupkeeper.analytics.reading import parse
-from groupkeeper.analytics.reading.parse import GROUP_KEY_TYPE
+from groupkeeper.analytics.reading import columns
+from groupkeeper.analytics.reading.columns import GROUP_KEY_TYPE
 from groupkeeper.analytics.reading.problems import Problem
 from groupkeeper.analytics.sources.events import LATEST_MS
 from groupkeeper.history.newer import id_text
@@ -96,7 +96,7 @@ _OF_GROUPS: Final = pa.schema(
 )
 SCHEMA: Final = pa.schema(
     [
-        *parse.SCHEMA,
+        *columns.SCHEMA,
         ("time", _TIME),
         ("commit_time", _TIME),
         *(field for field in _OF_GROUPS if field.name != "problem"),
@@ -120,9 +120,9 @@ Row = dict[str, object]
 def decode(
     batches: Iterable[pa.RecordBatch], names: Sequence[str] = SCHEMA.names
 ) -> Iterator[pa.RecordBatch]:
-    """Batches with all columns of `parse.SCHEMA` -> the columns `names` of SCHEMA."""
+    """Batches with all columns of `columns.SCHEMA` -> the columns `names` of SCHEMA."""
     for batch in batches:
-        made = {name: batch.column(name) for name in parse.SCHEMA.names}
+        made = {name: batch.column(name) for name in columns.SCHEMA.names}
         made["time"] = _times(batch.column("timestamp_ms"))
         made["commit_time"] = _times(batch.column("commit_timestamp_ms"))
         made |= _decoded(batch)

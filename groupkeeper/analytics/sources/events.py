@@ -38,7 +38,7 @@ Row = dict[str, object]
 def decode_events(
     batches: Iterable[pa.RecordBatch], names: Sequence[str] = SCHEMA.names
 ) -> Iterator[pa.RecordBatch]:
-    """Batches with the columns `reading.parse.EVENT_COLUMNS` -> rows of SCHEMA, with the columns
+    """Batches with the columns `reading.columns.EVENT_COLUMNS` -> rows of SCHEMA, with the columns
     `names`.
 
     `time` is that of the record, which is that of the event. A record whose value is no event has

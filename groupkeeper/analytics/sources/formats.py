@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from groupkeeper.analytics.errors import AnalyticsError
-from groupkeeper.analytics.reading.parse import SCHEMA
+from groupkeeper.analytics.reading.columns import SCHEMA
 from groupkeeper.analytics.reading.segments import find_segments
 from groupkeeper.analytics.sources import decoded, events
 from groupkeeper.analytics.sources.options import (

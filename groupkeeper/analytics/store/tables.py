@@ -19,8 +19,8 @@ from pyarrow import dataset, fs, parquet
 
 from groupkeeper.analytics.errors import AnalyticsError, reading
 from groupkeeper.analytics.pipeline.output import OPEN, Passed
+from groupkeeper.analytics.reading.columns import SCHEMA
 from groupkeeper.analytics.reading.files import Place, located
-from groupkeeper.analytics.reading.parse import SCHEMA
 from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.analytics.store.durable import Files
 from groupkeeper.analytics.store.resume import NAME, read

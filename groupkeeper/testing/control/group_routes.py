@@ -13,9 +13,8 @@ from groupkeeper.testing.group import TIMEOUT_S
 from groupkeeper.testing.seeding import Record
 from groupkeeper.testing.views import GroupNow, MemberNow, Round
 from groupkeeper.testing.waiting import Conditions
-from groupkeeper.web.parameters import Parameter
 from groupkeeper.web.parts import SOON, Call, Object, Refused
-from groupkeeper.web.route import Route
+from groupkeeper.web.route import Parameter, Route
 
 ROUTES: Final = Routes()
 _PARTITION: Final = Parameter("partition", "Of this partition only.", "number")

@@ -20,9 +20,8 @@ from groupkeeper.testing.control.schemas import DOCUMENTED, PREFIX, schemas
 from groupkeeper.testing.errors import BrokerDown, RequestFailed, WaitTimedOut
 from groupkeeper.web.body import check, check_host, read_body
 from groupkeeper.web.openapi import document
-from groupkeeper.web.parameters import read_query
 from groupkeeper.web.parts import Call, Object, Refused
-from groupkeeper.web.route import DOCUMENT, Route, find_route
+from groupkeeper.web.route import DOCUMENT, Route, find_route, read_query
 
 __all__ = ["PREFIX", "Control"]
 

@@ -9,15 +9,14 @@ from typing import Final
 
 from groupkeeper.testing.bench import Bench
 from groupkeeper.testing.broker import Broker
-from groupkeeper.web.parameters import Parameter
 from groupkeeper.web.parts import Call, Object, Refused
-from groupkeeper.web.route import Handle, Route, table
+from groupkeeper.web.route import Handle, Parameter, Route, table
 
 READERS: Final = 4
 """Threads that look; one more makes changes."""
 WAITS: Final = 40
-"""Waits for groups at a time: less than the port answers (`http_limits.ANSWERS`), so that what they
-wait for can still be asked."""
+"""Waits for groups at a time: less than the port answers (`http_exchange.ANSWERS`), so that
+what they wait for can still be asked."""
 
 
 class ServedBroker(Broker):

@@ -8,22 +8,19 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING
 
 from groupkeeper.coordinator.caller import Link
 from groupkeeper.testing.errors import WrongArgument
 from groupkeeper.testing.faults.entries import Entry, entries_of, matches
 from groupkeeper.testing.faults.rules import Effect, Hit, Rule, When
+from groupkeeper.testing.host import Host
 from groupkeeper.testing.tap import Exchange
-
-if TYPE_CHECKING:
-    from groupkeeper.testing.bench import Bench
 
 
 class Faults:
     """The rules of a broker, in order."""
 
-    def __init__(self, bench: "Bench") -> None:
+    def __init__(self, bench: Host) -> None:
         self._bench = bench
         self.rules: tuple[Rule, ...] = ()
         self._numbers = count(1)

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from random import Random
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypedDict
+from typing import Any, ClassVar, Final, Self, TypedDict
 
 from groupkeeper.coordinator.caller import Link
 from groupkeeper.protocol.registry import APIS
@@ -15,10 +15,8 @@ from groupkeeper.testing import arguments
 from groupkeeper.testing.errors import RuleNeverFired, WrongArgument
 from groupkeeper.testing.faults.entries import Entry, Wanted
 from groupkeeper.testing.faults.levels import Kind, answer_levels_of, levels_of
+from groupkeeper.testing.host import Host
 from groupkeeper.testing.tap import Exchange
-
-if TYPE_CHECKING:
-    from groupkeeper.testing.bench import Bench
 
 API_NAMES: Final[Mapping[str, int]] = {api.name: key for key, api in APIS.items()}
 
@@ -125,7 +123,7 @@ class Rule:
     As a context manager it is removed at the end, which raises RuleNeverFired if it never fired.
     """
 
-    def __init__(self, effect: Effect, when: When, bench: "Bench", number: int) -> None:
+    def __init__(self, effect: Effect, when: When, bench: Host, number: int) -> None:
         """Raises WrongArgument, and BrokerDown if the effect needs a broker."""
         for name in when:
             if name not in When.__annotations__:

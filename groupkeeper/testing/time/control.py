@@ -3,19 +3,17 @@
 import asyncio
 from collections.abc import Callable, Collection, Iterator
 from math import isfinite
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from warnings import warn
 
 from groupkeeper.coordinator.member import Member
 from groupkeeper.server.server import Server
 from groupkeeper.testing import arguments
 from groupkeeper.testing.errors import BrokerDown, RequestFailed
+from groupkeeper.testing.host import Host
 from groupkeeper.testing.running import blocks_a_loop
 from groupkeeper.testing.time.walk import Walk, members_of
 from groupkeeper.turns import when_read
-
-if TYPE_CHECKING:
-    from groupkeeper.testing.bench import Bench
 
 TIMEOUT_S: Final = 5.0
 """How many real seconds `advance` waits for members, each time that a group waits for them: longer
@@ -46,7 +44,7 @@ def milliseconds(seconds: float) -> int:
 class TimeControl:
     """Moves the time of a broker. For any thread."""
 
-    def __init__(self, bench: "Bench") -> None:
+    def __init__(self, bench: Host) -> None:
         self._bench = bench
         self._time = bench.time
 

@@ -20,7 +20,7 @@ import asyncio
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from groupkeeper.coordinator import likely
 from groupkeeper.coordinator.caller import Link
@@ -36,10 +36,8 @@ from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.step import Step
 from groupkeeper.groups.driver import PartitionDriver
 from groupkeeper.server.server import Server
+from groupkeeper.testing.host import Host
 from groupkeeper.turns import TURN_S, Slices
-
-if TYPE_CHECKING:
-    from groupkeeper.testing.bench import Bench
 
 LOOK_S: Final = 0.002
 """How often it looks whether members have answered, in real seconds."""
@@ -72,7 +70,7 @@ class Walk:
     """One way to a later time, which stands still meanwhile."""
 
     def __init__(
-        self, bench: "Bench", server: Server, silent: Collection[str], timeout_s: float
+        self, bench: Host, server: Server, silent: Collection[str], timeout_s: float
     ) -> None:
         self._bench = bench
         self._time = bench.time
