@@ -15,7 +15,7 @@ from groupkeeper.history.rounds import (
     Round,
     plan_of,
 )
-from groupkeeper.history.rows import About, Row, Rows, Told, round_row
+from groupkeeper.history.rows import About, Rows, Told, round_row
 from groupkeeper.history.sessions import UNKNOWN, Sessions
 from groupkeeper.history.story import Gap
 from groupkeeper.protocol.group_events import Event
@@ -24,10 +24,10 @@ from groupkeeper.protocol.group_events import Event
 class GroupFold:
     """Folds events of a group and source: `rows` gets what is finished."""
 
-    __slots__ = ("_about", "_folding", "_last", "_ownership", "_rows", "_sessions")
+    __slots__ = ("_about", "_folding", "_last", "_ownership", "_rows", "sessions")
 
     _folding: Folding
-    _sessions: Sessions
+    sessions: Sessions
     _ownership: Ownership
     _last: int
     """Offset of the last event."""
@@ -35,18 +35,18 @@ class GroupFold:
     def __init__(self, about: About, rows: Rows) -> None:
         self._about, self._rows = about, rows
         self._folding = Folding()
-        self._sessions = Sessions(about, rows["sessions"])
+        self.sessions = Sessions(about, rows["sessions"])
         self._ownership = Ownership(about, rows["ownership"])
         self._last = 0
 
     def add(self, told: Told) -> None:
         """An event of the group, of a known type and with checked fields."""
-        event, self._last = self._sessions.with_address(told.event), told.offset
+        event, self._last = self.sessions.with_address(told.event), told.offset
         if event is not told.event:
             told = told._replace(event=event)
         if event.type == "group_created":  # its end was not read, if it was known
             self._ownership.forget(told.offset)
-        self._sessions.add(told)
+        self.sessions.add(told)
         rounds = [each for each in self._folding.fold(event) if isinstance(each, Round)]
         for each in rounds:
             if each.outcome != COMPLETED:
@@ -58,7 +58,7 @@ class GroupFold:
                 self._tell(each, told, self._completed(each, told))
 
     def _completed(self, current: Round, told: Told) -> int | None:
-        return self._ownership.completed(current, self._sessions.people, told.offset)
+        return self._ownership.completed(current, self.sessions.people, told.offset)
 
     def _own(self, told: Told) -> None:
         event, offset = told.event, told.offset
@@ -75,6 +75,8 @@ class GroupFold:
         elif kind == "member_replaced" and who.get("member"):
             old = fields.get("old_member") or ""
             self._ownership.replaced(old, who, at_ms, event.generation, offset)
+            if fields.get("quick"):
+                self._ownership.stored()
         elif kind == "group_emptied":
             self._ownership.emptied(at_ms, event.generation, offset)
         elif kind == "rebalance_completed" and not event.round:
@@ -101,7 +103,7 @@ class GroupFold:
         """A row. Who came back on its connection was not away."""
         stayed = on_one_connection(current)
         members = {(each.get("who") or {}).get("member") for each in current.added} - stayed
-        away = [self._sessions.away_ms(each) for each in members if each]
+        away = [self.sessions.away_ms(each) for each in members if each]
         away_ms = max((each for each in away if each is not None), default=None)
         row = round_row(self._about.partition, told, current, unowned_ms, away_ms)
         self._rows["rounds"].append(row)
@@ -116,21 +118,17 @@ class GroupFold:
 
     def taken_over(self, at_ms: int, offset: int) -> None:
         """Another coordinator has begun: it knows what was stored."""
-        self._sessions.loaded(at_ms, offset)
-        self._ownership.lost()
+        self.sessions.loaded(at_ms, offset)
+        self._ownership.taken_over(at_ms, offset)
 
     def end(self, gap: Gap) -> None:
         """The group is gone, or what follows is not related: everything ends."""
-        self._sessions.all_ended(UNKNOWN, gap.at_ms, gap.offset)
+        self.sessions.all_ended(UNKNOWN, gap.at_ms, gap.offset)
         self._ownership.forget(gap.offset, gap.owned_ms)
         current = self._folding.under_way
         if current is not None:
             current.outcome, current.ended_at_ms = LOST, gap.at_ms
             self._tell(current, self._told(gap.offset), None)
-
-    def follow(self, earlier: Row) -> bool:
-        """See `Sessions.follow`."""
-        return self._sessions.follow(earlier)
 
     def open(self, rows: Rows) -> None:
         """Add what is not finished to `rows`."""
@@ -138,7 +136,7 @@ class GroupFold:
         if current is not None:
             told = self._told(self._last)
             rows["rounds"].append(round_row(self._about.partition, told, current, None, None))
-        rows["sessions"] += self._sessions.open()
+        rows["sessions"] += self.sessions.open()
         rows["ownership"] += self._ownership.open()
 
     def _told(self, offset: int) -> Told:

@@ -220,7 +220,7 @@ class GroupHistory:
             ended = self._unbegun.pop(row["member"], None)
             if ended is not None:
                 self._out.rows["sessions"].append(begun(ended, row))
-            elif self._events is None or not self._events.follow(row):
+            elif self._events is None or not self._events.sessions.follow(row):
                 self._out.rows["sessions"].append(row)
 
     def _take_up(self, out: Writer) -> list[Row]:

@@ -75,13 +75,15 @@ class Ownership:
     """When members were removed since then, and how sure that is."""
     _rejoined: dict[str, int]
     """When members joined first since then, of join phases that have ended."""
+    _replaced: dict[str, Part]
+    """Member -> whom it replaced since the group was stored."""
 
     def __init__(self, about: About, rows: list[Row]) -> None:
         self._rows = rows
         self._about = about.columns
         self._is_inferred, self._confidence = about.source != EVENTS, about.confidence
         self._is_cooperative = self._generation = self._began_ms = None
-        self._held, self._gone, self._rejoined = {}, {}, {}
+        self._held, self._gone, self._rejoined, self._replaced = {}, {}, {}, {}
         self._last = self._known_ms = 0
 
     # -- what happened ---------------------------------------------------------------------------
@@ -122,6 +124,7 @@ class Ownership:
             return
         for place, held in self._held.items():
             if held.who is not None and held.who.get("member") == old:
+                self._replaced.setdefault(who["member"], self._replaced.get(old, held.who))
                 self._end(place, held, at_ms, offset)
                 self._held[place] = Held(max(at_ms, held.since_ms), offset, generation, who)
 
@@ -191,6 +194,19 @@ class Ownership:
             self._end(place, held, freed, offset)
             self._held[place] = Held(freed, offset, generation, None)
         self._settled(generation, at_ms)
+
+    def stored(self) -> None:
+        """The group's record was stored."""
+        self._replaced = {}
+
+    def taken_over(self, at_ms: int, offset: int) -> None:
+        """Another coordinator knows the members that were stored."""
+        for place, held in self._held.items():
+            if old := self._replaced.get((held.who or {}).get("member", "")):
+                self._end(place, held, at_ms, offset)
+                self._held[place] = Held(at_ms, offset, held.generation, old)
+        self.stored()
+        self.lost()
 
     def lost(self) -> None:
         """The coordinator failed during a rebalance: the last plan counts."""
@@ -280,6 +296,7 @@ class Ownership:
 
     def _settled(self, generation: int, at_ms: int) -> None:
         self._generation, self._known_ms = generation, at_ms
+        self.stored()
         self.lost()
 
 

@@ -18,12 +18,9 @@ class RetentionLines(RetentionListener):
         _log.info("topics: segments deleted", **where, **size)
 
     def kept_for_the_future(self, partitions: Sequence[str], count: int) -> None:
-        _log.warning(
-            "topics: timestamps in the future",
-            count=count,
-            partitions=", ".join(partitions) + (", ..." if count > len(partitions) else ""),
-            effect="these segments do not expire",
-        )
+        named = ", ".join(partitions) + (", ..." if count > len(partitions) else "")
+        told = {"partitions": named, "effect": "these segments do not expire"}
+        _log.warning("topics: timestamps in the future", count=count, **told)
 
     def failed(self, error: Exception) -> None:
         _log.error("topics: retention failed", exc_info=error)

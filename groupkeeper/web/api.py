@@ -30,10 +30,8 @@ _OF_A_CHANGE: Final = (403, *_OF_A_GROUP, 415)
 def _of_group(path: str, handle: Handle, about: str, answer: str, *parameters: Parameter) -> Route:
     """A route below a group; those with parameters read its stored events."""
     where, known = f"groups/{{group}}{path}", table(*parameters)
-    reads_events = bool(parameters)
-    return Route(
-        where, handle, about, answer, known, statuses=_OF_A_GROUP, reads_events=reads_events
-    )
+    events = bool(parameters)
+    return Route(where, handle, about, answer, known, statuses=_OF_A_GROUP, reads_events=events)
 
 
 ROUTES: Final = (

@@ -8,7 +8,7 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from groupkeeper.analytics.schemas import TABLES
@@ -50,6 +50,7 @@ def check(rows: Rows) -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(seed=SEEDS)
+@example(seed=9820)  # a replaced member whose new id was lost with the coordinator
 def test_in_the_end_members_and_owners_are_those_of_the_group(seed: int) -> None:
     history = wander(seed, STEPS)
     rows = folded(history.events)
