@@ -29,7 +29,7 @@ def make_sample(folder: Path, report: Path) -> None:
 def take(window: Window) -> None:
     """Each begins with what its sentence in docs/analytics.md names."""
     window.open()
-    window.save(IMAGES / "report.jpg", 800)
+    window.save(IMAGES / "report.jpg", 760)
     for name, height, place in (
         ("time", 760, "#rate"),
         ("group", 500, "#group-1-owners"),
