@@ -182,11 +182,11 @@ _ORDER: Final = {
 MEMORY: Final = "600MB"
 """Limit of what DuckDB holds in memory; the rest goes into files, if it is not a single operator
 that needs more."""
-LARGE: Final = ("commit_minutes", "lag")
+IN_PIECES: Final = ("commit_minutes", "lag")
 """Views of which questions are asked for some groups at a time: all say something about one group
 in each row, and their windows do not fit into memory with the rows of all groups."""
 PIECE_ROWS: Final = 3_000_000
-"""Rows of `LARGE` that a question reads at once, unless one group has more."""
+"""Rows of `IN_PIECES` that a question reads at once, unless one group has more."""
 
 
 def prepare(connection: "duckdb.DuckDBPyConnection", tables: Mapping[str, pa.Table | str]) -> None:
@@ -241,18 +241,18 @@ class Local:
 
     def ask(self, asked: Question, parameters: Parameters | None = None) -> pa.Table:
         """The answer, which other questions can read then."""
-        text = asked.text(parameters or {})
-        if asked.sources.isdisjoint(LARGE):
-            found = self.select(text)
+        query = asked.text(parameters or {})
+        if asked.sources.isdisjoint(IN_PIECES):
+            found = self.select(query)
         else:
-            found = pa.concat_tables([self._select_of(text, *each) for each in self._pieces])
+            found = pa.concat_tables([self._select_of(query, *each) for each in self._pieces])
         answer = asked.table(found)
         self._duckdb.register(asked.name, answer)
         return answer
 
     def _select_of(self, query: str, first: str, last: str) -> pa.Table:
         """The rows that a query gives for groups between two names."""
-        for name in LARGE:
+        for name in IN_PIECES:
             self._duckdb.execute(
                 f"create or replace temp view {name} as select * from memory.main.{name} "
                 f'where "group" between {text(first)} and {text(last)}'
@@ -262,7 +262,7 @@ class Local:
     @cached_property
     def _pieces(self) -> list[tuple[str, str]]:
         """The first and the last group of each piece."""
-        counts = " union all ".join(f'select "group" from given_{name}' for name in LARGE)
+        counts = " union all ".join(f'select "group" from given_{name}' for name in IN_PIECES)
         rows = 0
         found = [("", "")]
         for group, count in self._duckdb.sql(
