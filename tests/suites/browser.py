@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from tests.suites import events, versions
-from tests.suites.process import Lines, call
+from tests.suites.process import Lines, call, install
 from tests.suites.suite import Outcome, Result, Results, Suite, SuiteError, Target
 from tests.support.process import ROOT
 
@@ -36,17 +36,9 @@ class Browser(Suite):
         if shutil.which(PROGRAM) is None:
             if shutil.which("apt-get") is None or os.geteuid() != 0:
                 raise SuiteError(f"needs {PROGRAM}, not found on the PATH: install it")
-            install = ["apt-get", "install", "-y", "--no-install-recommends"]
-            call([*install, PROGRAM, "fonts-dejavu-core"], folder)
-        done, wanted = folder / "done", "\n".join(versions.BROWSER_PACKAGES)
-        if done.exists() and done.read_text(encoding="utf-8") == wanted:
-            return
-        shutil.rmtree(folder / "python", ignore_errors=True)
-        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
-        call(
-            [*pip, "install", "--no-deps", "--target", "python", *versions.BROWSER_PACKAGES], folder
-        )
-        done.write_text(wanted, encoding="utf-8")
+            packages = ["apt-get", "install", "-y", "--no-install-recommends"]
+            call([*packages, PROGRAM, "fonts-dejavu-core"], folder)
+        install(folder, versions.BROWSER_PACKAGES)
 
     def run(self, target: Target, folder: Path) -> Results:
         self._measured.clear()

@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -44,6 +45,17 @@ def call(
         end = "\n".join(f"    {line}" for line in printed[-_TAIL_LINES:])
         raise SuiteError(f"cannot be set up: {_words(command)} ({why})\n{end}".rstrip())
     return "\n".join(printed)
+
+
+def install(folder: Path, packages: Sequence[str]) -> None:
+    """Packages of Python into `python` of the folder, once. Raises SuiteError."""
+    done, wanted = folder / "done", "\n".join(packages)
+    if done.exists() and done.read_text(encoding="utf-8") == wanted:
+        return
+    shutil.rmtree(folder / "python", ignore_errors=True)
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    call([*pip, "install", "--no-deps", "--target", "python", *packages], folder)
+    done.write_text(wanted, encoding="utf-8")
 
 
 class Lines:

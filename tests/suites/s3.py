@@ -32,7 +32,7 @@ from groupkeeper.analytics.store.durable import Files
 from tests.analytics.churn import churn
 from tests.analytics.logs import write_segment
 from tests.suites import versions
-from tests.suites.process import Lines, call
+from tests.suites.process import Lines, install
 from tests.suites.suite import Outcome, Result, Results, Suite, SuiteError, Target
 from tests.support.populated import PAIR, populated
 from tests.support.process import ROOT
@@ -57,13 +57,7 @@ class S3(Suite):
     versions: ClassVar = {"moto": versions.S3_PACKAGES[0]}
 
     def prepare(self, folder: Path) -> None:
-        done, wanted = folder / "done", "\n".join(versions.S3_PACKAGES)
-        if done.exists() and done.read_text(encoding="utf-8") == wanted:
-            return
-        shutil.rmtree(folder / "python", ignore_errors=True)
-        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
-        call([*pip, "install", "--no-deps", "--target", "python", *versions.S3_PACKAGES], folder)
-        done.write_text(wanted, encoding="utf-8")
+        install(folder, versions.S3_PACKAGES)
 
     def run(self, target: Target, folder: Path) -> Results:
         if target.data_dir is None:

@@ -16,7 +16,7 @@ from groupkeeper.analytics.grouped import of_spark
 from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.analytics.session import find_java
 from tests.suites import maven, spark_job, versions
-from tests.suites.process import call
+from tests.suites.process import install
 from tests.suites.spark_job import result
 from tests.suites.suite import Result, Results, Suite, Target
 
@@ -44,13 +44,7 @@ class SparkTables(Suite):
 
     def prepare(self, folder: Path) -> None:
         maven.jars(folder / "jars", _JARS)
-        done, wanted = folder / "done", "\n".join(versions.TABLES_PYSPARK)
-        if done.exists() and done.read_text(encoding="utf-8") == wanted:
-            return
-        shutil.rmtree(folder / "python", ignore_errors=True)
-        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
-        call([*pip, "install", "--no-deps", "--target", "python", *versions.TABLES_PYSPARK], folder)
-        done.write_text(wanted, encoding="utf-8")
+        install(folder, versions.TABLES_PYSPARK)
 
     def run(self, target: Target, folder: Path) -> Results:
         spark_job.write_logs(folder)
