@@ -14,7 +14,7 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from orjson import dumps
+from orjson import dumps, loads
 
 VERSION: Final = 1
 """The version of the envelope and of all fields. Readers keep types and fields they do not know."""
@@ -112,9 +112,9 @@ def encode(event: Event) -> bytes:
 def decode(key: bytes | None, value: bytes) -> Event:
     """The event of a record, unknown types and fields included. Raises ValueError in a line."""
     try:
-        whole = json.loads(value)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"not a group event: no JSON: {error}") from None
+        whole = loads(value)
+    except ValueError:  # half a surrogate pair, or no JSON
+        whole = _leniently(value)
     if not isinstance(whole, dict):
         raise ValueError("not a group event: no JSON object")
     if whole.get("v") != VERSION:
@@ -124,6 +124,7 @@ def decode(key: bytes | None, value: bytes) -> Event:
     except KeyError as missing:
         raise ValueError(f"a group event without {missing.args[0]}") from None
     if (*map(type, envelope),) not in _ENVELOPE_TYPES:
+        envelope = _envelope_in(_leniently(value))  # orjson makes floats of integers over 64 bits
         for (name, (kind, _)), part in zip(ENVELOPE.items(), envelope, strict=True):
             if type(part) not in _TYPES[kind]:
                 raise ValueError(f"a group event whose {name} is no {kind}")
@@ -132,6 +133,13 @@ def decode(key: bytes | None, value: bytes) -> Event:
     for name in ENVELOPE:
         del whole[name]
     return Event._make((*envelope[1:], whole, envelope[0]))
+
+
+def _leniently(value: bytes) -> Any:
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"not a group event: no JSON: {error}") from None
 
 
 _envelope_in = itemgetter(*ENVELOPE)

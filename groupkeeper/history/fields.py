@@ -4,8 +4,7 @@ A topic of this name may have another author, and a newer server other fields.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from groupkeeper.protocol.group_events import CAUSE, SHORTENED, TYPES, WHO, Event
 
@@ -25,14 +24,18 @@ def checked(event: Event) -> tuple[dict[str, Any], list[str]]:
     return _known(event.fields, _OF_TYPE[event.type], strange), strange
 
 
+def with_fields(event: Event, fields: Part) -> Event:
+    """The event with other fields; `_replace` takes three times as long."""
+    return Event(*event[:10], fields, event.v)
+
+
 def number(part: Part, name: str) -> int | None:
     """A number of evidence; None if there is none, or one that no server writes."""
     value = part.get(name)
     return value if type(value) is int and _is_usual(value) else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
+class _Rule(NamedTuple):
     """Values that a field may have. Types are compared, as JSON has no others: events are many."""
 
     types: frozenset[type]
@@ -43,19 +46,21 @@ class _Rule:
 
 
 _Rules = Mapping[str, _Rule]
+_UNKNOWN: Final[_Rule] = _Rule(frozenset())
 
 
 def _known(part: Part, rules: _Rules, strange: list[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in part.items():
-        rule = rules.get(name)
-        if rule is None or type(value) not in rule.types or (rule.fits and not rule.fits(value)):
+        rule: _Rule = rules.get(name, _UNKNOWN)
+        types, fits, made_of = rule
+        if type(value) not in types or (fits is not None and not fits(value)):
             if name != SHORTENED:
                 strange.append(name)
-        elif rule.part is None or value is None:
+        elif made_of is None or value is None:
             found[name] = value
         else:
-            found[name] = rule.part(value, strange)
+            found[name] = made_of(value, strange)
     return found
 
 

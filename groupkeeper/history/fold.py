@@ -1,6 +1,7 @@
 """The fold of one group's events of one source: its rebalances, owners and members."""
 
 from collections.abc import Iterable
+from typing import Final
 
 from groupkeeper.history.fields import Part, number
 from groupkeeper.history.ownership import Ownership, Place
@@ -19,6 +20,14 @@ from groupkeeper.history.rows import About, Rows, Told, round_row
 from groupkeeper.history.sessions import UNKNOWN, Sessions
 from groupkeeper.history.story import Gap
 from groupkeeper.protocol.group_events import Event
+
+_OWNS: Final = frozenset(
+    {
+        *("rebalance_started", "rebalance_joined", "rebalance_completed"),
+        *("member_removed", "member_replaced", "group_emptied"),
+    }
+)
+"""Types of events that change owners."""
 
 
 class GroupFold:
@@ -47,12 +56,14 @@ class GroupFold:
         if event.type == "group_created":  # its end was not read, if it was known
             self._ownership.forget(told.offset)
         self.sessions.add(told)
-        rounds = [each for each in self._folding.fold(event) if isinstance(each, Round)]
+        finished = self._folding.fold(event)
+        rounds = [each for each in finished if isinstance(each, Round)] if finished else ()
         for each in rounds:
             if each.outcome != COMPLETED:
                 self._not_completed(each, told)
         self._ownership.seen(told)
-        self._own(told)
+        if event.type in _OWNS:
+            self._own(told)
         for each in rounds:
             if each.outcome == COMPLETED:
                 self._tell(each, told, self._completed(each, told))

@@ -14,7 +14,7 @@ Events of the partition, of no group, are for all of its groups.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Self
 
-from groupkeeper.history.fields import checked
+from groupkeeper.history.fields import checked, with_fields
 from groupkeeper.history.fold import GroupFold
 from groupkeeper.history.newer import NO_NAMES, Names, NewerStory
 from groupkeeper.history.records import (
@@ -348,7 +348,7 @@ def sound(told: Told) -> Told | None:
         return None
     if event.group is None and event.type not in LOADS:
         return None
-    return told._replace(event=event._replace(fields=checked(event)[0]))
+    return told._replace(event=with_fields(event, checked(event)[0]))
 
 
 def _is(time: int | None, before_ms: int) -> bool:

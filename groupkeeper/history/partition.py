@@ -22,7 +22,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final, Self
 
 from groupkeeper.history.coverage import OFFSETS_LOG, Coverage, Epochs, Span
-from groupkeeper.history.fields import checked
+from groupkeeper.history.fields import checked, with_fields
 from groupkeeper.history.group import GroupHistory
 from groupkeeper.history.newer import NO_NAMES, Names
 from groupkeeper.history.records import CommitRun, Record
@@ -111,7 +111,7 @@ class PartitionHistory:
             row = event_row(self._out.partition, offset, event, fields)
             self._out.rows["events"].append(row)
         self._events.told(event, offset)
-        event = event._replace(fields=fields)
+        event = with_fields(event, fields)
         self._leaders.told(event, span)
         if event.group is not None and event.type in TYPES:
             self._of_group(event.group, Told(offset, event, source, sure))

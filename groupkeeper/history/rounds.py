@@ -14,7 +14,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final, NamedTuple
 
-from groupkeeper.history.fields import Part, checked, number
+from groupkeeper.history.fields import Part, checked, number, with_fields
 from groupkeeper.protocol.group_events import SHORTENED, TYPES, Event
 
 UNDER_WAY: Final = "under_way"
@@ -190,7 +190,7 @@ class Folding:
             return []
         fields, strange = checked(event)
         self.unknown.update(f"{event.type}.{name}" for name in strange)
-        return self.fold(event._replace(fields=fields))
+        return self.fold(with_fields(event, fields))
 
     def fold(self, event: Event) -> list[Entry]:
         """Take an event of a known type whose fields are `checked`."""
@@ -329,13 +329,14 @@ class Folding:
         return current
 
     def _meet(self, event: Event) -> None:
-        cause = event.fields.get("cause") or {}
-        for who in (cause.get("who"), event.fields.get("who")):
-            if who and who.get("member"):
-                self._people.pop(who["member"], None)
-                self._people[who["member"]] = who
-        while len(self._people) > PEOPLE:
-            del self._people[next(iter(self._people))]
+        fields, people = event.fields, self._people
+        cause = fields.get("cause")
+        for who in (cause.get("who") if cause else None, fields.get("who")):
+            if who and (member := who.get("member")):
+                people.pop(member, None)
+                people[member] = who
+        while len(people) > PEOPLE:
+            del people[next(iter(people))]
 
     def _forget_people(self, current: Round) -> None:
         """Clients that are no members any more are not named again."""

@@ -193,10 +193,16 @@ def event_row(
 
 def out_of_range(event: Event) -> str | None:
     """The number of the envelope that no server writes, by name; None if all are sound."""
-    small = event.epoch, event.node, event.generation, event.round
-    large = event.seq, event.mono_ms
-    is_sound = _INT[0] <= min(small) and max(small) <= _INT[1] and 0 <= event.at_ms <= LAST_MS
-    if is_sound and _LONG[0] <= min(large) and max(large) <= _LONG[1]:  # nearly all are
+    seq, epoch, node, at_ms, mono_ms, _, _, generation, _, round_, _, _ = event
+    if (  # nearly all are
+        -1 <= epoch <= _INT[1]
+        and -1 <= node <= _INT[1]
+        and -1 <= generation <= _INT[1]
+        and -1 <= round_ <= _INT[1]
+        and 0 <= at_ms <= LAST_MS
+        and _LONG[0] <= seq <= _LONG[1]
+        and _LONG[0] <= mono_ms <= _LONG[1]
+    ):
         return None
     for name, (least, most) in _NUMBERS.items():
         if not least <= getattr(event, name) <= most:

@@ -103,7 +103,9 @@ class Sessions:
         that was replaced keeps the address of the first (as in Kafka).
         """
         fields = event.fields
-        cause = fields.get("cause") or {}
+        cause = fields.get("cause")
+        if not cause:
+            return event
         evidence = cause.get("evidence") or {}
         if evidence.get("connection", "") is not None:
             return event
