@@ -96,8 +96,8 @@ def alone_on_two(data: Path, repeats: int) -> Figures:
 
 
 def _count(work: tuple[Any, Sequence[str] | None]) -> int:
+    from groupkeeper.analytics.reading import parse_split
     from groupkeeper.analytics.reading.columns import SCHEMA
-    from groupkeeper.analytics.reading.parse import parse_split
 
     chunk, names = work
     names = SCHEMA.names if names is None else names
@@ -266,7 +266,7 @@ def stages(data: Path, _repeats: int) -> Figures:
     return figures
 
 
-_LOAD: Final = "import groupkeeper.analytics.reading.numba_engine"
+_LOAD: Final = "import groupkeeper.analytics.reading.parser"
 _BARE: Final = "import numba, pyarrow"
 
 

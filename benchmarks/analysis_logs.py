@@ -64,7 +64,7 @@ def log_of(folder: Path, megabytes: int, kind: str = "mixed", groups: int = GROU
 
 def _make(place: Path, megabytes: int, kind: str, groups: int) -> int:
     """Returns how many records the offsets log has, markers included."""
-    from groupkeeper.analytics.reading.parse import parse_split
+    from groupkeeper.analytics.reading import parse_split
     from groupkeeper.analytics.reading.plan import plan
 
     size = Size(

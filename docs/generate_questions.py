@@ -8,8 +8,7 @@ import pyarrow as pa
 from generate_tables import NAMES
 from generated import run
 
-from groupkeeper.analytics.answering import DESCRIBED
-from groupkeeper.analytics.questions.findings import COLUMNS
+from groupkeeper.analytics.answering import COLUMNS, DESCRIBED
 from groupkeeper.analytics.questions.question import SURE, Question
 from groupkeeper.analytics.schemas import Column
 
@@ -34,8 +33,8 @@ ask("storms", tables).show()
 ask("storms", tables, least=10, within_ms=300_000).show()
 ```
 
-`answers(tables)` of the same module asks all of them, and gives the findings, too. Tables that are
-left out are empty; without `coverage` all rows are taken as known.
+`answers(tables)` of `groupkeeper.analytics.answering` asks all of them, and gives the findings,
+too. Tables that are left out are empty; without `coverage` all rows are taken as known.
 
 To change a question, copy its text. Texts read views of the tables, in which times are Unix
 milliseconds; `prepare` makes them, and names of parameters (`:least`) are replaced by numbers:

@@ -7,7 +7,7 @@ spark-submit --py-files groupkeeper.zip job.py s3a://logs/kafka s3a://tables/gro
 import argparse
 
 from groupkeeper.analytics import register
-from groupkeeper.analytics.questions.registry import answers
+from groupkeeper.analytics.answering import answers
 from groupkeeper.analytics.session import builder
 from groupkeeper.analytics.spark import Logs, saved, tables_of, with_day
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 from rich.console import Console
 from rich.text import Text
 
+from groupkeeper.analytics.answering import FINDINGS
 from groupkeeper.analytics.export import Tables
 from groupkeeper.analytics.pipeline.chunks import Counts
-from groupkeeper.analytics.questions.registry import FINDINGS
 from groupkeeper.analytics.reading.plan import Plan
 from groupkeeper.analytics.reading.problems import Problem
 from groupkeeper.protocol.records.modern_groups import KNOWN_TYPES

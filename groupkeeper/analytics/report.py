@@ -255,7 +255,7 @@ def _load_kernels(tell: Progress) -> None:
             _say(COMPILING)
 
     with compiled.told_of_compiling(told):
-        from groupkeeper.analytics.reading import numba_engine  # noqa: F401  # its kernels
+        from groupkeeper.analytics.reading import parser  # noqa: F401  # its kernels
 
 
 def _opened(

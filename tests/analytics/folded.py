@@ -14,7 +14,7 @@ from groupkeeper.analytics.pipeline.feed import (
     spans,
     spans_of,
 )
-from groupkeeper.analytics.reading.parse import parse, parse_split
+from groupkeeper.analytics.reading import parse, parse_split
 from groupkeeper.analytics.reading.plan import Split, plan
 from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.history.partition import Fed, PartitionHistory

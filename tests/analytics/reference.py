@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from crc32c import crc32c
 
-from groupkeeper.analytics.reading import numba_engine
+from groupkeeper.analytics.reading import parser
 from groupkeeper.analytics.reading.columns import SCHEMA
 from groupkeeper.analytics.reading.plain import Line, read_lines
 from groupkeeper.analytics.reading.plan import Split
@@ -40,8 +40,8 @@ _INT32: Final = Struct(">i")
 def parse(
     buffer: bytes, split: Split, engine: str = "numba", names: Sequence[str] = SCHEMA.names
 ) -> Iterator[pa.RecordBatch]:
-    """As `reading.parse.parse`, by the parser `numba` or `reference`."""
-    return (read if engine == "reference" else numba_engine.read)(buffer, split, names)
+    """As `reading.parse`, by the parser `numba` or `reference`."""
+    return (read if engine == "reference" else parser.parse)(buffer, split, names)
 
 
 def read(
@@ -60,7 +60,7 @@ def read(
         np.int64,
     ).reshape(-1, 4)
     problems, bases, spans, epochs = found.T
-    numba_engine.settle(problems, bases, spans, epochs, split)
+    parser.settle(problems, bases, spans, epochs, split)
     settled = [
         Line(line.position, problem, line.size, epoch)
         for line, problem, epoch in zip(lines, problems.tolist(), epochs.tolist(), strict=True)

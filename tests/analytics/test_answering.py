@@ -8,10 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from groupkeeper.analytics import answering
-from groupkeeper.analytics.answering import Chosen, History, ask
+from groupkeeper.analytics.answering import Chosen, History, answers, ask
 from groupkeeper.analytics.pipeline.engine import Engine
 from groupkeeper.analytics.pipeline.output import Output, table_of
-from groupkeeper.analytics.questions.registry import QUESTIONS, answers
+from groupkeeper.analytics.questions.registry import QUESTIONS
 from groupkeeper.analytics.report import analyze
 from groupkeeper.analytics.request import Choice, Request
 from groupkeeper.analytics.schemas import TABLES

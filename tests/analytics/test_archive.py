@@ -12,7 +12,7 @@ from tests.support.process import ROOT
 USE = """
 import importlib, pkgutil, sys
 import groupkeeper.analytics
-from groupkeeper.analytics.reading.parse import parse_split
+from groupkeeper.analytics.reading import parse_split
 from groupkeeper.analytics.reading.plan import plan
 from pathlib import Path
 

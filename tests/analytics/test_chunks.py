@@ -6,7 +6,7 @@ import pytest
 
 from groupkeeper.analytics.pipeline import chunks, commits
 from groupkeeper.analytics.pipeline.chunks import Job, read_chunk
-from groupkeeper.analytics.reading.parse import parse
+from groupkeeper.analytics.reading import parse
 from groupkeeper.analytics.reading.plan import Split
 from tests.analytics.logs import (
     TRANSACTIONAL,

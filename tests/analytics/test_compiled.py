@@ -46,8 +46,7 @@ def test_a_folder_that_others_may_write_is_not_trusted(read_only):
 def test_kernels_from_the_cache_load_nothing_that_compiles():
     """This module has compiled them, if they were not there."""
     code = (
-        "import sys, groupkeeper.analytics.reading.numba_engine; "
-        "print('numba.np.linalg' in sys.modules)"
+        "import sys, groupkeeper.analytics.reading.parser; print('numba.np.linalg' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n", done.stderr

@@ -7,8 +7,8 @@ from itertools import accumulate
 import pyarrow as pa
 import pytest
 
+from groupkeeper.analytics.reading import parse_split
 from groupkeeper.analytics.reading.columns import SCHEMA
-from groupkeeper.analytics.reading.parse import parse_split
 from groupkeeper.analytics.reading.plan import Split, plan
 from groupkeeper.analytics.reading.problems import Problem, is_damage
 from tests.analytics.logs import batch, commit, group, index_of, write_segment

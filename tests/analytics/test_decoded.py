@@ -6,8 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from groupkeeper.analytics.reading import parse
 from groupkeeper.analytics.reading.columns import SCHEMA as RAW
-from groupkeeper.analytics.reading.parse import parse
 from groupkeeper.analytics.reading.plan import Split
 from groupkeeper.analytics.sources.decoded import SCHEMA, decode
 from groupkeeper.analytics.sources.options import Options

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groupkeeper.analytics.errors import AnalyticsError
+from groupkeeper.analytics.reading import parse_split
 from groupkeeper.analytics.reading.columns import EVENT_COLUMNS
-from groupkeeper.analytics.reading.parse import parse_split
 from groupkeeper.analytics.reading.plan import NO_END, Split, plan, plan_topics
 from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS
 from groupkeeper.protocol.group_events import Event, encode

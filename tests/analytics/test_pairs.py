@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groupkeeper.analytics.errors import AnalyticsError
+from groupkeeper.analytics.reading import parse
 from groupkeeper.analytics.reading.columns import CONTROL, EVENT_COLUMNS, SCHEMA
-from groupkeeper.analytics.reading.parse import parse
 from groupkeeper.analytics.reading.plan import Split
 from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS
 from groupkeeper.analytics.sources.live import (

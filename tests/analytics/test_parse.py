@@ -9,9 +9,8 @@ from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from groupkeeper.analytics.reading import numba_engine
+from groupkeeper.analytics.reading import parse_split, parser
 from groupkeeper.analytics.reading.columns import SCHEMA
-from groupkeeper.analytics.reading.parse import parse_split
 from groupkeeper.analytics.reading.plan import Split
 from groupkeeper.analytics.reading.problems import Problem
 from tests.analytics.logs import (
@@ -169,10 +168,10 @@ def test_a_log_cut_at_any_batch_gives_the_same_rows(engine):
 
 def test_windows_do_not_show(monkeypatch):
     whole = rows(LOG)
-    monkeypatch.setattr(numba_engine, "WINDOW_RECORDS", 3)
-    monkeypatch.setattr(numba_engine, "DECOMPRESSED_LIMIT", 64)
+    monkeypatch.setattr(parser, "WINDOW_RECORDS", 3)
+    monkeypatch.setattr(parser, "DECOMPRESSED_LIMIT", 64)
     assert offsets(rows(log(*[batch([commit("g", "t", 0, 1)])] * 3))) == [0, 1, 2]
-    monkeypatch.setattr(numba_engine, "DECOMPRESSED_LIMIT", 400)
+    monkeypatch.setattr(parser, "DECOMPRESSED_LIMIT", 400)
     assert rows(LOG) == whole
 
 

@@ -11,8 +11,7 @@ from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from groupkeeper.analytics.reading import topic_log
-from groupkeeper.analytics.reading.parse import parse_split
+from groupkeeper.analytics.reading import parse_split, topic_log
 from groupkeeper.analytics.reading.plan import EVERYTHING, Selection, partition_count, plan
 from groupkeeper.analytics.reading.topic_log import place_of
 from groupkeeper.protocol.placement import partition_of

@@ -9,8 +9,8 @@ from pyspark.sql.types import StructType
 
 import groupkeeper.analytics
 from groupkeeper.analytics.errors import AnalyticsError
+from groupkeeper.analytics.reading import parse
 from groupkeeper.analytics.reading.columns import SCHEMA
-from groupkeeper.analytics.reading.parse import parse
 from groupkeeper.analytics.reading.plan import EVERYTHING, Selection, Split
 from groupkeeper.analytics.sources.formats import columns_of
 from groupkeeper.analytics.sources.options import Options

@@ -11,7 +11,7 @@ from pyarrow import parquet
 from groupkeeper.analytics import report
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.pipeline import chunks
-from groupkeeper.analytics.reading.parse import parse_split
+from groupkeeper.analytics.reading import parse_split
 from groupkeeper.analytics.request import Choice, Request
 from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.analytics.store import tables as merging

@@ -17,7 +17,7 @@ from benchmarks.analysis_logs import PARTITIONS, Log, log_of
 from benchmarks.analysis_report import Figure, Measured, Results, expected, markdown
 from benchmarks.analysis_rows import tuples
 from benchmarks.processes import Process, Watch
-from groupkeeper.analytics.reading.parse import parse_split
+from groupkeeper.analytics.reading import parse_split
 from groupkeeper.analytics.reading.plan import plan
 
 GROUPS = 6

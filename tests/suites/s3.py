@@ -20,8 +20,8 @@ import pyarrow as pa
 from pyarrow import dataset, fs
 
 from groupkeeper.analytics.errors import AnalyticsError
+from groupkeeper.analytics.reading import parse_split
 from groupkeeper.analytics.reading.files import place
-from groupkeeper.analytics.reading.parse import parse_split
 from groupkeeper.analytics.reading.plan import Plan, Selection, plan
 from groupkeeper.analytics.reading.segments import OFFSETS, TOPICS, expand
 from groupkeeper.analytics.report import analyze

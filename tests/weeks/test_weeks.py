@@ -9,8 +9,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pytest
 
+from groupkeeper.analytics.reading import parse_split
 from groupkeeper.analytics.reading.columns import CONTROL, TRANSACTIONAL
-from groupkeeper.analytics.reading.parse import parse_split
 from groupkeeper.analytics.reading.plan import plan
 from groupkeeper.analytics.what_if.scenarios import AS_IT_WAS
 from tests.weeks import truth

@@ -27,8 +27,8 @@ from groupkeeper.analytics.pipeline.commits import (
 )
 from groupkeeper.analytics.pipeline.feed import RUNS, SPANS, Gaps, commit_runs, spans_of
 from groupkeeper.analytics.pipeline.output import Ends, Output, Part, Passed, Spool
+from groupkeeper.analytics.reading import parse_split
 from groupkeeper.analytics.reading.columns import CONTROL, OFFSET_KEY_TYPES, SCHEMA, TRANSACTIONAL
-from groupkeeper.analytics.reading.parse import parse_split
 from groupkeeper.analytics.reading.plan import Chunk
 
 Mask = npt.NDArray[np.bool_]

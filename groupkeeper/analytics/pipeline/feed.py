@@ -36,13 +36,13 @@ from groupkeeper.analytics.pipeline.output import (
     slices,
     table_of,
 )
+from groupkeeper.analytics.reading import parse_split
 from groupkeeper.analytics.reading.columns import (
     EVENT_COLUMNS,
     GROUP_KEY_TYPE,
     OFFSET_KEY_TYPES,
     SCHEMA,
 )
-from groupkeeper.analytics.reading.parse import parse_split
 from groupkeeper.analytics.reading.plan import Split
 from groupkeeper.analytics.reading.problems import Problem, is_damage
 from groupkeeper.history.coverage import OFFSETS_LOG, Coverage, Span, known_of
@@ -260,6 +260,8 @@ def _is_lost(problem: str) -> bool:
 _HISTORY: Final = "history"
 _EVENT_SCHEMA: Final = pa.schema([SCHEMA.field(name) for name in EVENT_COLUMNS])
 
+_OF_EVENTS: Final = ("offset", "timestamp_ms", "group", "tombstone", "value", "problem")
+
 Row = dict[str, Any]  # of a table
 State = Mapping[str, Any]
 """A JSON object: what the fold goes on from."""
@@ -297,8 +299,7 @@ class History:
         """
         for rows in _split_order(splits, self.ends):
             for few in slices(rows, _ROWS):
-                found = (self._event(row, groups) for row in few.to_pylist())
-                problems = [row for row in found if row is not None]
+                problems = [*self._events(few, groups)]
                 yield pa.Table.from_pylist(problems, schema=PROBLEMS)
                 _write(self._part, self._fold.take())
         for each in self.ends.problems.values():
@@ -318,28 +319,37 @@ class History:
         _write(part, self._fold.open())
         return {_HISTORY: self._fold.state()}
 
-    def _event(self, row: Row, groups: frozenset[str]) -> Row | None:
-        """The row of PROBLEMS, if it is no event."""
-        if row["offset"] is None or row["problem"]:
-            return _problem(row, row["problem"])
-        if groups and row["group"] is not None and row["group"] not in groups:
-            return None
-        if row["tombstone"]:
-            self._fold.skip(row["offset"], row["timestamp_ms"])
-            return None
-        try:
-            event = decode(None, row["value"])
-        except ValueError as error:
-            self._fold.skip(row["offset"], row["timestamp_ms"])
-            return _problem(row, f"{Problem.BAD_VALUE.text}: {error}")
-        self._fold.add(Told(row["offset"], event))
-        return None
+    def _events(self, rows: pa.Table, groups: frozenset[str]) -> Iterator[Row]:
+        """Folds events; yields the rows of PROBLEMS of what is none."""
+        columns = (rows[name].to_pylist() for name in _OF_EVENTS)
+        for at, (offset, at_ms, group, is_tombstone, value, problem) in enumerate(
+            zip(*columns, strict=True)
+        ):
+            if offset is None or problem:
+                yield _problem(_row(rows, at), problem)
+            elif groups and group is not None and group not in groups:
+                continue
+            elif is_tombstone:
+                self._fold.skip(offset, at_ms)
+            else:
+                try:
+                    event = decode(None, value)
+                except ValueError as error:
+                    self._fold.skip(offset, at_ms)
+                    yield _problem(_row(rows, at), f"{Problem.BAD_VALUE.text}: {error}")
+                else:
+                    self._fold.add(Told(offset, event))
 
 
 def _write(part: Part, rows: Rows) -> None:
     for name, each in rows.items():
         if each and name not in part.left_out:
             part.write(name, table_of(name, each))
+
+
+def _row(rows: pa.Table, at: int) -> Row:
+    row: Row = rows.slice(at, 1).to_pylist()[0]
+    return row
 
 
 def _problem(row: Row, text: str) -> Row:

@@ -11,7 +11,7 @@ signal.signal(signal.SIGINT, signal.SIG_DFL)  # before the imports, which take s
 
 from groupkeeper.analytics.libraries import prepare_process  # noqa: E402
 from groupkeeper.analytics.pipeline import chunks, partitions  # noqa: E402, F401
-from groupkeeper.analytics.reading import numba_engine, parse  # noqa: E402, F401
+from groupkeeper.analytics.reading import parser  # noqa: E402, F401
 
 prepare_process()
 # What is imported stays: collections of workers, which make many rows, need not look at it.

@@ -23,8 +23,7 @@ from groupkeeper.analytics.pipeline import chunks, partitions
 from groupkeeper.analytics.pipeline.chunks import Counts, Piece
 from groupkeeper.analytics.pipeline.engine import Engine
 from groupkeeper.analytics.pipeline.output import PROBLEMS, Ends, Output, read_tables
-from groupkeeper.analytics.reading import files, walk
-from groupkeeper.analytics.reading.parse import parse
+from groupkeeper.analytics.reading import files, parse, walk
 from groupkeeper.analytics.reading.plan import Plan, Split, data_folders
 from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS
 from groupkeeper.protocol.placement import partition_of

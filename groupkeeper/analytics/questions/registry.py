@@ -1,5 +1,5 @@
-"""All questions, by name, and how they are asked: one of them, or all at once, of DuckDB on this
-machine (`Local`) or of Spark SQL (`OnSpark`).
+"""All questions, by name, and how they are asked: of DuckDB on this machine (`Local`) or of Spark
+SQL (`OnSpark`).
 
 ask("storms", {"rounds": table})             # a pyarrow.Table -> a pyarrow.Table, by DuckDB
 ask("storms", {"rounds": frame}, least=10)   # a DataFrame of Spark -> a DataFrame, by Spark SQL
@@ -7,7 +7,7 @@ ask("storms", {"rounds": frame}, least=10)   # a DataFrame of Spark -> a DataFra
 
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -17,7 +17,6 @@ from pyarrow.dataset import Dataset
 
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.libraries import QUERIES, check_libraries
-from groupkeeper.analytics.questions.findings import WORTH, findings_of
 from groupkeeper.analytics.questions.question import (
     REACH,
     VIEWS,
@@ -42,8 +41,6 @@ _NAMES: Final = (
     *("commit_silence", "rhythm_steps", "commit_rhythm", "lag_seconds", "split_brain"),
 )
 QUESTIONS: Final[Mapping[str, Question]] = {name: question(name) for name in _NAMES}
-FINDINGS: Final = "findings"
-"""The answer that tells what to look at first."""
 
 
 def ask(name: str, tables: Tables, **parameters: float) -> Frame:
@@ -64,7 +61,7 @@ def ask(name: str, tables: Tables, **parameters: float) -> Frame:
                 f"{name} needs the column {missing[0]} of the table {each}"
                 " (docs/analytics-tables.md)"
             )
-    with _engine(given) as engine:
+    with engine_of(given) as engine:
         for each in asked.sources & QUESTIONS.keys():
             engine.ask(QUESTIONS[each], parameters)
         return engine.ask(asked, parameters)
@@ -74,30 +71,9 @@ def _columns(frame: Frame) -> list[str]:
     return list(frame.column_names if isinstance(frame, pa.Table) else frame.columns)
 
 
-def answers(tables: Tables) -> dict[str, Frame]:
-    """The `findings`, and the answers to all questions by name: DataFrames if a table is one, else
-    Arrow tables. `tables` are those of an analysis, with all columns; one that is left out is
-    empty. On Spark only answers that findings are made of are computed, and they are cached;
-    findings are made on the driver, of the few rows that they may need.
-    """
-    with _engine(tables) as engine:
-        return answers_of(engine)
-
-
-def answers_of(
-    engine: "Local | OnSpark", told: Callable[[int], None] = lambda done: None
-) -> dict[str, Frame]:
-    """See `answers`. `told` is called with the number of answers that are there."""
-    found = {}
-    for done, (name, asked) in enumerate(QUESTIONS.items(), 1):
-        found[name] = engine.ask(asked)
-        told(done)
-    few = {name: engine.few(QUESTIONS[name], condition) for name, condition in WORTH.items()}
-    return {FINDINGS: engine.frame(findings_of(few)), **found}
-
-
 @contextmanager
-def _engine(tables: Tables) -> "Iterator[Local | OnSpark]":
+def engine_of(tables: Tables) -> "Iterator[Local | OnSpark]":
+    """Asks questions of these tables: `OnSpark` if one is a DataFrame, else `Local`."""
     frames = [each for each in tables.values() if not isinstance(each, pa.Table)]
     if frames:
         yield OnSpark(frames[0].sparkSession, tables)
@@ -133,6 +109,10 @@ class OnSpark:
         asked = placed(text, names)
         read = {name: frame for name, frame in frames.items() if f"{{{name}}}" in asked}
         return self._spark.sql(asked.replace('"', "`"), **read)
+
+    def ask_all(self, asked: Sequence[Question], told: Callable[[int], None]) -> dict[str, Frame]:
+        """The answers by name, in the order of the questions."""
+        return {each.name: self.ask(each) for each in asked}
 
     def ask(self, asked: Question, parameters: Parameters | None = None) -> Frame:
         """The answer, which other questions can read then."""
@@ -239,25 +219,54 @@ class Local:
     def __exit__(self, *error: object) -> None:
         self._stack.close()
 
+    def ask_all(
+        self, asked: Sequence[Question], told: Callable[[int], None]
+    ) -> dict[str, pa.Table]:
+        """The answers by name, in the order of the questions, which may read the answers before
+        theirs. `told` is called with the number of answers that are there.
+        """
+        found = {}
+        whole = [each for each in asked if each.sources.isdisjoint(IN_PIECES)]
+        for done, each in enumerate(whole, 1):
+            found[each.name] = self.ask(each)
+            told(done)
+        found |= self._ask_in_pieces([each for each in asked if each not in whole], {})
+        told(len(asked))
+        return {each.name: found[each.name] for each in asked}
+
     def ask(self, asked: Question, parameters: Parameters | None = None) -> pa.Table:
         """The answer, which other questions can read then."""
-        query = asked.text(parameters or {})
-        if asked.sources.isdisjoint(IN_PIECES):
-            found = self.select(query)
-        else:
-            found = pa.concat_tables([self._select_of(query, *each) for each in self._pieces])
+        if not asked.sources.isdisjoint(IN_PIECES):
+            return self._ask_in_pieces([asked], parameters or {})[asked.name]
+        return self._answered(asked, self.select(asked.text(parameters or {})))
+
+    def _answered(self, asked: Question, found: pa.Table) -> pa.Table:
         answer = asked.table(found)
         self._duckdb.register(asked.name, answer)
         return answer
 
-    def _select_of(self, query: str, first: str, last: str) -> pa.Table:
-        """The rows that a query gives for groups between two names."""
-        for name in IN_PIECES:
-            self._duckdb.execute(
-                f"create or replace temp view {name} as select * from memory.main.{name} "
-                f'where "group" between {text(first)} and {text(last)}'
-            )
-        return self.select(query)
+    def _ask_in_pieces(
+        self, asked: Sequence[Question], parameters: Parameters
+    ) -> dict[str, pa.Table]:
+        """The answers by name: all questions about some groups, then about the next ones. The rows
+        of these groups are read once.
+        """
+        read = {name for each in asked for name in each.sources} & {*IN_PIECES}
+        parts = defaultdict(list)
+        for first, last in self._pieces:
+            for name in read:
+                self._duckdb.execute(
+                    f"create or replace temp table {name} as select * from memory.main.{name} "
+                    f'where "group" between {text(first)} and {text(last)}'
+                )
+            for each in asked:
+                found = self.select(each.text(parameters))
+                parts[each.name].append(self._answered(each, found))
+        for name in read:
+            self._duckdb.execute(f"drop table temp.{name}")
+        return {
+            each.name: self._answered(each, pa.concat_tables(parts[each.name])) for each in asked
+        }
 
     @cached_property
     def _pieces(self) -> list[tuple[str, str]]:

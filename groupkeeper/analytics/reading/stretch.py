@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupkeeper.analytics.errors import AnalyticsError
+from groupkeeper.analytics.reading import parse
 from groupkeeper.analytics.reading.columns import SCHEMA, text_rows
-from groupkeeper.analytics.reading.parse import parse
 from groupkeeper.analytics.reading.partition_log import (
     NO_HINT,
     Hint,

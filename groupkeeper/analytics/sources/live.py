@@ -108,7 +108,7 @@ def read_plainly(pairs: pa.RecordBatch, topic: str) -> pa.RecordBatch:
 
 def _read_fast(pairs: pa.RecordBatch, topic: str, names: Sequence[str]) -> pa.RecordBatch | None:
     """None if the plain parser has to read them: see `record_kernels.UNSURE`."""
-    from groupkeeper.analytics.reading import kernels, numba_engine
+    from groupkeeper.analytics.reading import kernels, parser
     from groupkeeper.analytics.reading import record_kernels as fields
 
     rows = fields.cleared(pairs.num_rows)
@@ -129,7 +129,7 @@ def _read_fast(pairs: pa.RecordBatch, topic: str, names: Sequence[str]) -> pa.Re
         return None
     batches = np.zeros((1, kernels.BATCH_FIELDS), np.int64)
     split = Split("", 0, 0, 0, last=False, topic=topic)
-    made = numba_engine.batch_of(buffer, batches, rows, split, names)
+    made = parser.batch_of(buffer, batches, rows, split, names)
     columns = [_column(name, made.column(name), pairs) for name in names]
     return pa.RecordBatch.from_arrays(columns, schema=made.schema)
 

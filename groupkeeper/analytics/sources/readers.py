@@ -19,8 +19,8 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from groupkeeper.analytics.errors import AnalyticsError
+from groupkeeper.analytics.reading import parse_split
 from groupkeeper.analytics.reading.columns import EVENT_COLUMNS, SCHEMA
-from groupkeeper.analytics.reading.parse import parse_split
 from groupkeeper.analytics.reading.plan import EVERYTHING, Chunk, plan
 from groupkeeper.analytics.reading.problems import is_damage
 from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS

@@ -4,10 +4,9 @@ from collections import defaultdict
 import pyarrow as pa
 import pytest
 
-from groupkeeper.analytics.questions import findings as findings_module
+from groupkeeper.analytics import answering
+from groupkeeper.analytics.answering import COLUMNS, FINDERS, answers
 from groupkeeper.analytics.questions.finding import as_one, percent, plain, times
-from groupkeeper.analytics.questions.findings import COLUMNS, FINDERS
-from groupkeeper.analytics.questions.registry import answers
 from groupkeeper.protocol.group_event_words import CODES
 from groupkeeper.why.sessions import session_above
 from groupkeeper.why.texts import span
@@ -626,7 +625,7 @@ def test_every_number_of_a_sentence_is_in_its_answer_or_its_advice():
     tables = many()
     answered = answers(tables)
     listed = answered["findings"].to_pylist()
-    missing = set(findings_module.FINDERS) - {each["question"] for each in listed}
+    missing = set(answering.FINDERS) - {each["question"] for each in listed}
     assert not missing
     for each in listed:
         question = each["question"]
@@ -636,7 +635,7 @@ def test_every_number_of_a_sentence_is_in_its_answer_or_its_advice():
         about = [
             row
             for name in (question, *ALSO.get(question, ()))
-            for row in findings_module._rows(answered[name])
+            for row in answering._rows(answered[name])
             if row.get("group") == each["group"]
             and (name != question or question in SEVERAL or row["from"] == start)
         ]

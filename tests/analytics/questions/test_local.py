@@ -5,14 +5,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from groupkeeper.analytics.questions.registry import (
-    QUESTIONS,
-    Local,
-    answers,
-    answers_of,
-    ask,
-    prepare,
-)
+from groupkeeper.analytics.answering import answers, answers_of
+from groupkeeper.analytics.questions.registry import QUESTIONS, Local, ask, prepare
 from tests.analytics.questions.made import rounds, table
 from tests.analytics.questions.week import week
 

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
+from groupkeeper.analytics.answering import SCHEMA, answers
 from groupkeeper.analytics.errors import AnalyticsError
-from groupkeeper.analytics.questions.findings import SCHEMA
-from groupkeeper.analytics.questions.registry import QUESTIONS, answers, ask
+from groupkeeper.analytics.questions.registry import QUESTIONS, ask
 from tests.analytics.questions.week import week
 
 pytestmark = pytest.mark.spark

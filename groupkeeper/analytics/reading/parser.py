@@ -1,28 +1,43 @@
-"""The parser: compiled kernels over windows of batches.
+"""Parses bytes of segments into Arrow record batches, one row per record: compiled kernels over
+windows of batches.
 
 A window has about a hundred thousand records, so memory use is bounded. Compressed batches are
 first decompressed behind the bytes of the window, so the kernels only see plain records. A window
 with a string that is not UTF-8 is read in plain Python.
+
+The file may change between planning and reading: a broker truncates it, or compaction replaces it.
+What it replaced is read again by offsets, from the files that are there then.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from groupkeeper.analytics.reading import kernels, plain
+from groupkeeper.analytics.errors import AnalyticsError
+from groupkeeper.analytics.reading import files, kernels, plain
 from groupkeeper.analytics.reading import record_kernels as fields
-from groupkeeper.analytics.reading.columns import NO_EPOCH, SCHEMA, problem_rows
+from groupkeeper.analytics.reading.columns import (
+    NO_EPOCH,
+    SCHEMA,
+    note_rows,
+    problem_rows,
+    text_rows,
+)
 from groupkeeper.analytics.reading.compiled import ByteArray, Int64Array
-from groupkeeper.analytics.reading.plan import Split
+from groupkeeper.analytics.reading.plan import Split, cut
 from groupkeeper.analytics.reading.problems import Problem
-from groupkeeper.analytics.reading.segments import EVENTS
+from groupkeeper.analytics.reading.segments import EVENTS, cover, log_files_in, segment_file
 from groupkeeper.analytics.reading.walk import disagreeing
 from groupkeeper.protocol.compression import DecompressionError, decompress
 from groupkeeper.protocol.record_batch import DECOMPRESSED_LIMIT
 
+_OFFSET_SIZE: Final = 8
+_ATTEMPTS: Final = 3
+"""How often bytes are looked for that compaction moves again and again."""
 WINDOW_RECORDS: Final = 100_000
 _WINDOW_BATCHES: Final = 32_768
 _CODEC: Final = 0x07
@@ -48,12 +63,23 @@ _NUMBERS: Final = {
 Mask = npt.NDArray[np.bool_]
 
 
-def read(
-    buffer: bytes, split: Split, names: Sequence[str] = SCHEMA.names
+def parse_split(split: Split, names: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """See `reading.parse_split`."""
+    names = names or SCHEMA.names
+    if split.notes:
+        yield note_rows(split).select(names)
+    for part, buffer in _buffers(split, _ATTEMPTS):
+        if isinstance(buffer, bytes):
+            yield from parse(buffer, part, names)
+        else:
+            yield text_rows(part, [buffer]).select(names)
+
+
+def parse(
+    buffer: bytes, split: Split, names: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of `buffer`, the bytes of `split`, with the columns `names`. Damaged bytes raise
-    nothing.
-    """
+    """See `reading.parse`."""
+    names = names or SCHEMA.names
     view = np.frombuffer(buffer, np.uint8)
     table = _batches(view, split)
     # What is before each batch; windows end where that exceeds another WINDOW_RECORDS.
@@ -256,3 +282,65 @@ def _bitmap(valid: Mask | None) -> pa.Buffer | None:
     if valid is None or valid.all():
         return None
     return pa.py_buffer(np.packbits(valid, bitorder="little"))
+
+
+# -- the bytes of a split --------------------------------------------------------------------------
+
+
+def _buffers(split: Split, attempts: int) -> Iterator[tuple[Split, bytes | tuple[int, str, int]]]:
+    """What to parse, with its bytes, or a row about bytes that are not there."""
+    try:
+        path = files.place(split.path)
+        with path.open("rb") as file:
+            identity = files.identity(path, file)
+            file.seek(split.start)
+            buffer = file.read(split.size)
+    except FileNotFoundError:
+        yield from _read_again(split, attempts)
+        return
+    except OSError as error:
+        text = f"{Problem.UNREADABLE.text}: {files.one_line(error)}"
+        yield split, (split.start, text, split.size)
+        return
+    if _is_replaced(split, identity, buffer):
+        yield from _read_again(split, attempts)
+        return
+    yield replace(split, last=split.last and len(buffer) == split.size), buffer
+    if len(buffer) < split.size:
+        missing = split.size - len(buffer)
+        yield split, (split.start + len(buffer), Problem.SHORTER.text, missing)
+
+
+def _is_replaced(split: Split, identity: tuple[int, int], buffer: bytes) -> bool:
+    """Whether this is not the file that was planned, or not its content: inodes are used again."""
+    if split.identity == (0, 0):
+        return False
+    if split.identity != identity:
+        return True
+    base = int.from_bytes(buffer[:_OFFSET_SIZE], "big")
+    return split.start > 0 and len(buffer) >= _OFFSET_SIZE and base != split.first
+
+
+def _read_again(
+    split: Split, attempts: int
+) -> Iterator[tuple[Split, bytes | tuple[int, str, int]]]:
+    """The offsets of the split, from the segments that are in its folder now."""
+    path = files.place(split.path)
+    gone = split, (split.start, Problem.GONE.text, split.size)
+    try:
+        there = log_files_in(path.parent)
+        found = [segment_file(file, split.partition, split.topic) for file in there]
+    except AnalyticsError:
+        found = []
+    covered = list(cover([segment for segment in found if segment]))
+    only = max(split.first, split.only[0]), min(split.until, split.only[1])
+    parts = [
+        replace(part, notes=(), only=only, selection=split.selection)
+        for each in covered
+        for part in cut(each, max(split.size, 1), last=split.last and each is covered[-1])
+        if part.first < split.until and part.until > split.first
+    ]
+    if not parts or not attempts:
+        yield gone
+    for part in parts if attempts else ():
+        yield from _buffers(part, attempts - 1)
