@@ -117,6 +117,17 @@ class GroupHistory:
         elif self._story is not None and self._infers:
             self._story.commit(fed, fed.first_offset >= self._out.known.from_offset)
 
+    def goes_on(self, event: Event, member: str) -> bool:
+        """Whether a `commits` of this member says no more than that the member is there: it is
+        known from the events, and the coordinator is the same.
+        """
+        fold = self._events
+        return (
+            fold is not None
+            and self._epoch == event.epoch
+            and fold.sessions.is_open(member, event.at_ms)
+        )
+
     @property
     def is_told(self) -> bool:
         """Whether events are followed."""

@@ -22,14 +22,14 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final, Self
 
 from groupkeeper.history.coverage import OFFSETS_LOG, Coverage, Epochs, Span
-from groupkeeper.history.fields import checked, with_fields
+from groupkeeper.history.fields import checked, number, with_fields
 from groupkeeper.history.group import GroupHistory
 from groupkeeper.history.newer import NO_NAMES, Names
 from groupkeeper.history.records import CommitRun, Record
 from groupkeeper.history.rounds import LOADS
 from groupkeeper.history.rows import ALL, Known, Row, Rows, Told, Writer, event_row, out_of_range
 from groupkeeper.history.state import restore, saved
-from groupkeeper.protocol.group_events import TOPIC, TYPES
+from groupkeeper.protocol.group_events import TOPIC, TYPES, Event
 
 Fed = Told | Record | CommitRun | Span
 
@@ -62,6 +62,8 @@ class PartitionHistory:
         self._waiting: dict[str, GroupHistory] = {}
         """Groups with records of the batch that is read."""
         self._batch = -1
+        self._commits: dict[str, dict[str, Told]] = {}
+        """Group -> member -> its `commits` that the group is not told yet, as one."""
         rows = self._out.rows["epochs"]
         self._records, self._writers = _log(OFFSETS_LOG, partition, rows)
         self._events, self._leaders = _log(TOPIC, partition, rows)
@@ -106,8 +108,13 @@ class PartitionHistory:
         span = self.skip(offset, event.at_ms, event.epoch)
         if out_of_range(event) is not None:  # no server writes it
             return
+        is_kept = "events" not in self._out.left_out
+        if not is_kept and event.type == "commits" and self._is_put_off(told):
+            self._events.told(event, offset)
+            self._leaders.told(event, span)
+            return
         fields = checked(event)[0] if event.type in TYPES else {}
-        if "events" not in self._out.left_out:
+        if is_kept:
             row = event_row(self._out.partition, offset, event, fields)
             self._out.rows["events"].append(row)
         self._events.told(event, offset)
@@ -116,10 +123,43 @@ class PartitionHistory:
         if event.group is not None and event.type in TYPES:
             self._of_group(event.group, Told(offset, event, source, sure))
         elif event.type in LOADS:
+            self._tell_all_commits()
             for each in self._groups.values():
                 each.add(Told(offset, event, source, sure))
 
+    def _is_put_off(self, told: Told) -> bool:
+        """Nearly all events are `commits`, and of those of a member between two other events of
+        the group the last one says all: they are told as one.
+        """
+        event = told.event
+        group = self._groups.get(event.group or "")
+        who = event.fields.get("who")
+        member = who.get("member") if isinstance(who, dict) else None
+        if group is None or not isinstance(member, str) or not group.goes_on(event, member):
+            return False
+        waiting = self._commits.setdefault(group.group, {})
+        before = waiting.get(member)
+        if before is not None:
+            if not _are_alike(before.event, event):
+                return False
+            del waiting[member]
+            told = told._replace(event=_as_one(before.event, event))
+        waiting[member] = told
+        self._lately[group.group] = self._lately.pop(group.group, None)
+        return True
+
+    def _tell_commits(self, name: str) -> None:
+        """Tell a group what was put off."""
+        for told in self._commits.pop(name, {}).values():
+            event = with_fields(told.event, checked(told.event)[0])
+            self._of(name).add(told._replace(event=event))
+
+    def _tell_all_commits(self) -> None:
+        for name in [*self._commits]:
+            self._tell_commits(name)
+
     def _of_group(self, name: str, told: Told) -> None:
+        self._tell_commits(name)
         group = self._of(name)
         group.add(told)
         self._lately.pop(name, None)
@@ -128,6 +168,7 @@ class PartitionHistory:
         if len(self._lately) > GROUPS_MOST:
             oldest = next(iter(self._lately))
             del self._lately[oldest]
+            self._tell_commits(oldest)
             self._groups[oldest].let_go()
 
     def _of(self, name: str) -> GroupHistory:
@@ -146,11 +187,13 @@ class PartitionHistory:
     def take(self) -> Rows:
         """The rows that are finished since the last call."""
         self._end_batch()
+        self._tell_all_commits()
         return self._out.take()
 
     def open(self) -> Rows:
         """The rows that are not finished: later calls return them with what has changed."""
         self._end_batch()
+        self._tell_all_commits()
         more = Writer(self._out.partition, self._out.known)
         for group in self._groups.values():
             group.open(more)
@@ -163,6 +206,7 @@ class PartitionHistory:
     def state(self) -> dict[str, Any]:
         """State for `restore`, without the rows that `take` would return: a JSON object."""
         self._end_batch()
+        self._tell_all_commits()
         return {
             "partition": self._out.partition,
             "known": self._out.known,
@@ -187,6 +231,26 @@ class PartitionHistory:
         for each in state["groups"]:
             fold._groups[each["group"]] = GroupHistory.restore(each, fold._out, names)
         return restore(fold, state)
+
+
+def _are_alike(before: Event, event: Event) -> bool:
+    """Whether the later one of two `commits` of a member says all that both say, but for counts."""
+    return (
+        before.fields["who"] == event.fields["who"]
+        and before.generation == event.generation
+        and before.round == event.round
+        and before.at_ms <= event.at_ms
+    )
+
+
+def _as_one(before: Event, event: Event) -> Event:
+    """The later `commits`, with the higher counts of both."""
+    higher = {}
+    for name in ("heartbeats", "longest_gap_ms"):
+        earlier, later = number(before.fields, name), number(event.fields, name)
+        if earlier is not None and (later is None or earlier > later):
+            higher[name] = earlier
+    return with_fields(event, {**event.fields, **higher}) if higher else event
 
 
 def _log(name: str, partition: int, epochs: list[Row]) -> tuple[Coverage, Epochs]:

@@ -263,6 +263,10 @@ class Sessions:
 
     # -- parts -----------------------------------------------------------------------------------
 
+    def is_open(self, member: str, at_ms: int) -> bool:
+        """Whether the member is known at that time, and has not ended since."""
+        return member in self._open and at_ms > self._ended.get(member, -1)
+
     def _heard(self, who: Part, at_ms: int, offset: int) -> Session | None:
         """The member, which is new if no event told of it: who commits or rejoins was in the
         group's record before.

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.history.rows import Row, Rows
+from groupkeeper.protocol.group_events import Event
 from tests.support.folded_events import folded, folded_in_parts, folding, whole
+from tests.support.scene import GROUP
 from tests.support.wandering_events import wander
 
 SEEDS = st.integers(0, 10_000)
@@ -83,3 +85,42 @@ def test_what_was_left_out_contradicts_nothing(seed: int, begin: int, holes: int
     fold = folding(kept[: len(kept) // 2])
     check(whole(fold.take(), fold.open()))
     check(folded(kept))
+
+
+def with_commits(events: list[Event], chance: random.Random) -> list[Event]:
+    """After some events commits of members that are there, were there or are unknown, with counts
+    and times that may be anything.
+    """
+    known: list[Any] = [{"member": "nobody"}, {"member": "ann", "host": 7}, None, "odd"]
+    counts = (None, 0, 1, 7, 50, -1, 1 << 70)
+    found = []
+    for each in events:
+        found.append(each)
+        who = each.fields.get("who")
+        known += [who, {**who, "host": "/10.0.0.9"}] if who else []
+        at_ms, mono_ms = each.at_ms, each.mono_ms
+        for _ in range(chance.choice((0, 0, 3, 12))):
+            at_ms += chance.choice((0, 1, 60_000, 60_000, -90_000))
+            mono_ms += chance.choice((0, 60_000))
+            fields = {"who": chance.choice(known[-4:])}
+            fields |= {name: chance.choice(counts) for name in ("heartbeats", "longest_gap_ms")}
+            found.append(
+                each._replace(
+                    **{"type": "commits", "group": GROUP, "at_ms": at_ms, "mono_ms": mono_ms},
+                    **{"fields": fields, "round": chance.choice((0, 0, 0, each.round))},
+                    generation=each.generation + chance.choice((0, 0, 0, 1)),
+                )
+            )
+    return found
+
+
+@settings(max_examples=120, deadline=None)
+@given(seed=SEEDS, begin=st.integers(0, STEPS), holes=st.integers(0, 30))
+def test_commits_that_are_told_as_one_change_no_row(seed: int, begin: int, holes: int) -> None:
+    chance = random.Random(seed)
+    kept = [each for each in wander(seed, STEPS).events[begin:] if chance.randrange(100) >= holes]
+    events = with_commits(kept, chance)
+    fold, other = folding(events), folding(events, {"events"})
+    rows, fewer = whole(fold.take(), fold.open()), whole(other.take(), other.open())
+    assert {**rows, "events": []} == fewer
+    assert len(rows["events"]) == len(events)
