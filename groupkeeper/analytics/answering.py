@@ -40,6 +40,8 @@ Progress = Callable[[str, int, int], None]
 
 WHAT_IF_MOST: Final = 100
 """Groups that are replayed under other settings: those with the most rebalances."""
+WHAT_IF_DRAWN: Final = 20
+"""The same if only a report is made: it draws six of them in each picture."""
 SHOWN_MOST: Final = 60
 """Groups whose owners, commits and lag a report is given: it draws ten."""
 NOT_READ: Final = frozenset(TABLES) - {*VIEWS}
@@ -177,7 +179,12 @@ class History:
 
 
 def ask(
-    folder: Place, chosen: Chosen, engine: Engine, threads: int | None, progress: Progress
+    folder: Place,
+    chosen: Chosen,
+    engine: Engine,
+    threads: int | None,
+    progress: Progress,
+    replayed_most: int = WHAT_IF_MOST,
 ) -> tuple[History, Tables]:
     """The tables in a folder as far as they are chosen, and the answers to all questions. Raises
     AnalyticsError.
@@ -196,7 +203,7 @@ def ask(
         progress("tables", 1, 1)
         with Local({**small, **large}, threads, found) as local:
             answers = answers_of(local, lambda done: progress("questions", done, len(QUESTIONS)))
-            replays = replays_of(local, _busiest(small, WHAT_IF_MOST))
+            replays = replays_of(local, _busiest(small, replayed_most))
     replayed = []
     progress(WHAT_IF.title, 0, len(replays))
     for done, each in enumerate(engine.map(replay, replays), 1):

@@ -274,11 +274,13 @@ def _asked(
     findings: Findings, folder: Place, request: Request, engine: Engine, tell: Progress
 ) -> tuple[Findings, Tables]:
     """With answers, which are kept beside the tables."""
-    from groupkeeper.analytics.answering import Chosen, ask
+    from groupkeeper.analytics.answering import WHAT_IF_DRAWN, WHAT_IF_MOST, Chosen, ask
 
     top = findings.tables["groups"].column("group").to_pylist() if request.choice.top else None
     chosen = Chosen(top, request.choice.since_ms)
-    history, answers = ask(folder, chosen, engine, request.workers, tell)
+    is_drawn_only = not (request.out or request.csv or request.as_json)
+    most = WHAT_IF_DRAWN if is_drawn_only else WHAT_IF_MOST
+    history, answers = ask(folder, chosen, engine, request.workers, tell, most)
     if request.out:
         write_answers(folder, answers)
     drawn = history.shown(answers) if request.report else {}

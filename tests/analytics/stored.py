@@ -20,7 +20,7 @@ def analyzed(log, out, **options):
 def ask_little(monkeypatch):
     """All questions take longer than all else: ask one, whose answer is kept as others are."""
 
-    def ask(folder, chosen, engine, threads, progress):
+    def ask(folder, chosen, engine, threads, progress, replayed_most):
         rate = asked("rebalance_rate", read_tables(folder))
         return answering.History({}, {}, {}), {"rebalance_rate": rate}
 

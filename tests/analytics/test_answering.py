@@ -75,6 +75,17 @@ def test_a_report_alone_leaves_nothing_else(
     assert "report.html: " in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("keeps", [{}, {"out": "out"}, {"csv": "csv"}, {"as_json": True}])
+def test_more_groups_are_replayed_where_answers_are_kept(
+    broker_copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keeps: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(answering, "WHAT_IF_DRAWN", 0)
+    page = tmp_path / "report.html"
+    kept = {name: tmp_path / to if isinstance(to, str) else to for name, to in keeps.items()}
+    assert analyze([broker_copy], Request(report=page, **kept)) == 0
+    assert ("Nothing was replayed" in page.read_text(encoding="utf-8")) is not bool(keeps)
+
+
 def test_a_report_that_cannot_be_written_is_refused_before_the_work(
     broker_copy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

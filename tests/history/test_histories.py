@@ -104,13 +104,11 @@ def with_commits(events: list[Event], chance: random.Random) -> list[Event]:
             mono_ms += chance.choice((0, 60_000))
             fields = {"who": chance.choice(known[-4:])}
             fields |= {name: chance.choice(counts) for name in ("heartbeats", "longest_gap_ms")}
-            found.append(
-                each._replace(
-                    **{"type": "commits", "group": GROUP, "at_ms": at_ms, "mono_ms": mono_ms},
-                    **{"fields": fields, "round": chance.choice((0, 0, 0, each.round))},
-                    generation=each.generation + chance.choice((0, 0, 0, 1)),
-                )
-            )
+            told = each._replace(type="commits", group=GROUP, fields=fields)
+            told = told._replace(at_ms=at_ms, mono_ms=mono_ms)
+            number, generation = chance.choice((0, 0, 0, each.round)), chance.choice((0, 0, 0, 1))
+            told = told._replace(round=number, generation=each.generation + generation)
+            found.append(told)
     return found
 
 
