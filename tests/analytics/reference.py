@@ -14,7 +14,6 @@ from crc32c import crc32c
 
 from groupkeeper.analytics.reading import parser
 from groupkeeper.analytics.reading.columns import SCHEMA
-from groupkeeper.analytics.reading.plain import Line, read_lines
 from groupkeeper.analytics.reading.plan import Split
 from groupkeeper.analytics.reading.problems import Problem
 from groupkeeper.analytics.reading.walk import SMALLEST_OLD
@@ -29,6 +28,7 @@ from groupkeeper.protocol.record_batch import (
     read_header,
     read_signed,
 )
+from tests.analytics.plain import Line, read_lines
 
 _OFFSET_SIZE: Final = 8
 SCAN_LIMIT: Final = 1024**3

@@ -18,10 +18,10 @@ from groupkeeper.analytics.sources.live import (
     decode_consumer_offsets,
     decode_group_events,
     read_pairs,
-    read_plainly,
 )
 from groupkeeper.protocol.record_batch import decode_records, iter_batches
 from tests.analytics.logs import NOW, group, varied
+from tests.analytics.plain import read_plainly
 from tests.analytics.test_events_log import LOG as EVENTS_LOG
 from tests.analytics.test_events_log import event
 
@@ -72,6 +72,32 @@ def test_no_pairs_are_no_rows():
 def test_any_pair_is_seen_alike(key, value, number):
     topic = (OFFSETS, EVENTS)[number]
     pair = dict(zip(PAIR_SCHEMA.names, (key, value, 1, 2, 3), strict=True))
+    batch = pa.RecordBatch.from_pylist([pair], schema=PAIR_SCHEMA)
+    fast = read_pairs(batch, topic, SCHEMA.names)
+    assert fast.to_pylist() == read_plainly(batch, topic).to_pylist()
+
+
+TEXTS = st.sampled_from(
+    (b"g", b"\xc3\xbc", b"\xff", b"\xe2\x82", b"\xed\xa0\x80", b"\xf0\x9f\x98\x80")
+)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(st.integers(0, 6), TEXTS, TEXTS, st.integers(0, 4), TEXTS, st.sampled_from([0, 1]))
+def test_text_that_is_not_utf_8_is_seen_alike(
+    kind, group_id, topic_name, version, metadata, number
+):
+    texts = [len(each).to_bytes(2, "big") + each for each in (group_id, topic_name)]
+    key = b"\0" + bytes([kind]) + b"".join(texts[: 2 if kind < 2 else 1]) + bytes(4 * (kind < 2))
+    size = (
+        (len(metadata) + 1).to_bytes(1, "big") if version == 4 else len(metadata).to_bytes(2, "big")
+    )
+    value = b"\0" + bytes([version]) + bytes(12 if version > 2 else 8) + size + metadata
+    value += bytes({1: 16, 4: 9}.get(version, 8))
+    topic = (OFFSETS, EVENTS)[number]
+    pair = dict(
+        zip(PAIR_SCHEMA.names, (key if number == 0 else group_id, value, 1, 2, 3), strict=True)
+    )
     batch = pa.RecordBatch.from_pylist([pair], schema=PAIR_SCHEMA)
     fast = read_pairs(batch, topic, SCHEMA.names)
     assert fast.to_pylist() == read_plainly(batch, topic).to_pylist()

@@ -253,6 +253,19 @@ def test_text_that_is_not_utf_8_is_an_unreadable_key():
     assert [row["group"] for row in agreed(data)] == [None, "g"]
 
 
+def test_a_name_of_a_header_may_be_any_bytes():
+    data = batch([None], payload=record(0, b"\0\x63", None, [(b"\xff", b"\xff")]))
+    assert problems(data) == []
+
+
+def test_a_value_with_metadata_that_is_not_utf_8_is_unreadable():
+    key, value = commit("g", "t", 0, 1, metadata="xy")
+    assert b"xy" in value
+    data = batch([(key, value.replace(b"xy", b"\xffy"))])
+    assert problems(data) == [(Problem.BAD_VALUE, None)]
+    assert agreed(data)[0]["group"] == "g"
+
+
 def test_an_unreadable_value_is_kept_as_it_is():
     data = batch([(commit("g", "t", 0, 1)[0], b"\0\x03\0\0")])
     assert problems(data) == [(Problem.BAD_VALUE, None)]

@@ -2,8 +2,7 @@
 windows of batches.
 
 A window has about a hundred thousand records, so memory use is bounded. Compressed batches are
-first decompressed behind the bytes of the window, so the kernels only see plain records. A window
-with a string that is not UTF-8 is read in plain Python.
+first decompressed behind the bytes of the window, so the kernels only see plain records.
 
 The file may change between planning and reading: a broker truncates it, or compaction replaces it.
 What it replaced is read again by offsets, from the files that are there then.
@@ -18,11 +17,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from groupkeeper.analytics.errors import AnalyticsError
-from groupkeeper.analytics.reading import files, kernels, plain
+from groupkeeper.analytics.reading import files, kernels
 from groupkeeper.analytics.reading import record_kernels as fields
 from groupkeeper.analytics.reading.columns import (
     NO_EPOCH,
     SCHEMA,
+    Lost,
     note_rows,
     problem_rows,
     text_rows,
@@ -94,10 +94,6 @@ def parse(
         start += len(batches)
         rows, room = _rows(int(batches[:, kernels.COUNT].sum()), room)
         count = fields.read_records(working, batches, rows, int(split.topic == EVENTS))
-        if count < 0:
-            read_again = plain.read_lines(buffer, split, _lines(batches))
-            yield from (each.select(names) for each in read_again)
-            continue
         rows = rows[:, :count]
         if count and split.selection.columns:
             asked = batch_of(working, batches, rows, split, split.selection.columns)
@@ -105,9 +101,7 @@ def parse(
             rows = np.ascontiguousarray(rows[:, wanted])
         if rows.size:
             yield batch_of(working, batches, rows, split, names)
-        told = (batches[:, kernels.PROBLEM] != 0) | (batches[:, kernels.LEADER_EPOCH] == NO_EPOCH)
-        problems = list(plain.lost(_lines(batches[told])))
-        if problems:
+        if problems := [*_lost(batches)]:
             yield problem_rows(split, problems).select(names)
 
 
@@ -169,9 +163,15 @@ def _check_offsets(
         problems[sound[disagreeing(rooms.tolist(), split.first, highest)]] = Problem.BAD_OFFSET
 
 
-def _lines(batches: Int64Array) -> list[plain.Line]:
-    names = (kernels.POSITION, kernels.PROBLEM, kernels.SIZE, kernels.LEADER_EPOCH)
-    return [plain.Line(*line) for line in batches[:, names].tolist()]
+def _lost(batches: Int64Array) -> Iterator[Lost]:
+    """What `problem_rows` takes."""
+    told = (batches[:, kernels.PROBLEM] != 0) | (batches[:, kernels.LEADER_EPOCH] == NO_EPOCH)
+    names = (kernels.POSITION, kernels.PROBLEM, kernels.SIZE)
+    for position, problem, size in batches[told][:, names].tolist():
+        if not problem:
+            yield position, Problem.BAD_EPOCH, 0
+        elif problem != Problem.OTHER_TASK:
+            yield position, problem, size
 
 
 def _unfold(buffer: bytes, view: ByteArray, batches: Int64Array) -> tuple[ByteArray, Int64Array]:

@@ -47,7 +47,6 @@ PROBLEM: Final = 19
 RECORD_FIELDS: Final = 20
 
 NO_TYPE: Final = -32769
-UNSURE: Final = -2
 _BAD_RECORDS: Final = 6
 _BAD_KEY: Final = 8
 _BAD_VALUE: Final = 9
@@ -72,28 +71,6 @@ def _blob_at(buffer: ByteArray, pos: int, end: int) -> tuple[int, int, int]:
     if length == -1:
         return -1, 0, pos
     return pos, length, pos + length
-
-
-@inline
-def _string_at(buffer: ByteArray, pos: int, end: int) -> tuple[int, int, int]:
-    """As `_blob_at`, for a string with an int16 length. Null counts as not fitting: no string of an
-    offset commit may be null.
-    """
-    if end - pos < 2:
-        return -1, 0, -1
-    length = int16_at(buffer, pos)
-    pos += 2
-    if length < 0 or length > end - pos:
-        return -1, 0, -1
-    return pos, length, pos + length
-
-
-@inline
-def _is_ascii(buffer: ByteArray, start: int, length: int) -> bool:
-    end = start + length
-    while start < end and buffer[start] < 0x80:
-        start += 1
-    return start == end
 
 
 @inline
@@ -127,29 +104,29 @@ def _is_utf8(buffer: ByteArray, pos: int, length: int) -> bool:
 
 
 @inline
-def _is_text(buffer: ByteArray, row: Int64Array) -> bool:
-    """Whether group, topic and metadata are UTF-8."""
-    return (
-        _is_utf8(buffer, row[GROUP], row[GROUP + 1])
-        and _is_utf8(buffer, row[TOPIC], row[TOPIC + 1])
-        and _is_utf8(buffer, row[METADATA], row[METADATA + 1])
-    )
+def _string_at(buffer: ByteArray, pos: int, end: int) -> tuple[int, int, int]:
+    """As `_blob_at`, for a string with an int16 length. Null counts as not fitting, as do bytes
+    that are not UTF-8: no string of an offset commit may be null.
+    """
+    if end - pos < 2:
+        return -1, 0, -1
+    length = int16_at(buffer, pos)
+    pos += 2
+    if length < 0 or length > end - pos or not _is_utf8(buffer, pos, length):
+        return -1, 0, -1
+    return pos, length, pos + length
 
 
 @inline
 def _after_headers(buffer: ByteArray, pos: int, end: int) -> int:
-    """The position after a record's headers; -1 if they do not fit, UNSURE if a name is not ASCII.
-    Coordinators write no headers.
-    """
+    """The position after a record's headers; -1 if they do not fit. Coordinators write none."""
     count, pos = varint_at(buffer, pos, end)
     if pos < 0 or count < 0:
         return -1
     for _ in range(count):
-        start, length, pos = _blob_at(buffer, pos, end)
+        start, _length, pos = _blob_at(buffer, pos, end)
         if pos < 0 or start < 0:
             return -1
-        if not _is_ascii(buffer, start, length):
-            return UNSURE
         _start, _length, pos = _blob_at(buffer, pos, end)
         if pos < 0:
             return -1
@@ -178,9 +155,8 @@ def _record_at(buffer: ByteArray, pos: int, batch: Int64Array, row: Int64Array) 
     _set(row, VALUE, start, size)
     if pos < 0:
         return -1
-    pos = _after_headers(buffer, pos, end)
-    if pos != end:
-        return UNSURE if pos == UNSURE else -1
+    if _after_headers(buffer, pos, end) != end:
+        return -1
     row[OFFSET] = batch[kernels.BASE_OFFSET] + offset_delta
     row[TIMESTAMP] = batch[kernels.BASE_TIMESTAMP] + timestamp_delta
     if batch[kernels.ATTRIBUTES] & _APPEND_TIME:
@@ -247,7 +223,7 @@ def _read_flexible_value(buffer: ByteArray, pos: int, end: int, row: Int64Array)
         return False
     length, start = _unsigned_at(buffer, pos + 12, end)
     length -= 1
-    if start < 0 or length < 0 or length > end - start - 8:
+    if start < 0 or length < 0 or length > end - start - 8 or not _is_utf8(buffer, start, length):
         return False
     row[COMMITTED] = int64_at(buffer, pos)
     row[COMMIT_EPOCH] = int32_at(buffer, pos + 8)
@@ -317,9 +293,9 @@ def _interpret(buffer: ByteArray, row: Int64Array) -> None:
 
 
 @inline
-def _interpret_event(row: Int64Array) -> None:
+def _interpret_event(buffer: ByteArray, row: Int64Array) -> None:
     """The key of a group event is its group; events of the partition itself have an empty one."""
-    if row[KEY] < 0:
+    if row[KEY] < 0 or not _is_utf8(buffer, row[KEY], row[KEY + 1]):
         row[PROBLEM] = _BAD_KEY
     elif row[KEY + 1]:
         _set(row, GROUP, row[KEY], row[KEY + 1])
@@ -335,8 +311,7 @@ def _clear(row: Int64Array, batch: int) -> None:
 
 @kernel(INT(BYTES, TABLE, TABLE, INT))
 def read_records(buffer: ByteArray, batches: Int64Array, rows: Int64Array, are_events: int) -> int:
-    """Fill the record table from uncompressed batches. Returns the number of rows, or UNSURE if the
-    reference parser has to read them.
+    """Fill the record table from uncompressed batches. Returns the number of rows.
 
     A batch gives all of its records or none: if one does not fit its frame, or bytes are left over,
     the batch is marked as a problem. `rows` has room for the sum of COUNT. Group events are not
@@ -351,19 +326,13 @@ def read_records(buffer: ByteArray, batches: Int64Array, rows: Int64Array, are_e
             row = rows[:, at]
             _clear(row, number)
             pos = _record_at(buffer, pos, batch, row)
-            if pos == UNSURE:
-                return UNSURE
             if pos < 0:
                 break
             row[TOMBSTONE] = 1 if row[VALUE] < 0 else 0
             if are_events:
-                _interpret_event(row)
-                if not _is_text(buffer, row):
-                    return UNSURE
+                _interpret_event(buffer, row)
             elif not batch[kernels.ATTRIBUTES] & _CONTROL:
                 _interpret(buffer, row)
-                if not _is_text(buffer, row):
-                    return UNSURE
             at += 1
         if batch[kernels.PROBLEM] == 0 and pos != batch[kernels.RECORDS_END]:
             batch[kernels.PROBLEM] = _BAD_RECORDS
@@ -374,17 +343,16 @@ def read_records(buffer: ByteArray, batches: Int64Array, rows: Int64Array, are_e
 @kernel(INT(BYTES, TABLE, INT))
 def interpret(buffer: ByteArray, rows: Int64Array, are_events: int) -> int:
     """Read the keys and values of a record table that has KEY, VALUE and TOMBSTONE, else as
-    `cleared` makes it. Returns UNSURE as `read_records`, else 0.
+    `cleared` makes it. Returns the number of rows.
     """
-    for at in range(rows.shape[1]):
+    count: int = rows.shape[1]
+    for at in range(count):
         row = rows[:, at]
         if are_events:
-            _interpret_event(row)
+            _interpret_event(buffer, row)
         else:
             _interpret(buffer, row)
-        if not _is_text(buffer, row):
-            return UNSURE
-    return 0
+    return count
 
 
 def cleared(count: int) -> Int64Array:

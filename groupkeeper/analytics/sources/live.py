@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.reading.columns import EVENT_COLUMNS, SCHEMA
-from groupkeeper.analytics.reading.plain import read_event_key, read_key
 from groupkeeper.analytics.reading.plan import Split
 from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS
 from groupkeeper.analytics.sources import decoded, events
@@ -92,22 +91,6 @@ def _decode_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
 
 def read_pairs(pairs: pa.RecordBatch, topic: str, names: Sequence[str]) -> pa.RecordBatch:
     """Rows with the columns `names` of `columns.SCHEMA`, one for each row of PAIR_SCHEMA."""
-    return _read_fast(pairs, topic, names) or read_plainly(pairs, topic).select(names)
-
-
-def read_plainly(pairs: pa.RecordBatch, topic: str) -> pa.RecordBatch:
-    """The same in plain Python, with all columns."""
-    read = read_event_key if topic == EVENTS else read_key
-    rows = []
-    for pair in pairs.to_pylist():
-        row = pair | {"tombstone": pair["value"] is None}
-        read(row, pair["key"])
-        rows.append(row)
-    return pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
-
-
-def _read_fast(pairs: pa.RecordBatch, topic: str, names: Sequence[str]) -> pa.RecordBatch | None:
-    """None if the plain parser has to read them: see `record_kernels.UNSURE`."""
     from groupkeeper.analytics.reading import kernels, parser
     from groupkeeper.analytics.reading import record_kernels as fields
 
@@ -125,8 +108,7 @@ def _read_fast(pairs: pa.RecordBatch, topic: str, names: Sequence[str]) -> pa.Re
         at += int(lengths.sum())
     rows[fields.TOMBSTONE] = rows[fields.VALUE] < 0
     buffer = np.frombuffer(b"".join(parts) or b"\0", np.uint8)
-    if fields.interpret(buffer, rows, int(topic == EVENTS)) < 0:
-        return None
+    fields.interpret(buffer, rows, int(topic == EVENTS))
     batches = np.zeros((1, kernels.BATCH_FIELDS), np.int64)
     split = Split("", 0, 0, 0, last=False, topic=topic)
     made = parser.batch_of(buffer, batches, rows, split, names)

@@ -1,5 +1,5 @@
-"""Records of batches in plain Python, with the project's codec: for windows with a string that is
-not UTF-8, which the compiled parser leaves to it.
+"""Records of batches in plain Python, with the project's codec: the compiled kernels are compared
+with it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -156,7 +156,10 @@ def _group_of_other_key(key: bytes) -> str | None:
     length = _INT16.unpack_from(key, 2)[0]
     if not 0 <= length <= len(key) - 4:
         return None
-    return key[4 : 4 + length].decode(errors="replace")
+    try:
+        return key[4 : 4 + length].decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _read_offset_value(row: Row) -> None:
@@ -173,3 +176,14 @@ def _read_offset_value(row: Row) -> None:
     row["commit_leader_epoch"] = value.leader_epoch
     row["commit_timestamp_ms"] = value.commit_timestamp
     row["metadata"] = value.metadata
+
+
+def read_plainly(pairs: pa.RecordBatch, topic: str) -> pa.RecordBatch:
+    """As `sources.live.read_pairs`, with all columns."""
+    read = read_event_key if topic == EVENTS else read_key
+    rows = []
+    for pair in pairs.to_pylist():
+        row = pair | {"tombstone": pair["value"] is None}
+        read(row, pair["key"])
+        rows.append(row)
+    return pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
