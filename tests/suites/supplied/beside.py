@@ -39,7 +39,6 @@ async def consume() -> None:
         for words, named in (
             (("groups", "list"), "billing"),
             (("groups", "describe", "--group", "billing"), "orders"),
-            (("topics", "list"), "orders"),
         ):
             told = await asyncio.to_thread(run, *words, *at)
             assert named in told, told
