@@ -40,7 +40,7 @@ Progress = Callable[[str, int, int], None]
 
 WHAT_IF_MOST: Final = 100
 """Groups that are replayed under other settings: those with the most rebalances."""
-WHAT_IF_DRAWN: Final = 20
+WHAT_IF_DRAWN: Final = 12
 """The same if only a report is made: it draws six of them in each picture."""
 SHOWN_MOST: Final = 60
 """Groups whose owners, commits and lag a report is given: it draws ten."""

@@ -70,12 +70,13 @@ class Coverage:
 
     def told(self, event: Event, offset: int) -> None:
         """The last record is an event: were events left out before it?"""
-        epoch, seq = self._place or (event.epoch, event.seq - 1)
-        if event.seq != (seq + 1 if event.epoch == epoch else 0):
+        place = event.epoch, event.seq
+        epoch, seq = self._place or (place[0], place[1] - 1)
+        if place[1] != (seq + 1 if place[0] == epoch else 0):
             self._known_from(offset, event.at_ms)
         if event.type == "events_dropped":
             self._known_from(offset + 1, event.at_ms)
-        self._place = event.epoch, event.seq
+        self._place = place
 
     def _known_from(self, offset: int, at_ms: int) -> None:
         self._row["known_from_offset"], self._row["known_from"] = offset, instant(at_ms)

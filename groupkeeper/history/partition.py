@@ -22,14 +22,14 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final, Self
 
 from groupkeeper.history.coverage import OFFSETS_LOG, Coverage, Epochs, Span
-from groupkeeper.history.fields import checked, number, with_fields
+from groupkeeper.history.fields import LAST_MS, checked, with_fields
 from groupkeeper.history.group import GroupHistory
 from groupkeeper.history.newer import NO_NAMES, Names
 from groupkeeper.history.records import CommitRun, Record
 from groupkeeper.history.rounds import LOADS
 from groupkeeper.history.rows import ALL, Known, Row, Rows, Told, Writer, event_row, out_of_range
 from groupkeeper.history.state import restore, saved
-from groupkeeper.protocol.group_events import TOPIC, TYPES, Event
+from groupkeeper.protocol.group_events import TOPIC, TYPES
 
 Fed = Told | Record | CommitRun | Span
 
@@ -62,8 +62,8 @@ class PartitionHistory:
         self._waiting: dict[str, GroupHistory] = {}
         """Groups with records of the batch that is read."""
         self._batch = -1
-        self._commits: dict[str, dict[str, Told]] = {}
-        """Group -> member -> its `commits` that the group is not told yet, as one."""
+        self._commits: dict[str, dict[str, _Commits]] = {}
+        """Group -> member -> its `commits` that the group is not told yet."""
         rows = self._out.rows["epochs"]
         self._records, self._writers = _log(OFFSETS_LOG, partition, rows)
         self._events, self._leaders = _log(TOPIC, partition, rows)
@@ -132,27 +132,29 @@ class PartitionHistory:
         the group the last one says all: they are told as one.
         """
         event = told.event
-        group = self._groups.get(event.group or "")
         who = event.fields.get("who")
         member = who.get("member") if isinstance(who, dict) else None
-        if group is None or not isinstance(member, str) or not group.goes_on(event, member):
+        name = event.group
+        if name is None or not isinstance(member, str):
             return False
-        waiting = self._commits.setdefault(group.group, {})
-        before = waiting.get(member)
-        if before is not None:
-            if not _are_alike(before.event, event):
+        waiting = self._commits.setdefault(name, {})
+        run = waiting.pop(member, None)
+        if run is None:
+            group = self._groups.get(name)
+            if group is None or not group.goes_on(event, member):
                 return False
-            del waiting[member]
-            told = told._replace(event=_as_one(before.event, event))
-        waiting[member] = told
-        self._lately[group.group] = self._lately.pop(group.group, None)
-        return True
+            run = _Commits(told)
+        is_more = run.add(told)
+        waiting[member] = run
+        if is_more:
+            self._lately[name] = self._lately.pop(name, None)
+        return is_more
 
     def _tell_commits(self, name: str) -> None:
         """Tell a group what was put off."""
-        for told in self._commits.pop(name, {}).values():
-            event = with_fields(told.event, checked(told.event)[0])
-            self._of(name).add(told._replace(event=event))
+        if name in self._commits:
+            for run in self._commits.pop(name).values():
+                self._of(name).add(run.told())
 
     def _tell_all_commits(self) -> None:
         for name in [*self._commits]:
@@ -233,24 +235,47 @@ class PartitionHistory:
         return restore(fold, state)
 
 
-def _are_alike(before: Event, event: Event) -> bool:
-    """Whether the later one of two `commits` of a member says all that both say, but for counts."""
-    return (
-        before.fields["who"] == event.fields["who"]
-        and before.generation == event.generation
-        and before.round == event.round
-        and before.at_ms <= event.at_ms
-    )
+_NO_COUNT: Final = -LAST_MS - 1
 
 
-def _as_one(before: Event, event: Event) -> Event:
-    """The later `commits`, with the higher counts of both."""
-    higher = {}
-    for name in ("heartbeats", "longest_gap_ms"):
-        earlier, later = number(before.fields, name), number(event.fields, name)
-        if earlier is not None and (later is None or earlier > later):
-            higher[name] = earlier
-    return with_fields(event, {**event.fields, **higher}) if higher else event
+class _Commits:
+    """A run of `commits` of one member."""
+
+    __slots__ = ("_beats", "_gap_ms", "_last")
+
+    def __init__(self, first: Told) -> None:
+        self._last = first
+        self._beats = self._gap_ms = _NO_COUNT
+
+    def add(self, told: Told) -> bool:
+        """False, and nothing is added, if the run and this event cannot be told as one."""
+        before, event = self._last.event, told.event
+        fields = event.fields
+        if (
+            before.at_ms > event.at_ms
+            or before.generation != event.generation
+            or before.round != event.round
+            or before.epoch != event.epoch
+            or before.fields["who"] != fields["who"]
+        ):
+            return False
+        beats, gap_ms = fields.get("heartbeats"), fields.get("longest_gap_ms")
+        if type(beats) is int and self._beats < beats <= LAST_MS:
+            self._beats = beats
+        if type(gap_ms) is int and self._gap_ms < gap_ms <= LAST_MS:
+            self._gap_ms = gap_ms
+        self._last = told
+        return True
+
+    def told(self) -> Told:
+        """The last one, with the highest counts of all."""
+        event = self._last.event
+        fields = checked(event)[0]
+        if self._beats != _NO_COUNT:
+            fields["heartbeats"] = self._beats
+        if self._gap_ms != _NO_COUNT:
+            fields["longest_gap_ms"] = self._gap_ms
+        return self._last._replace(event=with_fields(event, fields))
 
 
 def _log(name: str, partition: int, epochs: list[Row]) -> tuple[Coverage, Epochs]:
