@@ -248,9 +248,9 @@ def stages(data: Path, _repeats: int) -> Figures:
 
     reached.append(("interpreter", float(os.environ.get(STARTED, time.time())), 0.0))
     told("imports")
-    from groupkeeper.analytics import report
+    from groupkeeper.analytics.command import report
+    from groupkeeper.analytics.command.request import Request
     from groupkeeper.analytics.pipeline import preload
-    from groupkeeper.analytics.request import Request
 
     assert preload
     told("planning")

@@ -26,8 +26,8 @@ from benchmarks.targets import Home, Server, create_topic, new_home
 from groupkeeper.coordinator.records import offset_key, offset_key_head, offset_value
 from groupkeeper.protocol.placement import partition_of
 from groupkeeper.protocol.record_batch import encode_batch
-from groupkeeper.storage.files import Files
-from groupkeeper.storage.manifest import ManifestFile
+from groupkeeper.storage.files.files import Files
+from groupkeeper.storage.recovery.manifest import ManifestFile
 
 PARTITIONS = 50
 """That have records."""

@@ -25,9 +25,9 @@ from benchmarks.processes import cpu_seconds
 from groupkeeper.coordinator.records import offset_key, offset_key_head, offset_value
 from groupkeeper.protocol.placement import partition_of
 from groupkeeper.protocol.record_batch import encode_batch
-from groupkeeper.storage.files import Files
-from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.opening import open_log
+from groupkeeper.storage.files.files import Files
+from groupkeeper.storage.log.limits import Limits
+from groupkeeper.storage.recovery.opening import open_log
 
 ROOT = Path(__file__).parent.parent
 PAUSE_S = 0.01

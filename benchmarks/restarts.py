@@ -20,8 +20,8 @@ from statistics import median
 from benchmarks.loading import ROOT, get, groups_in, not_active, serve
 from benchmarks.processes import cpu_seconds
 from groupkeeper.coordinator.records import offset_key, offset_key_head, offset_value
-from groupkeeper.storage.files import Files
-from groupkeeper.storage.queued_log import Append
+from groupkeeper.storage.files.files import Files
+from groupkeeper.storage.log.queued_log import Append
 from groupkeeper.storage.store import Store
 
 OFFSETS = 50

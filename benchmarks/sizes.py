@@ -27,11 +27,11 @@ from groupkeeper.cleaner.plan import candidate
 from groupkeeper.coordinator.records import offset_key, offset_key_head, offset_value
 from groupkeeper.protocol.record_batch import encode_batch
 from groupkeeper.settings.table import Settings
-from groupkeeper.storage.compaction import CompactionJob, compact
-from groupkeeper.storage.files import Files
-from groupkeeper.storage.log import Log
-from groupkeeper.storage.opening import open_log
-from groupkeeper.storage.swap import Swap
+from groupkeeper.storage.compaction.compaction import CompactionJob, compact
+from groupkeeper.storage.compaction.swap import Swap
+from groupkeeper.storage.files.files import Files
+from groupkeeper.storage.log.log import Log
+from groupkeeper.storage.recovery.opening import open_log
 from groupkeeper.topics.effective_configs import EffectiveConfigs
 
 SECTOR = 512

@@ -58,7 +58,7 @@ STAGES: Final[Mapping[str, Sequence[str]]] = {
         "events: limits": "groups/event_budget.py groups/event_limits.py",
         "events: made and encoded": """
             groups/event_ observe/events.py observe/assigned.py protocol/group_events.py
-            protocol/timed_batch.py storage/queued_log.py""",
+            protocol/timed_batch.py storage/log/queued_log.py""",
         "log lines": "observe/",
         "encode records": "<encode> protocol/record_batch.py protocol/mapped.py",
         "journal and segments": "storage/ groups/writer.py groups/embedded_log.py",

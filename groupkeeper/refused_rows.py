@@ -16,7 +16,7 @@ from groupkeeper.protocol.mapped import bulk, mapped
 from groupkeeper.protocol.message import FOREVER, Layout, Message, key_of, layout_of
 from groupkeeper.protocol.registry import APIS
 from groupkeeper.protocol.types import ArrayOf, StructOf
-from groupkeeper.storage.times import run_to_end
+from groupkeeper.storage.log.times import run_to_end
 from groupkeeper.turns import Slices
 
 ROWS_IN_A_SLICE: Final = 1_000

@@ -13,10 +13,10 @@ from contextlib import suppress
 from typing import Final
 
 from groupkeeper.storage.errors import ACCEPT_FILE, Corrupt, remedy
-from groupkeeper.storage.files import Files
-from groupkeeper.storage.start import FILE_NAME as START_FILE
-from groupkeeper.storage.start import read_start, write_start
-from groupkeeper.storage.whole import checksum, opened, read_whole, replace_whole
+from groupkeeper.storage.files.files import Files
+from groupkeeper.storage.files.whole import checksum, opened, read_whole, replace_whole
+from groupkeeper.storage.log.start import FILE_NAME as START_FILE
+from groupkeeper.storage.log.start import read_start, write_start
 
 FILE_NAME: Final = "folders"
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from groupkeeper.storage.errors import Corrupt, NewerFormat, StorageError
-from groupkeeper.storage.files import Files
-from groupkeeper.storage.whole import checksum, read_whole, replace_whole
+from groupkeeper.storage.files.files import Files
+from groupkeeper.storage.files.whole import checksum, read_whole, replace_whole
 
 FILE_NAME: Final = "format"
 

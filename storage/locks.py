@@ -11,7 +11,7 @@ file under the same path, so the owner checks whether its file is still there.
 from typing import Final
 
 from groupkeeper.storage.errors import Locked
-from groupkeeper.storage.files import Files
+from groupkeeper.storage.files.files import Files
 
 LEASES: Final = "leases"
 NODES: Final = "nodes"

@@ -16,7 +16,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 
-from groupkeeper.storage.at_once import AtOnce, one_after_another
 from groupkeeper.storage.errors import (
     AppendFailed,
     DirectoryLost,
@@ -24,17 +23,18 @@ from groupkeeper.storage.errors import (
     StorageError,
     SyncFailed,
 )
-from groupkeeper.storage.files import Files, parent_of
+from groupkeeper.storage.files.at_once import AtOnce, one_after_another
+from groupkeeper.storage.files.files import Files, parent_of
 from groupkeeper.storage.folders import FolderList, is_partition, partition_of
 from groupkeeper.storage.format import VERSION, read_format, write_format
-from groupkeeper.storage.journal import FOLDER
-from groupkeeper.storage.journals import Journals
-from groupkeeper.storage.limits import Limits
+from groupkeeper.storage.journal.journal import FOLDER
+from groupkeeper.storage.journal.journals import Journals
+from groupkeeper.storage.journal.round_writer import RoundWriter
 from groupkeeper.storage.locks import LEASES, NODES, Locks
-from groupkeeper.storage.log import Log
-from groupkeeper.storage.opening import open_log
-from groupkeeper.storage.queued_log import Append, LateAppend, QueuedLog
-from groupkeeper.storage.round_writer import RoundWriter
+from groupkeeper.storage.log.limits import Limits
+from groupkeeper.storage.log.log import Log
+from groupkeeper.storage.log.queued_log import Append, LateAppend, QueuedLog
+from groupkeeper.storage.recovery.opening import open_log
 
 
 class Store:

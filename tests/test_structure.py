@@ -55,3 +55,7 @@ def test_every_module_of_the_product_is_in_a_room(product: Tree) -> None:
 
 def test_no_modules_import_each_other_in_a_circle(product: Tree) -> None:
     assert ordered(product.files, product.imports).cycles == []
+
+
+def test_no_rooms_import_each_other_in_a_circle(product: Tree) -> None:
+    assert ordered({*product.rooms.values()}, product.arrows).cycles == []

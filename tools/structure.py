@@ -2,8 +2,9 @@
 
     python tools/structure.py [TREE [PACKAGE ...]]
 
-A room is an import root or a package in it, with the packages below that; a `__main__` module is a
-room by itself, because it starts what lies above its folder. An arrow leads from a room to a room
+A room is an import root, or a package or module directly in it, with the packages below that, as in
+the import contracts; a `__main__` module is a room by itself, because it starts what lies above its
+folder. An arrow leads from a room to a room
 that it imports; its figure counts the imports, one for each module and imported module. A room's
 floor is one above the highest room that it imports. A cycle is broken at its arrow with the fewest
 imports, which is printed as leading upwards.
@@ -79,7 +80,8 @@ class Tree:
 
     def _room(self, module: str) -> str:
         file = self.files[module]
-        if file.stem == "__main__":
+        is_in_root = module.count(".") == 1 and file.stem != "__init__"
+        if is_in_root or file.stem == "__main__":
             return file.relative_to(self._root).as_posix()
         folder = file.parent
         for _ in range(module.count(".") - 1 - (file.stem != "__init__")):

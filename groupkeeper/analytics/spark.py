@@ -18,10 +18,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.window import Window
 
 from groupkeeper.analytics import grouped
-from groupkeeper.analytics.groups import topic_names
 from groupkeeper.analytics.pipeline.commits import COMMIT_MARKER
 from groupkeeper.analytics.pipeline.lag import Lags
 from groupkeeper.analytics.reading.columns import CONTROL, OFFSET_KEY_TYPES, SCHEMA, TRANSACTIONAL
+from groupkeeper.analytics.reading.groups import topic_names
 from groupkeeper.analytics.reading.plan import data_folders, plan_topics
 from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS, expand
 from groupkeeper.analytics.schemas import TABLES

@@ -1,6 +1,6 @@
 """DeleteRecords: move the start of partitions forward, durably.
 
-The deletion itself is in topics/record_deletion.py and storage/log.py. Source: Kafka's
+The deletion itself is in topics/record_deletion.py and storage/log/log.py. Source: Kafka's
 `ReplicaManager.deleteRecordsOnLocalLog` and `Partition.deleteRecordsOnLeader`; KIP-107.
 """
 

@@ -29,7 +29,7 @@ from groupkeeper.protocol.messages.list_offsets import (
 from groupkeeper.protocol.record_batch import CorruptBatch
 from groupkeeper.refused_rows import server_failed
 from groupkeeper.storage.errors import StorageError
-from groupkeeper.storage.log import Log
+from groupkeeper.storage.log.log import Log
 from groupkeeper.topics.leader_epochs import UNKNOWN_EPOCH, check_leader_epoch, epoch_at
 from groupkeeper.topics.limits import OverLimitError
 from groupkeeper.topics.partition import TopicPartition

@@ -31,7 +31,7 @@ from groupkeeper.protocol.messages.produce import (
 )
 from groupkeeper.protocol.record_batch import BatchHeader
 from groupkeeper.protocol.restamp import restamped
-from groupkeeper.storage.limits import Limits
+from groupkeeper.storage.log.limits import Limits
 from groupkeeper.topics.appender import AT_ONCE, Append, Appends
 from groupkeeper.topics.batches import NO_TRANSACTIONS, RefusedByLog, check_batch
 from groupkeeper.topics.names import RESERVED

@@ -41,9 +41,9 @@ def main() -> int:
     # Only now: importing takes a tenth of a second.
     import json
 
-    from groupkeeper.storage.compaction import CompactionJob, compact
+    from groupkeeper.storage.compaction.compaction import CompactionJob, compact
     from groupkeeper.storage.errors import Corrupt
-    from groupkeeper.storage.files import Files
+    from groupkeeper.storage.files.files import Files
 
     beaten = time.monotonic()
 

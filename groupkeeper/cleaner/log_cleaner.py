@@ -22,12 +22,12 @@ from groupkeeper.clock import Clock
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import CleanerStats
 from groupkeeper.settings.table import Settings
-from groupkeeper.storage.compaction import Compacted, CompactionJob
+from groupkeeper.storage.compaction.compaction import Compacted, CompactionJob
+from groupkeeper.storage.compaction.pieces import SourceSegment
+from groupkeeper.storage.compaction.segment_writer import remove_cleaned
+from groupkeeper.storage.compaction.swap import Swap
 from groupkeeper.storage.errors import Corrupt, StorageError
-from groupkeeper.storage.log import Log
-from groupkeeper.storage.pieces import SourceSegment
-from groupkeeper.storage.segment_writer import remove_cleaned
-from groupkeeper.storage.swap import Swap
+from groupkeeper.storage.log.log import Log
 from groupkeeper.topics.log_policy import LogPolicy
 from groupkeeper.turns import Slices, Turns
 

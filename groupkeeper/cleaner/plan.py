@@ -6,9 +6,9 @@ Source: Kafka's LogCleanerManager, `cleanableOffsets` and `grabFilthiestCompacte
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from groupkeeper.storage.log import Log
-from groupkeeper.storage.pieces import SourceSegment
-from groupkeeper.storage.segment import Segment
+from groupkeeper.storage.compaction.pieces import SourceSegment
+from groupkeeper.storage.log.log import Log
+from groupkeeper.storage.log.segment import Segment
 from groupkeeper.topics.log_policy import LogPolicy
 
 

@@ -20,10 +20,10 @@ from typing import Final
 from groupkeeper.cleaner import supervision
 from groupkeeper.cleaner.supervision import Priorities, Priority, Supervision
 from groupkeeper.observe.logs import Logger
-from groupkeeper.storage.compaction import Compacted, CompactionJob
+from groupkeeper.storage.compaction.compaction import Compacted, CompactionJob
+from groupkeeper.storage.compaction.segment_writer import remove_cleaned
 from groupkeeper.storage.errors import Corrupt, StorageError
-from groupkeeper.storage.files import Files
-from groupkeeper.storage.segment_writer import remove_cleaned
+from groupkeeper.storage.files.files import Files
 
 _ROOT: Final = Path(__file__).parents[2]
 """The folder that holds the package: the process finds the same code, wherever it comes from."""

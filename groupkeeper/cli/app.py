@@ -30,12 +30,24 @@ def lazy_group(places: dict[str, str]) -> type[LazyGroup]:
     return type("Commands", (LazyGroup,), {"places": places})
 
 
-COMMANDS = tuple("demo serve control status why groups dump repair backup restore analyze".split())
-"""Each is a function in the module of this package with the same name; `restore` is in `backup`."""
+COMMANDS = {
+    "demo": "demo.command",
+    "serve": "serve",
+    "control": "control",
+    "status": "status",
+    "why": "why.command",
+    "groups": "groups.command",
+    "dump": "dump.command",
+    "repair": "repair.command",
+    "backup": "backup",
+    "restore": "backup",
+    "analyze": "analyze.command",
+}
+"""Command -> the module of this package that has it, as a function of the same name."""
 
 
 @click.group(
-    cls=lazy_group({each: each for each in COMMANDS} | {"restore": "backup"}),
+    cls=lazy_group(COMMANDS),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     no_args_is_help=True,
 )

@@ -1,6 +1,6 @@
 """`groupkeeper backup` and `groupkeeper restore`: a copy of a data directory, and one made of it.
 
-The work is done in `storage/backup.py`, which says why the copy is sound.
+The work is done in `storage/backup/backup.py`, which says why the copy is sound.
 """
 
 import os
@@ -13,11 +13,11 @@ import click
 
 from groupkeeper.cli.progress import ended_in_order, progress
 from groupkeeper.cli.serve import DATA_DIR
-from groupkeeper.storage.backup import BackupJob, back_up, left_out
-from groupkeeper.storage.backup import restore as copy_back
-from groupkeeper.storage.backup_note import BackupError, BackupNote
+from groupkeeper.storage.backup.backup import BackupJob, back_up, left_out
+from groupkeeper.storage.backup.backup import restore as copy_back
+from groupkeeper.storage.backup.note import BackupError, BackupNote
 from groupkeeper.storage.errors import StorageError
-from groupkeeper.storage.files import Files, FilesToRead
+from groupkeeper.storage.files.files import Files, FilesToRead
 from groupkeeper.storage.folders import is_partition
 from groupkeeper.topics.catalog_log import FOLDERS as CATALOG
 from groupkeeper.topics.names import RESERVED

@@ -15,9 +15,9 @@ from groupkeeper.groups.partition_log import Author, LateRecords, LogOwner
 from groupkeeper.observe.logs import Logger
 from groupkeeper.protocol.record_batch import KeyValue
 from groupkeeper.storage.errors import Fenced, Locked, LockLost, StorageError
-from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.log import Log
-from groupkeeper.storage.queued_log import Append, LateAppend, TimedAppend
+from groupkeeper.storage.log.limits import Limits
+from groupkeeper.storage.log.log import Log
+from groupkeeper.storage.log.queued_log import Append, LateAppend, TimedAppend
 from groupkeeper.storage.store import Store
 from groupkeeper.turns import Slices
 

@@ -17,7 +17,7 @@ from groupkeeper.groups.partition_log import Author, LateRecords, LogBatch, LogO
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import AppendStats
 from groupkeeper.storage.errors import StorageError
-from groupkeeper.storage.queued_log import Append, LateAppend, after
+from groupkeeper.storage.log.queued_log import Append, LateAppend, after
 from groupkeeper.storage.store import Store
 
 T = TypeVar("T")

@@ -13,9 +13,9 @@ from typing import Any
 from groupkeeper.coordinator.replay import Replay
 from groupkeeper.repair.logs import LIMITS, topic_of
 from groupkeeper.storage.errors import Loss
-from groupkeeper.storage.files import Files
+from groupkeeper.storage.files.files import Files
 from groupkeeper.storage.folders import partition_of
-from groupkeeper.storage.opening import accept_loss, open_log
+from groupkeeper.storage.recovery.opening import accept_loss, open_log
 from groupkeeper.topics.catalog import TOPIC_PREFIX
 from groupkeeper.topics.catalog_log import FIRST_KEY, FOLDERS
 from groupkeeper.topics.names import RESERVED, check_name

@@ -10,16 +10,16 @@ from groupkeeper.coordinator.groups import Groups
 from groupkeeper.coordinator.replay import Replay
 from groupkeeper.protocol.record_batch import iter_batches
 from groupkeeper.storage.errors import StorageError
-from groupkeeper.storage.files import Files, parent_of
+from groupkeeper.storage.files.files import Files, parent_of
 from groupkeeper.storage.folders import is_partition, partition_of, partitions_among
 from groupkeeper.storage.format import FILE_NAME as FORMAT_FILE
-from groupkeeper.storage.journal import FOLDER as JOURNALS
-from groupkeeper.storage.journal import node_of
-from groupkeeper.storage.limits import Limits
+from groupkeeper.storage.journal.journal import FOLDER as JOURNALS
+from groupkeeper.storage.journal.journal import node_of
 from groupkeeper.storage.locks import NODES
-from groupkeeper.storage.log import Log
-from groupkeeper.storage.opening import open_log
-from groupkeeper.storage.segment import base_of
+from groupkeeper.storage.log.limits import Limits
+from groupkeeper.storage.log.log import Log
+from groupkeeper.storage.log.segment import base_of
+from groupkeeper.storage.recovery.opening import open_log
 from groupkeeper.storage.store import Store
 from groupkeeper.topics.catalog_log import FOLDERS as CATALOG
 from groupkeeper.topics.names import GROUP_TOPIC, RESERVED

@@ -1,6 +1,6 @@
 """Looks at the logs of a target: what a start would refuse, what is readable of it, what is lost.
 
-Changes nothing: logs are opened in files whose changes stay in memory (storage/overlay_files.py),
+Changes nothing: logs are opened in files whose changes stay in memory (storage/files/overlay.py),
 first as a server opens them; if that is refused, once more with the loss accepted.
 """
 
@@ -19,15 +19,15 @@ from groupkeeper.repair.logs import (
     is_of_groups,
     read_contents,
 )
-from groupkeeper.storage.archive import archive_folder
+from groupkeeper.storage.compaction.archive import archive_folder
 from groupkeeper.storage.errors import ACCEPT_FILE, Corrupt, Loss, NewerFormat, remedy
-from groupkeeper.storage.files import Files
+from groupkeeper.storage.files.files import Files
+from groupkeeper.storage.files.overlay import OverlayFiles
 from groupkeeper.storage.format import FILE_NAME as FORMAT_FILE
 from groupkeeper.storage.format import read_format
-from groupkeeper.storage.journal import FOLDER as JOURNALS
+from groupkeeper.storage.journal.journal import FOLDER as JOURNALS
 from groupkeeper.storage.locks import LEASES, NODES
-from groupkeeper.storage.opening import accept_loss
-from groupkeeper.storage.overlay_files import OverlayFiles
+from groupkeeper.storage.recovery.opening import accept_loss
 from groupkeeper.topics.catalog_log import FOLDERS as CATALOG
 from groupkeeper.topics.catalog_log import CatalogFolders
 

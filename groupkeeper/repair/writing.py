@@ -16,14 +16,14 @@ from typing import Final
 from groupkeeper.protocol.record_batch import KeyValue, encode_batch
 from groupkeeper.repair.logs import LIMITS, Logs, is_journaled, node_id_of
 from groupkeeper.repair.survey import DamagedCatalog, DamagedLog, Survey
-from groupkeeper.storage.files import Files
+from groupkeeper.storage.files.files import Files
+from groupkeeper.storage.files.whole import copy_file, overwrite, sync_file
 from groupkeeper.storage.folders import FILE_NAME as FOLDER_LIST
 from groupkeeper.storage.format import FILE_NAME as FORMAT_FILE
-from groupkeeper.storage.journal import FOLDER as JOURNALS
+from groupkeeper.storage.journal.journal import FOLDER as JOURNALS
 from groupkeeper.storage.locks import LEASES, NodeLocks
-from groupkeeper.storage.opening import accept_loss, open_log
-from groupkeeper.storage.segment import LOG_SUFFIX
-from groupkeeper.storage.whole import copy_file, overwrite, sync_file
+from groupkeeper.storage.log.segment import LOG_SUFFIX
+from groupkeeper.storage.recovery.opening import accept_loss, open_log
 from groupkeeper.topics.catalog import (
     LEADER_EPOCH,
     PRODUCER_ID_BLOCK,

@@ -16,10 +16,10 @@ from groupkeeper.groups.loader import Loader
 from groupkeeper.groups.writer import Writer
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import Metrics
-from groupkeeper.storage.archive import FOLDER, archive_folder, remove_older
-from groupkeeper.storage.compaction import Compacted, CompactionJob
-from groupkeeper.storage.files import Files
-from groupkeeper.storage.log import Log
+from groupkeeper.storage.compaction.archive import FOLDER, archive_folder, remove_older
+from groupkeeper.storage.compaction.compaction import Compacted, CompactionJob
+from groupkeeper.storage.files.files import Files
+from groupkeeper.storage.log.log import Log
 from groupkeeper.topics.names import EVENT_TOPIC
 from groupkeeper.topics.topics import Topics
 

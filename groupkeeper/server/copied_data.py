@@ -21,14 +21,14 @@ from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.placement import partition_of
 from groupkeeper.protocol.record_batch import CorruptBatch, check_crc, decode_records, iter_batches
 from groupkeeper.protocol.records.consumer_offsets import UnknownKey, decode_key
-from groupkeeper.storage.epochs import EpochFile
 from groupkeeper.storage.errors import StorageError
-from groupkeeper.storage.files import Files
-from groupkeeper.storage.opening import NO_END
-from groupkeeper.storage.scan import valid_batches
-from groupkeeper.storage.segment import base_of
-from groupkeeper.storage.whole import opened
-from groupkeeper.storage.window import Window
+from groupkeeper.storage.files.files import Files
+from groupkeeper.storage.files.whole import opened
+from groupkeeper.storage.log.epochs import EpochFile
+from groupkeeper.storage.log.scan import valid_batches
+from groupkeeper.storage.log.segment import base_of
+from groupkeeper.storage.log.window import Window
+from groupkeeper.storage.recovery.opening import NO_END
 
 SAMPLE_BYTES: Final = 256 * 1024
 """How much of each segment is read: a wrong number fits few groups."""

@@ -15,12 +15,12 @@ from groupkeeper.server.copied_data import (
 )
 from groupkeeper.settings.options import ServeOptions
 from groupkeeper.settings.table import Settings
-from groupkeeper.storage.backup_note import refuse_backup
+from groupkeeper.storage.backup.note import refuse_backup
 from groupkeeper.storage.errors import StorageError
-from groupkeeper.storage.files import Files
+from groupkeeper.storage.files.files import Files
 from groupkeeper.storage.folders import is_partition
 from groupkeeper.storage.format import FILE_NAME, RESTORING, VERSION
-from groupkeeper.storage.journal import FOLDER as JOURNALS
+from groupkeeper.storage.journal.journal import FOLDER as JOURNALS
 from groupkeeper.storage.store import Store
 from groupkeeper.topics.catalog import Catalog
 from groupkeeper.topics.catalog_log import FOLDERS as CATALOG

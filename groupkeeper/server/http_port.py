@@ -17,7 +17,7 @@ from groupkeeper.observe.pages import pages
 from groupkeeper.observe.status import status_of
 from groupkeeper.server.server import Server
 from groupkeeper.settings.options import Address
-from groupkeeper.storage.journal import FOLDER
+from groupkeeper.storage.journal.journal import FOLDER
 from groupkeeper.topics.names import EVENT_TOPIC, GROUP_TOPIC
 from groupkeeper.turns import PacedTurns
 

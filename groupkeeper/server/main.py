@@ -19,7 +19,7 @@ from groupkeeper.server.signals import at_signals
 from groupkeeper.server.stopping import keep_deadline
 from groupkeeper.settings.options import Address, ServeOptions, format_address
 from groupkeeper.settings.table import SettingsError
-from groupkeeper.storage.backup_note import NotRestored
+from groupkeeper.storage.backup.note import NotRestored
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.topics.topics import wall_ms
 
@@ -50,8 +50,8 @@ def run(options: ServeOptions) -> int:
 def _world(options: ServeOptions) -> World | None:
     if not options.memory:
         return None
-    from groupkeeper.storage.compaction import compact
-    from groupkeeper.storage.memory_files import MemoryFiles
+    from groupkeeper.storage.compaction.compaction import compact
+    from groupkeeper.storage.files.memory import MemoryFiles
 
     files = MemoryFiles(wall_ms)
     return World(files=files, compact=partial(compact, files))

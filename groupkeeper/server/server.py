@@ -46,9 +46,9 @@ from groupkeeper.server.retention_lines import RetentionLines
 from groupkeeper.server.stopping import Stage, complete_segments
 from groupkeeper.server.sync_threads import SyncThreads
 from groupkeeper.settings.options import Address, ServeOptions
-from groupkeeper.storage.at_once import AtOnce, one_after_another
 from groupkeeper.storage.errors import AppendFailed, Locked, StorageError
-from groupkeeper.storage.files import Files
+from groupkeeper.storage.files.at_once import AtOnce, one_after_another
+from groupkeeper.storage.files.files import Files
 from groupkeeper.topics.limits import OverLimitError
 from groupkeeper.topics.names import EVENT_TOPIC, GROUP_TOPIC
 from groupkeeper.topics.partitions import InternalLogs

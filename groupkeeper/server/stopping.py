@@ -19,8 +19,8 @@ from groupkeeper.clock import Clock
 from groupkeeper.observe import logs
 from groupkeeper.observe.logs import Logger
 from groupkeeper.server.sync_threads import SyncThreads
-from groupkeeper.storage.at_once import AtOnce
 from groupkeeper.storage.errors import StorageError
+from groupkeeper.storage.files.at_once import AtOnce
 from groupkeeper.storage.store import Store
 
 STOP_S: Final = 8.0

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from threading import Thread
 from typing import Final
 
-from groupkeeper.storage.at_once import Job, raised
+from groupkeeper.storage.files.at_once import Job, raised
 
 AT_ONCE: Final = 64
 """Most threads of one call. They wait for the disk, and hold no memory to speak of."""

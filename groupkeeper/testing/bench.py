@@ -20,8 +20,8 @@ from groupkeeper.protocol.messages.metadata import MetadataRequest
 from groupkeeper.server.server import Server
 from groupkeeper.settings.options import MEMORY, Listen, ServeOptions, format_address
 from groupkeeper.settings.table import Settings, load
-from groupkeeper.storage.files import Files
-from groupkeeper.storage.memory_files import MemoryFiles
+from groupkeeper.storage.files.files import Files
+from groupkeeper.storage.files.memory import MemoryFiles
 from groupkeeper.testing import arguments
 from groupkeeper.testing.cluster.layer import ClusterLayer
 from groupkeeper.testing.cluster.leadership import ANY_PORT, Cluster
@@ -31,13 +31,13 @@ from groupkeeper.testing.history import History
 from groupkeeper.testing.releases import AsRelease
 from groupkeeper.testing.running import RunningServer
 from groupkeeper.testing.seeding import Seeding
-from groupkeeper.testing.tap import Tap
 from groupkeeper.testing.time.clock import Time
 from groupkeeper.testing.time.control import TimeControl
 from groupkeeper.testing.time.presence import Presence
-from groupkeeper.testing.transcript import Transcript
 from groupkeeper.testing.views import Sights
 from groupkeeper.testing.waiting import LogEnds, Waits
+from groupkeeper.testing.wire.tap import Tap
+from groupkeeper.testing.wire.transcript import Transcript
 
 T = TypeVar("T")
 

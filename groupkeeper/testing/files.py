@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
-from groupkeeper.storage.files import Files
+from groupkeeper.storage.files.files import Files
 
 GROWING: Final = frozenset({"write", "copy", "make_folder", "link"})
 """Calls that fail on a full disk."""

@@ -20,8 +20,8 @@ from groupkeeper.protocol.group_events import CauseCode
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest
 from groupkeeper.testing.errors import RequestFailed
 from groupkeeper.testing.host import Host
-from groupkeeper.testing.tap import HOST, INSIDE
 from groupkeeper.testing.time.control import names_of
+from groupkeeper.testing.wire.tap import HOST, INSIDE
 
 _JOIN_VERSION = 9
 

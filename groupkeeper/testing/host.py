@@ -8,12 +8,12 @@ from typing import Any, Protocol, TypeVar
 from groupkeeper.observe.log_writer import Line
 from groupkeeper.server.server import Server
 from groupkeeper.settings.options import ServeOptions
-from groupkeeper.storage.files import Files
+from groupkeeper.storage.files.files import Files
 from groupkeeper.testing.cluster.leadership import Cluster
 from groupkeeper.testing.history import History
-from groupkeeper.testing.tap import Tap
 from groupkeeper.testing.time.clock import Time
 from groupkeeper.testing.time.presence import Presence
+from groupkeeper.testing.wire.tap import Tap
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from groupkeeper.protocol.registry import APIS
 from groupkeeper.testing.errors import WrongArgument
-from groupkeeper.testing.tap import Answer, Exchange
+from groupkeeper.testing.wire.tap import Answer, Exchange
 
 Range = tuple[int, int]
 """First and last version."""

@@ -14,7 +14,7 @@ from weakref import WeakSet
 
 from groupkeeper.observe.logs import Logger, keep_lines
 from groupkeeper.server.server import Server, World
-from groupkeeper.storage.compaction import compact
+from groupkeeper.storage.compaction.compaction import compact
 from groupkeeper.testing.errors import BrokerDown
 from groupkeeper.testing.files import KillableFiles
 from groupkeeper.testing.host import Host

@@ -18,8 +18,8 @@ from groupkeeper.testing import arguments
 from groupkeeper.testing.errors import BrokerDown, WaitTimedOut
 from groupkeeper.testing.host import Host
 from groupkeeper.testing.running import blocks_a_loop
-from groupkeeper.testing.tap import Answer, Exchange
 from groupkeeper.testing.views import DEAD, UNKNOWN, GroupNow, Place
+from groupkeeper.testing.wire.tap import Answer, Exchange
 from groupkeeper.why.texts import count, partitions_text
 
 Partitions: TypeAlias = Mapping[str, Iterable[int]]

@@ -28,8 +28,8 @@ from typing import Final, NotRequired, TypedDict, TypeVar
 from groupkeeper.protocol.digest import blake2b
 from groupkeeper.protocol.record_batch import KeyValue, decode_records, encode_batch, iter_batches
 from groupkeeper.storage.errors import StorageError
-from groupkeeper.storage.log import Log
-from groupkeeper.storage.opening import NO_END
+from groupkeeper.storage.log.log import Log
+from groupkeeper.storage.recovery.opening import NO_END
 from groupkeeper.topics.catalog_log import EPOCH, FIRST_KEY, CatalogLog
 from groupkeeper.topics.configs import MAX_MESSAGE_BYTES
 from groupkeeper.topics.log_policy import KnownPolicy

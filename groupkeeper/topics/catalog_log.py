@@ -14,12 +14,12 @@ from typing import Final
 
 from groupkeeper.protocol.record_batch import decode_records, iter_batches
 from groupkeeper.storage.errors import Corrupt, remedy
-from groupkeeper.storage.files import Files, parent_of
-from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.log import Log
-from groupkeeper.storage.opening import NO_END, open_log
-from groupkeeper.storage.segment import base_of
-from groupkeeper.storage.whole import copy_file, sync_file
+from groupkeeper.storage.files.files import Files, parent_of
+from groupkeeper.storage.files.whole import copy_file, sync_file
+from groupkeeper.storage.log.limits import Limits
+from groupkeeper.storage.log.log import Log
+from groupkeeper.storage.log.segment import base_of
+from groupkeeper.storage.recovery.opening import NO_END, open_log
 
 FOLDERS: Final = ("catalog", "catalog-copy")
 """Not of the form `<topic>-<partition>`, so that no topic has such a folder."""

@@ -19,7 +19,7 @@ from groupkeeper.protocol.messages.fetch import (
     PartitionData,
 )
 from groupkeeper.storage.errors import NotCached, StorageError
-from groupkeeper.storage.segment import Segment
+from groupkeeper.storage.log.segment import Segment
 from groupkeeper.topics.file_jobs import FileJob, FileJobs
 from groupkeeper.topics.leader_epochs import UNKNOWN_EPOCH, check_leader_epoch
 from groupkeeper.topics.partition import TopicPartition

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from groupkeeper.settings.log_settings import LOG_APPEND_TIME
-from groupkeeper.storage.limits import Limits
+from groupkeeper.storage.log.limits import Limits
 from groupkeeper.topics.timestamps import TimestampRules
 
 CLEANUP_POLICY: Final = "cleanup.policy"

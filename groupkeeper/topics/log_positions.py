@@ -1,8 +1,8 @@
 """Where logs begin and end, how large they are, and when the record at an offset was written: for
 many partitions, without opening any.
 
-A log that is open knows. At the folder of another one the worker has a look (storage/glance.py),
-some at a time; what it saw is kept, and good until the folder changes.
+An open log knows its own. The worker looks at the folders of others (storage/log/glance.py), some
+at a time; what it finds is kept until the folder changes.
 """
 
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
 from groupkeeper.storage.errors import StorageError
-from groupkeeper.storage.glance import Glance, glance, time_at
+from groupkeeper.storage.log.glance import Glance, glance, time_at
 from groupkeeper.topics.catalog import Catalog, Topic
 from groupkeeper.topics.partitions import AT_ONCE, Failed, TopicPartitions
 from groupkeeper.topics.slices import Pace, each

@@ -11,7 +11,7 @@ from threading import RLock
 from typing import Final
 
 from groupkeeper.storage.errors import NotCached
-from groupkeeper.storage.files import Files, FileStat
+from groupkeeper.storage.files.files import Files, FileStat
 
 _SHORTAGES: Final = frozenset((errno.EMFILE, errno.ENFILE))
 CACHED_MOST: Final = 256 * 1024

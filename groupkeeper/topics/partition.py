@@ -13,11 +13,11 @@ from typing import Final, NamedTuple, Protocol
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.record_batch import BatchHeader, iter_batches, patch
 from groupkeeper.storage.errors import NotCached, OffsetOutOfRange, StorageError
-from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.log import Log
-from groupkeeper.storage.recovery_point import compare
-from groupkeeper.storage.scan import Batch
-from groupkeeper.storage.segment import Segment
+from groupkeeper.storage.log.limits import Limits
+from groupkeeper.storage.log.log import Log
+from groupkeeper.storage.log.scan import Batch
+from groupkeeper.storage.log.segment import Segment
+from groupkeeper.storage.recovery.recovery_point import compare
 from groupkeeper.topics.batches import RefusedByLog
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.log_policy import LogPolicy

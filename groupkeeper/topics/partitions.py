@@ -12,10 +12,10 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from groupkeeper.backoff import RetryTimes
-from groupkeeper.storage.at_once import AtOnce, one_after_another
 from groupkeeper.storage.errors import StorageError, SyncFailed
-from groupkeeper.storage.log import Log
-from groupkeeper.storage.segment import Segment
+from groupkeeper.storage.files.at_once import AtOnce, one_after_another
+from groupkeeper.storage.log.log import Log
+from groupkeeper.storage.log.segment import Segment
 from groupkeeper.topics.catalog import Catalog, Topic
 from groupkeeper.topics.partition import TopicPartition
 from groupkeeper.topics.producers import ProducerMemory

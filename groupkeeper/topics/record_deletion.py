@@ -1,7 +1,7 @@
 """Deletes records from the start of logs, for DeleteRecords and retention.
 
-The new start of a log is durable, then visible, then the files go (storage/start.py, log.py). One
-log at a time, so that no older start overwrites a newer one.
+The new start of a log is durable, then visible, then the files are deleted (storage/log/start.py,
+log.py). One log at a time, so that no older start overwrites a newer one.
 """
 
 import asyncio
@@ -10,10 +10,10 @@ from functools import partial
 from typing import NamedTuple
 
 from groupkeeper.storage.errors import StorageError
-from groupkeeper.storage.log import Log
-from groupkeeper.storage.retention import RetentionLimits, expired_before, may_delete
-from groupkeeper.storage.segment import Segment
-from groupkeeper.storage.times import run_to_end
+from groupkeeper.storage.log.log import Log
+from groupkeeper.storage.log.retention import RetentionLimits, expired_before, may_delete
+from groupkeeper.storage.log.segment import Segment
+from groupkeeper.storage.log.times import run_to_end
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.partition import TopicPartition
 from groupkeeper.topics.partitions import AT_ONCE, Failed, TopicPartitions

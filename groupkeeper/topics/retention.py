@@ -9,8 +9,8 @@ counts.
 
 The logs of events have a limit together, too, for which the oldest segments among them go.
 
-What is kept is decided in storage/retention.py, and deleted in record_deletion.py. The first pass
-begins a whole interval after the start, so that there is time to change a topic's configs.
+storage/log/retention.py decides what is kept; record_deletion.py deletes. The first pass begins a
+whole interval after the start, so that there is time to change a topic's configs.
 
 Source: Kafka's `LogManager.cleanupLogs`.
 """
@@ -21,7 +21,7 @@ from functools import partial
 from typing import Final
 
 from groupkeeper.clock import Clock
-from groupkeeper.storage.retention import RetentionLimits, kept_together
+from groupkeeper.storage.log.retention import RetentionLimits, kept_together
 from groupkeeper.topics.catalog import Catalog, Topic
 from groupkeeper.topics.names import EVENT_TOPIC
 from groupkeeper.topics.partitions import AT_ONCE, TopicPartitions

@@ -10,9 +10,9 @@ from contextlib import aclosing
 from typing import Final, TypeVar
 
 from groupkeeper.protocol.record_batch import read_header, record_times
-from groupkeeper.storage.log import Log
-from groupkeeper.storage.scan import Batch
-from groupkeeper.storage.segment import Segment
+from groupkeeper.storage.log.log import Log
+from groupkeeper.storage.log.scan import Batch
+from groupkeeper.storage.log.segment import Segment
 from groupkeeper.topics.batch_reader import BatchReader
 from groupkeeper.topics.file_jobs import FileJobs
 from groupkeeper.topics.limits import OverLimitError

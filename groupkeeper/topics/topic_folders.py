@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Final
 
-from groupkeeper.storage.files import Files
+from groupkeeper.storage.files.files import Files
 from groupkeeper.storage.folders import FolderList, is_partition
-from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.log import Log
-from groupkeeper.storage.opening import open_log
-from groupkeeper.storage.start import write_start
+from groupkeeper.storage.log.limits import Limits
+from groupkeeper.storage.log.log import Log
+from groupkeeper.storage.log.start import write_start
+from groupkeeper.storage.recovery.opening import open_log
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.log_policy import LogPolicy
 

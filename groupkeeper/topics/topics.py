@@ -12,11 +12,11 @@ from typing import Any
 
 from groupkeeper.clock import Clock
 from groupkeeper.settings.table import Settings
-from groupkeeper.storage.at_once import AtOnce, one_after_another
-from groupkeeper.storage.files import Files
+from groupkeeper.storage.files.at_once import AtOnce, one_after_another
+from groupkeeper.storage.files.files import Files
 from groupkeeper.storage.folders import FolderList
-from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.retention import RetentionLimits
+from groupkeeper.storage.log.limits import Limits
+from groupkeeper.storage.log.retention import RetentionLimits
 from groupkeeper.storage.store import Store
 from groupkeeper.topics.appender import Appender
 from groupkeeper.topics.batch_reader import BatchReader

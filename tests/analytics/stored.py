@@ -4,9 +4,10 @@ from collections import Counter
 
 from pyarrow import parquet
 
-from groupkeeper.analytics import answering, report
+from groupkeeper.analytics import answering
+from groupkeeper.analytics.command import report
+from groupkeeper.analytics.command.request import Request
 from groupkeeper.analytics.questions.registry import ask as asked
-from groupkeeper.analytics.request import Request
 from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.analytics.store.durable import PRIVATE
 from groupkeeper.analytics.store.tables import read_tables

@@ -9,11 +9,11 @@ import pytest
 
 from groupkeeper.analytics import answering
 from groupkeeper.analytics.answering import Chosen, History, answers, ask
+from groupkeeper.analytics.command.report import analyze
+from groupkeeper.analytics.command.request import Choice, Request
 from groupkeeper.analytics.pipeline.engine import Engine
 from groupkeeper.analytics.pipeline.output import Output, table_of
 from groupkeeper.analytics.questions.registry import QUESTIONS
-from groupkeeper.analytics.report import analyze
-from groupkeeper.analytics.request import Choice, Request
 from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.analytics.store.tables import read_days
 from tests.analytics.questions.week import week

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from crc32c import crc32c
 
-from groupkeeper.analytics import report
+from groupkeeper.analytics.command import report
 from groupkeeper.analytics.reading import compiled, kernels
 
 

@@ -6,9 +6,9 @@ import pytest
 from pyarrow import parquet
 
 from groupkeeper.analytics import answering
-from groupkeeper.analytics import report as report_module
-from groupkeeper.analytics.report import analyze
-from groupkeeper.analytics.request import Request
+from groupkeeper.analytics.command import report as report_module
+from groupkeeper.analytics.command.report import analyze
+from groupkeeper.analytics.command.request import Request
 from groupkeeper.analytics.store import tables as merging
 from tests.analytics.logs import batch, commit, write_segment
 from tests.analytics.power import KilledError

@@ -7,10 +7,10 @@ import pytest
 from pyarrow import fs
 
 from groupkeeper.analytics.errors import AnalyticsError
-from groupkeeper.analytics.groups import topic_names
 from groupkeeper.analytics.pipeline.lag import sample
 from groupkeeper.analytics.reading import files, parse_split
 from groupkeeper.analytics.reading.files import RemotePath, place
+from groupkeeper.analytics.reading.groups import topic_names
 from groupkeeper.analytics.reading.plan import data_folders, plan
 from groupkeeper.analytics.reading.segments import expand
 from groupkeeper.analytics.reading.topic_log import TopicLogs

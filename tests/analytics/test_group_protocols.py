@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from groupkeeper.analytics import report
-from groupkeeper.analytics.request import Request
+from groupkeeper.analytics.command import report
+from groupkeeper.analytics.command.request import Request
 from tests.suites.offsets_log import CHECKS, EXPECTED, FIXTURE, table
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from groupkeeper.analytics.groups import decode_group
+from groupkeeper.analytics.reading.groups import decode_group
 from groupkeeper.protocol.embedded import Assignment, Subscription, TopicPartition
 from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.records.consumer_offsets import (

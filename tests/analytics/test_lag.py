@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from pyarrow import parquet
 
-from groupkeeper.analytics import report
+from groupkeeper.analytics.command import report
+from groupkeeper.analytics.command.request import Request
 from groupkeeper.analytics.pipeline.lag import sample
 from groupkeeper.analytics.reading import topic_log
 from groupkeeper.analytics.reading.topic_log import TopicLog, TopicLogs
-from groupkeeper.analytics.request import Request
 from groupkeeper.analytics.store.tables import read_days, read_tables
 from groupkeeper.testing import Broker
 from tests.analytics.logs import (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupkeeper.analytics.groups import topic_names
+from groupkeeper.analytics.reading.groups import topic_names
 from groupkeeper.analytics.reading.plan import plan
 from tests.analytics.logs import batch, commit, group, no_group, tables, write_segment
 from tests.analytics.newer_logs import (

@@ -5,8 +5,8 @@ on, and tells no time that nobody knows.
 import pytest
 from pyarrow import parquet
 
-from groupkeeper.analytics import report
-from groupkeeper.analytics.request import Request
+from groupkeeper.analytics.command import report
+from groupkeeper.analytics.command.request import Request
 from groupkeeper.analytics.store.tables import read_tables
 from groupkeeper.protocol.group_events import Event, encode
 from tests.analytics.logs import NOW, batch, commit, group, log, write_segment

@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from groupkeeper.analytics import printing
-from groupkeeper.analytics.printing import print_first, print_table
+from groupkeeper.analytics.command import printing
+from groupkeeper.analytics.command.printing import print_first, print_table
 from groupkeeper.why.texts import printable, size
 
 SCHEMA = pa.schema({"group": pa.string(), "committed_offset": pa.int64()})

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from pyarrow import parquet
 
-from groupkeeper.analytics import report
+from groupkeeper.analytics.command import report
+from groupkeeper.analytics.command.request import Choice, Request
 from groupkeeper.analytics.pipeline.run import Trunk
 from groupkeeper.analytics.reading.problems import is_damage
-from groupkeeper.analytics.request import Choice, Request
 from groupkeeper.protocol.group_events import Event, encode
 from tests.analytics.logs import NOW, batch, commit, group, log, write_segment
 

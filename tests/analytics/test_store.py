@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from groupkeeper.analytics import report
+from groupkeeper.analytics.command import report
+from groupkeeper.analytics.command.request import Choice, Request
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.pipeline import chunks
 from groupkeeper.analytics.reading import parse_split
-from groupkeeper.analytics.request import Choice, Request
 from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.analytics.store import tables as merging
 from groupkeeper.analytics.store.durable import Files

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from pyarrow import fs
 
-from groupkeeper.analytics import report
+from groupkeeper.analytics.command import report
+from groupkeeper.analytics.command.request import Request
 from groupkeeper.analytics.reading import files
-from groupkeeper.analytics.request import Request
 from groupkeeper.analytics.store import durable
 from groupkeeper.analytics.store.durable import LOCK
 from groupkeeper.analytics.store.tables import read_tables

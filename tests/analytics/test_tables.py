@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import pytest
 from pyarrow import parquet
 
-from groupkeeper.analytics import report
-from groupkeeper.analytics.request import Request
+from groupkeeper.analytics.command import report
+from groupkeeper.analytics.command.request import Request
 from tests.analytics.logs import (
     NOW,
     STORY,

@@ -9,7 +9,7 @@ import pytest
 from groupkeeper.cleaner.process import CompactionHung
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.record_batch import iter_batches
-from groupkeeper.storage.compaction import Compacted, compact
+from groupkeeper.storage.compaction.compaction import Compacted, compact
 from tests.simulation.cluster import CleanerThread
 from tests.support.batches import offsets_of
 from tests.support.fake_files import Crash

@@ -15,10 +15,10 @@ from groupkeeper.cleaner import supervision
 from groupkeeper.cleaner.__main__ import LOWEST_PRIORITY
 from groupkeeper.cleaner.process import CompactionHung, CompactionProcess, CompactionStopped
 from groupkeeper.cleaner.supervision import Priority, Supervision
-from groupkeeper.storage.compaction import CompactionJob
+from groupkeeper.storage.compaction.compaction import CompactionJob
+from groupkeeper.storage.compaction.pieces import SourceSegment
 from groupkeeper.storage.errors import Corrupt
-from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.pieces import SourceSegment
+from groupkeeper.storage.log.limits import Limits
 from tests.support.batches import batch, values_of
 from tests.support.served import Lines
 
@@ -164,5 +164,5 @@ def test_it_does_so_before_it_loads_anything_large() -> None:
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
-    large = {"json", "dataclasses", "crc32c", "groupkeeper.storage.compaction"}
+    large = {"json", "dataclasses", "crc32c", "groupkeeper.storage.compaction.compaction"}
     assert not large & {*loaded.stdout.split()}

@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from groupkeeper.analytics import libraries
-from groupkeeper.analytics.request import Choice, Request
+from groupkeeper.analytics.command.request import Choice, Request
 from groupkeeper.cli import main
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +24,7 @@ Capture = pytest.CaptureFixture[str]
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], Request]]:
     called: list[tuple[list[str], Request]] = []
-    report = ModuleType("groupkeeper.analytics.report")
+    report = ModuleType("groupkeeper.analytics.command.report")
 
     def run(paths: list[str], request: Request) -> int:
         called.append((paths, request))
@@ -103,7 +103,7 @@ for options in ([], ["--report", "r.html"], ["--out", "o"], ["--csv", "c"], ["--
 """
 IMPORTS = """
 from importlib import import_module
-for name in ("questions", "report", "sources.formats"):
+for name in ("questions", "command.report", "sources.formats"):
     try:
         import_module(f"groupkeeper.analytics.{name}")
     except ImportError as error:

@@ -6,8 +6,8 @@ from pathlib import Path
 import click
 import pytest
 
-from groupkeeper.cli.groups import PLACES as GROUPS
-from groupkeeper.cli.groups import groups
+from groupkeeper.cli.groups.command import PLACES as GROUPS
+from groupkeeper.cli.groups.command import groups
 
 PAGE = (Path(__file__).parents[2] / "docs" / "commands.md").read_text(encoding="utf-8")
 OF_KAFKA = """all-groups all-topics bootstrap-server by-duration command-config

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from groupkeeper.cli.demo_stage import Stage, StageError
+from groupkeeper.cli.demo.stage import Stage, StageError
 from tests.support.process import PROGRAM, ROOT
 
 README = ROOT / "README.md"

@@ -21,7 +21,7 @@ from groupkeeper.protocol.records.consumer_offsets import (
     encode_key,
     encode_value,
 )
-from groupkeeper.storage.files import Files
+from groupkeeper.storage.files.files import Files
 from tests.support.codecs import encode_assignment, encode_subscription
 from tests.support.damaged import SETTINGS, commit_late, live, live_on
 from tests.support.directories import save

@@ -11,7 +11,7 @@ from shutil import rmtree
 import pytest
 
 from groupkeeper.cli import main
-from groupkeeper.cli.repair_text import SHOWN
+from groupkeeper.cli.repair.text import SHOWN
 from groupkeeper.protocol.placement import partition_of
 from groupkeeper.protocol.record_batch import iter_batches
 from tests.support.damaged import PARTITIONS, SETTINGS, live

@@ -199,7 +199,7 @@ def test_little_is_imported_before_the_server() -> None:
         "sys.modules['groupkeeper.server.main'] = fake;"
         "from groupkeeper.cli import main; main(['serve', '--dev']);"
         "print([m for m in ('rich', 'prometheus_client', 'h11', 'numpy',"
-        " 'pyspark', 'groupkeeper.protocol', 'groupkeeper.cli.dump', 'importlib.metadata')"
+        " 'pyspark', 'groupkeeper.protocol', 'groupkeeper.cli.dump.command', 'importlib.metadata')"
         " if m in sys.modules])"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

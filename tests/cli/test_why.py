@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.cli import main, why_read
-from groupkeeper.cli.why_times import read_since
+from groupkeeper.cli import main
+from groupkeeper.cli.why import read as why_read
+from groupkeeper.cli.why.times import read_since
 from groupkeeper.client import CallFailed, Client, group_events
 from groupkeeper.client.group_events import EventLog
 from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest

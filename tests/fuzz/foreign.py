@@ -18,9 +18,9 @@ from groupkeeper.protocol.records.consumer_offsets import (
     encode_key,
     encode_value,
 )
-from groupkeeper.storage.files import Files
-from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.opening import open_log
+from groupkeeper.storage.files.files import Files
+from groupkeeper.storage.log.limits import Limits
+from groupkeeper.storage.recovery.opening import open_log
 from tests.support.requests import SUBSCRIPTION
 
 INT32 = (2**31 - 1, 2**31 - 1, 2**31 - 2, -(2**31), -1, 0)

@@ -21,7 +21,7 @@ from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
 from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest
 from groupkeeper.protocol.records.consumer_offsets import GroupMetadataKey, encode_key
 from groupkeeper.storage.errors import Fenced, LockLost
-from groupkeeper.storage.queued_log import Append
+from groupkeeper.storage.log.queued_log import Append
 from tests.support.broken import boom, break_handler
 from tests.support.fake_files import FakeFiles
 from tests.support.requests import (

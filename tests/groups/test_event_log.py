@@ -20,8 +20,8 @@ from groupkeeper.protocol.group_events import TYPES, Event
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequestTopic
-from groupkeeper.storage import queued_log
 from groupkeeper.storage.errors import LockLost
+from groupkeeper.storage.log import queued_log
 from tests.support.partition_logs import RefusingDisk
 from tests.support.requests import commit_request, join_request
 from tests.support.served import Client, Lines, Served, groups_apart, settle

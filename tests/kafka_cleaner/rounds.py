@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from random import Random
 
 from groupkeeper.protocol.record_batch import BatchHeader, decode_records
-from groupkeeper.storage.limits import Limits
+from groupkeeper.storage.log.limits import Limits
 from tests.support.compacting import DAY, HOUR, Folder
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.support.random_log import RandomLog

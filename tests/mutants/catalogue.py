@@ -17,10 +17,10 @@ _SERVING = "tests/server/test_backup_while_serving.py::"
 _CRASH = "tests/storage/test_cleaning_crash.py::test_wherever_it_crashes_the_end_is_the_same[lose]"
 _OLD_OR_NEW = _SWAP + "test_wherever_it_crashes_a_segment_is_old_or_new[lose]"
 
-REWRITING = "storage/rewriting.py"
-KEY_MAP = "storage/key_map.py"
-SWAP = "storage/swap.py"
-LOG = "storage/log.py"
+REWRITING = "storage/compaction/rewriting.py"
+KEY_MAP = "storage/compaction/key_map.py"
+SWAP = "storage/compaction/swap.py"
+LOG = "storage/log/log.py"
 PLAN = "groupkeeper/cleaner/plan.py"
 
 MUTANTS = (
@@ -142,7 +142,7 @@ MUTANTS = (
     # -- what a pass goes through
     Mutant(
         "range that ended early taken for all",
-        "storage/compaction.py",
+        "storage/compaction/compaction.py",
         "        tuple(segments),\n        keys.end,\n",
         "        tuple(segments),\n        job.segments[-1].end if segments else keys.end,\n",
         (_COMPACTION + "test_the_range_ends_at_the_batch_whose_keys_do_not_fit",),
@@ -207,14 +207,14 @@ MUTANTS = (
     # -- how the result gets into the log
     Mutant(
         "swap before sync",
-        "storage/segment_writer.py",
+        "storage/compaction/segment_writer.py",
         "        self._files.sync(self._handle)\n",
         "",
         ("tests/storage/test_compaction_faults.py::test_the_result_is_on_the_disk", _CRASH),
     ),
     Mutant(
         "swap before its indexes are synced",
-        "storage/segment_writer.py",
+        "storage/compaction/segment_writer.py",
         'self._path(".index"), offsets, sync=True)',
         'self._path(".index"), offsets, sync=False)',
         ("tests/storage/test_compaction_faults.py::test_the_result_is_on_the_disk", _CRASH),
@@ -228,7 +228,7 @@ MUTANTS = (
     ),
     Mutant(
         "swap before the names are synced",
-        "storage/compaction.py",
+        "storage/compaction/compaction.py",
         "            files.sync_folder(job.folder)\n",
         "            pass\n",
         ("tests/storage/test_compaction_faults.py::test_the_result_is_on_the_disk", _CRASH),
@@ -284,7 +284,7 @@ MUTANTS = (
     ),
     Mutant(
         "segments replaced that are gone",
-        "storage/segment.py",
+        "storage/log/segment.py",
         "        if tuple(bases[first:after]) != sources:\n            return None\n",
         "",
         (_SWAP + "test_a_log_whose_segments_were_deleted_meanwhile_is_not_switched",),
@@ -299,14 +299,14 @@ MUTANTS = (
     ),
     Mutant(
         "archive not synced",
-        "storage/archive.py",
+        "storage/compaction/archive.py",
         "        for folder in (archive, parent_of(archive), parent_of(parent_of(archive))):",
         "        for folder in ():",
         (_SWAP + "test_no_raw_record_is_missing_from_log_and_archive_wherever_it_crashes", _CRASH),
     ),
     Mutant(
         "archive never emptied",
-        "storage/archive.py",
+        "storage/compaction/archive.py",
         "0 <= age < timestamp_ms]",
         "0 <= age < 0]",
         (_CLEANER + "test_raw_segments_are_kept_as_long_as_wanted",),
@@ -314,14 +314,14 @@ MUTANTS = (
     # -- rolling
     Mutant(
         "segment age ignored",
-        "storage/segment.py",
+        "storage/log/segment.py",
         "return 0 <= first < timestamp - most or",
         "return False or",
         (_LOG + "test_a_segment_rolls_when_a_batch_is_younger_than_its_first_by_more",),
     ),
     Mutant(
         "segment age forgotten at a start",
-        "storage/opening.py",
+        "storage/recovery/opening.py",
         "        active.read_first_timestamp()\n",
         "",
         (_LOG + "test_the_age_is_known_after_opening",),
@@ -329,14 +329,14 @@ MUTANTS = (
     # -- retention
     Mutant(
         "segment deleted by its oldest record",
-        "storage/retention.py",
+        "storage/log/retention.py",
         "limits.expired(largest)",
         "limits.expired(segment.first_timestamp)",
         (_RETENTION + "test_a_segment_goes_when_its_youngest_batch_is_too_old",),
     ),
     Mutant(
         "more deleted than is too much",
-        "storage/retention.py",
+        "storage/log/retention.py",
         "if excess >= segment.size or",
         "if excess >= 0 or",
         (_RETENTION + "test_the_oldest_goes_while_the_others_have_enough",),
@@ -344,14 +344,14 @@ MUTANTS = (
     # -- starts
     Mutant(
         "damage before a recovery point believed",
-        "storage/recovery_point.py",
+        "storage/recovery/recovery_point.py",
         "    if found != point.crc:",
         "    if found < 0:",
         (_POINT + "test_damage_in_what_was_left_unread_is_found",),
     ),
     Mutant(
         "indexes of another time believed",
-        "storage/recovery_point.py",
+        "storage/recovery/recovery_point.py",
         "if not segment.resume_index(point, partial(epochs.checksum, point.end)):",
         "if not segment.resume_index(point, lambda crc: point.check):",
         (_POINT + "test_a_file_that_is_not_as_it_was_makes_the_scan_begin_at_the_start",),
@@ -359,28 +359,28 @@ MUTANTS = (
     # -- backups
     Mutant(
         "backup with another catalog at its end",
-        "storage/backup.py",
+        "storage/backup/backup.py",
         "if not all(copier.is_same(name) for name in catalog):",
         "if not all(name in copier.folders for name in catalog):",
         (_SERVING + "test_the_copy_is_a_state_that_the_server_was_in",),
     ),
     Mutant(
         "backup from which a journal is missing",
-        "storage/journal_copy.py",
+        "storage/backup/journals.py",
         "if not since or any(a.next_round != b.first_round for a, b in pairwise(since)):",
         "if not since:",
         (_SERVING + "test_the_copy_is_a_state_that_the_server_was_in",),
     ),
     Mutant(
         "backup not synced",
-        "storage/backup.py",
+        "storage/backup/backup.py",
         "        sync_tree(target, copy_dir)\n",
         "",
         ("tests/storage/test_backup.py::test_a_crash_leaves_a_whole_backup_or_none",),
     ),
     Mutant(
         "damaged backup restored",
-        "storage/backup.py",
+        "storage/backup/backup.py",
         "if copy_file(source, path, target, to, partial(told, name)) != (size, crc):",
         "if copy_file(source, path, target, to, partial(told, name))[0] != size:",
         ("tests/storage/test_restore.py::test_a_damaged_backup_is_refused_and_nothing_is_left",),

@@ -68,7 +68,7 @@ EVENT_MUTANTS = (
     ),
     Mutant(
         "event stored whose batch was left out",
-        "storage/queued_log.py",
+        "storage/log/queued_log.py",
         "if self.belongs_to is not None and id(self.belongs_to) in left_out:",
         "if self.belongs_to is None and id(self.belongs_to) in left_out:",
         (_BESIDE + "test_a_batch_that_belongs_to_another_is_not_written_without_it",),

@@ -27,7 +27,7 @@ from groupkeeper.protocol.group_events import TOPIC, Event, decode
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.placement import partition_of
 from groupkeeper.protocol.record_batch import decode_records, iter_batches
-from groupkeeper.testing.telling import Names
+from groupkeeper.testing.wire.telling import Names
 from tests.parity.names import RunNames
 from tests.parity.people import milliseconds
 from tests.parity.player import Dial, call

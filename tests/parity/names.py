@@ -6,7 +6,7 @@ from typing import Any
 
 from groupkeeper.protocol.messages.list_groups import ListGroupsResponse
 from groupkeeper.protocol.record_batch import iter_batches
-from groupkeeper.testing.telling import Names, tell
+from groupkeeper.testing.wire.telling import Names, tell
 
 
 class RunNames(Names):

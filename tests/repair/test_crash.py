@@ -23,7 +23,7 @@ DAMAGED = ("__consumer_offsets-0", "__consumer_offsets-1", "orders-0", "payments
 def damaged() -> Iterator[FakeDisk]:
     """Damage of every kind, after a kill."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("groupkeeper.storage.journal.AHEAD_BYTES", 8_000)
+        patch.setattr("groupkeeper.storage.journal.journal.AHEAD_BYTES", 8_000)
         served = Served(*SETTINGS)
         live(served)
         served.stop()

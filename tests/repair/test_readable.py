@@ -31,7 +31,7 @@ LOGS = [f"__consumer_offsets-{number}" for number in range(PARTITIONS)] + ["orde
 
 @pytest.fixture(autouse=True)
 def fewer_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("groupkeeper.storage.journal.AHEAD_BYTES", 8_000)
+    monkeypatch.setattr("groupkeeper.storage.journal.journal.AHEAD_BYTES", 8_000)
 
 
 def check(found: Survey, served: Seen) -> None:

@@ -12,8 +12,8 @@ from groupkeeper.protocol.record_batch import encode_batch
 from groupkeeper.repair.logs import Contents, target_of
 from groupkeeper.repair.survey import DamagedLog, Survey
 from groupkeeper.storage.errors import Locked, NewerFormat, StorageError
+from groupkeeper.storage.files.whole import checksum
 from groupkeeper.storage.locks import NodeLocks
-from groupkeeper.storage.whole import checksum
 from groupkeeper.topics.catalog_log import FOLDERS as CATALOG
 from tests.support.damaged import (
     CLUSTER,
@@ -40,7 +40,7 @@ OTHER = next(
 @pytest.fixture(autouse=True)
 def fewer_zeros() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("groupkeeper.storage.journal.AHEAD_BYTES", 8_000)
+        patch.setattr("groupkeeper.storage.journal.journal.AHEAD_BYTES", 8_000)
         yield
 
 

@@ -25,9 +25,9 @@ from groupkeeper.protocol.messages.produce import (
     TopicProduceData,
 )
 from groupkeeper.protocol.record_batch import encode_batch
-from groupkeeper.storage.backup import back_up
-from groupkeeper.storage.files import Files
-from groupkeeper.storage.limits import Limits
+from groupkeeper.storage.backup.backup import back_up
+from groupkeeper.storage.files.files import Files
+from groupkeeper.storage.log.limits import Limits
 from groupkeeper.storage.store import Store
 from tests.support.backups import DEST, disk_with, job, tree
 from tests.support.fake_files import FakeDisk, FakeFiles
@@ -54,7 +54,7 @@ Offsets = dict[tuple[str, str], int]
 
 @pytest.fixture
 def small_journals(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("groupkeeper.storage.journal.AHEAD_BYTES", 2048)
+    monkeypatch.setattr("groupkeeper.storage.journal.journal.AHEAD_BYTES", 2048)
 
     def small_store(files: Files, data_dir: str, node_id: int, limits: Limits) -> Store:
         return Store(files, data_dir, node_id, replace(limits, journal_bytes=1500))

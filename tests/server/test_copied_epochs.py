@@ -24,8 +24,8 @@ from groupkeeper.protocol.records.consumer_offsets import (
     encode_key,
     encode_value,
 )
-from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.opening import open_log
+from groupkeeper.storage.log.limits import Limits
+from groupkeeper.storage.recovery.opening import open_log
 from tests.support.batches import TIME, batch
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.support.served import Served

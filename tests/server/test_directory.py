@@ -12,15 +12,15 @@ from groupkeeper.protocol.record_batch import encode_batch
 from groupkeeper.server.directory import MEMORY_JOURNAL_BYTES, Directory
 from groupkeeper.settings.options import ServeOptions
 from groupkeeper.settings.table import load
-from groupkeeper.storage.backup_note import INCOMPLETE, NotRestored
+from groupkeeper.storage.backup.note import INCOMPLETE, NotRestored
 from groupkeeper.storage.errors import Corrupt, DirectoryLost, NewerFormat, StorageError
-from groupkeeper.storage.files import Files
+from groupkeeper.storage.files.files import Files
+from groupkeeper.storage.files.memory import MemoryFiles
+from groupkeeper.storage.files.whole import read_whole
 from groupkeeper.storage.format import VERSION
-from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.memory_files import MemoryFiles
-from groupkeeper.storage.opening import open_log
-from groupkeeper.storage.queued_log import Append
-from groupkeeper.storage.whole import read_whole
+from groupkeeper.storage.log.limits import Limits
+from groupkeeper.storage.log.queued_log import Append
+from groupkeeper.storage.recovery.opening import open_log
 from tests.support.directories import restore
 from tests.support.fake_files import FakeFiles
 from tests.support.served import Lines, Served, groups_apart, settle

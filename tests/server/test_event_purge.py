@@ -11,7 +11,7 @@ from groupkeeper.groups import driver, event_limits, event_purge
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.record_batch import Record, decode_records, iter_batches
-from groupkeeper.storage.backup import restore
+from groupkeeper.storage.backup.backup import restore
 from tests.support.backups import DEST, backed_up
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.support.partition_logs import RefusingDisk

@@ -19,9 +19,9 @@ from groupkeeper.protocol.messages.list_offsets import (
 from groupkeeper.protocol.messages.metadata import MetadataRequest
 from groupkeeper.protocol.record_batch import decode_records, encode_batch, iter_batches
 from groupkeeper.protocol.timed_batch import TimedRecord, encode_timed_batch
-from groupkeeper.storage.files import Files
-from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.opening import open_log
+from groupkeeper.storage.files.files import Files
+from groupkeeper.storage.log.limits import Limits
+from groupkeeper.storage.recovery.opening import open_log
 from groupkeeper.topics.names import EVENT_TOPIC
 from tests.simulation.cluster import VirtualClock
 from tests.support.fake_files import FakeFiles

@@ -31,7 +31,7 @@ Start = Callable[..., Process]
 # The server over a disk whose syncs fail as soon as a file named `broken` is there.
 LYING_DISK = """
 import errno, os, sys
-from groupkeeper.storage.files import Files
+from groupkeeper.storage.files.files import Files
 
 sync = Files.sync
 

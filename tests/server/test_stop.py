@@ -18,8 +18,8 @@ from groupkeeper.protocol.records.consumer_offsets import (
 )
 from groupkeeper.server import stopping
 from groupkeeper.storage.errors import AppendFailed, StorageError, SyncFailed
-from groupkeeper.storage.files import Files
-from groupkeeper.storage.journal import JournalReader
+from groupkeeper.storage.files.files import Files
+from groupkeeper.storage.journal.journal import JournalReader
 from tests.simulation.cluster import CleanerThread
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.support.requests import produce_request

@@ -17,7 +17,7 @@ from groupkeeper.server.stopping import (
     keep_deadline,
 )
 from groupkeeper.server.sync_threads import AT_ONCE, SyncThreads
-from groupkeeper.storage.at_once import one_after_another
+from groupkeeper.storage.files.at_once import one_after_another
 
 Lines = Callable[[], list[dict[str, Any]]]
 LIMIT_S = 30.0

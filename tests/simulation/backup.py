@@ -10,7 +10,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
-from groupkeeper.storage.backup import back_up, restore
+from groupkeeper.storage.backup.backup import back_up, restore
 from tests.support.backups import job
 from tests.support.fake_files import Crash, FakeDisk, FakeFiles
 from tests.support.interleaved import CALLS

@@ -14,9 +14,9 @@ from groupkeeper.server.retention_lines import RetentionLines
 from groupkeeper.server.server import Server, World
 from groupkeeper.settings.options import Listen, ServeOptions
 from groupkeeper.settings.table import load
-from groupkeeper.storage.compaction import Compacted, CompactionJob, compact
-from groupkeeper.storage.files import Files
-from groupkeeper.storage.limits import Limits
+from groupkeeper.storage.compaction.compaction import Compacted, CompactionJob, compact
+from groupkeeper.storage.files.files import Files
+from groupkeeper.storage.log.limits import Limits
 from groupkeeper.topics.partitions import Failed
 from groupkeeper.topics.topics import TopicsWorld
 from tests.support.fake_files import Crash, FakeDisk, FakeFiles

@@ -27,8 +27,8 @@ from rich.table import Table
 from groupkeeper.observe import logs
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.server.server import Server
-from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.log import Log
+from groupkeeper.storage.log.limits import Limits
+from groupkeeper.storage.log.log import Log
 from tests.simulation.clerk import Clerk
 from tests.simulation.cluster import ADDRESS, START_OF_TIME_MS, Machine
 from tests.simulation.consumer import TOPIC, Consumer, Wire

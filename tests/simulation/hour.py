@@ -21,7 +21,7 @@ from unittest.mock import patch
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.placement import partition_of
 from groupkeeper.server.server import Server
-from groupkeeper.storage.limits import Limits
+from groupkeeper.storage.log.limits import Limits
 from tests.simulation.backup import Backup
 from tests.simulation.clerk import Clerk
 from tests.simulation.cluster import ADDRESS, START_OF_TIME_MS, Machine
@@ -128,7 +128,7 @@ class Hour:
         """The whole hour; returns the digest of the trace."""
         asyncio.set_event_loop(self.loop)
         try:
-            with patch("groupkeeper.storage.journal.AHEAD_BYTES", AHEAD_BYTES):
+            with patch("groupkeeper.storage.journal.journal.AHEAD_BYTES", AHEAD_BYTES):
                 self.loop.run_until_complete(self._hour())
         finally:
             asyncio.set_event_loop(None)

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from groupkeeper.protocol.record_batch import decode_records, iter_batches
 from groupkeeper.server.server import Server
-from groupkeeper.storage.archive import archive_folder
+from groupkeeper.storage.compaction.archive import archive_folder
 from groupkeeper.storage.errors import AppendFailed, StorageError, SyncFailed
-from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.log import Log
-from groupkeeper.storage.queued_log import Append
-from groupkeeper.storage.scan import valid_batches
-from groupkeeper.storage.segment import Segment, base_of
+from groupkeeper.storage.log.limits import Limits
+from groupkeeper.storage.log.log import Log
+from groupkeeper.storage.log.queued_log import Append
+from groupkeeper.storage.log.scan import valid_batches
+from groupkeeper.storage.log.segment import Segment, base_of
 from groupkeeper.storage.store import Store
 from groupkeeper.topics.names import GROUP_TOPIC
 from tests.simulation.hard_state import HardState, check_live, of_records, replayed

@@ -5,11 +5,11 @@ from collections.abc import Callable
 import pytest
 from crc32c import crc32c
 
-from groupkeeper.storage.backup import PASSES, back_up, left_out
-from groupkeeper.storage.backup_note import BackupError, read_note
+from groupkeeper.storage.backup.backup import PASSES, back_up, left_out
+from groupkeeper.storage.backup.note import BackupError, read_note
 from groupkeeper.storage.errors import NewerFormat, StorageError
-from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.opening import open_log
+from groupkeeper.storage.log.limits import Limits
+from groupkeeper.storage.recovery.opening import open_log
 from groupkeeper.storage.store import Store
 from tests.support.backups import DEST, NOW, backed_up, disk_with, job, tree
 from tests.support.batches import batch
@@ -32,7 +32,7 @@ VALUES = [b"value %d" % number for number in range(12)]
 
 @pytest.fixture(autouse=True)
 def fewer_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("groupkeeper.storage.journal.AHEAD_BYTES", 2048)
+    monkeypatch.setattr("groupkeeper.storage.journal.journal.AHEAD_BYTES", 2048)
 
 
 class Hooked(FakeFiles):

@@ -9,8 +9,8 @@ from itertools import pairwise
 import pytest
 
 from groupkeeper.storage.errors import Corrupt
-from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.opening import open_log
+from groupkeeper.storage.log.limits import Limits
+from groupkeeper.storage.recovery.opening import open_log
 from tests.support.batches import batch, offsets_of
 from tests.support.fake_files import Crash, FakeDisk, FakeFiles
 from tests.support.stored import write_file

@@ -2,11 +2,11 @@
 
 import pytest
 
-from groupkeeper.storage import chunks
 from groupkeeper.storage.errors import Corrupt
-from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.log import Log
-from groupkeeper.storage.opening import open_log
+from groupkeeper.storage.log import chunks
+from groupkeeper.storage.log.limits import Limits
+from groupkeeper.storage.log.log import Log
+from groupkeeper.storage.recovery.opening import open_log
 from tests.support.batches import batch
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.support.stored import cut_file, segment_paths, values_in

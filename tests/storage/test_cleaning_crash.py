@@ -11,14 +11,14 @@ import pytest
 
 from groupkeeper.cleaner.plan import candidate
 from groupkeeper.protocol.record_batch import decode_records, iter_batches
-from groupkeeper.storage.archive import archive_folder
-from groupkeeper.storage.compaction import CompactionJob, compact
-from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.log import Log
-from groupkeeper.storage.opening import open_log
-from groupkeeper.storage.queued_log import Append
+from groupkeeper.storage.compaction.archive import archive_folder
+from groupkeeper.storage.compaction.compaction import CompactionJob, compact
+from groupkeeper.storage.compaction.swap import Swap
+from groupkeeper.storage.log.limits import Limits
+from groupkeeper.storage.log.log import Log
+from groupkeeper.storage.log.queued_log import Append
+from groupkeeper.storage.recovery.opening import open_log
 from groupkeeper.storage.store import Store
-from groupkeeper.storage.swap import Swap
 from groupkeeper.topics.log_policy import LogPolicy
 from tests.support.fake_files import Crash, FakeDisk, FakeFiles
 
@@ -49,7 +49,7 @@ Newest = dict[bytes, tuple[int, bytes, int]]
 
 @pytest.fixture(autouse=True)
 def fewer_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("groupkeeper.storage.journal.AHEAD_BYTES", 2048)
+    monkeypatch.setattr("groupkeeper.storage.journal.journal.AHEAD_BYTES", 2048)
 
 
 def records_of(number: int, log: int) -> list[tuple[bytes, bytes | None]]:

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groupkeeper.protocol.record_batch import BatchHeader, read_header
-from groupkeeper.storage.key_map import KEY_BYTES
-from groupkeeper.storage.segment import segment_path
+from groupkeeper.storage.compaction.key_map import KEY_BYTES
+from groupkeeper.storage.log.segment import segment_path
 from tests.kafka_cleaner import fixture
 from tests.kafka_cleaner.rounds import compare
 from tests.protocol.test_record_batch import EMPTY, WITH_HORIZON

@@ -8,13 +8,13 @@ import pytest
 from crc32c import crc32c
 
 from groupkeeper.protocol.record_batch import encode_batch
-from groupkeeper.storage import segment_writer
-from groupkeeper.storage.compaction import compact
+from groupkeeper.storage.compaction import segment_writer
+from groupkeeper.storage.compaction.compaction import compact
+from groupkeeper.storage.compaction.key_map import KEY_BYTES, KeyMap
+from groupkeeper.storage.compaction.pieces import FIELDS, Piece, SourceSegment
 from groupkeeper.storage.errors import Corrupt, StorageError, remedy
-from groupkeeper.storage.key_map import KEY_BYTES, KeyMap
-from groupkeeper.storage.pieces import FIELDS, Piece, SourceSegment
-from groupkeeper.storage.segment import segment_path
-from groupkeeper.storage.window import PIECE
+from groupkeeper.storage.log.segment import segment_path
+from groupkeeper.storage.log.window import PIECE
 from tests.support.compacting import FOLDER, HOUR, TOKEN, Folder, with_limits
 from tests.support.fake_files import Crash, FakeDisk, FakeFiles
 from tests.support.raw_batches import (

@@ -10,12 +10,12 @@ from contextlib import nullcontext
 
 import pytest
 
-from groupkeeper.storage.at_once import AtOnce, Job, one_after_another, raised
 from groupkeeper.storage.errors import SyncFailed
-from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.log import Log
-from groupkeeper.storage.opening import open_log
-from groupkeeper.storage.queued_log import Append
+from groupkeeper.storage.files.at_once import AtOnce, Job, one_after_another, raised
+from groupkeeper.storage.log.limits import Limits
+from groupkeeper.storage.log.log import Log
+from groupkeeper.storage.log.queued_log import Append
+from groupkeeper.storage.recovery.opening import open_log
 from groupkeeper.storage.store import Store
 from tests.support.batches import batch
 from tests.support.fake_files import Crash, FakeDisk, FakeFiles
@@ -31,13 +31,13 @@ MODES = ["lose", "names", "keep", "tear", "spoil", "kill"]
 @pytest.fixture(autouse=True)
 def fewer_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
     """A mebibyte ahead in each of these tiny journals would be most of the work."""
-    monkeypatch.setattr("groupkeeper.storage.journal.AHEAD_BYTES", 2048)
+    monkeypatch.setattr("groupkeeper.storage.journal.journal.AHEAD_BYTES", 2048)
 
 
 @pytest.fixture(params=["beside", "alone"])
 def beside(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether logs are synced and get recovery points beside the rounds."""
-    monkeypatch.setattr("groupkeeper.storage.round_writer.WRITE_BACK_BYTES", 300)
+    monkeypatch.setattr("groupkeeper.storage.journal.round_writer.WRITE_BACK_BYTES", 300)
     return bool(request.param == "beside")
 
 

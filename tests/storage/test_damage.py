@@ -13,10 +13,10 @@ import pytest
 from groupkeeper.protocol.record_batch import HEADER_SIZE
 from groupkeeper.storage.errors import ACCEPT_FILE, Corrupt, StorageError, remedy
 from groupkeeper.storage.folders import FolderList
-from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.log import Log
-from groupkeeper.storage.opening import open_log
-from groupkeeper.storage.start import read_start, write_start
+from groupkeeper.storage.log.limits import Limits
+from groupkeeper.storage.log.log import Log
+from groupkeeper.storage.log.start import read_start, write_start
+from groupkeeper.storage.recovery.opening import open_log
 from groupkeeper.storage.store import Store
 from tests.support.batches import batch, values_of
 from tests.support.fake_files import FakeDisk, FakeFiles
@@ -43,7 +43,7 @@ VALUE_BYTES = 150
 
 @pytest.fixture(autouse=True)
 def fewer_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("groupkeeper.storage.journal.AHEAD_BYTES", 8_000)
+    monkeypatch.setattr("groupkeeper.storage.journal.journal.AHEAD_BYTES", 8_000)
 
 
 def value_of(number: int) -> bytes:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from groupkeeper.storage.files import Files, FilesToRead
-from groupkeeper.storage.memory_files import MemoryFiles
+from groupkeeper.storage.files.files import Files, FilesToRead
+from groupkeeper.storage.files.memory import MemoryFiles
 from groupkeeper.storage.store import Store
 from tests.support.fake_files import FakeDisk, FakeFiles
 
@@ -263,7 +263,7 @@ def test_a_full_disk_is_an_error(tmp_path: Path) -> None:
 SECOND = """
 import sys
 from groupkeeper.storage.errors import Locked
-from groupkeeper.storage.files import Files
+from groupkeeper.storage.files.files import Files
 from groupkeeper.storage.store import Store
 try:
     Store(Files(), sys.argv[1], 0)

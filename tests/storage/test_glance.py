@@ -4,12 +4,12 @@ from random import Random
 
 import pytest
 
-from groupkeeper.storage.glance import glance, time_at
-from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.log import Log
-from groupkeeper.storage.opening import open_log
-from groupkeeper.storage.start import write_start
-from groupkeeper.storage.times import run_to_end
+from groupkeeper.storage.log.glance import glance, time_at
+from groupkeeper.storage.log.limits import Limits
+from groupkeeper.storage.log.log import Log
+from groupkeeper.storage.log.start import write_start
+from groupkeeper.storage.log.times import run_to_end
+from groupkeeper.storage.recovery.opening import open_log
 from tests.support.batches import TIME, batch
 from tests.support.fake_files import CountingFiles, FakeDisk, FakeFiles
 

@@ -3,8 +3,8 @@
 import pytest
 
 from groupkeeper.storage.errors import Corrupt
-from groupkeeper.storage.journal import JournalReader, JournalWriter
-from groupkeeper.storage.journal_format import batch_entry, claim_entry
+from groupkeeper.storage.journal.format import batch_entry, claim_entry
+from groupkeeper.storage.journal.journal import JournalReader, JournalWriter
 from tests.support.batches import batch
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.support.stored import cut_file, salt_positions, write_file

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from groupkeeper.storage.files import Files
-from groupkeeper.storage.limits import Limits
+from groupkeeper.storage.files.files import Files
+from groupkeeper.storage.log.limits import Limits
 from groupkeeper.storage.store import Store
 from tests.support.stored import values_in
 
@@ -19,9 +19,9 @@ LIMITS = Limits(segment_bytes=20_000, journal_bytes=60_000)
 # Commits numbered values to three logs, and prints each number when it may be acknowledged.
 CHILD = """
 import os, sys
-from groupkeeper.storage.files import Files
-from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.queued_log import Append
+from groupkeeper.storage.files.files import Files
+from groupkeeper.storage.log.limits import Limits
+from groupkeeper.storage.log.queued_log import Append
 from groupkeeper.storage.store import Store
 
 store = Store(Files(), sys.argv[1], 0, Limits(segment_bytes=20_000, journal_bytes=60_000))

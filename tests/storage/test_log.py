@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from groupkeeper.storage.errors import AppendFailed, Corrupt, OffsetOutOfRange, SyncFailed
-from groupkeeper.storage.files import Files
-from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.log import Log
-from groupkeeper.storage.opening import open_log
+from groupkeeper.storage.files.files import Files
+from groupkeeper.storage.log.limits import Limits
+from groupkeeper.storage.log.log import Log
+from groupkeeper.storage.recovery.opening import open_log
 from tests.support.batches import TIME, batch, offsets_of, values_of
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.support.log_times import offset_for_timestamp

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from groupkeeper.storage.errors import Locked, NotCached
-from groupkeeper.storage.files import Files
-from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.memory_files import MemoryFiles
+from groupkeeper.storage.files.files import Files
+from groupkeeper.storage.files.memory import MemoryFiles
+from groupkeeper.storage.log.limits import Limits
 from groupkeeper.storage.store import Store
 from tests.support.stored import append, put, values_of_log
 

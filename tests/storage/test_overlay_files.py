@@ -6,9 +6,9 @@ from random import Random
 
 import pytest
 
-from groupkeeper.storage.files import Files, FilesToRead
-from groupkeeper.storage.memory_files import MemoryFiles
-from groupkeeper.storage.overlay_files import OverlayFiles
+from groupkeeper.storage.files.files import Files, FilesToRead
+from groupkeeper.storage.files.memory import MemoryFiles
+from groupkeeper.storage.files.overlay import OverlayFiles
 from tests.support.fake_files import CountingFiles, FakeDisk, FakeFiles, parent
 from tests.support.stored import write_file
 

@@ -4,10 +4,10 @@ from random import Random
 
 import pytest
 
-from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.log import Log
-from groupkeeper.storage.opening import open_log
-from groupkeeper.storage.times import BATCHES, run_to_end
+from groupkeeper.storage.log.limits import Limits
+from groupkeeper.storage.log.log import Log
+from groupkeeper.storage.log.times import BATCHES, run_to_end
+from groupkeeper.storage.recovery.opening import open_log
 from tests.support.batches import TIME, batch
 from tests.support.fake_files import CountingFiles, FakeDisk, FakeFiles
 from tests.support.log_times import begin_at, offset_for_timestamp

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.storage import recovery
 from groupkeeper.storage.errors import Corrupt
-from groupkeeper.storage.index import IndexState
-from groupkeeper.storage.journal import JournalReader
-from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.log import Log
-from groupkeeper.storage.manifest import ManifestFile
-from groupkeeper.storage.marks import Mark, RecoveryPoint, newest
-from groupkeeper.storage.opening import open_log
-from groupkeeper.storage.recovery_point import compare
-from groupkeeper.storage.scan import Batch
+from groupkeeper.storage.journal.journal import JournalReader
+from groupkeeper.storage.log.index import IndexState
+from groupkeeper.storage.log.limits import Limits
+from groupkeeper.storage.log.log import Log
+from groupkeeper.storage.log.scan import Batch
+from groupkeeper.storage.recovery import recovery
+from groupkeeper.storage.recovery.manifest import ManifestFile
+from groupkeeper.storage.recovery.marks import Mark, RecoveryPoint, newest
+from groupkeeper.storage.recovery.opening import open_log
+from groupkeeper.storage.recovery.recovery_point import compare
 from groupkeeper.storage.store import Store
 from tests.support.batches import TIME, batch, values_of
 from tests.support.fake_files import CountingFiles, FakeDisk, FakeFiles
@@ -230,7 +230,7 @@ def write(store: Store, jobs: deque[Callable[[], None]], count: int) -> None:
 
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("groupkeeper.storage.round_writer.WRITE_BACK_BYTES", 2_000)
+    monkeypatch.setattr("groupkeeper.storage.journal.round_writer.WRITE_BACK_BYTES", 2_000)
 
 
 @pytest.mark.usefixtures("often")

@@ -4,12 +4,12 @@ import errno
 
 import pytest
 
-from groupkeeper.storage.backup import restore
-from groupkeeper.storage.backup_note import BackupError
+from groupkeeper.storage.backup.backup import restore
+from groupkeeper.storage.backup.note import BackupError
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.format import RESTORING
-from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.opening import open_log
+from groupkeeper.storage.log.limits import Limits
+from groupkeeper.storage.recovery.opening import open_log
 from groupkeeper.storage.store import Store
 from tests.support.backups import DEST, backed_up, tree
 from tests.support.batches import batch
@@ -23,7 +23,7 @@ NEW = "volumes/new"
 
 @pytest.fixture(autouse=True)
 def fewer_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("groupkeeper.storage.journal.AHEAD_BYTES", 2048)
+    monkeypatch.setattr("groupkeeper.storage.journal.journal.AHEAD_BYTES", 2048)
 
 
 @pytest.fixture

@@ -2,14 +2,14 @@
 
 import pytest
 
+from groupkeeper.storage.compaction.swap import Swap
 from groupkeeper.storage.errors import Corrupt, Loss
-from groupkeeper.storage.log import Log
-from groupkeeper.storage.manifest import ManifestFile
-from groupkeeper.storage.opening import open_log
-from groupkeeper.storage.start import FILE_NAME as START_FILE
-from groupkeeper.storage.start import write_start
+from groupkeeper.storage.log.log import Log
+from groupkeeper.storage.log.start import FILE_NAME as START_FILE
+from groupkeeper.storage.log.start import write_start
+from groupkeeper.storage.recovery.manifest import ManifestFile
+from groupkeeper.storage.recovery.opening import open_log
 from groupkeeper.storage.store import Store
-from groupkeeper.storage.swap import Swap
 from tests.storage.test_damage import (
     LIMITS,
     NAMES,
@@ -43,7 +43,7 @@ def flip_value(disk: FakeDisk, path: str, number: int) -> None:
 
 @pytest.fixture(autouse=True)
 def fewer_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("groupkeeper.storage.journal.AHEAD_BYTES", 8_000)
+    monkeypatch.setattr("groupkeeper.storage.journal.journal.AHEAD_BYTES", 8_000)
 
 
 @pytest.mark.parametrize("name", [NAME, TOPIC])

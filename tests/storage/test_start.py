@@ -3,10 +3,10 @@
 import pytest
 
 from groupkeeper.storage.errors import Corrupt
-from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.log import Log
-from groupkeeper.storage.opening import open_log
-from groupkeeper.storage.start import FILE_NAME, read_start, write_start
+from groupkeeper.storage.log.limits import Limits
+from groupkeeper.storage.log.log import Log
+from groupkeeper.storage.log.start import FILE_NAME, read_start, write_start
+from groupkeeper.storage.recovery.opening import open_log
 from tests.support.batches import batch
 from tests.support.fake_files import Crash, FakeDisk, FakeFiles
 from tests.support.log_times import begin_at

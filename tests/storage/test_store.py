@@ -8,11 +8,11 @@ import pytest
 
 from groupkeeper.protocol.record_batch import read_header
 from groupkeeper.storage.errors import AppendFailed, Corrupt, Fenced, Locked, SyncFailed
-from groupkeeper.storage.journal import JournalWriter
-from groupkeeper.storage.journal_format import batch_entry
-from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.log import Log
-from groupkeeper.storage.queued_log import QUEUE_BYTES, Append
+from groupkeeper.storage.journal.format import batch_entry
+from groupkeeper.storage.journal.journal import JournalWriter
+from groupkeeper.storage.log.limits import Limits
+from groupkeeper.storage.log.log import Log
+from groupkeeper.storage.log.queued_log import QUEUE_BYTES, Append
 from groupkeeper.storage.store import Store
 from tests.support.batches import TIME, batch, values_of
 from tests.support.fake_files import CountingFiles, FakeDisk, FakeFiles, Inode
@@ -676,7 +676,7 @@ def test_a_claim_during_a_round_is_written_with_the_next_one(disk: FakeDisk) -> 
 
 def write_much(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], None]]:
     """Ten rounds of a kilobyte, of which two may be unsynced; the jobs for another thread."""
-    monkeypatch.setattr("groupkeeper.storage.round_writer.WRITE_BACK_BYTES", 2_000)
+    monkeypatch.setattr("groupkeeper.storage.journal.round_writer.WRITE_BACK_BYTES", 2_000)
     jobs: list[Callable[[], None]] = []
     store.write_back_on(jobs.append)
     for _ in range(10):

@@ -5,12 +5,12 @@ from collections.abc import Callable
 
 import pytest
 
+from groupkeeper.storage.compaction.segment_writer import remove_cleaned
+from groupkeeper.storage.compaction.swap import Swap
 from groupkeeper.storage.errors import AppendFailed, Corrupt
-from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.log import Log
-from groupkeeper.storage.opening import open_log
-from groupkeeper.storage.segment_writer import remove_cleaned
-from groupkeeper.storage.swap import Swap
+from groupkeeper.storage.log.limits import Limits
+from groupkeeper.storage.log.log import Log
+from groupkeeper.storage.recovery.opening import open_log
 from tests.support.batches import batch, values_of
 from tests.support.cleaned import TOKEN, clean
 from tests.support.fake_files import Crash, FakeDisk, FakeFiles

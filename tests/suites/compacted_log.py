@@ -23,8 +23,8 @@ from groupkeeper.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from groupkeeper.storage.files import Files
-from groupkeeper.storage.manifest import ManifestFile
+from groupkeeper.storage.files.files import Files
+from groupkeeper.storage.recovery.manifest import ManifestFile
 from tests.suites.suite import SuiteError
 from tests.support.process import Server
 from tests.support.raw_batches import Kind, Written, raw_batch

@@ -19,13 +19,13 @@ from typing import Any, ClassVar
 import pyarrow as pa
 from pyarrow import dataset, fs
 
+from groupkeeper.analytics.command.report import analyze
+from groupkeeper.analytics.command.request import Request
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.reading import parse_split
 from groupkeeper.analytics.reading.files import place
 from groupkeeper.analytics.reading.plan import Plan, Selection, plan
 from groupkeeper.analytics.reading.segments import OFFSETS, TOPICS, expand
-from groupkeeper.analytics.report import analyze
-from groupkeeper.analytics.request import Request
 from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.analytics.store import folder as tables
 from groupkeeper.analytics.store.durable import Files

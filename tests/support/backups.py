@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from groupkeeper.storage.backup import BackupJob, back_up
-from groupkeeper.storage.backup_note import BackupNote
+from groupkeeper.storage.backup.backup import BackupJob, back_up
+from groupkeeper.storage.backup.note import BackupNote
 from groupkeeper.topics.catalog_log import FOLDERS as CATALOG
 from groupkeeper.topics.names import RESERVED
 from tests.support.fake_files import FakeDisk, FakeFiles

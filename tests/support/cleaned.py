@@ -4,16 +4,21 @@ from collections.abc import Callable, Sequence
 
 from crc32c import crc32c
 
-from groupkeeper.storage.compaction import CleanedSegment, Compacted, CompactionJob, compact
-from groupkeeper.storage.files import Files
-from groupkeeper.storage.index import Index
-from groupkeeper.storage.log import Log
-from groupkeeper.storage.manifest import FinishedSegment
-from groupkeeper.storage.pieces import SourceSegment
-from groupkeeper.storage.scan import Batch, valid_batches
-from groupkeeper.storage.segment import INDEX_SUFFIXES, LOG_SUFFIX, Segment, segment_stem
-from groupkeeper.storage.swap import Swap
-from groupkeeper.storage.whole import overwrite
+from groupkeeper.storage.compaction.compaction import (
+    CleanedSegment,
+    Compacted,
+    CompactionJob,
+    compact,
+)
+from groupkeeper.storage.compaction.pieces import SourceSegment
+from groupkeeper.storage.compaction.swap import Swap
+from groupkeeper.storage.files.files import Files
+from groupkeeper.storage.files.whole import overwrite
+from groupkeeper.storage.log.index import Index
+from groupkeeper.storage.log.log import Log
+from groupkeeper.storage.log.scan import Batch, valid_batches
+from groupkeeper.storage.log.segment import INDEX_SUFFIXES, LOG_SUFFIX, Segment, segment_stem
+from groupkeeper.storage.recovery.manifest import FinishedSegment
 from tests.support.batches import TIME
 
 TOKEN = "0badcafe"

@@ -6,15 +6,15 @@ from dataclasses import replace
 from crc32c import crc32c
 
 from groupkeeper.protocol.record_batch import check_crc, iter_batches
-from groupkeeper.storage.compaction import Compacted, CompactionJob, compact
-from groupkeeper.storage.files import Files
-from groupkeeper.storage.index import Index
-from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.manifest import FinishedSegment
-from groupkeeper.storage.pieces import SourceSegment
-from groupkeeper.storage.segment import segment_path
-from groupkeeper.storage.segment_writer import cleaned_suffix
-from groupkeeper.storage.whole import overwrite, read_whole
+from groupkeeper.storage.compaction.compaction import Compacted, CompactionJob, compact
+from groupkeeper.storage.compaction.pieces import SourceSegment
+from groupkeeper.storage.compaction.segment_writer import cleaned_suffix
+from groupkeeper.storage.files.files import Files
+from groupkeeper.storage.files.whole import overwrite, read_whole
+from groupkeeper.storage.log.index import Index
+from groupkeeper.storage.log.limits import Limits
+from groupkeeper.storage.log.segment import segment_path
+from groupkeeper.storage.recovery.manifest import FinishedSegment
 from tests.support.raw_batches import headers_of
 
 FOLDER = "data/orders-0"

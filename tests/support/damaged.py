@@ -24,9 +24,9 @@ from groupkeeper.protocol.record_batch import encode_batch
 from groupkeeper.repair.logs import target_of
 from groupkeeper.repair.survey import Survey, survey
 from groupkeeper.repair.writing import Wishes, write
-from groupkeeper.storage.limits import Limits
 from groupkeeper.storage.locks import NodeLocks
-from groupkeeper.storage.opening import open_log
+from groupkeeper.storage.log.limits import Limits
+from groupkeeper.storage.recovery.opening import open_log
 from tests.support.batches import offsets_of
 from tests.support.cleaned import compact_log
 from tests.support.fake_files import FakeDisk, FakeFiles

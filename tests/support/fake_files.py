@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from random import Random
 
-from groupkeeper.storage.files import Files, FileStat
+from groupkeeper.storage.files.files import Files, FileStat
 
 SECTOR = 512
 ROOT = "."

@@ -1,9 +1,9 @@
 """A log's lookups by time, and the deletion of its beginning, in one step."""
 
 from groupkeeper.protocol.record_batch import HEADER_SIZE, read_header, record_times
-from groupkeeper.storage.log import Log
-from groupkeeper.storage.segment import Segment
-from groupkeeper.storage.times import run_to_end
+from groupkeeper.storage.log.log import Log
+from groupkeeper.storage.log.segment import Segment
+from groupkeeper.storage.log.times import run_to_end
 
 
 def begin_at(log: Log, offset: int) -> tuple[Segment, ...]:

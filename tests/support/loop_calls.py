@@ -18,7 +18,7 @@ from typing import Any
 from groupkeeper.cli import main as command
 from groupkeeper.server import main
 from groupkeeper.server.server import Server
-from groupkeeper.storage.files import Files
+from groupkeeper.storage.files.files import Files
 from groupkeeper.topics import topics
 from groupkeeper.topics.file_jobs import FileJobs
 

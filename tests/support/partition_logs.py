@@ -25,9 +25,9 @@ from groupkeeper.groups.partition_log import Author, LateRecords, LogBatch, LogO
 from groupkeeper.groups.writer import Writer
 from groupkeeper.observe.metrics import AppendStats
 from groupkeeper.protocol.timed_batch import TimedRecord
-from groupkeeper.storage.files import Files
-from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.memory_files import MemoryFiles
+from groupkeeper.storage.files.files import Files
+from groupkeeper.storage.files.memory import MemoryFiles
+from groupkeeper.storage.log.limits import Limits
 from groupkeeper.storage.store import Store
 from tests.support.batches import values_of
 from tests.support.cluster_log import Cluster, ClusterLogs

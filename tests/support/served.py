@@ -24,7 +24,7 @@ from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTo
 from groupkeeper.protocol.placement import partition_of
 from groupkeeper.server.server import Server
 from groupkeeper.storage.errors import LockLost
-from groupkeeper.storage.log import Log
+from groupkeeper.storage.log.log import Log
 from tests.simulation.cluster import ADDRESS, Machine
 from tests.support.accounts import check_accounts
 from tests.support.requests import (

@@ -8,9 +8,9 @@ import pytest
 from crc32c import crc32c
 
 from groupkeeper.storage.errors import AppendFailed
-from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.log import Log
-from groupkeeper.storage.queued_log import Append
+from groupkeeper.storage.log.limits import Limits
+from groupkeeper.storage.log.log import Log
+from groupkeeper.storage.log.queued_log import Append
 from groupkeeper.storage.store import Store
 from tests.support.batches import TIME, batch, values_of
 from tests.support.fake_files import FakeDisk, FakeFiles

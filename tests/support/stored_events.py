@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from groupkeeper.protocol.group_events import Event, decode
 from groupkeeper.protocol.record_batch import decode_records, iter_batches
-from groupkeeper.storage.log import Log
+from groupkeeper.storage.log.log import Log
 from tests.support.served import Served
 
 

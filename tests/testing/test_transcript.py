@@ -8,8 +8,8 @@ from groupkeeper.coordinator.caller import Caller, Peer
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from groupkeeper.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from groupkeeper.testing import Broker
-from groupkeeper.testing.tap import Exchange
-from groupkeeper.testing.transcript import ENTRIES, Transcript
+from groupkeeper.testing.wire.tap import Exchange
+from groupkeeper.testing.wire.transcript import ENTRIES, Transcript
 from tests.support.raw_member import member, settle
 from tests.support.requests import produce_request
 

@@ -10,7 +10,7 @@ from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTo
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from groupkeeper.protocol.messages.init_producer_id import InitProducerIdRequest
 from groupkeeper.storage.errors import StorageError
-from groupkeeper.storage.limits import Limits
+from groupkeeper.storage.log.limits import Limits
 from groupkeeper.topics.catalog import PRODUCER_ID_BLOCK, Catalog, Topic
 from groupkeeper.topics.catalog_log import FOLDERS, SEGMENT_BYTES, CatalogFolders
 from groupkeeper.turns import Turns

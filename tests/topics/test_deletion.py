@@ -13,7 +13,7 @@ from groupkeeper.protocol.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from groupkeeper.storage import times
+from groupkeeper.storage.log import times
 from tests.topics.scene import Scene, Settings, batch
 
 MANY = 1_000

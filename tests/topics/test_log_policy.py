@@ -12,7 +12,7 @@ from groupkeeper.protocol.messages.incremental_alter_configs import (
 )
 from groupkeeper.settings.setting import LONG_MAX
 from groupkeeper.settings.table import load
-from groupkeeper.storage.limits import Limits
+from groupkeeper.storage.log.limits import Limits
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.effective_configs import EffectiveConfigs
 from groupkeeper.topics.log_policy import LogPolicy

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from groupkeeper.storage.errors import NotCached
-from groupkeeper.storage.files import Files
+from groupkeeper.storage.files.files import Files
 from groupkeeper.topics.open_files import CACHED_MOST, OpenFiles
 from tests.support.fake_files import FakeDisk, FakeFiles
 

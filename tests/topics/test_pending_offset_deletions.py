@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from groupkeeper.storage.errors import StorageError
-from groupkeeper.storage.limits import Limits
+from groupkeeper.storage.log.limits import Limits
 from groupkeeper.topics import pending_offset_deletions as module
 from groupkeeper.topics.catalog import Catalog
 from groupkeeper.topics.catalog_log import CatalogFolders

@@ -25,11 +25,11 @@ from groupkeeper.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from groupkeeper.protocol.record_batch import decode_records, encode_batch, iter_batches
-from groupkeeper.storage.files import Files
-from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.log import Log
-from groupkeeper.storage.opening import open_log
-from groupkeeper.storage.retention import expired_before
+from groupkeeper.storage.files.files import Files
+from groupkeeper.storage.log.limits import Limits
+from groupkeeper.storage.log.log import Log
+from groupkeeper.storage.log.retention import expired_before
+from groupkeeper.storage.recovery.opening import open_log
 from groupkeeper.topics.partitions import AT_ONCE
 from groupkeeper.topics.record_deletion import SegmentsDeleted
 from groupkeeper.topics.retention import RetentionListener

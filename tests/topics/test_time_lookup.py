@@ -16,11 +16,11 @@ from groupkeeper.protocol.messages.delete_records import (
     DeleteRecordsTopic,
 )
 from groupkeeper.protocol.record_batch import encode_batch
-from groupkeeper.storage import times
-from groupkeeper.storage.files import Files
-from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.log import Log
-from groupkeeper.storage.opening import open_log
+from groupkeeper.storage.files.files import Files
+from groupkeeper.storage.log import times
+from groupkeeper.storage.log.limits import Limits
+from groupkeeper.storage.log.log import Log
+from groupkeeper.storage.recovery.opening import open_log
 from groupkeeper.topics import batch_reader, time_lookup
 from groupkeeper.topics.batch_reader import BatchReader
 from groupkeeper.topics.file_jobs import FileJobs

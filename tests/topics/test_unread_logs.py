@@ -19,7 +19,7 @@ def long_logs(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is a log of some kilobytes here."""
     monkeypatch.setattr("groupkeeper.topics.topic_folders.READ_AT_ONCE", 1_000)
     monkeypatch.setattr("groupkeeper.topics.partition.LEARN_BYTES", 500)
-    monkeypatch.setattr("groupkeeper.storage.segment.PIECE", 100)
+    monkeypatch.setattr("groupkeeper.storage.log.segment.PIECE", 100)
 
 
 class TurnWorker(InlineWorker):

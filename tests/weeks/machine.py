@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from groupkeeper.storage.files import Files
+from groupkeeper.storage.files.files import Files
 from tests.simulation.cluster import ADDRESS, Machine
 from tests.support.fake_files import Crash
 from tests.support.virtual_loop import Pipe, VirtualLoop

@@ -32,9 +32,9 @@ from groupkeeper.protocol.records.consumer_offsets import (
     decode_key,
     decode_offset_value,
 )
-from groupkeeper.storage.limits import Limits
-from groupkeeper.storage.log import Log
-from groupkeeper.storage.opening import open_log
+from groupkeeper.storage.log.limits import Limits
+from groupkeeper.storage.log.log import Log
+from groupkeeper.storage.recovery.opening import open_log
 from tests.analytics import logs
 from tests.weeks.machine import ProcessFiles
 

@@ -13,8 +13,13 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from groupkeeper.analytics.groups import ASSIGNMENT_TYPE, FIRST_KEY_TYPE, decode_group, describe
 from groupkeeper.analytics.reading.columns import GROUP_KEY_TYPE
+from groupkeeper.analytics.reading.groups import (
+    ASSIGNMENT_TYPE,
+    FIRST_KEY_TYPE,
+    decode_group,
+    describe,
+)
 from groupkeeper.analytics.reading.problems import Problem
 from groupkeeper.analytics.schemas import INT, LONG, TEXT, TEXTS, TIME, YES
 from groupkeeper.history.newer import Names

@@ -18,12 +18,12 @@ from typing import Final, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupkeeper.analytics.groups import topic_names
 from groupkeeper.analytics.pipeline import chunks, partitions
 from groupkeeper.analytics.pipeline.chunks import Counts, Piece
 from groupkeeper.analytics.pipeline.engine import Engine
 from groupkeeper.analytics.pipeline.output import PROBLEMS, Ends, Output, read_tables
 from groupkeeper.analytics.reading import files, parse, walk
+from groupkeeper.analytics.reading.groups import topic_names
 from groupkeeper.analytics.reading.plan import Plan, Split, data_folders
 from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS
 from groupkeeper.protocol.placement import partition_of

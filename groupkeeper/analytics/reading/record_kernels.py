@@ -1,8 +1,8 @@
 """Compiled kernels over raw log bytes: records, and the keys and values of offset commits.
 
 They locate fields and check that they fit; strings stay in the buffer as start and length (start
--1: null). Values of group records are few; `groupkeeper.analytics.groups` decodes them in plain
-Python. Source: Kafka's DefaultRecord, OffsetCommitKey.json, OffsetCommitValue.json.
+-1: null). Values of group records are few; `reading.groups` decodes them in plain Python. Source:
+Kafka's DefaultRecord, OffsetCommitKey.json, OffsetCommitValue.json.
 """
 
 from typing import Final

@@ -12,10 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupkeeper.analytics import groups
-from groupkeeper.analytics.groups import FIRST_KEY_TYPE
-from groupkeeper.analytics.reading import columns
+from groupkeeper.analytics.reading import columns, groups
 from groupkeeper.analytics.reading.columns import GROUP_KEY_TYPE
+from groupkeeper.analytics.reading.groups import FIRST_KEY_TYPE
 from groupkeeper.analytics.reading.problems import Problem
 from groupkeeper.analytics.sources.events import LATEST_MS
 from groupkeeper.history.newer import id_text

@@ -18,7 +18,7 @@ from groupkeeper.testing.cluster.leadership import Cluster
 from groupkeeper.testing.cluster.partitions import PARTITION_APIS, ask_leader
 from groupkeeper.testing.faults.entries import Split, blank, entries_of
 from groupkeeper.testing.faults.levels import Level, Named
-from groupkeeper.testing.tap import Answer, Exchange
+from groupkeeper.testing.wire.tap import Answer, Exchange
 from groupkeeper.topics.catalog import Topic
 
 Row = Any

@@ -14,7 +14,7 @@ from groupkeeper.protocol.messages.fetch import LeaderIdAndEpoch, NodeEndpoint
 from groupkeeper.testing.cluster.leadership import Cluster
 from groupkeeper.testing.faults.entries import Entry, Split, blank, entries_of
 from groupkeeper.testing.faults.levels import Level, Named, named
-from groupkeeper.testing.tap import Answer, Exchange
+from groupkeeper.testing.wire.tap import Answer, Exchange
 from groupkeeper.topics.catalog import Topic
 
 Row = Any

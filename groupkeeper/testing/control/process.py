@@ -17,7 +17,7 @@ from groupkeeper.server.http_port import HttpPort
 from groupkeeper.server.main import WRONG_CALL, after_ready, exit_with, warn_of_open_ports
 from groupkeeper.server.signals import at_signals
 from groupkeeper.settings.options import Address, ServeOptions, format_address
-from groupkeeper.storage.backup_note import NotRestored
+from groupkeeper.storage.backup.note import NotRestored
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.testing.bench import Bench
 from groupkeeper.testing.control.http import PREFIX, Control

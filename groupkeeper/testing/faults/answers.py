@@ -18,7 +18,7 @@ from groupkeeper.testing.errors import WrongArgument
 from groupkeeper.testing.faults.entries import Make, WantedSplit, blank
 from groupkeeper.testing.faults.levels import Level, Named
 from groupkeeper.testing.faults.rules import Effect, Hit, Rule, unknown
-from groupkeeper.testing.tap import Answer
+from groupkeeper.testing.wire.tap import Answer
 
 CODES: Final = tuple(code.name for code in ErrorCode if code)
 GROUP_APIS: Final = frozenset(

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from groupkeeper.testing.faults.rules import Effect, Hit, Rule
-from groupkeeper.testing.tap import Answer
+from groupkeeper.testing.wire.tap import Answer
 
 
 @dataclass(repr=False)

@@ -14,7 +14,7 @@ from groupkeeper.testing.errors import WrongArgument
 from groupkeeper.testing.faults.entries import Entry, entries_of, matches
 from groupkeeper.testing.faults.rules import Effect, Hit, Rule, When
 from groupkeeper.testing.host import Host
-from groupkeeper.testing.tap import Exchange
+from groupkeeper.testing.wire.tap import Exchange
 
 
 class Faults:

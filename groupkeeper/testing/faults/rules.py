@@ -16,7 +16,7 @@ from groupkeeper.testing.errors import RuleNeverFired, WrongArgument
 from groupkeeper.testing.faults.entries import Entry, Wanted
 from groupkeeper.testing.faults.levels import Kind, answer_levels_of, levels_of
 from groupkeeper.testing.host import Host
-from groupkeeper.testing.tap import Exchange
+from groupkeeper.testing.wire.tap import Exchange
 
 API_NAMES: Final[Mapping[str, int]] = {api.name: key for key, api in APIS.items()}
 

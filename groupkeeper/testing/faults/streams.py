@@ -14,7 +14,7 @@ from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.testing import arguments
 from groupkeeper.testing.errors import WrongArgument
 from groupkeeper.testing.faults.rules import Effect, Hit, Rule
-from groupkeeper.testing.tap import Answer
+from groupkeeper.testing.wire.tap import Answer
 
 HEAD_BYTES: Final = 8
 """Size and correlation id of an answer: they are not damaged."""

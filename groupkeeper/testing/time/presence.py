@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from groupkeeper.protocol.api_keys import ApiKey
-from groupkeeper.testing.tap import Exchange
+from groupkeeper.testing.wire.tap import Exchange
 
 HEARD_MOST: Final = 10_000
 """Members that are remembered; of more, those that were not heard of for the longest time go."""

@@ -1,0 +1,1 @@
+"""What `groupkeeper analyze` does: plan, run, print and write."""

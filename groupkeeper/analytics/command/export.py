@@ -1,0 +1,112 @@
+"""A choice of rows, and how tables leave: as JSON lines, or CSV files."""
+
+import csv
+import json
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from groupkeeper.analytics.command.request import Choice
+
+Tables = dict[str, pa.Table]
+
+_TIMES: Final = {"groups": "last_change", "generations": "time", "offsets": "commit_time"}
+_ROWS: Final = 10_000
+"""So many rows are Python objects at a time."""
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def chosen(choice: Choice, tables: Tables) -> Tables:
+    """The same tables with fewer rows. Those of other groups are left out where they are read."""
+    if choice.since_ms is not None:
+        tables = _since(tables, choice.since_ms)
+    if choice.top is not None:
+        tables = _of_busiest(tables, choice.top)
+    return tables
+
+
+def _since(tables: Tables, since_ms: int) -> Tables:
+    """Groups that have changed since, their members, and later generations and commits."""
+    later = {}
+    for name, time in _TIMES.items():
+        column = tables[name].column(time)
+        start = pa.scalar(since_ms, column.type)
+        later[name] = tables[name].filter(pc.greater_equal(column, start))
+    names = [later[name].column("group") for name in ("groups", "offsets")]
+    chunks = [chunk.cast(pa.string()) for each in names for chunk in each.chunks]
+    touched = pa.chunked_array(chunks, pa.string()).combine_chunks()
+    return tables | later | {name: rows_of(tables[name], touched) for name in ("groups", "members")}
+
+
+def rows_of(table: pa.Table, groups: pa.Array) -> pa.Table:
+    """Those of these groups."""
+    return table.filter(pc.is_in(table.column("group"), groups.cast(pa.string())))
+
+
+def _of_busiest(tables: Tables, top: int) -> Tables:
+    """`groups` has them in this order: the one that reached the most generations first, of those
+    with as many the one that changed last. A generation may have many rows.
+    """
+    reached = tables["generations"].filter(pc.greater(tables["generations"]["generation"], 0))
+    counted = reached.group_by("group").aggregate([("generation", "count_distinct")])
+    counts = {row["group"]: row["generation_count_distinct"] for row in counted.to_pylist()}
+    names = tables["groups"].column("group").to_pylist()
+    times = tables["groups"].column("last_change").cast(pa.int64()).to_pylist()
+    order = sorted(
+        range(len(names)), key=lambda at: (-counts.get(names[at], 0), -(times[at] or 0), names[at])
+    )
+    groups = tables["groups"].take(pa.array(order[:top], pa.int64()))
+    wanted = groups.column("group").combine_chunks()
+    return {name: rows_of(each, wanted) for name, each in tables.items()} | {"groups": groups}
+
+
+def print_json(tables: Tables) -> None:
+    """One object a line, with the name of its table; times in ISO 8601, UTC."""
+    for name, table in tables.items():
+        for row in _rows(table):
+            sys.stdout.write(_json({"table": name, **row}) + "\n")
+
+
+def write_csv(tables: Tables, folder: Path) -> None:
+    """`<table>.csv` with a heading line; lists as JSON, times in ISO 8601, null as nothing."""
+    for name, table in tables.items():
+        with (folder / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(table.column_names)
+            writer.writerows([_cell(value) for value in row.values()] for row in _rows(table))
+
+
+def _rows(table: pa.Table) -> Iterator[dict[str, object]]:
+    """Times as ISO 8601, to the millisecond."""
+    for at, each in enumerate(table.schema):
+        if pa.types.is_timestamp(each.type):
+            numbers = table.column(at).cast(pa.int64())
+            texts = pa.array(map(iso, numbers.to_pylist()), pa.string())
+            table = table.set_column(at, each.name, texts)
+    for start in range(0, len(table), _ROWS):
+        yield from table.slice(start, _ROWS).to_pylist()
+
+
+def iso(milliseconds: int | None) -> str | None:
+    """ISO 8601 of epoch milliseconds."""
+    if milliseconds is None:
+        return None
+    moment = _EPOCH + timedelta(milliseconds=milliseconds)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{milliseconds % 1000:03d}Z"
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _cell(value: object) -> object:
+    """Clients choose names: a text is no formula to a spreadsheet."""
+    if isinstance(value, str) and value.startswith(_FORMULA):
+        return f"'{value}"
+    return _json(value) if isinstance(value, bool | list) else value

@@ -1,0 +1,1 @@
+"""`groupkeeper analyze`: what happened to groups, from their logs."""

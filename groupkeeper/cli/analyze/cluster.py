@@ -1,0 +1,135 @@
+"""`groupkeeper analyze --bootstrap-server`: the logs of a cluster, copied over the wire into a
+folder as a broker has them, and analysed there. The folder is removed at the end.
+"""
+
+import base64
+import re
+import tempfile
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from groupkeeper.analytics.command.report import analyze, check_request
+from groupkeeper.analytics.command.request import Request
+from groupkeeper.analytics.errors import AnalyticsError, one_line
+from groupkeeper.analytics.page import check_report
+from groupkeeper.analytics.reading import files
+from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS
+from groupkeeper.analytics.store.durable import Files
+from groupkeeper.analytics.store.resume import read
+from groupkeeper.cli.cluster import Cluster, Refused
+from groupkeeper.cli.progress import progress
+from groupkeeper.cli.why.show import remark
+from groupkeeper.client import CallFailed
+from groupkeeper.client.partitions import describe_topics
+from groupkeeper.client.segment_copy import copy_partitions
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.placement import partition_of
+
+if TYPE_CHECKING:
+    from groupkeeper.client import Client
+    from groupkeeper.client.groups import Partition
+
+_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_RIGHT: Final = "this user may not read {}: it needs the right READ on that topic"
+_OTHER: Final = (
+    "it was cut off or restored, or is of another cluster; analyze it anew, with --rebuild or into "
+    "another folder"
+)
+
+
+def analyze_cluster(cluster: Cluster, request: Request) -> int:
+    """As `analytics.report.analyze`; exit code 1 if the cluster cannot be read."""
+    try:
+        check_request(request)
+        if request.report:  # the copy may take long
+            made = request.out if isinstance(request.out, Path) else request.csv
+            check_report(request.report, made)
+        starts = _starts(request)
+        with tempfile.TemporaryDirectory(prefix="groupkeeper-analyze-") as place:
+            failed = cluster.run(lambda client: _copy(client, request, starts, Path(place)))
+            return failed or analyze([place], replace(request, origin=cluster.bootstrap))
+    except AnalyticsError as error:
+        remark(str(error))
+        return error.exit_code
+    except OSError as error:  # no temporary folder
+        remark(one_line(error))
+        return 1
+
+
+def _starts(request: Request) -> "dict[Partition, int]":
+    """The last batch of each partition that the folder of tables is made from: by it the analysis
+    knows the log again, and goes on behind it. Raises AnalyticsError.
+    """
+    if request.out is None or request.rebuild:
+        return {}
+    found = read(Files(files.place(str(request.out))))
+    return {
+        # The header of a batch begins with its offset.
+        (topic, number): int(place.header[:16], 16) if place.header else place.next
+        for topic, of in (found[0].places if found else {}).items()
+        for number, place in of.items()
+    }
+
+
+async def _copy(
+    client: "Client", request: Request, starts: "Mapping[Partition, int]", place: Path
+) -> None:
+    """Raises Refused and CallFailed."""
+    groups = request.choice.groups
+    wanted = await _partitions(client, OFFSETS, groups)
+    if request.asks:
+        wanted += await _partitions(client, EVENTS, groups)
+    # Of a topic that is gone, or a partition of other groups, the analysis says what is wrong.
+    topics = {topic for topic, _ in wanted}
+    known = {each: offset for each, offset in starts.items() if each[0] in topics}
+    begins = dict.fromkeys(wanted, 0) | known
+    try:
+        with progress() as told:
+            await copy_partitions(client, begins, place, told, _tell_gone)
+        _write_ids(await describe_topics(client), place)
+    except CallFailed as failure:
+        if failure.error is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            raise Refused(_RIGHT.format(failure.detail)) from None
+        if failure.error is ErrorCode.OFFSET_OUT_OF_RANGE:
+            raise Refused(f"{failure.detail}: {_OTHER}") from None
+        raise
+    except OSError as error:
+        raise Refused(
+            f"cannot write to {place}: {error.strerror}; TMPDIR names another place"
+        ) from error
+
+
+async def _partitions(client: "Client", topic: str, groups: Collection[str]) -> "list[Partition]":
+    """Those that can have records of the groups (none: of all); none of events, if there are none.
+    Raises Refused.
+    """
+    [found] = await describe_topics(client, [topic])
+    error, is_optional = ErrorCode(found.error_code), topic == EVENTS
+    if error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and not is_optional:
+        raise Refused(f"this cluster has no topic {topic}: no group has joined or committed so far")
+    if error is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+        if not is_optional:
+            raise Refused(_RIGHT.format(topic))
+        remark(f"events are not read: {_RIGHT.format(topic)}, if there is one")
+    elif error not in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+        raise Refused(f"the topic {topic} cannot be read: {error.name}")
+    count = len(found.partitions)
+    if groups and count:
+        return [(topic, number) for number in {partition_of(group, count) for group in groups}]
+    return [(topic, number) for number in range(count)]
+
+
+def _tell_gone(partition: str, offset: int) -> None:
+    remark(f"{partition}: records before offset {offset} were deleted while it was read")
+
+
+def _write_ids(topics: Collection[Any], place: Path) -> None:
+    """The names of topics by id, where a broker has them: records of newer groups have only ids."""
+    for each in topics:
+        folder = place / f"{each.name}-0"
+        if any(each.topic_id) and _NAME.fullmatch(each.name) and not folder.exists():
+            folder.mkdir()
+            text = base64.urlsafe_b64encode(each.topic_id).decode().rstrip("=")
+            (folder / "partition.metadata").write_text(f"version: 0\ntopic_id: {text}\n")

@@ -1,0 +1,90 @@
+"""`groupkeeper analyze`: what happened to groups, from their logs.
+
+The work is done in `groupkeeper.analytics`, whose libraries are the extra `analytics`.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from groupkeeper.cli.cluster import Cluster, addresses, connection_options
+from groupkeeper.cli.progress import ended_in_order
+from groupkeeper.cli.why.times import since_option
+
+
+@click.command()
+@click.argument("paths", nargs=-1, metavar="PATH...")
+@click.option(
+    "--bootstrap-server",
+    callback=addresses,
+    metavar="HOST:PORT,...",
+    help="Read the logs of this cluster over the wire, instead of a PATH.",
+)
+@click.option(
+    "--out",
+    help="Also write tables here, or go on with those that are here: a folder, or s3://bucket/x.",
+)
+@click.option("--rebuild", is_flag=True, help="Make the tables of --out anew.")
+@click.option(
+    "--csv", type=click.Path(file_okay=False, path_type=Path), help="Also write CSV files here."
+)
+@click.option(
+    "--report",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write findings, pictures and tables into this HTML page.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for other programs.")
+@click.option("--group", "groups", multiple=True, help="Only this group; may be given repeatedly.")
+@click.option(
+    "--since",
+    "since_ms",
+    callback=since_option,
+    help="Only what happened since 3h, 2d, 03:00 or 2026-11-22T03:00 (UTC).",
+)
+@click.option(
+    "--top", type=click.IntRange(min=1), help="Only the N groups that reached most generations."
+)
+@click.option("--partition", type=click.IntRange(0), help="Of segments in no partition folder.")
+@click.option(
+    "--workers", type=click.IntRange(1), help="Processes on this machine; default: cores."
+)
+@connection_options
+def analyze(
+    paths: tuple[str, ...],
+    out: str | None,
+    groups: tuple[str, ...],
+    since_ms: int | None,
+    top: int | None,
+    **how: Any,
+) -> int:
+    """Report groups, members, generations and offsets found in logs, and with --report what
+    happened to groups, why, and what to change.
+
+    PATH is a data directory or a `__consumer_offsets-N` folder, of Groupkeeper, running or stopped,
+    or of an Apache Kafka broker. With --bootstrap-server the logs are read over the wire, of any
+    Kafka cluster. Exit code 3: a log is damaged.
+    """
+    from groupkeeper.analytics.command.request import Choice, Request
+    from groupkeeper.analytics.errors import AnalyticsError
+    from groupkeeper.analytics.libraries import LOCAL, check_libraries, prepare_process
+
+    server, config, timeout = map(how.pop, ("bootstrap_server", "command_config", "timeout"))
+    cluster = Cluster(server, config, timeout, how["as_json"])
+    if bool(paths) == bool(cluster.bootstrap):
+        raise click.UsageError("name a PATH, or a cluster with --bootstrap-server")
+    folder = Path(out) if out and "://" not in out else out
+    request = Request(folder, **how, choice=Choice(frozenset(groups), since_ms, top))
+    try:
+        check_libraries(LOCAL)
+    except AnalyticsError as error:
+        raise click.ClickException(str(error)) from None
+    prepare_process()
+    with ended_in_order():
+        if cluster.bootstrap:
+            from groupkeeper.cli.analyze.cluster import analyze_cluster
+
+            return analyze_cluster(cluster, request)
+        from groupkeeper.analytics.command.report import analyze as run
+
+        return run([*paths], request)

@@ -1,0 +1,1 @@
+"""`groupkeeper demo`: rebalances of real consumers in a minute."""

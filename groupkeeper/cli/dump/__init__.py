@@ -1,0 +1,1 @@
+"""`groupkeeper dump`: the files of a data directory as text."""

@@ -1,0 +1,62 @@
+"""`groupkeeper dump`: what is in the files of a data directory, as text.
+
+It takes no locks, so it works on a copy and beside a running server. Damage is a line on standard
+error, and does not end it.
+"""
+
+from pathlib import Path
+
+import click
+
+from groupkeeper.cli.dump.segment import OFFSETS_TOPIC, Dump
+from groupkeeper.cli.progress import progress
+from groupkeeper.storage.errors import StorageError
+from groupkeeper.storage.files.files import FilesToRead
+
+
+@click.command()
+@click.argument(
+    "paths",
+    nargs=-1,
+    required=True,
+    type=click.Path(exists=True, path_type=Path),
+    metavar="PATH...",
+)
+@click.option("--records/--no-records", default=True, help="Show the records of every batch.")
+@click.option(
+    "--offsets", is_flag=True, help=f"Read as {OFFSETS_TOPIC}, whatever the folder's name."
+)
+@click.option(
+    "--all", "everything", is_flag=True, help="Of a data directory: show its files, not a summary."
+)
+def dump(paths: tuple[Path, ...], **options: bool) -> int:
+    """Show what is in segments, journals, folders of partitions and data directories.
+
+    PATH is a file, the folder of a partition (in an archive, too) or a data directory, of
+    Groupkeeper, running or stopped, or of an Apache Kafka broker. A data directory is summed up, a
+    line for each log; --all shows all its files.
+
+    Torn or damaged bytes are reported on standard error with file and byte, and the dump goes on
+    after them; the exit code is 1 then.
+
+    \b
+      groupkeeper dump groupkeeper-data
+      groupkeeper dump --no-records groupkeeper-data/__consumer_offsets-7
+      groupkeeper dump groupkeeper-data/journals/*
+    """
+    from groupkeeper.cli.dump.folder import show
+
+    try:
+        files = FilesToRead()
+    except StorageError as error:
+        raise click.ClickException(str(error)) from None
+    with progress() as told:
+        dumping = Dump(files, told, **options)
+        for path in paths:
+            try:
+                show(dumping, str(path))
+            except BrokenPipeError:
+                raise
+            except OSError as error:
+                raise click.ClickException(f"{path}: {error}") from None
+    return 1 if dumping.damages else 0

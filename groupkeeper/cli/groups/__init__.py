@@ -1,0 +1,1 @@
+"""`groupkeeper groups`: consumer groups of any Kafka cluster."""

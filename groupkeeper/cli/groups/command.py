@@ -1,0 +1,33 @@
+"""`groupkeeper groups`: consumer groups of any Kafka cluster, listed, described and deleted."""
+
+import click
+
+from groupkeeper.cli.app import lazy_group
+
+PLACES = {
+    "list": "groups.list",
+    "describe": "groups.describe",
+    "delete": "groups.delete",
+    "remove-members": "groups.remove_members",
+}
+
+
+@click.group(cls=lazy_group(PLACES), no_args_is_help=True)
+def groups() -> None:
+    """List, describe and delete consumer groups, and remove members.
+
+    Works against any Kafka cluster, with the options, columns and refusals of
+    kafka-consumer-groups, whose actions are commands here: `--describe --group g` is
+    `describe --group g`. In addition: lag in seconds, removing members, JSON.
+    To reset or delete offsets, use kafka-consumer-groups.sh.
+
+    \b
+    Which groups are there, and who lags behind?
+      groupkeeper groups list --state
+      groupkeeper groups describe --all-groups --lag-seconds
+    \b
+    Remove a static member whose machine is gone:
+      groupkeeper groups remove-members --group billing --instance-id 'pod-9*' --execute
+
+    Exit codes: 0 done, 1 refused or failed, 2 wrong call. Remarks go to standard error.
+    """

@@ -1,0 +1,211 @@
+"""`groupkeeper groups describe`: the offsets, the members or the states of groups.
+
+Source: Kafka's `ConsumerGroupCommand.ConsumerGroupService` (`printOffsets`, `printMembers`,
+`printStates`).
+"""
+
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from groupkeeper.cli.cluster import FAILED, Cluster, cluster_options
+from groupkeeper.cli.groups.select import Selection, group_options
+from groupkeeper.cli.tables import Row, show
+from groupkeeper.why.texts import printable
+
+if TYPE_CHECKING:
+    from groupkeeper.client import Client
+    from groupkeeper.client.groups import Group
+    from groupkeeper.client.lag import Place
+
+GROUPS_AT_ONCE: Final = 500
+"""Groups that are asked for, shown and forgotten before the next ones."""
+REBALANCING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
+
+ONLY_VERBOSE: Final = frozenset(
+    {
+        *("leader_epoch", "group_epoch", "target_assignment_epoch", "current_epoch"),
+        *("current_assignment", "target_epoch", "target_assignment"),
+    }
+)
+"""Columns."""
+
+
+@click.command()
+@group_options
+@click.option("--offsets", is_flag=True, help="Offsets and lag: the default.")
+@click.option("--topics", is_flag=True, help="The lag of each topic.")
+@click.option("--members", is_flag=True, help="Members and their partitions.")
+@click.option("--state", is_flag=True, help="Coordinator, assignor and state.")
+@click.option("--lag-seconds", is_flag=True, help="Add the age of the next record to read.")
+@click.option("--verbose", is_flag=True, help="More columns: epochs, assignments.")
+@cluster_options
+def describe(
+    selection: Selection, lag_seconds: bool, verbose: bool, cluster: Cluster, **views: bool
+) -> int:
+    """Show offsets, members or states of groups.
+
+    LAG counts the records between the committed offset and the end of the log. LAG-SECONDS is
+    the age of the record at the committed offset (the first one that is left, if that is deleted),
+    to the batch, and 0 without lag: reading it needs the right to read the topic.
+
+    \b
+      groupkeeper groups describe --group billing
+      groupkeeper groups describe --all-groups --topics --lag-seconds
+      groupkeeper groups describe --group billing --members --verbose
+    """
+    view, *more = [name for name, is_given in views.items() if is_given] or ["offsets"]
+    if more:
+        raise click.UsageError("Only one of --offsets, --topics, --members, --state can be shown")
+    if lag_seconds and view not in ("offsets", "topics"):
+        raise click.UsageError("--lag-seconds goes with --offsets or --topics")
+    report = _Report(cluster, view, lag_seconds=lag_seconds, verbose=verbose)
+
+    async def work(client: "Client") -> int:
+        from groupkeeper.client.coordinators import chunks
+
+        ids, report.exit_code = await selection.ids(client)
+        for some in chunks(ids, GROUPS_AT_ONCE):
+            await report.show(client, some)
+        return report.exit_code
+
+    return cluster.run(work)
+
+
+class _Report:
+    """One call of the command; `exit_code` is 1 once a group did not exist, or some are unknown."""
+
+    def __init__(self, cluster: Cluster, view: str, *, lag_seconds: bool, verbose: bool) -> None:
+        self._json = cluster.as_json
+        self._view = view
+        self._seconds = lag_seconds
+        self._verbose = verbose
+        self.exit_code = 0
+
+    async def show(self, client: "Client", ids: Sequence[str]) -> None:
+        from groupkeeper.client.groups import DEAD, describe_groups
+
+        groups = await describe_groups(client, ids)
+        for each in [name for name, group in groups.items() if group.state == DEAD]:
+            del groups[each]
+            print(f"groupkeeper: consumer group '{each}' does not exist", file=sys.stderr)
+            self.exit_code = FAILED
+        rows = await self._rows(client, groups)
+        for name, group in groups.items():
+            self._remark(group)
+            show(self._shown(rows[name]), as_json=self._json)
+
+    async def _rows(
+        self, client: "Client", groups: "Mapping[str, Group]"
+    ) -> dict[str, Sequence[Row]]:
+        if self._view == "state":
+            return {name: [_state(client, group)] for name, group in groups.items()}
+        if self._view == "members":
+            return {name: _members(group) for name, group in groups.items()}
+        from groupkeeper.client.lag import places_of
+
+        now_ms = int(time.time() * 1000) if self._seconds else None
+        places = await places_of(client, groups, now_ms)
+        rows: Callable[[str, Sequence[Place]], Sequence[Row]]
+        rows = _topics if self._view == "topics" else _offsets
+        return {name: rows(name, some) for name, some in places.items()}
+
+    def _shown(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """The rows with the columns that were asked for."""
+        left_out = set() if self._verbose else {*ONLY_VERBOSE}
+        if not self._seconds:
+            left_out.add("lag_seconds")
+        if not (self._json or any(each.get("group_instance_id") for each in rows)):
+            left_out.add("group_instance_id")
+        return [{key: row[key] for key in row if key not in left_out} for row in rows]
+
+    def _remark(self, group: "Group") -> None:
+        from groupkeeper.client.groups import EMPTY
+
+        remark = ""
+        if group.state == EMPTY:
+            remark = f"Consumer group '{group.group_id}' has no active members."
+        elif group.state in REBALANCING:
+            remark = f"Warning: Consumer group '{group.group_id}' is rebalancing."
+        if remark:
+            sys.stdout.flush()
+            print(f"\n{printable(remark)}", file=sys.stderr)
+
+
+def _offsets(group: str, places: "Sequence[Place]") -> Sequence[Row]:
+    return [
+        {
+            "group": group,
+            "topic": each.topic,
+            "partition": each.partition,
+            "leader_epoch": _epoch(each),
+            "current_offset": each.committed and each.committed.offset,
+            "log_end_offset": each.end,
+            "lag": each.lag,
+            "lag_seconds": each.lag_seconds,
+            "consumer_id": each.member and each.member.member_id,
+            "host": each.member and each.member.host,
+            "client_id": each.member and each.member.client_id,
+        }
+        for each in places
+    ]
+
+
+def _epoch(place: "Place") -> int | None:
+    epoch = -1 if place.committed is None else place.committed.leader_epoch
+    return None if epoch < 0 else epoch
+
+
+def _topics(group: str, places: "Sequence[Place]") -> Sequence[Row]:
+    """Sums over what is known of each topic's partitions; the seconds are those of the oldest."""
+    by_topic: dict[str, list[Place]] = {}
+    for each in places:
+        by_topic.setdefault(each.topic, []).append(each)
+    rows = []
+    for topic, some in sorted(by_topic.items()):
+        lags = [each.lag for each in some if each.lag is not None]
+        seconds = [each.lag_seconds for each in some if each.lag_seconds is not None]
+        rows.append(
+            {
+                "group": group,
+                "topic": topic,
+                "partitions": len(some),
+                "lag": sum(lags) if lags else None,
+                "most_lag": max(lags, default=None),
+                "lag_seconds": max(seconds, default=None),
+            }
+        )
+    return rows
+
+
+def _members(group: "Group") -> Sequence[Row]:
+    return [
+        {
+            "group": group.group_id,
+            "consumer_id": each.member_id,
+            "group_instance_id": each.instance_id,
+            "host": each.host,
+            "client_id": each.client_id,
+            "partitions": None if each.assignment is None else len(each.partitions),
+            "current_epoch": each.epoch,
+            "current_assignment": each.assignment,
+            "target_epoch": group.assignment_epoch,
+            "target_assignment": each.target,
+        }
+        for each in group.members
+    ]
+
+
+def _state(client: "Client", group: "Group") -> Row:
+    return {
+        "group": group.group_id,
+        "coordinator": f"{client.address_of(group.coordinator)} ({group.coordinator})",
+        "assignment_strategy": group.protocol or None,
+        "state": group.state,
+        "group_epoch": group.epoch,
+        "target_assignment_epoch": group.assignment_epoch,
+        "members": len(group.members),
+    }

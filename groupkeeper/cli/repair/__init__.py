@@ -1,0 +1,1 @@
+"""`groupkeeper repair`: what is left of damaged logs."""

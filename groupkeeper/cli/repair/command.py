@@ -1,0 +1,106 @@
+"""`groupkeeper repair`: shows what is left of damaged logs, and keeps that if asked to."""
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from groupkeeper.cli.progress import progress
+
+if TYPE_CHECKING:
+    from groupkeeper.storage.files.files import Files
+
+UNFINISHED: Final = "; not all is repaired, and the originals are kept: run the command again"
+
+DAMAGED: Final = 1
+"""The exit code if something is refused by a start, and was not repaired."""
+
+
+@click.command()
+@click.argument("path", type=click.Path(exists=True, path_type=Path))
+@click.option("--write", "writes", is_flag=True, help="Repair; without it nothing is changed.")
+@click.option("--json", "as_json", is_flag=True, help="JSON for machines, all of it.")
+def repair(path: Path, *, writes: bool, as_json: bool) -> int:
+    """Show what is readable of damaged data, and what is lost; with --write, keep what is left.
+
+    PATH is a data directory, a folder of a partition or a segment (then the whole log that it
+    belongs to). Stop the server first. If you have a backup, restore that instead: a repair cannot
+    bring back what is lost. Shown are the logs that a start would refuse, the groups, members,
+    offsets and records that are readable, and where how many are lost.
+
+    --write keeps the originals in a folder repaired-TIME in the data directory, and repairs those
+    logs only. The exit code is 0 if nothing is to be repaired (any more), and 1 if something is.
+
+    \b
+      groupkeeper repair groupkeeper-data
+      groupkeeper repair groupkeeper-data/__consumer_offsets-7 --json
+      groupkeeper repair groupkeeper-data --write
+    """
+    from groupkeeper.cli.repair import text as repair_text
+    from groupkeeper.repair.logs import target_of
+    from groupkeeper.repair.survey import survey
+    from groupkeeper.repair.writing import Wishes, write
+    from groupkeeper.storage.files.files import Files, FilesToRead
+    from groupkeeper.storage.locks import NodeLocks
+    from groupkeeper.topics.topics import new_cluster_id
+
+    with _errors_in_a_line(), progress() as told:
+        files = Files() if writes else FilesToRead()
+        target = target_of(files, str(path))
+        if writes:
+            _check_writable(files, target.data_dir)
+        locks = NodeLocks(files, target.data_dir)
+        try:
+            found = survey(files, target, told)
+            originals = ""
+            if writes and found.is_damaged:
+                wall_ms = time.time_ns() // 1_000_000
+                stamp = f"{datetime.fromtimestamp(wall_ms / 1000, UTC):%Y%m%dT%H%M%SZ}"
+                lines = [*repair_text.survey_lines(found), ""]
+                wishes = Wishes(stamp, wall_ms, new_cluster_id(os.urandom), "\n".join(lines))
+                with _errors_in_a_line(UNFINISHED):
+                    originals = write(files, found, locks, wishes)
+        finally:
+            locks.close()
+    if as_json:
+        click.echo(json.dumps(repair_text.as_json(found, originals), indent=2))
+    else:
+        shown = repair_text.survey_lines(found, repair_text.SHOWN)
+        click.echo("\n".join([*shown, *repair_text.end_lines(found, originals)]))
+    left = any(log.beyond_repair for log in found.logs) if originals else found.is_damaged
+    return DAMAGED if left else 0
+
+
+@contextmanager
+def _errors_in_a_line(what_then: str = "") -> Iterator[None]:
+    from groupkeeper.storage.errors import StorageError
+
+    try:
+        yield
+    except (StorageError, OSError) as error:
+        raise click.ClickException(f"{error}{what_then}") from None
+
+
+def _check_writable(files: "Files", data_dir: str) -> None:
+    """Refuse backups, and to leave files behind that the server may not write to."""
+    import pwd  # Windows has no such module, and no data directories
+
+    from groupkeeper.storage.backup.note import refuse_backup
+
+    refuse_backup(files, data_dir)
+    owner = os.stat(data_dir).st_uid
+    if owner != os.geteuid():
+        try:
+            name = pwd.getpwuid(owner).pw_name
+        except KeyError:
+            name = str(owner)
+        raise click.ClickException(
+            f"{data_dir} belongs to the user {name}: repair it as that user, or the server cannot "
+            "write to the repaired files"
+        )

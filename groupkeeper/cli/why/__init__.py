@@ -1,0 +1,1 @@
+"""`groupkeeper why`: why a group rebalanced."""

@@ -1,0 +1,262 @@
+"""`groupkeeper why`: why a group rebalanced, from its stored events."""
+
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from groupkeeper.cli.cluster import Cluster, Refused, cluster_options
+from groupkeeper.cli.http_port import port_address
+from groupkeeper.cli.progress import progress
+from groupkeeper.cli.why.now import (
+    EVENTS_ENABLED,
+    LiveViews,
+    NoLiveView,
+    described_json,
+    described_text,
+    find_views,
+    session_limits,
+    settings_of,
+)
+from groupkeeper.cli.why.read import Told, read_from, read_last
+from groupkeeper.cli.why.show import Printer, remark
+from groupkeeper.cli.why.times import since_option
+from groupkeeper.history.returns import find_returns
+from groupkeeper.protocol.group_events import TOPIC
+from groupkeeper.settings.options import Address, format_address
+from groupkeeper.why.entries import last_rounds
+from groupkeeper.why.texts import time_text
+
+if TYPE_CHECKING:
+    from groupkeeper.client import Client
+    from groupkeeper.client.group_events import EventLog
+    from groupkeeper.client.groups import Group
+
+LAST: Final = 10
+"""Rounds that are shown unless the call says more."""
+SWITCHED_OFF: Final = "events are switched off: start the server with group.events.enabled=true"
+UNDER_WAY_WAIT_MS: Final = 500
+IDLE_WAIT_MS: Final = 2_000
+"""How long a request for new events waits while a round is under way, and while none is."""
+
+
+def _http(ctx: click.Context, param: click.Parameter, text: str | None) -> Address | str | None:
+    return text if text is None or text == "off" else port_address(ctx, param, text)
+
+
+@click.command()
+@click.argument("group")
+@click.option(
+    "--last",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help=f"The last N rebalances.  [default: {LAST}, or all since --since]",
+)
+@click.option(
+    "--since",
+    callback=since_option,
+    metavar="T",
+    help="From a time on, in UTC: 3h, 45m, 2d, 03:00, 2026-11-22T03:00.",
+)
+@click.option("--watch", is_flag=True, help="Go on: print each rebalance when it is over.")
+@click.option(
+    "--http",
+    callback=_http,
+    metavar="HOST:PORT|off",
+    help="Where to ask for the present state.  [default: port 9644 of the coordinator's host]",
+)
+@cluster_options
+def why(
+    group: str,
+    last: int | None,
+    since: int | None,
+    watch: bool,
+    http: Address | str | None,
+    cluster: Cluster,
+) -> int:
+    """Say why GROUP rebalanced: what triggered each rebalance, who, and what to change.
+
+    Reads the events that a Groupkeeper server has stored (topic `__group_events`), and asks its
+    HTTP port what the group is doing now. Of another Kafka cluster it tells the state and the
+    members: causes are not stored there.
+
+    \b
+      groupkeeper why billing
+      groupkeeper why billing --since 3h
+      groupkeeper why billing --watch
+      groupkeeper why billing --last 50 --json | jq .cause.code
+
+    Exit codes: 0 done, 1 refused or failed, 2 wrong call. Remarks go to standard error.
+    """
+
+    async def work(client: "Client") -> int:
+        return await _Report(client, group, cluster, http).run(last, since, watch=watch)
+
+    return cluster.run(work)
+
+
+class _Report:
+    """One call of the command."""
+
+    def __init__(
+        self, client: "Client", group: str, cluster: Cluster, http: Address | str | None
+    ) -> None:
+        self._client = client
+        self._group = group
+        self._http = http
+        self._views: LiveViews | None = None
+        self._problem = ""
+        """Of the HTTP port, when it was asked last."""
+        self._settings: dict[str, str] = {}
+        """Of the group's coordinator."""
+        self._printer = Printer(as_json=cluster.as_json)
+
+    async def run(self, last: int | None, since: int | None, *, watch: bool) -> int:
+        from groupkeeper.client.group_events import EventLog, NoEventLog
+
+        await self._check_http()
+        self._settings = await settings_of(self._client, self._group)
+        limits = session_limits(self._settings)
+        try:
+            log = await EventLog.of(self._client, self._group)
+        except NoEventLog:
+            return await self._tell_without_events()
+        with progress() as show:
+            if since is None:
+                told = await read_last(log, last or LAST, limits, show)
+            else:
+                told = await read_from(log, await log.since(since), limits, show)
+        entries = told.all(with_rest=not watch)
+        if not entries:
+            await self._tell_nothing(log, told, since)
+        if entries and self._events_enabled() == "false":
+            remark(f"{SWITCHED_OFF}; these are older")
+        if told.left_out and entries:
+            remark(told.left_out)
+        for entry in last_rounds(entries, last if since is not None else last or LAST):
+            self._printer.entry(entry)
+        self._printer.skipped(told.folding.unknown, log.unreadable, log.first_error)
+        await self._tell_now()
+        if watch:
+            await self._watch(log, told)
+        return 0
+
+    async def _check_http(self) -> None:
+        """Raises ClickException if --http names a Kafka port."""
+        from groupkeeper.client.greeting import KAFKA, spoken_at
+
+        if self._http is None or isinstance(self._http, str):
+            return
+        if await spoken_at(*self._http) == KAFKA:
+            raise click.ClickException(
+                f"--http {format_address(self._http)} is a Kafka port: name the HTTP port, 9644 "
+                "unless the server was started with another, or leave --http out"
+            )
+
+    async def _tell_nothing(self, log: "EventLog", told: Told, since: int | None) -> None:
+        """Say why there is nothing to show. Raises Refused if there is no group, either."""
+        group = await self._described()
+        when = "" if since is None else f" since {time_text(since)}"
+        if told.left_out:
+            remark(f"no rebalances of group '{self._group}': {told.left_out}")
+            return
+        if group.state == "Dead":
+            raise Refused(f"consumer group '{self._group}' does not exist, and has no events{when}")
+        if not log.readable and log.unreadable:
+            remark(f"the topic {TOPIC} is not that of Groupkeeper: {log.first_error}")
+        elif self._events_enabled() == "false":
+            remark(SWITCHED_OFF)
+        elif since is not None:
+            remark(f"no rebalances of group '{self._group}'{when}: try an earlier --since")
+        else:
+            remark(f"no rebalances of group '{self._group}' are stored yet")
+
+    def _events_enabled(self) -> str | None:
+        """None for a server that has no such setting."""
+        return self._settings.get(EVENTS_ENABLED)
+
+    # -- the present -----------------------------------------------------------------------------
+
+    async def _tell_now(self) -> None:
+        """The live state; if the HTTP port does not tell it, what DescribeGroups has."""
+        if self._http != "off":
+            given = None if isinstance(self._http, str) else self._http
+            try:
+                self._views = await find_views(self._client, self._group, given)
+                view = await self._views.view()
+            except NoLiveView as problem:
+                self._views = None
+                remark(f"{problem}: whom a rebalance waits for is not known; name it with --http")
+            else:
+                if view is not None:
+                    self._printer.live(view)
+                    return
+        group = await self._described()
+        if group.state == "Dead":
+            remark(f"consumer group '{self._group}' does not exist now")
+            return
+        self._printer.text(described_text(group), **described_json(group))
+
+    async def _described(self) -> "Group":
+        from groupkeeper.client.groups import describe_groups
+
+        return (await describe_groups(self._client, [self._group]))[self._group]
+
+    async def _tell_without_events(self) -> int:
+        """There is no topic with events: what any cluster tells, and why that is all."""
+        group = await self._described()
+        if group.state == "Dead":
+            raise Refused(f"consumer group '{self._group}' does not exist")
+        enabled = self._events_enabled()
+        if enabled is None:
+            remark(
+                f"this cluster has no topic {TOPIC}: why groups rebalance is stored by Groupkeeper "
+                "only; this is what it tells"
+            )
+        elif enabled == "false":
+            remark(SWITCHED_OFF)
+        else:
+            remark(f"no rebalances of group '{self._group}' are stored yet")
+        self._printer.text(described_text(group), **described_json(group))
+        return 0
+
+    # -- as it happens ---------------------------------------------------------------------------
+
+    async def _watch(self, log: "EventLog", told: Told) -> None:
+        """Print what happens from now on, until the command is interrupted."""
+        folding, before = told.folding, deque(told.entries, maxlen=LAST)
+
+        def wait_ms() -> int:
+            return IDLE_WAIT_MS if folding.under_way is None else UNDER_WAY_WAIT_MS
+
+        is_lost = False
+
+        def lost(failure: Exception) -> None:
+            nonlocal is_lost
+            if not is_lost:
+                remark(f"{failure}: still trying")
+            is_lost = True
+
+        async for events in log.follow(log.end, wait_ms, lost):
+            is_lost = False
+            for entry in (entry for event in events for entry in folding.add(event)):
+                before.append(entry)
+                find_returns(before)
+                self._printer.entry(entry)
+            if not events:
+                for entry in folding.let_go():
+                    self._printer.entry(entry)
+            if folding.under_way is not None and self._views is not None:
+                await self._show_status(self._views)
+
+    async def _show_status(self, views: LiveViews) -> None:
+        try:
+            view = await views.view()
+        except NoLiveView as problem:
+            if str(problem) != self._problem:
+                remark(str(problem))
+            self._problem = str(problem)
+        else:
+            self._problem = ""
+            if view is not None:
+                self._printer.status(view)

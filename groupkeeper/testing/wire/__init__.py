@@ -1,0 +1,1 @@
+"""The conversation of clients and a test broker, as text."""

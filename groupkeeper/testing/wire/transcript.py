@@ -1,0 +1,234 @@
+"""What clients and a test broker said, in the form of this project's parity transcripts.
+
+     0.012  lea -> JoinGroup v9: group_id=billing session_timeout_ms=10000 ...
+              protocols: name=range metadata=<orders>
+     0.014  lea <- JoinGroup: NONE generation_id=1 ... leader=lea-1 member_id=lea-1
+
+How fields are written is in telling.py. A client goes by its client id, its second connection by
+`lea/2`. What a connection says again, and is answered alike, is one entry with its number. Answers
+are those that leave, as faults have made them.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+from groupkeeper.coordinator.caller import Link, Peer
+from groupkeeper.exchange import NO_REPLY
+from groupkeeper.protocol.embedded import read_assigned, subscribed_topics
+from groupkeeper.protocol.message import layout_of
+from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from groupkeeper.protocol.messages.sync_group import SyncGroupRequest
+from groupkeeper.protocol.registry import APIS
+from groupkeeper.protocol.types import ArrayOf, StructOf
+from groupkeeper.testing.wire.tap import Answer, Exchange
+from groupkeeper.testing.wire.telling import Names, tell
+from groupkeeper.why.texts import partitions_text
+
+ENTRIES: Final = 5_000
+"""Exchanges and remarks that are kept; then the oldest is dropped, and counted."""
+CHARACTERS: Final = 8 * 1024 * 1024
+"""Of all that is kept."""
+ELEMENTS: Final = 200
+"""A message with more elements of arrays is told without its fields: telling one takes some ten
+microseconds of the event loop."""
+LINE: Final = 2_000
+"""Characters of a line; of a longer one, the beginning is kept."""
+CONNECTIONS: Final = 1_000
+"""Connections that are told apart; then the oldest is taken for a new one."""
+
+# Any: each API has its own messages.
+
+
+@dataclass(slots=True)
+class _Said:
+    """An exchange, or a remark, which has no API."""
+
+    at_ms: int
+    who: str = ""
+    client: str = ""
+    api: str = ""
+    asked: list[str] = field(default_factory=list)
+    answered_ms: int = 0
+    answered_number: int = 0
+    """Orders answers among requests; 0: there is no answer."""
+    answered: list[str] = field(default_factory=list)
+    times: int = 1
+    last_ms: int = 0
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.asked)) + sum(map(len, self.answered))
+
+
+class Transcript:
+    """The outermost layer of a tap."""
+
+    def __init__(self, wall_ms: Callable[[], int]) -> None:
+        """`wall_ms`: the broker's clock."""
+        self._wall_ms = wall_ms
+        self.clear()
+
+    def clear(self) -> None:
+        """Begin anew."""
+        self._names = Names()
+        self._began_ms = self._wall_ms()
+        self._said: dict[int, _Said] = {}
+        self._numbers = 0
+        self._size = 0
+        self._dropped = 0
+        self._last: dict[str, int] = {}
+        """By connection, the number of its last exchange."""
+        self._connections: dict[int, tuple[Link, str]] = {}
+        """By the id of its link."""
+        self._opened: dict[str, int] = {}
+
+    # -- on the server's loop ------------------------------------------------------------------
+
+    def take(self, exchange: Exchange, proceed: Callable[[], None]) -> None:
+        """See `Layer`."""
+        version, key = exchange.caller.api_version, exchange.key
+        who = self._who(exchange.caller.peer)
+        said = _Said(self._wall_ms(), who, exchange.caller.peer.client_id, APIS[key].name)
+        self._learn(exchange.request)
+        first, *rest = self._told(exchange.request, version)
+        said.asked = _cut([f"{who} -> {said.api} v{version}: {first}".rstrip(), *rest])
+        number = self._add(said)
+        exchange.on_answer(partial(self._answered, number, version))
+        proceed()
+
+    def remark(self, text: str) -> None:
+        """What happened to the broker. On the loop, or while none runs."""
+        self._add(_Said(self._wall_ms(), asked=[f"-- {text}"]))
+
+    def _add(self, said: _Said) -> int:
+        self._numbers += 1
+        self._said[self._numbers] = said
+        self._size += said.size
+        while len(self._said) > ENTRIES or (self._size > CHARACTERS and len(self._said) > 1):
+            oldest = next(iter(self._said))
+            self._size -= self._said.pop(oldest).size
+            self._dropped += 1
+        return self._numbers
+
+    def _answered(self, number: int, version: int, answer: Answer) -> Answer:
+        said = self._said.get(number)
+        if said is None:  # dropped meanwhile
+            return answer
+        if isinstance(answer, JoinGroupResponse):
+            self._meet(answer)
+        first, *rest = self._told(answer, version)
+        said.answered = _cut([f"{said.who} <- {said.api}: {first}".rstrip(), *rest])
+        self._size += said.size - sum(map(len, said.asked))
+        said.answered_ms = said.last_ms = self._wall_ms()
+        self._numbers += 1
+        said.answered_number = self._numbers
+        self._fold(number, said)
+        return answer
+
+    def _fold(self, number: int, said: _Said) -> None:
+        """Count it as the same as the one before, if it is."""
+        last = self._last.get(said.who, 0)
+        before = self._said.get(last)
+        if before is not None and (before.asked, before.answered) == (said.asked, said.answered):
+            before.times += 1
+            before.last_ms = said.last_ms
+            self._size -= self._said.pop(number).size
+        else:
+            self._last[said.who] = number
+
+    def _who(self, peer: Peer) -> str:
+        known = self._connections.get(id(peer.link))
+        if known is not None:
+            return known[1]
+        name = self._names.text(peer.client_id or "client")
+        self._opened[name] = nth = self._opened.get(name, 0) + 1
+        who = name if nth == 1 else f"{name}/{nth}"
+        if len(self._connections) >= CONNECTIONS:
+            oldest = next(iter(self._connections))
+            self._last.pop(self._connections.pop(oldest)[1], None)
+        self._connections[id(peer.link)] = peer.link, who
+        return who
+
+    # -- messages ------------------------------------------------------------------------------
+
+    def _learn(self, request: Any) -> None:
+        """What the bytes of consumers mean."""
+        if isinstance(request, JoinGroupRequest):
+            self._names.meet(request.member_id)
+            for protocol in request.protocols[:ELEMENTS]:
+                topics = subscribed_topics(bytes(protocol.metadata))
+                if topics is not None:
+                    self._names.note_bytes(protocol.metadata, "+".join(topics))
+        elif isinstance(request, SyncGroupRequest):
+            for each in request.assignments[:ELEMENTS]:
+                assigned = read_assigned(bytes(each.assignment))
+                if assigned is not None:
+                    self._names.note_bytes(each.assignment, partitions_text(assigned))
+
+    def _meet(self, answer: JoinGroupResponse) -> None:
+        for member_id in (answer.member_id, *(each.member_id for each in answer.members)):
+            self._names.meet(member_id)
+
+    def _told(self, message: Any, version: int) -> list[str]:
+        if message is NO_REPLY:
+            return ["no answer is wanted"]
+        if not hasattr(type(message), "__layout__"):
+            return [f"<{len(message)} bytes>"]
+        elements = _elements(message)
+        return (
+            [f"({elements} elements)"]
+            if elements > ELEMENTS
+            else tell(message, version, self._names)
+        )
+
+    # -- to read -------------------------------------------------------------------------------
+
+    def text(self, apis: Collection[str], clients: Collection[str], *, times: bool) -> str:
+        """What was said, in the order of time. Empty collections: all."""
+        lines: dict[int, list[str]] = {}
+        for number, said in [*self._said.items()]:
+            if (apis and said.api not in apis) or (clients and said.client not in clients):
+                continue
+            lines[number] = self._timed(said.at_ms, self._asked(said, times=times), times=times)
+            if said.answered_number:
+                answered = self._timed(said.answered_ms, said.answered, times=times)
+                lines[said.answered_number] = answered
+        text = [line for number in sorted(lines) for line in lines[number]]
+        if self._dropped:
+            text.insert(0, f"-- the first {self._dropped} exchanges are not kept")
+        return "\n".join(text)
+
+    def _asked(self, said: _Said, *, times: bool) -> list[str]:
+        if said.times == 1:
+            return said.asked
+        until = f", until {self._seconds(said.last_ms).strip()}" if times else ""
+        return [f"{said.asked[0]} ({said.times} times{until})", *said.asked[1:]]
+
+    def _timed(self, at_ms: int, lines: list[str], *, times: bool) -> list[str]:
+        if not times:
+            return lines
+        first, *rest = lines
+        return [f"{self._seconds(at_ms)}  {first}", *(f"{'':10}{each}" for each in rest)]
+
+    def _seconds(self, at_ms: int) -> str:
+        return f"{(at_ms - self._began_ms) / 1000:8.3f}"
+
+
+def _cut(lines: list[str]) -> list[str]:
+    return [each if len(each) <= LINE else f"{each[:LINE]}..." for each in lines]
+
+
+def _elements(message: Any, depth: int = 3) -> int:
+    """How many elements its arrays have, and theirs; counts no further than is needed."""
+    found = 0
+    for each in layout_of(type(message)).fields:
+        if isinstance(each.type, ArrayOf):
+            some = getattr(message, each.name, None) or ()
+            found += len(some)
+            if isinstance(each.type.item, StructOf) and depth and found <= ELEMENTS:
+                found += sum(_elements(one, depth - 1) for one in some)
+        if found > ELEMENTS:
+            break
+    return found

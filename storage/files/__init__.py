@@ -1,0 +1,1 @@
+"""The file system: calls of the kernel, and the same in memory."""

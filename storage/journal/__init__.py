@@ -1,0 +1,1 @@
+"""The journal: batches of all logs, durable before they are acknowledged."""

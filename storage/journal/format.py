@@ -1,0 +1,131 @@
+"""The bytes of a journal: its rounds, and the entries in them.
+
+A file is a sequence of rounds: salt of 8 bytes, number int64, payload length int32, CRC-32C of
+number, length and payload, then the payload. Numbers increase by one, so an unfinished round cannot
+be mistaken for a finished one. The salt is random and part of the file's name,
+`<node>-<first round>-<salt>`: a payload holds bytes from clients, which do not know the salt and
+so cannot forge a round. A round begins at a sector of the disk (in files of older versions: where
+the round before ends), so that a torn write of the next round does not spoil it.
+
+A payload is a sequence of entries: kind int8, name length int16, data length int32, name, data.
+Kind 0 is a batch of the log `name`. Kind 1 is the claim of the shard `name` in the epoch `data`.
+Kind 2 is a mark of the log `name` (marks.py). Kind 3 summarizes the rounds just before, which tells
+the logs that a damaged round has touched: number of logs int32, the first of those rounds int64,
+the end offset of each log int64, and the names of the logs with slashes between them.
+"""
+
+from collections.abc import Iterator, Mapping
+from struct import Struct, pack, unpack_from
+from typing import Final, NamedTuple
+
+from crc32c import crc32c
+
+from groupkeeper.storage.log.window import Window
+from groupkeeper.storage.recovery.marks import Mark, whole_sectors
+
+SALT_BYTES: Final = 8
+ROUND: Final = Struct(">8sQII")
+COUNTED: Final = Struct(">QI")
+ENTRY: Final = Struct(">BHI")
+BATCH, CLAIM, MARK, ENDS = range(4)
+_COUNT: Final = Struct(">I")
+
+
+def batch_entry(name: bytes, batch: bytes) -> tuple[bytes, bytes, bytes]:
+    """The entry of a finished batch of a log, in pieces to be joined."""
+    return ENTRY.pack(BATCH, len(name), len(batch)), name, batch
+
+
+def claim_entry(shard: int, epoch: int) -> tuple[bytes, bytes, bytes]:
+    """The entry of the claim of a shard in an epoch, in pieces to be joined."""
+    name, data = str(shard).encode(), epoch.to_bytes(4, "big")
+    return ENTRY.pack(CLAIM, len(name), len(data)), name, data
+
+
+def mark_entry(name: str, mark: Mark) -> tuple[bytes, bytes, bytes]:
+    """The entry of a mark of a log, in pieces to be joined."""
+    data, log = mark.to_bytes(), name.encode()
+    return ENTRY.pack(MARK, len(log), len(data)), log, data
+
+
+def ends_entry(first: int, ends: Mapping[str, int]) -> tuple[bytes, ...]:
+    """The entry of the end offsets of logs after the rounds from `first` on, in pieces."""
+    names = "/".join(ends).encode()
+    numbers = pack(f">{len(ends) + 1}Q", first, *ends.values())
+    size = _COUNT.size + len(numbers) + len(names)
+    return ENTRY.pack(ENDS, 0, size), _COUNT.pack(len(ends)), numbers, names
+
+
+def ends_of(data: bytes) -> tuple[int, dict[str, int]]:
+    """The first round of such an entry, and the end offsets of logs by name."""
+    (count,) = _COUNT.unpack_from(data)
+    first, *numbers = unpack_from(f">{count + 1}Q", data, _COUNT.size)
+    names = data[_COUNT.size + 8 * (count + 1) :].decode().split("/") if count else []
+    return first, dict(zip(names, numbers, strict=True))
+
+
+class Entry(NamedTuple):
+    """An entry of a round: its kind, name and data, and where in the file its data begins."""
+
+    kind: int
+    name: bytes
+    data: memoryview
+    position: int
+
+
+def entries_of(window: Window, position: int, size: int) -> Iterator[Entry]:
+    """The entries of a checked round by its payload's place. `data` is valid until the next one."""
+    end = position + size
+    while position < end:
+        at = window.find(position, ENTRY.size)
+        kind, name_size, data_size = ENTRY.unpack_from(window.buffer, at)
+        position += ENTRY.size
+        at = window.find(position, name_size + data_size)
+        name = window.buffer[at : at + name_size]
+        data = window.view[at + name_size : at + name_size + data_size]
+        yield Entry(kind, name, data, position + name_size)
+        position += name_size + data_size
+
+
+def round_at(window: Window, position: int, salt: bytes, number: int) -> int:
+    """The payload size of the round at a position; -1 if it is not round `number`, or damaged."""
+    at = window.find(position, ROUND.size)
+    if at < 0:
+        return -1
+    begin, found, size, crc = ROUND.unpack_from(window.buffer, at)
+    if begin != salt or found != number:
+        return -1
+    at = window.find(position, ROUND.size + size)
+    if at < 0:
+        return -1
+    counted = window.view[at + SALT_BYTES : at + SALT_BYTES + COUNTED.size]
+    payload = window.view[at + ROUND.size : at + ROUND.size + size]
+    return size if crc32c(payload, crc32c(counted)) == crc else -1
+
+
+def next_round(window: Window, end: int, salt: bytes, number: int) -> tuple[int, int]:
+    """Position and payload size of round `number` after one that ends at `end`; -1: none."""
+    for position in (end, whole_sectors(end)):
+        size = round_at(window, position, salt, number)
+        if size >= 0:
+            return position, size
+    return end, -1
+
+
+def round_after(window: Window, position: int, salt: bytes, number: int) -> tuple[int, int]:
+    """Position and number of a sound round after `position`, later than `number`; -1 if none."""
+    position += 1
+    while position < window.size:
+        at = window.find(position, min(ROUND.size, window.size - position))
+        found = window.buffer.find(salt, at)
+        if found < 0:
+            position += max(1, len(window.buffer) - at - SALT_BYTES + 1)
+            continue
+        position += found - at
+        at = window.find(position, ROUND.size)
+        if at >= 0:
+            later = ROUND.unpack_from(window.buffer, at)[1]
+            if later > number and round_at(window.again(), position, salt, later) >= 0:
+                return position, later
+        position += 1
+    return -1, -1

@@ -1,0 +1,337 @@
+"""A journal: an append-only file that holds the batches of all logs before they are acknowledged.
+
+Only recovery reads it, and it is removed as soon as the segments with its batches are on the disk.
+journal_format.py describes the bytes.
+"""
+
+import re
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+from crc32c import crc32c
+
+from groupkeeper.storage.errors import AppendFailed, Corrupt, SyncFailed, remedy
+from groupkeeper.storage.files.files import Files, parent_of
+from groupkeeper.storage.journal.format import (
+    BATCH,
+    CLAIM,
+    COUNTED,
+    MARK,
+    ROUND,
+    SALT_BYTES,
+    ends_entry,
+    ends_of,
+    entries_of,
+    next_round,
+    round_after,
+    round_at,
+)
+from groupkeeper.storage.log.scan import FIELDS
+from groupkeeper.storage.log.window import Window
+from groupkeeper.storage.recovery.marks import SECTOR, Mark, newest, whole_sectors
+
+FOLDER: Final = "journals"
+_FIELDS_PER_ENTRY: Final = 4
+_NAME: Final = re.compile(r"(?P<node>[0-9]+)-(?P<first>[0-9]{20})-(?P<salt>[0-9a-f]{16})")
+
+AHEAD_BYTES: Final = 1024 * 1024
+"""Zeros that are written ahead of the rounds.
+
+A round over zeros changes neither the size nor the extents of the file, so its sync need not wait
+for the journal of the file system: half the time, and a tenth at the 99th percentile, on ext4."""
+
+SUMMARIZED_BYTES: Final = 4096
+"""A round summarizes the rounds that begin in so many bytes before it, and always the last one:
+damage rarely spoils more than a page."""
+
+
+class RoundSummary(NamedTuple):
+    """A round, as the rounds after it repeat it."""
+
+    position: int
+    number: int
+    ends: Mapping[str, int]
+    """The next offsets of its logs."""
+    claims: Sequence[bytes]
+    """Its claim entries."""
+
+
+class JournalWriter:
+    """The file that rounds are appended to."""
+
+    def __init__(
+        self,
+        files: Files,
+        folder: str,
+        node_id: int,
+        first_round: int,
+        ends: Mapping[str, int] | None = None,
+    ) -> None:
+        """Create the file, durably. Raises OSError.
+
+        `ends` are the next offsets of the logs in earlier rounds.
+        """
+        self._files = files
+        self._summaries = [RoundSummary(0, 0, ends or {}, ())]
+        self._number = first_round
+        self._salt = files.random_bytes(SALT_BYTES)
+        self.path = f"{folder}/{node_id}-{first_round:020d}-{self._salt.hex()}"
+        self._handle = files.open(self.path, create=True)
+        try:
+            files.sync_folder(folder)
+        except OSError:
+            with suppress(OSError):  # an empty file that stays is removed at the next start
+                self.drop()
+            raise
+        self.size = 0
+        self._filled = 0
+        self.touched: dict[str, None] = {}
+        """The logs whose batches may be in this file only, in the order of their first batch."""
+
+    @property
+    def next_round(self) -> int:
+        return self._number
+
+    @property
+    def is_in_place(self) -> bool:
+        """False once the file was removed or replaced: the next process would not find it."""
+        return self._files.is_at(self._handle, self.path)
+
+    def write(
+        self,
+        pieces: Sequence[bytes],
+        ends: Mapping[str, int] | None = None,
+        claims: Sequence[bytes] = (),
+    ) -> None:
+        """Make a round durable: one write, one sync.
+
+        `ends` are the next offsets of its logs, `claims` the pieces that are claim entries. Raises
+        AppendFailed if it could not be written, and the file is as before; SyncFailed if nothing
+        can be made durable any more.
+        """
+        payload = b"".join((*pieces, *self._summary()))
+        counted = COUNTED.pack(self._number, len(payload))
+        crc = crc32c(payload, crc32c(counted))
+        data = b"".join((self._salt, counted, crc.to_bytes(4, "big"), payload))
+        try:
+            self._fill(len(data))
+            self._files.write(self._handle, data, self.size)
+        except OSError as error:
+            self._take_back(error)
+            raise AppendFailed(f"cannot write to {self.path}: {error}") from error
+        try:
+            self._files.sync(self._handle)
+        except OSError as error:
+            raise SyncFailed(f"cannot sync {self.path}: {error}") from error
+        self._summaries.append(RoundSummary(self.size, self._number, ends or {}, claims))
+        self.size = whole_sectors(self.size + len(data))
+        self._number += 1
+
+    def _summary(self) -> Iterator[bytes]:
+        """The entries that repeat the rounds just before."""
+        oldest = self.size - SUMMARIZED_BYTES
+        while len(self._summaries) > 1 and self._summaries[0].position < oldest:
+            del self._summaries[0]
+        ends: dict[str, int] = {}
+        for each in self._summaries:
+            yield from each.claims
+            ends.update(each.ends)
+        yield from ends_entry(self._summaries[0].number, ends)
+
+    def _fill(self, size: int) -> None:
+        """Write zeros after the end if the next round would reach beyond those written before."""
+        if self.size + size > self._filled:
+            ahead = bytes(size + AHEAD_BYTES)
+            self._files.write(self._handle, ahead, self.size)
+            self._filled = self.size + len(ahead)
+
+    def _take_back(self, cause: OSError) -> None:
+        self._filled = self.size
+        try:
+            self._files.truncate(self._handle, self.size)
+        except OSError as error:
+            raise SyncFailed(f"cannot take back a failed write to {self.path}: {error}") from cause
+
+    def close(self) -> None:
+        self._files.close(self._handle)
+
+    def drop(self) -> None:
+        """Close and remove the file, when all its batches are on the disk in their segments."""
+        self.close()
+        self._files.remove(self.path)
+
+
+class JournalReader:
+    """The contents of a journal file, of this process or another one."""
+
+    def __init__(
+        self, files: Files, path: str, size: int | None = None, *, go_on: bool = False
+    ) -> None:
+        """Read the file up to `size`; what follows is still being written.
+
+        If a round is damaged and a sound one follows: with `go_on`, reading goes on there and
+        `damage` gets a line; without it, raises Corrupt.
+        """
+        self._files = files
+        self._size = size
+        self._go_on = go_on
+        self.damage: list[str] = []
+        """A line for each damaged place that a sound round follows."""
+        self.ends: dict[str, int] = {}
+        """The next offsets of logs, as rounds and summaries tell them."""
+        self.marks: dict[str, Mark] = {}
+        self._logs_unknown = False
+        """No summary names the logs of the damaged rounds."""
+        self._first_lost = 0
+        """The number of the first damaged round."""
+        self._told_since: set[str] = set()
+        """The logs whose next offset is told by a round after the damage."""
+        self.path = path
+        self.first_round, self._salt = first_round_and_salt(path)
+        self._handle = files.open(path)
+        self.epochs: dict[int, int] = {}
+        """The newest epoch of each shard in the claims."""
+        self._entries: dict[bytes, array[int]] = {}
+        """Of each log, four numbers per batch: see `entries`."""
+        self.next_round = self.first_round
+        self._end = 0
+        try:
+            self._read()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def names(self) -> set[str]:
+        """The logs that it holds batches of."""
+        return {name.decode() for name in self._entries}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it holds no finished round."""
+        return self.next_round == self.first_round
+
+    def last_ends(self) -> dict[str, int]:
+        """The next offsets of logs after its last round."""
+        ends = {name.decode(): entries[-3] + 1 for name, entries in self._entries.items()}
+        return {name: max(ends.get(name, 0), self.ends.get(name, 0)) for name in ends | self.ends}
+
+    def entries(self, name: str) -> Iterator[tuple[int, int, int, int]]:
+        """Base offset, last offset, position and size of every batch of a log, as written."""
+        entries = self._entries.get(name.encode(), array("q"))
+        for at in range(0, len(entries), _FIELDS_PER_ENTRY):
+            base, last, position, size = entries[at : at + _FIELDS_PER_ENTRY]
+            yield base, last, position, size
+
+    def batch(self, position: int, size: int) -> bytes:
+        return self._files.read(self._handle, size, position)
+
+    @property
+    def end(self) -> int:
+        """The end of its last finished round, in bytes."""
+        return self._end
+
+    def close(self) -> None:
+        self._files.close(self._handle)
+
+    def drop(self) -> None:
+        """Close and remove the file."""
+        self.close()
+        self._files.remove(self.path)
+
+    def lacks(self, name: str) -> bool:
+        """Whether it may have held more of a log than is known, because of damage."""
+        return self._logs_unknown and name not in self._told_since
+
+    @property
+    def torn(self) -> str:
+        """A line about the unfinished round at its end; empty if it ends with a finished one."""
+        if not any(self._files.read(self._handle, SECTOR, whole_sectors(self._end))):
+            return ""
+        return f"{self.path}: the unfinished round at byte {whole_sectors(self._end)} is left out"
+
+    def read_on(self) -> None:
+        """Read the rounds that its living owner has written since. Raises Corrupt."""
+        for position in (self._end, whole_sectors(self._end)):
+            if self._files.read(self._handle, SALT_BYTES, position) == self._salt:
+                self._read()
+                break
+
+    def _read(self) -> None:
+        end = self._files.size(self._handle) if self._size is None else self._size
+        window = Window(self._files, self._handle, end)
+        bad = -1
+        while True:
+            position, size = next_round(window, self._end, self._salt, self.next_round)
+            if size < 0:
+                position, number = round_after(window, self._end, self._salt, self.next_round)
+                if position < 0:
+                    break
+                if bad != self._end:  # its living owner may have been writing it: read it again
+                    bad = self._end
+                    window = window.again()
+                    continue
+                self._pass_over(position, number)
+                size = round_at(window, position, self._salt, number)
+            self._read_round(window, position + ROUND.size, size)
+            self._end = position + ROUND.size + size
+            self.next_round += 1
+
+    def _pass_over(self, position: int, number: int) -> None:
+        """Go on after damage at the next sound round, or raise Corrupt."""
+        place = self._end if position % SECTOR else whole_sectors(self._end)
+        line = (
+            f"{self.path}: the round at byte {place} is damaged and a sound one follows at byte "
+            f"{position}"
+        )
+        if not self._go_on:
+            folder = parent_of(parent_of(self.path))
+            raise Corrupt(f"{line}: {remedy(folder)}")
+        self.damage.append(line)
+        if not self._logs_unknown:
+            self._logs_unknown, self._first_lost = True, self.next_round
+        self._told_since.clear()
+        self.next_round = number
+
+    def _read_round(self, window: Window, position: int, size: int) -> None:
+        for kind, name, data, at in entries_of(window, position, size):
+            if kind == BATCH:
+                self._note_batch(name, data, at)
+            elif kind == CLAIM:
+                shard, epoch = int(name), int.from_bytes(data, "big")
+                self.epochs[shard] = max(epoch, self.epochs.get(shard, 0))
+            elif kind == MARK:
+                mark = Mark.from_bytes(bytes(data))
+                self.marks[name.decode()] = newest(self.marks.get(name.decode()), mark) or mark
+            else:
+                self._note_ends(bytes(data))
+
+    def _note_batch(self, name: bytes, data: memoryview, position: int) -> None:
+        base, _, _, _, _, delta, _ = FIELDS.unpack_from(data)
+        entries = self._entries.setdefault(name, array("q"))
+        entries.extend((base, base + delta, position, len(data)))
+        if self._logs_unknown:
+            self._told_since.add(name.decode())
+
+    def _note_ends(self, data: bytes) -> None:
+        first, ends = ends_of(data)
+        if first <= self._first_lost:
+            self._logs_unknown = False
+        for name, end in ends.items():
+            self.ends[name] = max(end, self.ends.get(name, 0))
+        self._told_since |= ends.keys()
+
+
+def node_of(name: str) -> int | None:
+    """The node id in the name of a journal; None for other files."""
+    found = _NAME.fullmatch(name)
+    return int(found["node"]) if found else None
+
+
+def first_round_and_salt(path: str) -> tuple[int, bytes]:
+    """What the name of a journal says of it."""
+    found = _NAME.fullmatch(path.rpartition("/")[2])
+    assert found, "not the name of a journal: see node_of"
+    return int(found["first"]), bytes.fromhex(found["salt"])

@@ -1,0 +1,1 @@
+"""An open log: its segments, their indexes, and how both are read."""

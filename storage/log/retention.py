@@ -1,0 +1,110 @@
+"""Retention: how much of a log is kept, by the age and the size of its segments.
+
+Whole segments go, the oldest first. The last one is no exception; an empty one is.
+Source: Kafka's `UnifiedLog.deleteOldSegments` and `LogSegment.largestTimestamp`.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from heapq import heapify, heappop, heapreplace
+from typing import NamedTuple
+
+from groupkeeper.storage.files.files import Files
+from groupkeeper.storage.log.log import Log
+from groupkeeper.storage.log.segment import base_of, last_timestamp, segment_path
+
+
+class RetentionLimits(NamedTuple):
+    """What to keep at a moment. A negative limit is none."""
+
+    now_ms: int
+    """Unix milliseconds."""
+    retention_ms: int
+    """A segment whose largest timestamp is further back is not kept."""
+    retention_bytes: int
+    """The oldest segment is not kept if the others have so much."""
+    server_times: bool = False
+    """All timestamps are this server's: see `Limits`. One in the future is wrong, and its segment
+    goes with a later one that is too old."""
+
+    def expired(self, largest_timestamp: int) -> bool:
+        """Whether a segment is too old. One with a timestamp in the future is not."""
+        return 0 <= self.retention_ms < self.now_ms - largest_timestamp
+
+    def in_doubt(self, largest_timestamp: int) -> bool:
+        """Whether the age of a segment is not known, so that later ones decide about it."""
+        return self.server_times and largest_timestamp > self.now_ms
+
+    def excess(self, sizes: Iterable[int]) -> int:
+        """By how many bytes a log of segments of these sizes is too large; negative: it is not."""
+        return sum(sizes) - self.retention_bytes if self.retention_bytes >= 0 else -1
+
+
+def expired_before(log: Log, limits: RetentionLimits) -> int | None:
+    """The offset at which a log begins without the segments that are not kept; None if all are.
+
+    Raises OSError.
+    """
+    segments, gone = log.segments, 0
+    excess = limits.excess(segment.size for segment in segments)
+    for number, segment in enumerate(segments, 1):
+        if not segment.size:
+            break
+        largest = segment.largest_timestamp
+        if excess >= segment.size or limits.expired(largest):
+            gone = number
+        elif not limits.in_doubt(largest):
+            break
+        excess -= segment.size
+    start = segments[gone].base_offset if gone < len(segments) else log.next_offset
+    return start if start > log.start_offset else None
+
+
+def kept_together(logs: Mapping[int, Log], most: int) -> Mapping[int, int]:
+    """How many bytes to keep of each of some logs whose oldest segments have to go, as together
+    they have more than `most`. Of logs that are not named, everything is kept.
+
+    The next segment to go is the oldest one of the log that has most. So a log with less than an
+    equal share of `most` loses nothing, whatever the others have.
+    """
+    sizes = {index: sum(segment.size for segment in log.segments) for index, log in logs.items()}
+    excess = sum(sizes.values()) - most
+    left = [(-size, index) for index, size in sizes.items() if size]
+    heapify(left)
+    gone = Counter[int]()
+    while excess > 0 and left:
+        negative, index = left[0]
+        size = logs[index].segments[gone[index]].size
+        gone[index] += 1
+        excess -= size
+        if negative + size < 0:
+            heapreplace(left, (negative + size, index))
+        else:
+            heappop(left)
+        sizes[index] -= size
+    return {index: sizes[index] for index in gone}
+
+
+def may_delete(files: Files, folder: str, limits: RetentionLimits) -> bool:
+    """Whether a log that is not open may have segments that are not kept: a cheap look, which reads
+    names, sizes and one entry of an index. `expired_before` knows for sure, when the log is open.
+
+    After a crash the time index of the last segment may be missing. Then the time of the last write
+    counts, so a log of old messages that were written recently may be kept longer. Raises OSError.
+    """
+    bases = [base for base in map(base_of, files.list_folder(folder)) if base is not None]
+    if not bases:
+        return False
+    oldest = segment_path(folder, bases[0])
+    size = files.stat(oldest).size
+    if not size:
+        return False
+    if limits.excess(files.stat(segment_path(folder, base)).size for base in bases) >= size:
+        return True
+    return limits.retention_ms >= 0 and limits.expired(_largest_timestamp(files, folder, bases[0]))
+
+
+def _largest_timestamp(files: Files, folder: str, base: int) -> int:
+    """As in the time index of a segment; the time of the last write if that has none."""
+    largest = last_timestamp(files, folder, base)
+    return largest if largest >= 0 else files.stat(segment_path(folder, base)).modified_ms

@@ -1,0 +1,83 @@
+"""Marks: how far a log was known to be on the disk at some time, and where to begin to scan it.
+
+A mark is a lower bound and stays true: what was durable once must be there when the log is opened
+later, so no mark has to be withdrawn before the next append. It is kept in the journal (journal.py)
+and in the manifest of the log's folder (manifest.py).
+"""
+
+from struct import Struct
+from typing import Final, NamedTuple
+
+from groupkeeper.storage.log.index import IndexState
+
+SECTOR: Final = 512
+"""What a disk writes at once. When a write is torn, any byte of its sectors may be lost."""
+
+_FIELDS: Final = Struct(">QQQI")
+_POINT: Final = Struct(">QQIIIqII")
+
+
+class RecoveryPoint(NamedTuple):
+    """What is known of a segment up to some byte: a scan need not begin before it.
+
+    Source: Kafka's recovery-point-offset-checkpoint.
+    """
+
+    size: int
+    """The bytes before it: whole batches."""
+    end: int
+    """The offset after them."""
+    crc: int
+    """Their CRC-32C."""
+    indexes: IndexState
+    """What the indexes have of them."""
+    check: int
+    """CRC-32C of those entries of the index files, and of the leader epochs that begin before."""
+
+    def to_bytes(self) -> bytes:
+        return _POINT.pack(self.size, self.end, self.crc, *self.indexes, self.check)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "RecoveryPoint":
+        size, end, crc, *indexes, check = _POINT.unpack(data)
+        return cls(size, end, crc, IndexState(*indexes), check)
+
+
+class Mark(NamedTuple):
+    """The first `size` bytes of a segment, with this checksum, and all before it, are durable."""
+
+    base: int
+    """Base offset of the segment."""
+    size: int
+    end: int
+    """The offset after the last one."""
+    crc: int
+    """CRC-32C."""
+    tail: bytes
+    """The last of those bytes: they share a sector with the next append."""
+    point: RecoveryPoint | None = None
+    """The newest one of the segment; None: a scan begins with the segment."""
+
+    def to_bytes(self) -> bytes:
+        point = self.point.to_bytes() if self.point is not None else b""
+        return _FIELDS.pack(self.base, self.size, self.end, self.crc) + self.tail + point
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Mark":
+        base, size, end, crc = _FIELDS.unpack_from(data)
+        tail, point = data[_FIELDS.size :][: size % SECTOR], data[_FIELDS.size + size % SECTOR :]
+        return cls(base, size, end, crc, tail, RecoveryPoint.from_bytes(point) if point else None)
+
+
+def newest(*marks: Mark | None) -> Mark | None:
+    """The mark with the largest end; among equal ones, the one with the newest recovery point."""
+    return max(filter(None, marks), key=_age, default=None)
+
+
+def _age(mark: Mark) -> tuple[int, int]:
+    return mark.end, mark.point.end if mark.point is not None else -1
+
+
+def whole_sectors(size: int) -> int:
+    """A size rounded up to a multiple of a sector."""
+    return -(-size // SECTOR) * SECTOR
