@@ -18,7 +18,7 @@ from groupkeeper.coordinator.group import CONSUMER, Group
 from groupkeeper.coordinator.liveness import restart_session
 from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.replies import answer_sync, join_reply, sync_reply
-from groupkeeper.coordinator.soft_state import AnswerKind, Answers
+from groupkeeper.coordinator.soft_state import AnswerKind, PendingAnswers
 from groupkeeper.coordinator.step import Step
 from groupkeeper.coordinator.subscription import SubscribedTopics
 from groupkeeper.protocol.errors import ErrorCode
@@ -39,14 +39,14 @@ def answer_joined(group: Group, step: Step) -> None:
         members.insert(0, leader)
     topics = SubscribedTopics() if group.protocol_type == CONSUMER else None
     group.subscription = None
-    answers = Answers(AnswerKind.JOINED, members[::-1], topics=topics, leader_first=is_large)
+    answers = PendingAnswers(AnswerKind.JOINED, members[::-1], topics=topics, leader_first=is_large)
     _begin(group, answers, step)
 
 
 def answer_assigned(group: Group, step: Step) -> None:
     """The assignments are stored: answer the SyncGroups that wait."""
     members = list(group.members.values())
-    _begin(group, Answers(AnswerKind.ASSIGNED, members[::-1]), step)
+    _begin(group, PendingAnswers(AnswerKind.ASSIGNED, members[::-1]), step)
 
 
 def withdraw_plan(group: Group, error: ErrorCode, step: Step) -> None:
@@ -55,11 +55,11 @@ def withdraw_plan(group: Group, error: ErrorCode, step: Step) -> None:
     Source: `GroupMetadataManager.resetAndPropagateAssignmentWithError`.
     """
     members = list(group.members.values())
-    answers = Answers(AnswerKind.WITHDRAWN, members[::-1], error, group.pending_sync)
+    answers = PendingAnswers(AnswerKind.WITHDRAWN, members[::-1], error, group.pending_sync)
     _begin(group, answers, step)
 
 
-def _begin(group: Group, answers: Answers, step: Step) -> None:
+def _begin(group: Group, answers: PendingAnswers, step: Step) -> None:
     group.answers = answers
     if len(answers.left) <= PIECE_MEMBERS:
         go_on_answering(group, step)
@@ -96,7 +96,7 @@ def drop_answers(group: Group, step: Step) -> None:
     step.deadlines.cancel(Timer(TimerKind.NEXT_PIECE, group.group_id))
 
 
-def _joined(group: Group, member: Member, answers: Answers, step: Step) -> None:
+def _joined(group: Group, member: Member, answers: PendingAnswers, step: Step) -> None:
     waited = member.awaiting_join is not None
     if waited:
         reply = join_reply(group, member, member.join_version)
@@ -114,14 +114,14 @@ def _is_decided(group: Group, member: Member, step: Step) -> None:
         step.deadlines.cancel(Timer(TimerKind.NEW_MEMBER, group.group_id, member.member_id))
 
 
-def _assigned(group: Group, member: Member, answers: Answers, step: Step) -> None:
+def _assigned(group: Group, member: Member, answers: PendingAnswers, step: Step) -> None:
     if member.awaiting_sync is not None:
         step.reply(member.awaiting_sync, sync_reply(group, member))
         member.awaiting_sync = None
         restart_session(group, member, step, waited=True)
 
 
-def _withdrawn(group: Group, member: Member, answers: Answers, step: Step) -> None:
+def _withdrawn(group: Group, member: Member, answers: PendingAnswers, step: Step) -> None:
     group.withdraw(member)
     if member.member_id in answers.decided:  # its JoinGroup may wait for an answer still
         _is_decided(group, member, step)

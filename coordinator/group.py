@@ -42,7 +42,7 @@ from groupkeeper.coordinator.causes import Cause
 from groupkeeper.coordinator.likely import Recent
 from groupkeeper.coordinator.member import Member, PendingMember, Protocols, most_wanted
 from groupkeeper.coordinator.member_bytes import COPIES, MemberBytes, bytes_of
-from groupkeeper.coordinator.soft_state import Answers, Outsider, Rebalance, Returning
+from groupkeeper.coordinator.soft_state import Outsider, PendingAnswers, Rebalance, Returning
 from groupkeeper.coordinator.subscription import topics_of_all
 
 CONSUMER = "consumer"
@@ -116,7 +116,7 @@ class Group:
 
     Most are overwritten before they are fetched, so they are decoded when they are."""
     rebalance: Rebalance | None = None
-    answers: Answers | None = None
+    answers: PendingAnswers | None = None
     """Of a phase that is over, while members are left to answer: see `coordinator.answers`."""
     round: int = 0
     """How many rebalances there were since the group was created or loaded."""

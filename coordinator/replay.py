@@ -36,7 +36,7 @@ RESTORED_IN_A_SLICE = 200
 FORGOTTEN_IN_A_SLICE = 5_000
 """The same, of records that are only forgotten."""
 
-Newest = dict[bytes, tuple[int, bytes | None]]
+_Newest = dict[bytes, tuple[int, bytes | None]]
 """Key to log offset and value; None is a tombstone."""
 
 
@@ -45,8 +45,8 @@ class Replay:
 
     def __init__(self) -> None:
         self.record_count = 0
-        self._newest: Newest = {}
-        self._open: dict[int, Newest] = {}
+        self._newest: _Newest = {}
+        self._open: dict[int, _Newest] = {}
 
     @property
     def newest(self) -> Mapping[bytes, tuple[int, bytes | None]]:

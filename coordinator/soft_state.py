@@ -48,7 +48,7 @@ class AnswerKind(Enum):
 
 
 @dataclass(slots=True)
-class Answers:
+class PendingAnswers:
     """Members whose requests are decided, and whose answers take several steps."""
 
     kind: AnswerKind

@@ -30,7 +30,7 @@ _TIMESTAMP = Struct(">q").pack
 _V3 = b"\0\3"
 """The version, with which an OffsetCommitValue begins."""
 
-Place = tuple[int, bytes, bytes]
+_Place = tuple[int, bytes, bytes]
 """A partition: its index, the key of its record, and what is between offset and timestamp in the
 value of its record."""
 
@@ -53,7 +53,7 @@ class SteadyCommit:
     """As the request had it."""
     response: OffsetCommitResponse
     """The answer: no partition has an error."""
-    topics: Sequence[tuple[str, Sequence[Place]]]
+    topics: Sequence[tuple[str, Sequence[_Place]]]
     count: int
     """How many partitions."""
     size: int
@@ -82,7 +82,7 @@ def steady_commit(
     topics, size, count = [], 0, 0
     middles: dict[bytes, bytes] = {}
     for topic in asked.topics:
-        head, places = offset_key_head(asked.group_id, topic.name), list[Place]()
+        head, places = offset_key_head(asked.group_id, topic.name), list[_Place]()
         for each in topic.partitions:
             key = offset_key(head, each.partition_index)
             metadata = each.committed_metadata or ""

@@ -9,7 +9,7 @@ from pathlib import Path
 from generated import run
 
 from groupkeeper.coordinator.group import TRANSITIONS, GroupState
-from groupkeeper.groups.driver_life import ANSWERS, PATIENCE_S, UNSERVED, Answers, DriverState
+from groupkeeper.groups.driver_life import ANSWERS, PATIENCE_S, UNSERVED, AnswerCodes, DriverState
 from groupkeeper.groups.driver_life import TRANSITIONS as DRIVER_TRANSITIONS
 from groupkeeper.protocol.errors import ErrorCode
 
@@ -137,7 +137,7 @@ def _code(error: ErrorCode, none: str) -> str:
     return error.name if error else none
 
 
-def _row(state: DriverState, meaning: str, answers: Answers) -> str:
+def _row(state: DriverState, meaning: str, answers: AnswerCodes) -> str:
     new, waiting = _code(answers.new, "decided"), _code(answers.waiting, "-")
     return f"| {state} | {meaning} | {new} | {waiting} |\n"
 

@@ -3,7 +3,7 @@
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
-Key = TypeVar("Key", bound=Hashable)
+_Key = TypeVar("_Key", bound=Hashable)
 
 
 class Backoff:
@@ -26,7 +26,7 @@ class Backoff:
         self._next = self._first
 
 
-class RetryTimes(Generic[Key]):
+class RetryTimes(Generic[_Key]):
     """When each of several things that failed may be tried again: at once after its first failure,
     later after the pauses of a `Backoff`. Times are seconds of one clock.
     """
@@ -34,11 +34,11 @@ class RetryTimes(Generic[Key]):
     def __init__(self, first: float, most: float) -> None:
         self._first = first
         self._most = most
-        self._failed: dict[Key, tuple[Backoff, float]] = {}
+        self._failed: dict[_Key, tuple[Backoff, float]] = {}
         self.failures = 0
         """Of all keys, since the start."""
 
-    def failed(self, key: Key, now: float) -> None:
+    def failed(self, key: _Key, now: float) -> None:
         """It failed. After twice the longest pause without a failure, it counts as the first."""
         self.failures += 1
         backoff, again = self._failed.get(key, (None, 0.0))
@@ -51,10 +51,10 @@ class RetryTimes(Generic[Key]):
         """Whether anything has failed and was not dropped."""
         return bool(self._failed)
 
-    def waits(self, key: Key, now: float) -> bool:
+    def waits(self, key: _Key, now: float) -> bool:
         """Whether it must not be tried yet."""
         return key in self._failed and now < self._failed[key][1]
 
-    def drop(self, key: Key) -> None:
+    def drop(self, key: _Key) -> None:
         """Drop what is known of a key."""
         self._failed.pop(key, None)

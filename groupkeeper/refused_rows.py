@@ -36,7 +36,7 @@ class Inner(NamedTuple):
     """The field of its items."""
 
 
-class Rows(NamedTuple):
+class RowArrays(NamedTuple):
     """Which array of a request becomes which one of its response."""
 
     asked: str
@@ -53,59 +53,61 @@ _NAME: Final = ("name",)
 _RESOURCE: Final = ("resource_type", "resource_name")
 _PARTITIONS: Final = Inner("partitions", "partition_index", "partitions", "partition_index")
 
-ROWS: Final[Mapping[int, tuple[Rows, ...]]] = {
-    ApiKey.OFFSET_COMMIT: (Rows("topics", "topics", _NAME, _PARTITIONS),),
+ROWS: Final[Mapping[int, tuple[RowArrays, ...]]] = {
+    ApiKey.OFFSET_COMMIT: (RowArrays("topics", "topics", _NAME, _PARTITIONS),),
     ApiKey.OFFSET_FETCH: (
-        Rows(
+        RowArrays(
             *("topics", "topics", _NAME),
             Inner("partition_indexes", None, "partitions", "partition_index"),
             until=1,
         ),
-        Rows("groups", "groups", ("group_id",), since=8),
+        RowArrays("groups", "groups", ("group_id",), since=8),
     ),
-    ApiKey.DESCRIBE_GROUPS: (Rows("groups", "groups", ("group_id",)),),
-    ApiKey.DELETE_GROUPS: (Rows("groups_names", "results", ("group_id",)),),
-    ApiKey.FIND_COORDINATOR: (Rows("coordinator_keys", "coordinators", ("key",), since=4),),
+    ApiKey.DESCRIBE_GROUPS: (RowArrays("groups", "groups", ("group_id",)),),
+    ApiKey.DELETE_GROUPS: (RowArrays("groups_names", "results", ("group_id",)),),
+    ApiKey.FIND_COORDINATOR: (RowArrays("coordinator_keys", "coordinators", ("key",), since=4),),
     ApiKey.DESCRIBE_TRANSACTIONS: (
-        Rows("transactional_ids", "transaction_states", ("transactional_id",)),
+        RowArrays("transactional_ids", "transaction_states", ("transactional_id",)),
     ),
-    ApiKey.METADATA: (Rows("topics", "topics", ("name", "topic_id")),),
-    ApiKey.DESCRIBE_TOPIC_PARTITIONS: (Rows("topics", "topics", _NAME),),
+    ApiKey.METADATA: (RowArrays("topics", "topics", ("name", "topic_id")),),
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: (RowArrays("topics", "topics", _NAME),),
     ApiKey.FETCH: (
-        Rows(
+        RowArrays(
             *("topics", "responses", ("topic",)),
             Inner("partitions", "partition", "partitions", "partition_index"),
             until=6,
         ),
     ),
-    ApiKey.LIST_OFFSETS: (Rows("topics", "topics", _NAME, _PARTITIONS),),
+    ApiKey.LIST_OFFSETS: (RowArrays("topics", "topics", _NAME, _PARTITIONS),),
     ApiKey.OFFSET_FOR_LEADER_EPOCH: (
-        Rows(
+        RowArrays(
             *("topics", "topics", ("topic",)),
             Inner("partitions", "partition", "partitions", "partition"),
         ),
     ),
-    ApiKey.CREATE_TOPICS: (Rows("topics", "topics", _NAME),),
-    ApiKey.CREATE_PARTITIONS: (Rows("topics", "results", _NAME),),
+    ApiKey.CREATE_TOPICS: (RowArrays("topics", "topics", _NAME),),
+    ApiKey.CREATE_PARTITIONS: (RowArrays("topics", "results", _NAME),),
     ApiKey.DELETE_TOPICS: (
-        Rows("topic_names", "responses", _NAME, until=5),
-        Rows("topics", "responses", ("name", "topic_id"), since=6),
+        RowArrays("topic_names", "responses", _NAME, until=5),
+        RowArrays("topics", "responses", ("name", "topic_id"), since=6),
     ),
-    ApiKey.DELETE_RECORDS: (Rows("topics", "topics", _NAME, _PARTITIONS),),
-    ApiKey.DESCRIBE_CONFIGS: (Rows("resources", "results", _RESOURCE),),
-    ApiKey.ALTER_CONFIGS: (Rows("resources", "responses", _RESOURCE),),
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: (Rows("resources", "responses", _RESOURCE),),
+    ApiKey.DELETE_RECORDS: (RowArrays("topics", "topics", _NAME, _PARTITIONS),),
+    ApiKey.DESCRIBE_CONFIGS: (RowArrays("resources", "results", _RESOURCE),),
+    ApiKey.ALTER_CONFIGS: (RowArrays("resources", "responses", _RESOURCE),),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: (RowArrays("resources", "responses", _RESOURCE),),
 }
 """By API key. Versions that are not among them have an error at the top of the response."""
 
 
-def rows_of(key: int, version: int) -> Rows | None:
+def rows_of(key: int, version: int) -> RowArrays | None:
     """Where the error is in an answer of this version; None: at the top."""
     return next((each for each in ROWS.get(key, ()) if each.since <= version <= each.until), None)
 
 
 # Any, here and below: messages of any class.
-def refused_rows(key: int, version: int, rows: Rows, request: Any, error: ErrorCode) -> Slices[Any]:
+def refused_rows(
+    key: int, version: int, rows: RowArrays, request: Any, error: ErrorCode
+) -> Slices[Any]:
     """The response with the error in each row, and at its top if it has one there, too. The request
     is empty afterwards.
     """
@@ -170,7 +172,7 @@ def _arrays_of(cls: type) -> tuple[str, ...]:
 class _Taken:
     """What identifies the rows of a request."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: RowArrays) -> None:
         self._rows = rows
         self._left = ROWS_IN_A_SLICE
         self.ids: list[tuple[Any, ...]] = []

@@ -40,11 +40,11 @@ _CHECKED: Final = Struct(">hiqqqhii")
 _UNCHECKED: Final = Struct(">qiibI")
 
 
-Place = tuple[int, int]
+RecordSpan = tuple[int, int]
 """Start and end of a record in the decompressed data of its batch."""
 
 KeyedRecord = tuple[int, bytes | None, bool, int, int]
-"""Offset in the log, key, whether there is a value; start and end, as in `Place`."""
+"""Offset in the log, key, whether there is a value; start and end, as in `RecordSpan`."""
 
 
 def keyed_records(data: bytes, header: BatchHeader) -> Iterator[KeyedRecord]:
@@ -207,7 +207,7 @@ def control_type(buffer: bytes, header: BatchHeader) -> int:
 
 
 def rewritten_batch(
-    header: BatchHeader, data: bytes, records: Sequence[Place], horizon_ms: int | None
+    header: BatchHeader, data: bytes, records: Sequence[RecordSpan], horizon_ms: int | None
 ) -> bytes:
     """The batch with only these records of its decompressed data, at least one.
 

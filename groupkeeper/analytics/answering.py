@@ -22,21 +22,21 @@ from groupkeeper.analytics.pipeline.engine import Engine
 from groupkeeper.analytics.questions.finders import FINDERS, HOLDS, RESTARTS, UNSTABLE
 from groupkeeper.analytics.questions.finding import (
     SEVERITIES,
+    AnswerRow,
     Finding,
-    Row,
     agreed,
     as_one,
     asked_of,
 )
 from groupkeeper.analytics.questions.question import EVIDENCE, SURE, VIEWS, Frame
 from groupkeeper.analytics.questions.registry import QUESTIONS, Local, OnSpark, engine_of, text
-from groupkeeper.analytics.reading.files import Place
+from groupkeeper.analytics.reading.files import AnyPath
 from groupkeeper.analytics.schemas import INT, LONG, REAL, TABLES, TEXT, TIME, Column
 from groupkeeper.analytics.store.tables import dataset_of, read_inside
 from groupkeeper.analytics.what_if.scenarios import WHAT_IF, what_if
 
-Tables = dict[str, pa.Table]
-Progress = Callable[[str, int, int], None]
+_Tables = dict[str, pa.Table]
+_Progress = Callable[[str, int, int], None]
 
 WHAT_IF_MOST: Final = 100
 """Groups that are replayed under other settings: those with the most rebalances."""
@@ -145,14 +145,14 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class AskedTables:
     """What was asked: the small tables as they are chosen, and queries that give the large ones."""
 
-    small: Tables
+    small: _Tables
     large: Mapping[str, str]
     found: Mapping[str, dataset.Dataset]
 
-    def shown(self, found: Tables) -> Tables:
+    def shown(self, found: _Tables) -> _Tables:
         """What a report is given with the answers: the large tables only of groups that have
         findings or rebalance most.
         """
@@ -179,13 +179,13 @@ class History:
 
 
 def ask(
-    folder: Place,
+    folder: AnyPath,
     chosen: Chosen,
     engine: Engine,
     threads: int | None,
-    progress: Progress,
+    progress: _Progress,
     replayed_most: int = WHAT_IF_MOST,
-) -> tuple[History, Tables]:
+) -> tuple[AskedTables, _Tables]:
     """The tables in a folder as far as they are chosen, and the answers to all questions. Raises
     AnalyticsError.
     """
@@ -210,7 +210,7 @@ def ask(
         replayed.append(each)
         progress(WHAT_IF.title, done, len(replays))
     told = pa.concat_tables([WHAT_IF.schema.empty_table(), *replayed])
-    return History(small, large, found), {**answers, WHAT_IF.name: told}
+    return AskedTables(small, large, found), {**answers, WHAT_IF.name: told}
 
 
 def _relation(name: str, rows: dataset.Dataset) -> str:
@@ -297,7 +297,7 @@ def findings_of(answered: Mapping[str, pa.Table]) -> pa.Table:
     return pa.table(columns, SCHEMA)
 
 
-def _rows(table: pa.Table) -> list[Row]:
+def _rows(table: pa.Table) -> list[AnswerRow]:
     columns = [
         table[each.name].cast(pa.int64() if each.type == TIME else each.type).to_pylist()
         for each in table.schema
@@ -331,7 +331,7 @@ def _place(each: Finding) -> tuple[float, int, int]:
     return -(each.cost_s or 0.0), -each.times, each.row.get("from") or 0
 
 
-def _listed(identity: _Identity, each: Finding) -> Row:
+def _listed(identity: _Identity, each: Finding) -> AnswerRow:
     row, question = each.row, identity[0]
     return {
         **{name: row.get(name) for name in ("group", "from", "partition", "evidence")},

@@ -20,8 +20,8 @@ from groupkeeper.history.coverage import OFFSETS_LOG, Coverage, Epochs, Span
 from groupkeeper.history.fields import checked
 from groupkeeper.history.group import GroupHistory, sound
 from groupkeeper.history.newer import Names
-from groupkeeper.history.records import CommitRun, Record
-from groupkeeper.history.rows import Known, Row, Told, Writer
+from groupkeeper.history.records import CommitRun, GroupRecord
+from groupkeeper.history.rows import KnownOffsets, Row, RowWriter, Told
 from groupkeeper.history.state import restore, saved
 from groupkeeper.protocol.group_events import TOPIC, TYPES, Event
 
@@ -248,7 +248,7 @@ def fold(key: tuple[pa.Scalar, pa.Scalar], rows: pa.Table, names: Names) -> pa.T
     with the state. `names`: of topics, by id.
     """
     partition, group = (each.as_py() for each in key)
-    out, before = Writer(partition, _known(rows)), _first(rows, "before")
+    out, before = RowWriter(partition, _known(rows)), _first(rows, "before")
     found = GroupHistory(group, out, names)
     if before is not None:
         found = GroupHistory.restore(json.loads(before), out, names)
@@ -256,10 +256,10 @@ def fold(key: tuple[pa.Scalar, pa.Scalar], rows: pa.Table, names: Names) -> pa.T
     stored = sorted((Told(row.pop("offset"), _event(row)) for row in events), key=itemgetter(0))
     for each in filter(None, map(sound, stored)):
         found.add(each)
-    records = sorted(Record(**each) for each in rows.column("record").drop_null().to_pylist())
+    records = sorted(GroupRecord(**each) for each in rows.column("record").drop_null().to_pylist())
     runs = sorted(CommitRun(**each) for each in rows.column("run").drop_null().to_pylist())
     for fed in in_order(records, runs):
-        assert isinstance(fed, Record | CommitRun)
+        assert isinstance(fed, GroupRecord | CommitRun)
         found.add(fed)
     of = {"partition": partition, "group": group}
     parts = []
@@ -278,5 +278,5 @@ def _first(rows: pa.Table, name: str) -> Any:
     return values[0].as_py() if len(values) else None
 
 
-def _known(rows: pa.Table) -> Known:
-    return Known(_first(rows, "known_from") or 0, (*(_first(rows, "lost_until") or ()),))
+def _known(rows: pa.Table) -> KnownOffsets:
+    return KnownOffsets(_first(rows, "known_from") or 0, (*(_first(rows, "lost_until") or ()),))

@@ -65,7 +65,7 @@ class Logs:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class RunState:
     """What a run goes on from: of groups all rows of `grouped.FOLDED` that are open, of partitions
     of both logs rows of `grouped.COVERED`, and commits of transactions without a marker.
     """
@@ -93,7 +93,7 @@ class Made:
     covered: "DataFrame"
     commits: "DataFrame"
     events: "DataFrame"
-    state: State
+    state: RunState
     kept: Sequence["DataFrame"]
 
     def release(self) -> None:
@@ -130,7 +130,7 @@ UNDER_WAY: Final = (*grouped.OPEN, "epochs", "coverage")
 def tables_of(logs: Logs) -> dict[str, "DataFrame"]:
     """All tables of an analysis, by name, and the records themselves."""
     spark = logs.records.sparkSession
-    nothing = State(**{name: spark.createDataFrame([], of) for name, of in STATE.items()})
+    nothing = RunState(**{name: spark.createDataFrame([], of) for name, of in STATE.items()})
     made = analyzed(logs, nothing)
     tables = {name: made.finished(name) for name in FINISHED}
     for name in UNDER_WAY:
@@ -144,7 +144,7 @@ def tables_of(logs: Logs) -> dict[str, "DataFrame"]:
     }
 
 
-def analyzed(logs: Logs, before: State) -> Made:
+def analyzed(logs: Logs, before: RunState) -> Made:
     """The tables of what follows a state. DataFrames that are read several times are kept on disk
     until `Made.release`.
     """
@@ -156,7 +156,7 @@ def analyzed(logs: Logs, before: State) -> Made:
     folded = fold(rows, logs.names).persist(StorageLevel.DISK_ONLY)
     touched = folded.where("made = 'state'").select("partition", "group")
     told = records.unionByName(before.pending)
-    after = State(
+    after = RunState(
         before.groups.join(touched, ["partition", "group"], "left_anti").unionByName(
             folded.where("is_open")
         ),

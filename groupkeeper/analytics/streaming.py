@@ -19,7 +19,7 @@ from groupkeeper.analytics.spark import (
     STATE,
     UNDER_WAY,
     Logs,
-    State,
+    RunState,
     analyzed,
     minutes_of,
     saved,
@@ -83,14 +83,14 @@ def _minutes(commits: "DataFrame", out: str) -> None:
     rows.parquet(f"{out}/commit_minutes")
 
 
-def _state(spark: "SparkSession", out: str, number: int) -> State:
+def _state(spark: "SparkSession", out: str, number: int) -> RunState:
     parts = {
         name: spark.read.schema(schema).parquet(_place(out, name, number))
         if number >= 0
         else spark.createDataFrame([], schema)
         for name, schema in STATE.items()
     }
-    return State(**parts)
+    return RunState(**parts)
 
 
 def _place(out: str, name: str, number: int) -> str:

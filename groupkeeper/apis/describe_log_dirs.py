@@ -16,7 +16,7 @@ from groupkeeper.protocol.messages.describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
-from groupkeeper.topics.log_positions import Extent, Place
+from groupkeeper.topics.log_positions import Extent, LogName
 from groupkeeper.topics.slices import Pace
 from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices
@@ -37,9 +37,9 @@ class DescribeLogDirsHandler:
         self._topics.response_tasks.start(self._described(places), reply_to, _failed)
         return None
 
-    def _places(self, request: DescribeLogDirsRequest) -> Slices[list[Place]]:
+    def _places(self, request: DescribeLogDirsRequest) -> Slices[list[LogName]]:
         """Those that are asked for, each once."""
-        places: dict[Place, None] = {}
+        places: dict[LogName, None] = {}
         pace = Pace()
         counts = self._topics.catalog.counts
         asked: Iterable[tuple[str, Iterable[int]]]
@@ -56,7 +56,7 @@ class DescribeLogDirsHandler:
                 yield
         return list(places)
 
-    async def _described(self, places: list[Place]) -> Response:
+    async def _described(self, places: list[LogName]) -> Response:
         total, usable = await self._topics.positions.space()
         extents = await self._topics.positions.extents(places)
         topics = await self._topics.response_tasks.turns.run(_by_topic(places, extents))
@@ -67,7 +67,7 @@ class DescribeLogDirsHandler:
 
 
 def _by_topic(
-    places: Iterable[Place], extents: dict[Place, Extent]
+    places: Iterable[LogName], extents: dict[LogName, Extent]
 ) -> Slices[list[DescribeLogDirsTopic]]:
     topics: dict[str, DescribeLogDirsTopic] = {}
     pace = Pace()

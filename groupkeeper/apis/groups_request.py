@@ -105,7 +105,7 @@ class BatchedByGroupId(BatchedApi):
 
 
 @dataclass(slots=True, eq=False)
-class Batch:
+class _Batch:
     """Items that one partition looks up in one step."""
 
     driver: PartitionDriver
@@ -179,7 +179,7 @@ class GroupsRequest:
             yield from self._number(asked.append)
             refused = partial(api.refused, ErrorCode.INVALID_REQUEST)
             return api.whole(mapped(refused, bulk(asked)))
-        batches: list[Batch] = []
+        batches: list[_Batch] = []
         yield from self._number(partial(self._place, batches, {}))
         if not batches:
             return self._whole()
@@ -216,7 +216,7 @@ class GroupsRequest:
         yield from numbers.free()
 
     def _place(
-        self, batches: list[Batch], unfinished: dict[PartitionDriver, Batch], item: Any
+        self, batches: list[_Batch], unfinished: dict[PartitionDriver, _Batch], item: Any
     ) -> int:
         """Add an item to a batch of its partition; the work in characters."""
         api, index = self._api, len(self._results)
@@ -234,14 +234,14 @@ class GroupsRequest:
         for at, part in enumerate(parts):
             batch = unfinished.get(driver)
             if batch is None:
-                batch = unfinished[driver] = Batch(driver)
+                batch = unfinished[driver] = _Batch(driver)
                 batches.append(batch)
             batch.add(part, index, at, api.weight(part, driver))
             if batch.is_full:
                 del unfinished[driver]
         return len(group_id) if len(parts) == 1 else SLICE_CHARACTERS
 
-    def _take(self, batch: Batch, reply: Response) -> None:
+    def _take(self, batch: _Batch, reply: Response) -> None:
         results = self._api.results(reply)
         rows = zip(batch.indexes, batch.parts, batch.items, results, strict=True)
         for index, part, item, result in rows:

@@ -17,7 +17,7 @@ from groupkeeper.apis.produce_answers import (
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.protocol.messages.produce import ProduceRequest
-from groupkeeper.topics.appender import Append, Appends
+from groupkeeper.topics.appender import Appends, PendingAppend
 from groupkeeper.topics.batches import check_batch
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.names import RESERVED
@@ -31,7 +31,7 @@ FIRST_VERSION: Final = 3
 BY_ID_SINCE: Final = 13
 """From this version on, topics are given by id (KIP-516)."""
 
-Run = list[tuple[ProduceRequest, Append, ReplyTo]]
+Run = list[tuple[ProduceRequest, PendingAppend, ReplyTo]]
 """Requests that are appended together, and where their answers go."""
 
 
@@ -69,13 +69,13 @@ class PlainProduce:
         await appends.wait()
         return _answer([self.response_of(request, append) for request, append, _ in run], run)
 
-    def response_of(self, request: ProduceRequest, append: Append) -> Response:
+    def response_of(self, request: ProduceRequest, append: PendingAppend) -> Response:
         """The response to a request whose only append is done."""
         return response_of(request, [topic_answer(request.topic_data[0], [self._answer(append)])])
 
     def append_of(
         self, request: ProduceRequest, api_version: int, appends: Appends
-    ) -> Append | None:
+    ) -> PendingAppend | None:
         """The append of the request's only batch, which is checked; None: another way is needed."""
         if not _has_one(request, api_version):
             return None

@@ -32,7 +32,7 @@ from groupkeeper.protocol.messages.produce import (
 from groupkeeper.protocol.record_batch import BatchHeader
 from groupkeeper.protocol.restamp import restamped
 from groupkeeper.storage.log.limits import Limits
-from groupkeeper.topics.appender import AT_ONCE, Append, Appends
+from groupkeeper.topics.appender import AT_ONCE, Appends, PendingAppend
 from groupkeeper.topics.batches import NO_TRANSACTIONS, RefusedByLog, check_batch
 from groupkeeper.topics.names import RESERVED
 from groupkeeper.topics.partition import TopicPartition
@@ -50,13 +50,13 @@ _BYTES: Final = 8 * 1024
 Sent = tuple[TopicPartition, PartitionProduceData]
 """A partition and what was sent for it."""
 
-Outcome = PartitionProduceResponse | Append
+_Outcome = PartitionProduceResponse | PendingAppend
 """What became of a batch: an answer, or an append that may be under way."""
 
-Outcomes = list[tuple[TopicProduceData, list[Outcome]]]
+Outcomes = list[tuple[TopicProduceData, list[_Outcome]]]
 """Of all batches of a request, by topic."""
 
-Answers = dict[int, PartitionProduceResponse]
+_Answers = dict[int, PartitionProduceResponse]
 """Answers that are known, by the id of the request's object."""
 
 
@@ -168,7 +168,7 @@ class ProduceHandler:
         to_check: list[Sent],
     ) -> Response:
         await self._partitions.prepare(unready)
-        refused: Answers = {}
+        refused: _Answers = {}
         for partition, data in to_check:
             try:
                 header = check_batch(data.records, api_version, self._limit(partition))
@@ -208,7 +208,7 @@ class ProduceHandler:
         return partition.may_append(size, timestamp, limits)
 
     async def _append_all(
-        self, request: ProduceRequest, api_version: int, refused: Answers
+        self, request: ProduceRequest, api_version: int, refused: _Answers
     ) -> Response:
         appends, run = Appends(), self._response_tasks.turns.run
         outcomes = await run(self._start_all(request, api_version, refused, appends))
@@ -222,18 +222,18 @@ class ProduceHandler:
         return await self._response_tasks.turns.run(self._answers(request, outcomes))
 
     def _start_all(
-        self, request: ProduceRequest, api_version: int, refused: Answers, appends: Appends
+        self, request: ProduceRequest, api_version: int, refused: _Answers, appends: Appends
     ) -> Slices[Outcomes]:
         """Check all batches but those that are refused already, and begin to append them."""
-        pace, outcomes, ready = Pace(), Outcomes(), list[Append]()
+        pace, outcomes, ready = Pace(), Outcomes(), list[PendingAppend]()
         for topic in request.topic_data:
-            of_topic: list[Outcome] = []
+            of_topic: list[_Outcome] = []
             outcomes.append((topic, of_topic))
             for data in topic.partition_data:
-                outcome: Outcome | None = refused.get(id(data)) if refused else None
+                outcome: _Outcome | None = refused.get(id(data)) if refused else None
                 if outcome is None:
                     outcome = self._checked(topic, data, api_version, appends)
-                if isinstance(outcome, Append):
+                if isinstance(outcome, PendingAppend):
                     ready.append(outcome)
                 of_topic.append(outcome)
                 full = pace.spent(_APPEND + len(data.records or b"") // _BYTES)
@@ -253,7 +253,7 @@ class ProduceHandler:
         data: PartitionProduceData,
         api_version: int,
         appends: Appends,
-    ) -> Outcome:
+    ) -> _Outcome:
         try:
             return self._append_of(topic, data, api_version, appends)
         except RefusedByLog as refused:
@@ -269,7 +269,7 @@ class ProduceHandler:
         data: PartitionProduceData,
         api_version: int,
         appends: Appends,
-    ) -> Outcome:
+    ) -> _Outcome:
         """The append of a batch that can be stored. Raises Refused."""
         by_id = api_version >= BY_ID_SINCE
         if by_id and not topic.name:
@@ -298,7 +298,7 @@ class ProduceHandler:
         for topic, of_topic in outcomes:
             answers = list[PartitionProduceResponse]()
             for one in of_topic:
-                answers.append(self._answer(one) if isinstance(one, Append) else one)
+                answers.append(self._answer(one) if isinstance(one, PendingAppend) else one)
                 if pace.spent():
                     yield
             results.append(topic_answer(topic, answers))

@@ -12,7 +12,7 @@ from groupkeeper.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from groupkeeper.storage.errors import StorageError
-from groupkeeper.topics.appender import Append
+from groupkeeper.topics.appender import PendingAppend
 from groupkeeper.topics.batches import RefusedByLog
 from groupkeeper.topics.partition import TopicPartition
 from groupkeeper.topics.record_check import RecordErrors
@@ -31,7 +31,7 @@ class AppendAnswers:
         self._partitions = topics.partitions
         self._failed = topics.failed
 
-    def __call__(self, append: Append) -> PartitionProduceResponse:
+    def __call__(self, append: PendingAppend) -> PartitionProduceResponse:
         index, error, stored = append.partition.index, append.error, append.appended
         if stored is not None:
             return PartitionProduceResponse(

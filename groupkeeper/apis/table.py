@@ -71,7 +71,7 @@ class Dependencies:
 MakeHandler = Callable[[Dependencies], Handler]
 
 
-class Row(NamedTuple):
+class ApiRow(NamedTuple):
     """One API."""
 
     key: ApiKey
@@ -116,54 +116,54 @@ LONG: Final = True
 
 TABLE: Final = (
     # groups
-    Row(ApiKey.JOIN_GROUP, lambda of: GroupHandler(of.groups).forward),
-    Row(ApiKey.SYNC_GROUP, with_groups(SyncGroupHandler)),
-    Row(ApiKey.HEARTBEAT, lambda of: GroupHandler(of.groups).forward),
-    Row(ApiKey.LEAVE_GROUP, with_groups(LeaveGroupHandler)),
-    Row(
+    ApiRow(ApiKey.JOIN_GROUP, lambda of: GroupHandler(of.groups).forward),
+    ApiRow(ApiKey.SYNC_GROUP, with_groups(SyncGroupHandler)),
+    ApiRow(ApiKey.HEARTBEAT, lambda of: GroupHandler(of.groups).forward),
+    ApiRow(ApiKey.LEAVE_GROUP, with_groups(LeaveGroupHandler)),
+    ApiRow(
         ApiKey.OFFSET_COMMIT,
         lambda of: OffsetCommitHandler(of.groups, of.topics.partition_count).handle,
     ),
-    Row(ApiKey.OFFSET_FETCH, with_groups(OffsetFetchHandler), LONG),
-    Row(
+    ApiRow(ApiKey.OFFSET_FETCH, with_groups(OffsetFetchHandler), LONG),
+    ApiRow(
         ApiKey.OFFSET_DELETE,
         lambda of: OffsetDeleteHandler(of.groups, of.topics.partition_count).handle,
     ),
-    Row(ApiKey.DESCRIBE_GROUPS, with_groups(DescribeGroupsHandler), LONG),
-    Row(ApiKey.LIST_GROUPS, with_groups(ListGroupsHandler), LONG),
-    Row(ApiKey.DELETE_GROUPS, with_groups(DeleteGroupsHandler)),
+    ApiRow(ApiKey.DESCRIBE_GROUPS, with_groups(DescribeGroupsHandler), LONG),
+    ApiRow(ApiKey.LIST_GROUPS, with_groups(ListGroupsHandler), LONG),
+    ApiRow(ApiKey.DELETE_GROUPS, with_groups(DeleteGroupsHandler)),
     # the cluster
-    Row(ApiKey.API_VERSIONS, lambda of: of.api_versions.handle),
-    Row(
+    ApiRow(ApiKey.API_VERSIONS, lambda of: of.api_versions.handle),
+    ApiRow(
         ApiKey.FIND_COORDINATOR, lambda of: FindCoordinatorHandler(of.node, of.groups).handle, LONG
     ),
-    Row(ApiKey.DESCRIBE_CLUSTER, with_node(DescribeClusterHandler)),
-    Row(ApiKey.DESCRIBE_QUORUM, with_node(DescribeQuorumHandler)),
+    ApiRow(ApiKey.DESCRIBE_CLUSTER, with_node(DescribeClusterHandler)),
+    ApiRow(ApiKey.DESCRIBE_QUORUM, with_node(DescribeQuorumHandler)),
     # what is not served
-    Row(ApiKey.SASL_HANDSHAKE, lambda of: of.not_served.sasl_handshake),
-    Row(ApiKey.SASL_AUTHENTICATE, lambda of: of.not_served.sasl_authenticate),
-    Row(ApiKey.DESCRIBE_ACLS, lambda of: of.not_served.describe_acls),
-    Row(ApiKey.LIST_TRANSACTIONS, lambda of: of.not_served.list_transactions),
-    Row(ApiKey.DESCRIBE_TRANSACTIONS, lambda of: of.not_served.describe_transactions, LONG),
-    Row(ApiKey.CONSUMER_GROUP_HEARTBEAT, lambda of: of.not_served.consumer_group_heartbeat),
+    ApiRow(ApiKey.SASL_HANDSHAKE, lambda of: of.not_served.sasl_handshake),
+    ApiRow(ApiKey.SASL_AUTHENTICATE, lambda of: of.not_served.sasl_authenticate),
+    ApiRow(ApiKey.DESCRIBE_ACLS, lambda of: of.not_served.describe_acls),
+    ApiRow(ApiKey.LIST_TRANSACTIONS, lambda of: of.not_served.list_transactions),
+    ApiRow(ApiKey.DESCRIBE_TRANSACTIONS, lambda of: of.not_served.describe_transactions, LONG),
+    ApiRow(ApiKey.CONSUMER_GROUP_HEARTBEAT, lambda of: of.not_served.consumer_group_heartbeat),
     # topics
-    Row(ApiKey.METADATA, with_leaders(MetadataHandler), LONG),
-    Row(ApiKey.DESCRIBE_TOPIC_PARTITIONS, with_leaders(DescribeTopicPartitionsHandler), LONG),
-    Row(ApiKey.PRODUCE, with_topics(ProduceHandler)),
-    Row(ApiKey.INIT_PRODUCER_ID, with_topics(InitProducerIdHandler)),
-    Row(ApiKey.FETCH, with_node(FetchHandler), LONG),
-    Row(ApiKey.LIST_OFFSETS, with_topics(ListOffsetsHandler)),
-    Row(ApiKey.OFFSET_FOR_LEADER_EPOCH, with_topics(OffsetForLeaderEpochHandler)),
-    Row(ApiKey.CREATE_TOPICS, with_node(CreateTopicsHandler), LONG),
-    Row(ApiKey.CREATE_PARTITIONS, with_node(CreatePartitionsHandler)),
-    Row(ApiKey.DELETE_TOPICS, with_topics(DeleteTopicsHandler)),
-    Row(ApiKey.DELETE_RECORDS, with_topics(DeleteRecordsHandler)),
-    Row(ApiKey.DESCRIBE_LOG_DIRS, with_topics(DescribeLogDirsHandler), LONG),
+    ApiRow(ApiKey.METADATA, with_leaders(MetadataHandler), LONG),
+    ApiRow(ApiKey.DESCRIBE_TOPIC_PARTITIONS, with_leaders(DescribeTopicPartitionsHandler), LONG),
+    ApiRow(ApiKey.PRODUCE, with_topics(ProduceHandler)),
+    ApiRow(ApiKey.INIT_PRODUCER_ID, with_topics(InitProducerIdHandler)),
+    ApiRow(ApiKey.FETCH, with_node(FetchHandler), LONG),
+    ApiRow(ApiKey.LIST_OFFSETS, with_topics(ListOffsetsHandler)),
+    ApiRow(ApiKey.OFFSET_FOR_LEADER_EPOCH, with_topics(OffsetForLeaderEpochHandler)),
+    ApiRow(ApiKey.CREATE_TOPICS, with_node(CreateTopicsHandler), LONG),
+    ApiRow(ApiKey.CREATE_PARTITIONS, with_node(CreatePartitionsHandler)),
+    ApiRow(ApiKey.DELETE_TOPICS, with_topics(DeleteTopicsHandler)),
+    ApiRow(ApiKey.DELETE_RECORDS, with_topics(DeleteRecordsHandler)),
+    ApiRow(ApiKey.DESCRIBE_LOG_DIRS, with_topics(DescribeLogDirsHandler), LONG),
     # configs
-    Row(ApiKey.DESCRIBE_CONFIGS, with_configs(DescribeConfigsHandler), LONG),
-    Row(ApiKey.ALTER_CONFIGS, with_configs(AlterConfigsHandler)),
-    Row(ApiKey.INCREMENTAL_ALTER_CONFIGS, with_configs(AlterConfigsHandler)),
-    Row(ApiKey.LIST_CONFIG_RESOURCES, with_configs(ListConfigResourcesHandler), LONG),
+    ApiRow(ApiKey.DESCRIBE_CONFIGS, with_configs(DescribeConfigsHandler), LONG),
+    ApiRow(ApiKey.ALTER_CONFIGS, with_configs(AlterConfigsHandler)),
+    ApiRow(ApiKey.INCREMENTAL_ALTER_CONFIGS, with_configs(AlterConfigsHandler)),
+    ApiRow(ApiKey.LIST_CONFIG_RESOURCES, with_configs(ListConfigResourcesHandler), LONG),
 )
 
 

@@ -40,7 +40,7 @@ _HTTP_ADVICE = (
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-class Refused(Exception):
+class CommandRefused(Exception):
     """The command cannot be carried out; the text says why, and what to do."""
 
 
@@ -72,7 +72,7 @@ class Cluster:
             raise click.ClickException(f"--bootstrap-server: {problem} {_HTTP_ADVICE}") from None
         except ConfigError as problem:
             raise click.ClickException(str(problem)) from problem
-        except Refused as refusal:
+        except CommandRefused as refusal:
             print(f"groupkeeper: {refusal}", file=sys.stderr)
         return FAILED
 

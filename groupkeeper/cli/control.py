@@ -18,7 +18,7 @@ TIMEOUT_S: Final = 400.0
 """Longer than any wait."""
 MOST_BYTES: Final = 256 * 1024 * 1024
 # Any: JSON.
-Lines = Callable[[Any], Iterable[str]]
+_Lines = Callable[[Any], Iterable[str]]
 
 
 @click.group()
@@ -70,7 +70,7 @@ class _Control:
         self._address = address
         self._as_json = as_json
 
-    def call(self, method: str, path: str, body: Mapping[str, Any], lines: Lines) -> None:
+    def call(self, method: str, path: str, body: Mapping[str, Any], lines: _Lines) -> None:
         """Ask, and print the answer. Raises ClickException."""
         where = format_address(self._address)
         try:
@@ -125,7 +125,7 @@ def _rule(found: Any) -> str:
 
 
 def _command(
-    name: str, asked: str, about: str, *parameters: click.Parameter, lines: Lines = _broker
+    name: str, asked: str, about: str, *parameters: click.Parameter, lines: _Lines = _broker
 ) -> None:
     """Add a command. `asked` is the method and the path, with names of parameters in braces; the
     parameters that it does not name are the body, but for those that are not given.

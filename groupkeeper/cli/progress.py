@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-Progress = Callable[[str, int], None]
+ByteProgress = Callable[[str, int], None]
 """Called with what is read or copied, and how many more bytes of it were."""
 
 
 @contextmanager
-def progress(doing: str = "reading", *, on_terminal: bool | None = None) -> Iterator[Progress]:
+def progress(doing: str = "reading", *, on_terminal: bool | None = None) -> Iterator[ByteProgress]:
     """A line on standard error that shows what is read, while the work runs; nothing if standard
     error is no terminal.
     """

@@ -9,10 +9,10 @@ from groupkeeper.why.texts import aligned, printable
 NOTHING = "-"
 HEADINGS = {"coordinator": "COORDINATOR (ID)", "members": "#MEMBERS", "partitions": "#PARTITIONS"}
 """By column, where it is not the name of the column in capitals."""
-Row = Mapping[str, Any]
+TableRow = Mapping[str, Any]
 
 
-def show(rows: Sequence[Row], *, as_json: bool) -> None:
+def show(rows: Sequence[TableRow], *, as_json: bool) -> None:
     """An empty line, the headings and the rows, whose keys are the columns; nothing if there are
     none.
     """

@@ -20,7 +20,7 @@ from aiokafka.protocol.api import Request
 
 from groupkeeper.backoff import Backoff
 from groupkeeper.client.greeting import HTTP, spoken_at
-from groupkeeper.client.structs import Frame, VersionedRequest
+from groupkeeper.client.structs import RequestFrame, VersionedRequest
 from groupkeeper.protocol.errors import DecodeError, ErrorCode
 from groupkeeper.protocol.message import Message, layout_of
 
@@ -220,7 +220,7 @@ class Client:
             raise CallFailed(_api_of(request), node, known, detail)
         return response
 
-    async def _prepared(self, node: int, request: Message) -> VersionedRequest | Frame:
+    async def _prepared(self, node: int, request: Message) -> VersionedRequest | RequestFrame:
         """What aiokafka's client sends for a request."""
         versioned = VersionedRequest(request)
         if _CONNECTIONS_PREPARE:

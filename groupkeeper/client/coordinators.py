@@ -16,13 +16,13 @@ from groupkeeper.protocol.placement import STATUS_HINT
 GROUPS_PER_REQUEST: Final = 500
 """Group ids in one FindCoordinator, so that a request and its answer stay below 100 KiB."""
 
-Item = TypeVar("Item")
+_Item = TypeVar("_Item")
 Ask = Callable[[int, list[str]], Awaitable[Mapping[str, Any]]]
 """Asks one node about groups that it coordinates; the part of the answer that is about each one.
 A part has an `error_code`."""
 
 
-def chunks(items: Sequence[Item], size: int) -> Iterator[list[Item]]:
+def chunks(items: Sequence[_Item], size: int) -> Iterator[list[_Item]]:
     """The items in lists of this size, the last one shorter."""
     for start in range(0, len(items), size):
         yield [*items[start : start + size]]

@@ -7,7 +7,7 @@ an HTTP server refuses it at once.
 import asyncio
 from typing import Final
 
-from groupkeeper.client.structs import Frame
+from groupkeeper.client.structs import RequestFrame
 from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
 
 KAFKA, HTTP, UNKNOWN = "Kafka", "HTTP", "unknown"
@@ -21,7 +21,7 @@ async def spoken_at(host: str, port: int) -> str:
     """KAFKA, HTTP, or UNKNOWN if there is no answer or another one: a port with TLS closes the
     connection. Asks over a connection of its own.
     """
-    frame = Frame(ApiVersionsRequest(), 0)
+    frame = RequestFrame(ApiVersionsRequest(), 0)
     header = frame.build_request_header(_CORRELATION_ID, "groupkeeper\r\n\r\n").encode()
     try:
         async with asyncio.timeout(WAIT_S):

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any, Final
 
 from groupkeeper.client.client import LONGEST_PAUSE_S, CallFailed, Client
-from groupkeeper.client.partition_log import PartitionLog
+from groupkeeper.client.partition_log import PartitionReader
 from groupkeeper.client.partitions import EARLIEST, LATEST, MOVING, NO_SUCH_RECORD, leaders_of
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.group_events import TOPIC, Event, decode
@@ -42,11 +42,11 @@ class NoEventLog(Exception):
     """The cluster has no topic `__group_events`."""
 
 
-class EventLog:
+class EventTopicReader:
     """The partition with a group's events. `start` and `end` are offsets, as they were at first."""
 
     def __init__(self, client: Client, group: str, partition: int) -> None:
-        self._log = PartitionLog(client, TOPIC, partition)
+        self._log = PartitionReader(client, TOPIC, partition)
         self._key = group.encode("utf-8", "backslashreplace")
         self.start = self.end = 0
         self.bytes_read = 0
@@ -61,7 +61,7 @@ class EventLog:
         self._parsed_bytes = 0
 
     @classmethod
-    async def of(cls, client: Client, group: str) -> "EventLog":
+    async def of(cls, client: Client, group: str) -> "EventTopicReader":
         """The log of the group's partition, by Kafka's hash. Raises NoEventLog and CallFailed."""
         partitions = [number for _, number in await leaders_of(client, [TOPIC])]
         if not partitions:

@@ -34,7 +34,7 @@ from groupkeeper.protocol.messages.offset_fetch import (
 
 Partition = tuple[str, int]
 """Topic and number."""
-Assignment = Mapping[str, Sequence[int]]
+_Assignment = Mapping[str, Sequence[int]]
 """Topics with their partitions."""
 CONSUMER: Final = "consumer"
 """The protocol type of consumers; members of other types, as Connect's workers, differ in what
@@ -48,7 +48,7 @@ REASON_LENGTH: Final = 255
 
 
 @dataclass(slots=True, frozen=True)
-class Member:
+class DescribedMember:
     """A member of a group. `assignment` has topics and partitions; None if it cannot be read.
 
     Only groups of the new protocol (KIP-848) have epochs and `target`, what a member is to have.
@@ -58,9 +58,9 @@ class Member:
     instance_id: str | None
     client_id: str
     host: str
-    assignment: Assignment | None
+    assignment: _Assignment | None
     epoch: int | None = None
-    target: Assignment | None = None
+    target: _Assignment | None = None
 
     @property
     def partitions(self) -> list[Partition]:
@@ -68,7 +68,7 @@ class Member:
 
 
 @dataclass(slots=True, frozen=True)
-class Group:
+class GroupDescription:
     """A group as its coordinator describes it; `state` is Dead if it does not exist."""
 
     group_id: str
@@ -76,7 +76,7 @@ class Group:
     state: str
     protocol_type: str
     protocol: str
-    members: Sequence[Member]
+    members: Sequence[DescribedMember]
     epoch: int | None = None
     assignment_epoch: int | None = None
 
@@ -133,7 +133,7 @@ async def _ask_about(
     return await ask_coordinators(client, group_ids, ask)
 
 
-async def describe_groups(client: Client, group_ids: Sequence[str]) -> dict[str, Group]:
+async def describe_groups(client: Client, group_ids: Sequence[str]) -> dict[str, GroupDescription]:
     """The groups by name, in the order asked for. Raises CallFailed, also for one group's error."""
     told = await _ask_about(
         client,
@@ -153,9 +153,9 @@ async def describe_groups(client: Client, group_ids: Sequence[str]) -> dict[str,
 
 async def _describe_consumer_groups(
     client: Client, node: int, group_ids: Sequence[str]
-) -> dict[str, Group]:
+) -> dict[str, GroupDescription]:
     """Those of the groups that have the new protocol (KIP-848); none on a node without it."""
-    found: dict[str, Group] = {}
+    found: dict[str, GroupDescription] = {}
     for some in chunks(group_ids, GROUPS_PER_ANSWER):
         request = ConsumerGroupDescribeRequest(group_ids=some)
         try:
@@ -172,9 +172,9 @@ async def _describe_consumer_groups(
     return found
 
 
-def _consumer_group(node: int, told: DescribedConsumerGroup) -> Group:
+def _consumer_group(node: int, told: DescribedConsumerGroup) -> GroupDescription:
     members = [
-        Member(
+        DescribedMember(
             each.member_id,
             each.instance_id,
             each.client_id,
@@ -185,7 +185,7 @@ def _consumer_group(node: int, told: DescribedConsumerGroup) -> Group:
         )
         for each in told.members
     ]
-    return Group(
+    return GroupDescription(
         told.group_id,
         node,
         told.group_state,
@@ -197,18 +197,18 @@ def _consumer_group(node: int, told: DescribedConsumerGroup) -> Group:
     )
 
 
-def _topics(told: ConsumerAssignment | None) -> Assignment:
+def _topics(told: ConsumerAssignment | None) -> _Assignment:
     topics = [] if told is None else told.topic_partitions
     return {each.topic_name: sorted(each.partitions) for each in topics}
 
 
-def _group(node: int, told: DescribedGroup) -> Group:
+def _group(node: int, told: DescribedGroup) -> GroupDescription:
     is_missing = told.error_code == ErrorCode.GROUP_ID_NOT_FOUND  # since version 6
     if told.error_code and not is_missing:
         detail = told.error_message or f"group '{told.group_id}'"
         raise CallFailed("DescribeGroups", node, ErrorCode(told.error_code), detail)
     is_consumers = told.protocol_type == CONSUMER
-    return Group(
+    return GroupDescription(
         told.group_id,
         node,
         DEAD if is_missing else told.group_state,
@@ -218,7 +218,7 @@ def _group(node: int, told: DescribedGroup) -> Group:
     )
 
 
-def _member(told: DescribedGroupMember, *, is_consumers: bool) -> Member:
+def _member(told: DescribedGroupMember, *, is_consumers: bool) -> DescribedMember:
     """Bytes that are no assignment are shown as none: what they are is the clients' affair."""
     assignment: dict[str, list[int]] | None = None
     if is_consumers:
@@ -229,7 +229,7 @@ def _member(told: DescribedGroupMember, *, is_consumers: bool) -> Member:
                 assignment = {each.topic: sorted(each.partitions) for each in topics}
             except DecodeError:
                 assignment = None
-    return Member(
+    return DescribedMember(
         told.member_id, told.group_instance_id, told.client_id, told.client_host, assignment
     )
 
@@ -305,7 +305,7 @@ async def delete_groups(client: Client, group_ids: Sequence[str]) -> dict[str, E
 
 
 async def remove_members(
-    client: Client, group_id: str, members: Sequence[Member], reason: str | None
+    client: Client, group_id: str, members: Sequence[DescribedMember], reason: str | None
 ) -> list[ErrorCode]:
     """Remove members with one LeaveGroup (KIP-345); the result of each, in order.
 

@@ -9,7 +9,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from groupkeeper.client.client import Client
-from groupkeeper.client.groups import Committed, Group, Member, Partition, committed_offsets
+from groupkeeper.client.groups import (
+    Committed,
+    DescribedMember,
+    GroupDescription,
+    Partition,
+    committed_offsets,
+)
 from groupkeeper.client.partitions import LATEST, list_offsets
 from groupkeeper.client.record_times import record_times
 
@@ -19,14 +25,14 @@ unknown."""
 
 
 @dataclass(slots=True)
-class Place:
+class GroupPartition:
     """A partition that a group reads or has committed for. `member` is None if it is assigned to
     none, `committed` if there is no offset, `end` if the end of the log cannot be had.
     """
 
     topic: str
     partition: int
-    member: Member | None
+    member: DescribedMember | None
     committed: Committed | None
     end: int | None = None
     lag_seconds: float | None = None
@@ -41,8 +47,8 @@ class Place:
 
 
 async def places_of(
-    client: Client, groups: Mapping[str, Group], now_ms: int | None = None
-) -> dict[str, list[Place]]:
+    client: Client, groups: Mapping[str, GroupDescription], now_ms: int | None = None
+) -> dict[str, list[GroupPartition]]:
     """The places of each group: those of members, most first, then those without a member.
 
     With a time (epoch ms) also the lag in seconds: from the record at the committed offset, or at
@@ -59,8 +65,10 @@ async def places_of(
     return places
 
 
-def _places(group: Group, committed: Mapping[Partition, Committed]) -> list[Place]:
-    found: list[Place] = []
+def _places(
+    group: GroupDescription, committed: Mapping[Partition, Committed]
+) -> list[GroupPartition]:
+    found: list[GroupPartition] = []
     owned: set[Partition] = set()
     for member in sorted(group.members, key=lambda each: -len(each.partitions)):
         owned.update(member.partitions)
@@ -69,14 +77,16 @@ def _places(group: Group, committed: Mapping[Partition, Committed]) -> list[Plac
 
 
 def _sorted(
-    partitions: Iterable[Partition], member: Member | None, committed: Mapping[Partition, Committed]
-) -> list[Place]:
-    return [Place(*each, member, committed.get(each)) for each in sorted(partitions)]
+    partitions: Iterable[Partition],
+    member: DescribedMember | None,
+    committed: Mapping[Partition, Committed],
+) -> list[GroupPartition]:
+    return [GroupPartition(*each, member, committed.get(each)) for each in sorted(partitions)]
 
 
-async def _add_seconds(client: Client, places: Sequence[Place], now_ms: int) -> None:
+async def _add_seconds(client: Client, places: Sequence[GroupPartition], now_ms: int) -> None:
     """One read for each partition: of the groups that lag there, each has its own offset."""
-    waiting: list[tuple[Place, Partition, int]] = []
+    waiting: list[tuple[GroupPartition, Partition, int]] = []
     for each in places:
         if each.committed is not None and each.lag is not None:
             if each.lag > 0:

@@ -19,7 +19,7 @@ FETCH_BYTES: Final = 1024 * 1024
 """Of one answer; a batch that is larger comes alone."""
 
 
-class PartitionLog:
+class PartitionReader:
     """Fetches from whichever node leads the partition."""
 
     def __init__(

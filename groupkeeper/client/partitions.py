@@ -39,7 +39,7 @@ MOVING: Final = frozenset(
 """Errors after which the leader of a partition is looked up, and asked, once more."""
 _CONSUMER: Final = -1  # as the replica that asks
 
-Told = TypeVar("Told")
+_Told = TypeVar("_Told")
 
 
 async def describe_topics(client: Client, names: Iterable[str] | None = None) -> list[Any]:
@@ -70,8 +70,8 @@ async def leaders_of(client: Client, topics: Iterable[str]) -> dict[Partition, i
 async def ask_leaders(
     leaders: Mapping[Partition, int],
     partitions: Iterable[Partition],
-    ask: Callable[[int, list[Partition]], Awaitable[Mapping[Partition, Told]]],
-) -> dict[Partition, Told]:
+    ask: Callable[[int, list[Partition]], Awaitable[Mapping[Partition, _Told]]],
+) -> dict[Partition, _Told]:
     """The answers of all leaders; a partition without one has no answer."""
     by_leader: dict[int, list[Partition]] = {}
     for each in partitions:

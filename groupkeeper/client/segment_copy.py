@@ -12,7 +12,7 @@ from typing import Any, Final, Self
 
 from groupkeeper.client.client import CallFailed, Client
 from groupkeeper.client.groups import Partition
-from groupkeeper.client.partition_log import PartitionLog
+from groupkeeper.client.partition_log import PartitionReader
 from groupkeeper.client.partitions import EARLIEST, LATEST, list_offsets
 from groupkeeper.protocol.errors import ErrorCode
 
@@ -32,14 +32,14 @@ _HEAD: Final = Struct(">qi4xb6xi")
 _PREFIX: Final = 12
 """Bytes of a batch that its size does not count."""
 
-Told = Callable[[str, int], None]
+_Told = Callable[[str, int], None]
 """Called with the name of a topic, and how many more bytes of it were copied."""
 Gone = Callable[[str, int], None]
 """Called with the name of a partition whose records before an offset were deleted meanwhile."""
 
 
 async def copy_partitions(
-    client: Client, starts: Mapping[Partition, int], place: Path, told: Told, gone: Gone
+    client: Client, starts: Mapping[Partition, int], place: Path, told: _Told, gone: Gone
 ) -> None:
     """Copy what partitions have from these offsets on, up to their ends as they are now, into
     `<topic>-<partition>/<first offset>.log` in the folder `place`. Each gets a file, if only an
@@ -53,7 +53,7 @@ async def copy_partitions(
 
     async def copy(partition: Partition, start: int) -> None:
         topic, number = partition
-        log = PartitionLog(client, topic, number, ANSWER_BYTES)
+        log = PartitionReader(client, topic, number, ANSWER_BYTES)
         begin, end = first[partition], last[partition]
         if begin is None or end is None:
             raise CallFailed("ListOffsets", None, ErrorCode.LEADER_NOT_AVAILABLE, log.name)
@@ -68,7 +68,7 @@ async def copy_partitions(
 
 
 async def _copy(
-    client: Client, log: PartitionLog, segments: "_Segments", end: int, gone: Gone
+    client: Client, log: PartitionReader, segments: "_Segments", end: int, gone: Gone
 ) -> AsyncIterator[int]:
     """Write the batches that begin before `end`; yields how many bytes were."""
     loop = asyncio.get_running_loop()
@@ -93,7 +93,7 @@ async def _copy(
             await asyncio.sleep(EMPTY_PAUSE_S)
 
 
-def _cut_off(log: PartitionLog, offset: int) -> CallFailed:
+def _cut_off(log: PartitionReader, offset: int) -> CallFailed:
     detail = f"{log.name} ends before offset {offset}, up to which it was read"
     return CallFailed("Fetch", None, ErrorCode.OFFSET_OUT_OF_RANGE, detail)
 

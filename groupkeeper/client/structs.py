@@ -27,7 +27,7 @@ _HEADER: Final = Struct(">hhih")
 _NO_TAGS: Final = b"\0"
 
 
-class Header:
+class _Header:
     """The header of a request without its tag buffer, or that of a response."""
 
     def __init__(self, correlation_id: int, encoded: bytes = b"") -> None:
@@ -51,7 +51,7 @@ class ResponseType:
         return self._decode(rest, _end_of_tags(rest) if self._has_tags else 0, len(rest))
 
 
-class Frame:
+class RequestFrame:
     """A request in one version, with what a connection asks of it."""
 
     def __init__(self, message: Message, version: int) -> None:
@@ -67,17 +67,17 @@ class Frame:
         has_tags = self._is_flexible and layout.key != ApiKey.API_VERSIONS
         self.RESPONSE_TYPE = ResponseType(layout.response, version, has_tags=has_tags)
 
-    def build_request_header(self, correlation_id: int, client_id: str) -> Header:
+    def build_request_header(self, correlation_id: int, client_id: str) -> _Header:
         name = client_id.encode()
         start = _HEADER.pack(self.API_KEY, self.API_VERSION, correlation_id, len(name))
-        return Header(correlation_id, start + name)
+        return _Header(correlation_id, start + name)
 
     def encode(self) -> bytes:
         """TypeError or ValueError, naming the field, for a value that cannot be written."""
         return (_NO_TAGS if self._is_flexible else b"") + self._encode(self._message)
 
-    def parse_response_header(self, data: BytesIO) -> Header:
-        return Header(int.from_bytes(data.read(4), "big", signed=True))
+    def parse_response_header(self, data: BytesIO) -> _Header:
+        return _Header(int.from_bytes(data.read(4), "big", signed=True))
 
     def __repr__(self) -> str:
         """For aiokafka's log lines at level DEBUG."""
@@ -90,7 +90,7 @@ class VersionedRequest:
     def __init__(self, message: Message) -> None:
         self._message = message
 
-    def prepare(self, offered: Versions) -> Frame:
+    def prepare(self, offered: Versions) -> RequestFrame:
         """The frame to send to a peer that offers these versions, by API key; raises
         IncompatibleBrokerVersion when there is none.
         """
@@ -103,7 +103,7 @@ class VersionedRequest:
         lowest, highest = max(oldest, layout.versions[0]), min(newest, layout.versions[1])
         for version in range(highest, lowest - 1, -1):
             if carries(self._message, version):
-                return Frame(self._message, version)
+                return RequestFrame(self._message, version)
         raise IncompatibleBrokerVersion(
             f"the node has versions {oldest} to {newest}, none of which carries this request"
         )

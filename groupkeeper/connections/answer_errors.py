@@ -32,8 +32,8 @@ _TABLES: Final[dict[int, tuple[str, str]]] = {
 """The answers that are sent most often, apart from heartbeats: their errors are in rows of rows."""
 
 # Any: messages of any class.
-Parts = Sequence[tuple[Callable[[Any], Any], "Shape"]]
-Shape = tuple[bool, Parts]
+_Parts = Sequence[tuple[Callable[[Any], Any], "_Shape"]]
+_Shape = tuple[bool, _Parts]
 """Whether messages of a class have an error of their own, and their parts that have some."""
 
 
@@ -70,8 +70,8 @@ def _is_accepted(response: Any, groups: str, rows: str) -> bool:
 
 
 @cache
-def _shape_of(cls: type) -> Shape:
-    own, parts = False, list[tuple[Callable[[Any], Any], Shape]]()
+def _shape_of(cls: type) -> _Shape:
+    own, parts = False, list[tuple[Callable[[Any], Any], _Shape]]()
     for field in layout_of(cls).fields:
         own = own or field.name == "error_code"
         kind = field.type.item if isinstance(field.type, ArrayOf) else field.type
@@ -80,7 +80,7 @@ def _shape_of(cls: type) -> Shape:
     return own, parts
 
 
-def _add_errors(messages: Sequence[Any], own: bool, parts: Parts, found: set[int]) -> None:
+def _add_errors(messages: Sequence[Any], own: bool, parts: _Parts, found: set[int]) -> None:
     if own:
         found.update(int(each.error_code) for each in messages if each.error_code)
     for part, shape in parts:

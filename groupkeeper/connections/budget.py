@@ -42,7 +42,7 @@ PRODUCE_MOST: Final = SLICED_BYTES // 2
 _PRODUCE: Final = ApiKey.PRODUCE.value
 
 
-class OverLimitError(Exception):
+class OverBudgetError(Exception):
     """A request or answer is over a limit: its connection is closed, with a log line."""
 
     def __init__(self, what: str, limit: str) -> None:
@@ -115,7 +115,7 @@ class Budget:
 
 
 @dataclass(slots=True)
-class Limits:
+class ConnectionLimits:
     """The limits of all connections of a server together."""
 
     requests: Budget
@@ -143,10 +143,10 @@ class Limits:
         return self.unsent.used <= self.unsent.limit or next(iter(self.encoding), call) is call
 
 
-def limits_of(settings: Settings) -> Limits:
+def limits_of(settings: Settings) -> ConnectionLimits:
     """The limits that follow from the settings."""
     queued = settings.queued_max_request_bytes
-    return Limits(
+    return ConnectionLimits(
         Budget(queued if queued >= 0 else LONG_MAX),
         Budget(SLICED_BYTES),
         Budget(SLICED_BYTES),
@@ -164,7 +164,7 @@ class SlicedRoom:
 
     __slots__ = ("_has_room", "_limits", "_weight")
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ConnectionLimits) -> None:
         self._limits = limits
         self._weight = 0
         self._has_room = False

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 
 from groupkeeper.clock import Clock
 from groupkeeper.connections.answer_errors import count_errors
-from groupkeeper.connections.budget import ANSWER_BYTES, Limits, OverLimitError
+from groupkeeper.connections.budget import ANSWER_BYTES, ConnectionLimits, OverBudgetError
 from groupkeeper.connections.connection_table import ConnectionTable
 from groupkeeper.connections.steady import Find
 from groupkeeper.connections.too_long import most_bytes
@@ -70,7 +70,7 @@ class ConnectionServices:
     """For the short cuts of requests that repeat."""
     clock: Clock
     turns: Turns
-    limits: Limits
+    limits: ConnectionLimits
     requests: RequestTimes
     answer_errors: AnswerErrors
     connections: ConnectionTable
@@ -160,7 +160,7 @@ def handle_in_slices(
 ) -> Slices[Response]:
     """Decode a request and call its handler; returns what the handler returns.
 
-    Raises DecodeError, and OverLimitError if the request has too many items.
+    Raises DecodeError, and OverBudgetError if the request has too many items.
     """
     header = call.header
     try:
@@ -169,7 +169,7 @@ def handle_in_slices(
     except LeftOver as odd:
         request = odd.message
     except TooManyItems as error:
-        raise OverLimitError(f"{call.api} with {error}", f"{error.most} items") from None
+        raise OverBudgetError(f"{call.api} with {error}", f"{error.most} items") from None
     yield
     response = handler(request, call.caller, call)
     if isinstance(response, GeneratorType):
@@ -182,7 +182,7 @@ def handle_in_slices(
 def encode_in_slices(call: Call, response: Response, services: ConnectionServices) -> Slices[Any]:
     """The frame of an answer as a list of pieces. Pieces count as unsent while it is encoded.
 
-    Raises OverLimitError, and what the encoder raises.
+    Raises OverBudgetError, and what the encoder raises.
     """
     header, limits = call.header, services.limits
     budget = limits.unsent
@@ -196,7 +196,7 @@ def encode_in_slices(call: Call, response: Response, services: ConnectionService
             size += len(piece)
             budget.change(len(piece))
             if size > ANSWER_BYTES:
-                raise OverLimitError(
+                raise OverBudgetError(
                     f"an answer to {call.api} that is too long", f"{ANSWER_BYTES} bytes"
                 )
             yield
@@ -207,22 +207,22 @@ def encode_in_slices(call: Call, response: Response, services: ConnectionService
     return pieces
 
 
-def check_size(size: int, data: bytes, pos: int, limits: Limits) -> int:
+def check_size(size: int, data: bytes, pos: int, limits: ConnectionLimits) -> int:
     """How many bytes from `pos` on are needed to go on with a long request: up to its API key, or
-    all. Raises DecodeError, and OverLimitError if the request is too long for its API.
+    all. Raises DecodeError, and OverBudgetError if the request is too long for its API.
     """
     if size <= 0:
         raise DecodeError(f"a request of {size} bytes")
     if size > limits.produce_bytes:
         if (other := other_protocol(data, pos)) is not None:
             raise DecodeError(other)
-        raise OverLimitError(f"a request of {size} bytes", "socket.request.max.bytes")
+        raise OverBudgetError(f"a request of {size} bytes", "socket.request.max.bytes")
     if len(data) - pos < SIZE_AND_KEY_BYTES:
         return SIZE_AND_KEY_BYTES
     (key,) = _key_at(data, pos + 4)
     most, limit = most_bytes(key, limits.request_bytes, limits.produce_bytes)
     if size > most:
-        raise OverLimitError(f"{api_name(key)} of {size} bytes", limit)
+        raise OverBudgetError(f"{api_name(key)} of {size} bytes", limit)
     return size + 4
 
 

@@ -18,7 +18,7 @@ from types import GeneratorType
 from typing import Any
 
 from groupkeeper.connections.answer_errors import count_errors
-from groupkeeper.connections.budget import OverLimitError, SlicedRoom
+from groupkeeper.connections.budget import OverBudgetError, SlicedRoom
 from groupkeeper.connections.call import (
     HEARTBEAT,
     JOIN_GROUP,
@@ -119,7 +119,7 @@ class Connection(ClientStream):
                 over = out.unsent or self._now >= deadline or beats == BEATS
                 if over or self.state is not SERVING:
                     break
-        except (DecodeError, OverLimitError) as error:
+        except (DecodeError, OverBudgetError) as error:
             self._refuse(error)
             return
         out.flush()
@@ -263,7 +263,7 @@ class Connection(ClientStream):
                 return
             try:
                 done = work.run(services.clock.seconds, deadline)
-            except (DecodeError, OverLimitError) as error:
+            except (DecodeError, OverBudgetError) as error:
                 self._refuse(error)
             except Exception:  # noqa: BLE001  # see _ask
                 self._failed("request failed")
@@ -375,9 +375,9 @@ class Connection(ClientStream):
             about = {"api": api_name(key), "client_id": client_id, "client": self.host}
             _log.warning("slow request", took_ms=round(seconds * 1000), **about)
 
-    def _refuse(self, error: DecodeError | OverLimitError) -> None:
+    def _refuse(self, error: DecodeError | OverBudgetError) -> None:
         """Log that the bytes are not Kafka's or over a limit, and close without an answer."""
-        limit = {"limit": error.limit} if isinstance(error, OverLimitError) else {}
+        limit = {"limit": error.limit} if isinstance(error, OverBudgetError) else {}
         _log.warning("connection refused", client=self.host, received=str(error), **limit)
         self._services.connections.stats.broken += 1
         self.close()

@@ -13,7 +13,7 @@ from enum import Enum
 from threading import Thread
 from typing import Final, Protocol
 
-from groupkeeper.connections.budget import Limits
+from groupkeeper.connections.budget import ConnectionLimits
 from groupkeeper.connections.inbox import HELD_BYTES
 from groupkeeper.coordinator.caller import Peer
 from groupkeeper.observe.logs import Logger
@@ -21,7 +21,7 @@ from groupkeeper.observe.metrics import ConnectionStats
 from groupkeeper.turns import Slices, Turns
 
 
-class State(Enum):
+class ConnectionState(Enum):
     """The state of one connection; values describe it."""
 
     READING = "no request is under way, and less than a request is held"
@@ -35,16 +35,27 @@ class State(Enum):
     __hash__ = object.__hash__  # Enum's own is too slow for every request
 
 
-_BETWEEN_REQUESTS = frozenset({State.READING, State.QUEUED, State.BLOCKED, State.CLOSED})
+_BETWEEN_REQUESTS = frozenset(
+    {
+        ConnectionState.READING,
+        ConnectionState.QUEUED,
+        ConnectionState.BLOCKED,
+        ConnectionState.CLOSED,
+    }
+)
 
 TRANSITIONS: Final = {
-    State.READING: frozenset({State.SERVING, State.QUEUED, State.CLOSED}),
-    State.QUEUED: frozenset({State.SERVING, State.CLOSED}),
-    State.SERVING: _BETWEEN_REQUESTS | {State.WAITING, State.WORKING},
-    State.WAITING: _BETWEEN_REQUESTS | {State.WORKING},
-    State.WORKING: _BETWEEN_REQUESTS | {State.WAITING},
-    State.BLOCKED: frozenset({State.READING, State.QUEUED, State.CLOSED}),
-    State.CLOSED: frozenset({State.CLOSED}),
+    ConnectionState.READING: frozenset(
+        {ConnectionState.SERVING, ConnectionState.QUEUED, ConnectionState.CLOSED}
+    ),
+    ConnectionState.QUEUED: frozenset({ConnectionState.SERVING, ConnectionState.CLOSED}),
+    ConnectionState.SERVING: _BETWEEN_REQUESTS | {ConnectionState.WAITING, ConnectionState.WORKING},
+    ConnectionState.WAITING: _BETWEEN_REQUESTS | {ConnectionState.WORKING},
+    ConnectionState.WORKING: _BETWEEN_REQUESTS | {ConnectionState.WAITING},
+    ConnectionState.BLOCKED: frozenset(
+        {ConnectionState.READING, ConnectionState.QUEUED, ConnectionState.CLOSED}
+    ),
+    ConnectionState.CLOSED: frozenset({ConnectionState.CLOSED}),
 }
 """The states that may follow each state. The hot path, to READING or WAITING, is not checked."""
 
@@ -79,7 +90,7 @@ _log = Logger("connection")
 class OpenConnection(Protocol):
     """What the table asks of a connection, and does to it."""
 
-    state: State
+    state: ConnectionState
     since: float
     """Loop time of its last progress; see `ClientStream`."""
     peer: Peer
@@ -106,7 +117,7 @@ class ConnectionTable:
 
     def __init__(
         self,
-        limits: Limits,
+        limits: ConnectionLimits,
         stats: ConnectionStats,
         *,
         most: int,
@@ -199,7 +210,7 @@ class ConnectionTable:
             self._make_room(now)
 
     def _look_at(self, connection: OpenConnection, now: float) -> None:
-        if connection.state is State.CLOSED:  # by us, and its last answers are not read
+        if connection.state is ConnectionState.CLOSED:  # by us, and its last answers are not read
             if now - connection.since > ANSWER_S:
                 connection.abort()
         elif connection.unsent:
@@ -207,7 +218,7 @@ class ConnectionTable:
                 connection.since = now
             elif now - connection.since > ANSWER_S:
                 self._hang_up(connection, "answer not read", f"{ANSWER_S:.0f} s")
-        elif connection.state is not State.READING:
+        elif connection.state is not ConnectionState.READING:
             return
         elif connection.held:
             most = REQUEST_S + connection.awaited / REQUEST_BYTES_PER_S
@@ -241,10 +252,12 @@ class ConnectionTable:
 
 def _keeps_room(connection: OpenConnection) -> bool:
     """Whether it holds much: a long incomplete request, or more after one that waits."""
-    if connection.state is State.WAITING:
+    if connection.state is ConnectionState.WAITING:
         return connection.held > BEHIND_BYTES
     return (
-        connection.state is State.READING and connection.is_read and connection.awaited > HELD_BYTES
+        connection.state is ConnectionState.READING
+        and connection.is_read
+        and connection.awaited > HELD_BYTES
     )
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from groupkeeper.connections.budget import Budget
 
-Piece = bytes | memoryview
+_Piece = bytes | memoryview
 
 LARGE_ANSWER_BYTES: Final = 4 * 1024
 """Larger answers are written at once: a client that reads none is noticed before many pile up."""
@@ -30,7 +30,7 @@ class Outbox:
         """None: no client is connected, and everything is dropped."""
         self.frames: list[bytes] = []
         """Whole answers that leave together with the next `flush`."""
-        self._tail: deque[Piece] | None = None
+        self._tail: deque[_Piece] | None = None
         """Pieces of an answer for which there was no room; None: an empty deque takes 0.7 KiB."""
         self._gone = 0
         """Bytes already written of the answer that the first piece belongs to: all of it stays in
@@ -119,6 +119,6 @@ class Outbox:
             self._budget.change(by)
 
 
-def _is_part(piece: Piece, other: memoryview) -> bool:
+def _is_part(piece: _Piece, other: memoryview) -> bool:
     """Whether both are pieces of the same answer."""
     return isinstance(piece, memoryview) and piece.obj is other.obj

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from typing import Final
 
 from groupkeeper.connections.call import ConnectionServices
-from groupkeeper.connections.connection_table import TRANSITIONS, State
+from groupkeeper.connections.connection_table import TRANSITIONS, ConnectionState
 from groupkeeper.connections.inbox import HELD_BYTES, Inbox
 from groupkeeper.connections.outbox import Outbox
 from groupkeeper.coordinator.caller import Peer
@@ -22,7 +22,7 @@ _log = Logger("connection")
 BUFFERED_BYTES: Final = 16 * 1024
 """Unread bytes of answers from which on no further request of the client is handled."""
 
-READING, QUEUED, SERVING, WAITING, WORKING, BLOCKED, CLOSED = State
+READING, QUEUED, SERVING, WAITING, WORKING, BLOCKED, CLOSED = ConnectionState
 
 
 class ClientStream(asyncio.Protocol):
@@ -181,7 +181,7 @@ class ClientStream(asyncio.Protocol):
 
     # -- states --------------------------------------------------------------------------------
 
-    def _become(self, state: State) -> None:
+    def _become(self, state: ConnectionState) -> None:
         assert state in TRANSITIONS[self.state], f"{self.state.name} to {state.name}"
         self.state = state
 

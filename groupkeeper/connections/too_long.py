@@ -23,7 +23,7 @@ from groupkeeper.protocol.messages.describe_log_dirs import (
 )
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest
 from groupkeeper.protocol.registry import APIS
-from groupkeeper.refused_rows import ROWS, Rows, refused_rows, rows_of
+from groupkeeper.refused_rows import ROWS, RowArrays, refused_rows, rows_of
 from groupkeeper.turns import Slices
 
 ROWS_BYTES: Final = 16 * 1024 * 1024
@@ -53,7 +53,7 @@ class TooLong:
         self._key = key
         self._version = version
         self._most = most
-        self._rows: Rows | None = rows_of(key, version)
+        self._rows: RowArrays | None = rows_of(key, version)
 
     @property
     def reads(self) -> bool:

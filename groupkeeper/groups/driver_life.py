@@ -50,7 +50,7 @@ TRANSITIONS: Final[Mapping[DriverState, Sequence[DriverState]]] = {
 }
 
 
-class Answers(NamedTuple):
+class AnswerCodes(NamedTuple):
     """What requests get in a state."""
 
     new: ErrorCode
@@ -60,16 +60,20 @@ class Answers(NamedTuple):
     process ends, those that waited until then."""
 
 
-ANSWERS: Final[Mapping[DriverState, Answers]] = {
-    DriverState.LOADING: Answers(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NONE),
-    DriverState.ACTIVE: Answers(ErrorCode.NONE, ErrorCode.NONE),
-    DriverState.CLOSED: Answers(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR),
-    DriverState.ABSENT: Answers(ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_COORDINATOR),
-    DriverState.DRAINING: Answers(ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR),
+ANSWERS: Final[Mapping[DriverState, AnswerCodes]] = {
+    DriverState.LOADING: AnswerCodes(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NONE),
+    DriverState.ACTIVE: AnswerCodes(ErrorCode.NONE, ErrorCode.NONE),
+    DriverState.CLOSED: AnswerCodes(
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR
+    ),
+    DriverState.ABSENT: AnswerCodes(ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_COORDINATOR),
+    DriverState.DRAINING: AnswerCodes(
+        ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR
+    ),
 }
 """While a partition loads, Heartbeat is answered NONE, as in Kafka: members wait for it, and do not
 rejoin because of a restart."""
-UNSERVED: Final = Answers(ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_COORDINATOR)
+UNSERVED: Final = AnswerCodes(ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_COORDINATOR)
 """In place of the row of CLOSED, once the partition may stay closed: its log is damaged, or could
 not be loaded for `PATIENCE_S`. No member is told any more that it is alive. Source: Kafka's
 `CoordinatorRuntime`, in whose state FAILED requests get NOT_COORDINATOR."""
@@ -101,7 +105,7 @@ class DriverLife:
         self._backoff = ReloadBackoff()
 
     @property
-    def answers(self) -> Answers:
+    def answers(self) -> AnswerCodes:
         """What requests get now."""
         may_stay = self.state is DriverState.CLOSED and bool(self.refusal)
         return UNSERVED if may_stay else ANSWERS[self.state]

@@ -23,15 +23,15 @@ FACT_BYTES: Final = 300
 DROPPED_MS: Final = 1_000
 """At most one `events_dropped` in so long a time, while the partition is served."""
 
-Told = NotedFact | CommitSum | RefusalSum | Event
+_Told = NotedFact | CommitSum | RefusalSum | Event
 """What becomes an event. An Event is given its place (seq, epoch, node) here."""
-Item = Told | Purge
+EventRecord = _Told | Purge
 """What becomes a record."""
-Sized = tuple[TimedRecord, int]
+_Sized = tuple[TimedRecord, int]
 """A record, and its size in a batch."""
 
 
-def _sized(record: TimedRecord) -> Sized:
+def _sized(record: TimedRecord) -> _Sized:
     return record, size_of_record(record)
 
 
@@ -39,7 +39,7 @@ def _key(group: str | None) -> bytes:
     return (group or "").encode("utf-8", "backslashreplace")
 
 
-def type_of_item(item: Told) -> str:
+def type_of_item(item: _Told) -> str:
     """The type of the event that it becomes."""
     if isinstance(item, NotedFact):
         return type_of(type(item.fact).__name__)
@@ -48,12 +48,12 @@ def type_of_item(item: Told) -> str:
     return "commits" if isinstance(item, CommitSum) else "requests_refused"
 
 
-def is_end(item: Item) -> bool:
+def is_end(item: EventRecord) -> bool:
     """Whether it tells that the partition was closed."""
     return isinstance(item, Event) and item.type == "coordinator_closed"
 
 
-def _event_of(item: Told) -> Event | None:
+def _event_of(item: _Told) -> Event | None:
     if isinstance(item, NotedFact):
         return event_of(item)
     return item if isinstance(item, Event) else item.event()
@@ -185,7 +185,7 @@ class EventMaker:
         return undo
 
     def records(
-        self, items: Iterable[Item], dropped: Mapping[str, int], at: tuple[int, int]
+        self, items: Iterable[EventRecord], dropped: Mapping[str, int], at: tuple[int, int]
     ) -> list[list[TimedRecord]]:
         """The records of some items, in batches that fit into a message. `dropped`: events that
         were left out before they came here, by type. `at`: Unix and monotonic ms.
@@ -201,7 +201,7 @@ class EventMaker:
             batches[-1].append(record)
         return batches
 
-    def _made(self, items: Iterable[Item], at: tuple[int, int]) -> Iterable[Sized]:
+    def _made(self, items: Iterable[EventRecord], at: tuple[int, int]) -> Iterable[_Sized]:
         has_room = self._services.limits.room.suffices(at[1])
         for item in items:
             if isinstance(item, Purge):
@@ -222,7 +222,7 @@ class EventMaker:
         if has_room and (self.is_stopping or at[1] - self._told_ms >= DROPPED_MS):
             yield from self._told(at)
 
-    def _told(self, at: tuple[int, int]) -> Iterable[Sized]:
+    def _told(self, at: tuple[int, int]) -> Iterable[_Sized]:
         """The `events_dropped` of what was left out since the last one."""
         if not self._dropped.types:
             return
@@ -231,7 +231,7 @@ class EventMaker:
         if record is not None:
             yield _sized(record)
 
-    def _of_item(self, item: Told, now_ms: int, has_room: bool) -> Sized | None:
+    def _of_item(self, item: _Told, now_ms: int, has_room: bool) -> _Sized | None:
         """None: it has no event, or that was left out and counted."""
         kind = type_of_item(item)
         if kind not in TYPES:
@@ -292,7 +292,7 @@ class EventBatch(LateRecords):
     def __init__(
         self,
         maker: EventMaker,
-        items: Sequence[Item],
+        items: Sequence[EventRecord],
         dropped: Mapping[str, int],
         at: tuple[int, int],
     ) -> None:

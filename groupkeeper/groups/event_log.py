@@ -27,7 +27,7 @@ from groupkeeper.coordinator.facts import (
     RequestRefused,
 )
 from groupkeeper.coordinator.gate import FACTS_MOST, Unwritten
-from groupkeeper.groups.event_batch import EventBatch, EventMaker, Item, is_end, type_of_item
+from groupkeeper.groups.event_batch import EventBatch, EventMaker, EventRecord, is_end, type_of_item
 from groupkeeper.groups.event_purge import Purge, Purges
 from groupkeeper.groups.event_sums import COMMITS_S, REFUSALS_S, CommitSums, RefusalSums, cut
 from groupkeeper.groups.partition_log import LogBatch, PartitionLog
@@ -88,7 +88,7 @@ class EventLog:
         self._stopping = False
         self._failing = False
         """It was told that the log has failed, and not yet that it is open again."""
-        self._waiting: list[Item] = []
+        self._waiting: list[EventRecord] = []
         self._dropped: Counter[str] = Counter()
         """Events left out before they were made, and not told yet."""
         self._purges = Purges(index, enabled=services.purges)
@@ -293,7 +293,7 @@ class EventLog:
         self._under_way = batch
         return LogBatch(self._log, self, batch, group)
 
-    def _drop(self, items: Sequence[Item]) -> None:
+    def _drop(self, items: Sequence[EventRecord]) -> None:
         for item in items:
             if isinstance(item, Purge):
                 continue  # it is owed

@@ -14,7 +14,7 @@ from groupkeeper.coordinator.records import offset_in
 from groupkeeper.groups.group_partitions import GroupPartitions
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.topics.catalog import Topic
-from groupkeeper.topics.log_positions import Extent, Place, Position
+from groupkeeper.topics.log_positions import Extent, LogName, Position
 from groupkeeper.topics.slices import Pace
 from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices, Turns
@@ -23,7 +23,7 @@ TIMES_MOST: Final = 2_000
 """Most records whose time is read for one question: each takes a reading of a file or two, about a
 tenth of a millisecond of the worker's thread. The time lag of other partitions is unknown."""
 
-Extents: TypeAlias = Mapping[Place, Extent]
+Extents: TypeAlias = Mapping[LogName, Extent]
 
 _Times: TypeAlias = dict[tuple[Topic, int, int], int]
 
@@ -140,8 +140,8 @@ class GroupLags:
         found, others = await self._turns.run(self._known_ones(wanted))
         return found | await self._topics.positions.times(others[:TIMES_MOST])
 
-    def _places(self, ids: Sequence[str]) -> Slices[dict[Place, None]]:
-        places, pace = dict[Place, None](), Pace()
+    def _places(self, ids: Sequence[str]) -> Slices[dict[LogName, None]]:
+        places, pace = dict[LogName, None](), Pace()
         for group_id in ids:
             group = self.group(group_id)
             for topic, partitions in [] if group is None else [*group.offsets.items()]:
@@ -163,8 +163,8 @@ class GroupLags:
                 yield
         return found
 
-    def _every_place(self) -> Slices[list[Place]]:
-        places, pace = list[Place](), Pace()
+    def _every_place(self) -> Slices[list[LogName]]:
+        places, pace = list[LogName](), Pace()
         for topic, count in [*self._topics.catalog.counts.items()]:
             places += [(topic, index) for index in range(count)]
             if pace.spent(count):

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 PartitionCount = Callable[[str], int | None]
 """How many partitions a topic has; None if it does not exist."""
 
-Topics = Sequence[Any]
+_Topics = Sequence[Any]
 """Topics of a request or a response: their classes differ by API and have no common base."""
 
 R = TypeVar("R", bound=Any)
@@ -51,7 +51,7 @@ class DeletedTopics:
         return topics
 
 
-def all_known(topics: Topics, count: PartitionCount, most: int) -> bool:
+def all_known(topics: _Topics, count: PartitionCount, most: int) -> bool:
     """The usual case: every topic has partitions, all exist, and there are `most` at most."""
     for topic in topics:
         most -= len(topic.partitions)

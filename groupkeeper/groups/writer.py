@@ -35,7 +35,7 @@ CATCH_UP_S = 0.02
 _log = Logger("writer")
 
 
-Work = list[tuple[EmbeddedLog, LogBatch]]
+_Work = list[tuple[EmbeddedLog, LogBatch]]
 """The batches of a round."""
 
 
@@ -95,7 +95,7 @@ class Writer:
 
     def _start(self) -> None:
         self._scheduled = False
-        work: Work = []
+        work: _Work = []
         appends: list[Append | LateAppend] = []
         wall = self.clock.wall()
         broken: list[tuple[LogOwner, Exception]] = []
@@ -128,7 +128,7 @@ class Writer:
             _tell_failure(owner, error)
 
     def _finish(
-        self, done: "asyncio.Future[list[StorageError | None]]", work: Work, began: float
+        self, done: "asyncio.Future[list[StorageError | None]]", work: _Work, began: float
     ) -> None:
         self._round = None
         try:
@@ -140,7 +140,7 @@ class Writer:
                 self._rest()
 
     def _report(
-        self, done: "asyncio.Future[list[StorageError | None]]", work: Work, began: float
+        self, done: "asyncio.Future[list[StorageError | None]]", work: _Work, began: float
     ) -> None:
         error = None if done.cancelled() else done.exception()
         if error is None and not done.cancelled():

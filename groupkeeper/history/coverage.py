@@ -5,7 +5,7 @@ tables `epochs` and `coverage`.
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from groupkeeper.history.rows import Known, Row, instant
+from groupkeeper.history.rows import KnownOffsets, Row, instant
 from groupkeeper.protocol.group_events import Event
 
 OFFSETS_LOG: Final = "__consumer_offsets"
@@ -88,7 +88,7 @@ class Coverage:
 
 def known_of(
     spans: Iterable[Span], lost_until: Iterable[int] = (), before: Coverage | None = None
-) -> Known:
+) -> KnownOffsets:
     """How far a partition is known whose spans these are, all of them that follow `before`, which
     is changed. `lost_until`: where records are there again after some were lost; missing offsets
     that are not listed were compacted.
@@ -96,7 +96,7 @@ def known_of(
     whole = before or Coverage(OFFSETS_LOG, -1)
     for each in spans:
         whole.read(each)
-    return Known(whole.whole_from, tuple(sorted(lost_until)))
+    return KnownOffsets(whole.whole_from, tuple(sorted(lost_until)))
 
 
 class Epochs:

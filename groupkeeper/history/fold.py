@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from groupkeeper.history.fields import Part, number
-from groupkeeper.history.ownership import Ownership, Place
+from groupkeeper.history.ownership import OwnedPartition, Ownership
 from groupkeeper.history.returns import on_one_connection
 from groupkeeper.history.rounds import (
     COMPLETED,
@@ -16,7 +16,7 @@ from groupkeeper.history.rounds import (
     Round,
     plan_of,
 )
-from groupkeeper.history.rows import About, Rows, Told, round_row
+from groupkeeper.history.rows import Rows, RowSource, Told, round_row
 from groupkeeper.history.sessions import UNKNOWN, Sessions
 from groupkeeper.history.story import Gap
 from groupkeeper.protocol.group_events import Event
@@ -41,7 +41,7 @@ class GroupFold:
     _last: int
     """Offset of the last event."""
 
-    def __init__(self, about: About, rows: Rows) -> None:
+    def __init__(self, about: RowSource, rows: Rows) -> None:
         self._about, self._rows = about, rows
         self._folding = Folding()
         self.sessions = Sessions(about, rows["sessions"])
@@ -94,7 +94,7 @@ class GroupFold:
             self._completed(plan_of(event), told)  # a record behind a gap, and no rebalance
 
     def assigned(
-        self, offset: int, at_ms: int, generation: int, who: Part, places: Iterable[Place]
+        self, offset: int, at_ms: int, generation: int, who: Part, places: Iterable[OwnedPartition]
     ) -> None:
         """A member has these partitions, and no others, whatever others have."""
         self._ownership.assigned(offset, at_ms, generation, who, places)

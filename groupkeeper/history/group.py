@@ -20,7 +20,7 @@ from groupkeeper.history.newer import NO_NAMES, Names, NewerStory
 from groupkeeper.history.records import (
     CONVERTED,
     CommitRun,
-    Record,
+    GroupRecord,
     kind_of,
     read_generation,
     unwritten,
@@ -32,18 +32,18 @@ from groupkeeper.history.rows import (
     EVENTS,
     LOG,
     REFUSALS,
-    About,
     Row,
     Rows,
+    RowSource,
+    RowWriter,
     Told,
-    Writer,
     instant,
     out_of_range,
     refusal_row,
 )
 from groupkeeper.history.sessions import OPEN_MOST, begun
 from groupkeeper.history.state import restore, saved
-from groupkeeper.history.story import Gap, Item, Story
+from groupkeeper.history.story import Gap, Story, StoryItem
 from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.group_events import TYPES, Event
 from groupkeeper.protocol.records.modern_groups import EPOCH_TYPES, decode_modern_key
@@ -91,7 +91,7 @@ class GroupHistory:
     _story: Story | None
     _newer: NewerStory | None
 
-    def __init__(self, group: str, out: Writer, names: Names = NO_NAMES) -> None:
+    def __init__(self, group: str, out: RowWriter, names: Names = NO_NAMES) -> None:
         """`names`: topic id -> name, for consumer and share groups."""
         self.group, self._out, self._names = group, out, names
         self.first_ms = self._planned_ms = self._epoch = None
@@ -100,12 +100,12 @@ class GroupHistory:
         """Sessions that the event at hand has ended."""
         self._events = self._log = self._story = self._newer = None
         self._infers = True
-        self._batch: list[Record] = []
+        self._batch: list[GroupRecord] = []
         """The records of one batch: a conversion of a group is told by all of them."""
 
-    def add(self, fed: Told | Record | CommitRun) -> None:
+    def add(self, fed: Told | GroupRecord | CommitRun) -> None:
         """Events are `sound` ones, of the group or of no group."""
-        if isinstance(fed, Record):
+        if isinstance(fed, GroupRecord):
             if self._batch and self._batch[0].batch != fed.batch:
                 self.flush()
             self._batch.append(fed)
@@ -138,12 +138,12 @@ class GroupHistory:
         self.flush()
         return self._out.take()
 
-    def open(self, more: Writer | None = None) -> Rows:
+    def open(self, more: RowWriter | None = None) -> Rows:
         """The rows that are not finished: later calls return them with what has changed. They are
         added to those of `more`.
         """
         self.flush()
-        more = more or Writer(self._out.partition, self._out.known)
+        more = more or RowWriter(self._out.partition, self._out.known)
         if self._log is not None:
             self._log.open(more.inferred)
         if self._newer is not None:
@@ -234,7 +234,7 @@ class GroupHistory:
             elif self._events is None or not self._events.sessions.follow(row):
                 self._out.rows["sessions"].append(row)
 
-    def _take_up(self, out: Writer) -> list[Row]:
+    def _take_up(self, out: RowWriter) -> list[Row]:
         """Keep the rows that records tell of the time that events do not tell of. Returns sessions
         that were under way at the first event.
         """
@@ -254,7 +254,7 @@ class GroupHistory:
             inferred[name].clear()
         return under_way
 
-    def _member(self, record: Record) -> None:
+    def _member(self, record: GroupRecord) -> None:
         """Of a newer group."""
         if self._newer is None:
             self._newer = NewerStory(self._about(LOG), self._out.inferred)
@@ -265,7 +265,7 @@ class GroupHistory:
         except DecodeError:
             self._snapshot(record, "unreadable")
 
-    def _epoch_record(self, record: Record, converted: bool) -> None:
+    def _epoch_record(self, record: GroupRecord, converted: bool) -> None:
         """Of a newer group."""
         kind = CONVERTED if converted else "deleted" if record.value is None else "epoch"
         epoch = None
@@ -276,7 +276,7 @@ class GroupHistory:
             self._newer = None
         self._snapshot(record, kind, generation=epoch)
 
-    def _group_record(self, record: Record, converted: bool) -> None:
+    def _group_record(self, record: GroupRecord, converted: bool) -> None:
         """Of a classic group."""
         story = self._story
         if story is None:
@@ -310,7 +310,7 @@ class GroupHistory:
         else:
             story.take(record, now)
 
-    def _infer(self, items: list[Item]) -> None:
+    def _infer(self, items: list[StoryItem]) -> None:
         """Fold what a record says, if stored events do not say it."""
         for each in items if self._infers else ():
             if isinstance(each, Gap):
@@ -322,7 +322,7 @@ class GroupHistory:
                 self._log = GroupFold(self._about(LOG), self._out.inferred)
             self._log.add(each)
 
-    def _snapshot(self, record: Record, kind: str, **more: object) -> None:
+    def _snapshot(self, record: GroupRecord, kind: str, **more: object) -> None:
         time = instant(record.time_ms)
         about = {"group": self.group, "offset": record.offset, "time": time, "kind": kind}
         self._out.add("snapshots", **about, **more)
@@ -335,7 +335,7 @@ class GroupHistory:
         return {"group": self.group, **saved(self)}
 
     @classmethod
-    def restore(cls, state: Mapping[str, Any], out: Writer, names: Names = NO_NAMES) -> Self:
+    def restore(cls, state: Mapping[str, Any], out: RowWriter, names: Names = NO_NAMES) -> Self:
         """A history that goes on from this `state`."""
         found = cls(state["group"], out, names)
         if state["events"] is not None:
@@ -346,8 +346,8 @@ class GroupHistory:
             found._newer = NewerStory(found._about(LOG), out.inferred)
         return restore(found, state)
 
-    def _about(self, source: str) -> About:
-        return About(self.group, self._out.partition, source)
+    def _about(self, source: str) -> RowSource:
+        return RowSource(self.group, self._out.partition, source)
 
 
 def sound(told: Told) -> Told | None:
@@ -383,6 +383,6 @@ def _tells_of_members(event: Event) -> bool:
     return bool((event.fields.get("who") or {}).get("member"))
 
 
-def _kind(record: Record) -> tuple[bool, bool]:
+def _kind(record: GroupRecord) -> tuple[bool, bool]:
     """Whether it is of a newer group, and whether it is a tombstone."""
     return record.key_type != GROUP_KEY_TYPE, record.value is None

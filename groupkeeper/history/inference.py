@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from groupkeeper.history.records import Generation, Member
+from groupkeeper.history.records import Generation, RecordedMember
 from groupkeeper.history.rows import keeps_partitions
 from groupkeeper.protocol.group_events import CauseCode
 
@@ -76,30 +76,30 @@ class Departure(NamedTuple):
 class Changes:
     """Members of a generation compared with those of the one before."""
 
-    joined: list[Member] = field(default_factory=list)
-    gone: list[Member] = field(default_factory=list)
-    replaced: list[tuple[Member, Member]] = field(default_factory=list)
+    joined: list[RecordedMember] = field(default_factory=list)
+    gone: list[RecordedMember] = field(default_factory=list)
+    replaced: list[tuple[RecordedMember, RecordedMember]] = field(default_factory=list)
     """Old and new one with the same instance id."""
-    resubscribed: list[Member] = field(default_factory=list)
-    rejoined: list[Member] = field(default_factory=list)
+    resubscribed: list[RecordedMember] = field(default_factory=list)
+    rejoined: list[RecordedMember] = field(default_factory=list)
     """Members with the same topics, but other bytes."""
 
 
 @dataclass(slots=True)
-class Cause:
+class InferredCause:
     """The first cause of a rebalance, who it was if only one can have been it, and codes of all
     others that were found.
     """
 
     code: str
-    by: Member | None = None
+    by: RecordedMember | None = None
     more: list[str] = field(default_factory=list)
     likely: str | None = None
     departures: dict[str, Departure] = field(default_factory=dict)
     """Member id -> why it is gone."""
 
 
-class Setting(NamedTuple):
+class CauseEvidence(NamedTuple):
     """Evidence for a cause: when the join phase ended; commits by member id; whether another
     coordinator has loaded the group meanwhile, so that sessions began anew; whether the record
     before took partitions from members and gave them to none; whether it converted the group,
@@ -118,11 +118,11 @@ class Setting(NamedTuple):
         """Whether this round can be the second one of a cooperative rebalance."""
         return self.end_ms - self.began_ms <= FOLLOW_UP_MS
 
-    def of(self, member: Member) -> Evidence:
+    def of(self, member: RecordedMember) -> Evidence:
         """Commits for its partitions."""
         return self.evidence.get(member.member, _NOTHING)
 
-    def seen_ms(self, member: Member) -> int:
+    def seen_ms(self, member: RecordedMember) -> int:
         """When it was there for the last time, as far as the log says."""
         return min(max(self.of(member).last_ms or 0, member.heard_ms), self.end_ms)
 
@@ -134,7 +134,7 @@ class Start(NamedTuple):
     latest_ms: int
 
 
-def compare(before: Mapping[str, Member], now: Mapping[str, Member]) -> Changes:
+def compare(before: Mapping[str, RecordedMember], now: Mapping[str, RecordedMember]) -> Changes:
     """Find the changes of a record."""
     found = Changes()
     instances = {
@@ -161,8 +161,12 @@ def compare(before: Mapping[str, Member], now: Mapping[str, Member]) -> Changes:
 
 
 def explain(
-    before: Generation | None, now: Generation, changes: Changes, setting: Setting, aborted: int
-) -> Cause:
+    before: Generation | None,
+    now: Generation,
+    changes: Changes,
+    setting: CauseEvidence,
+    aborted: int,
+) -> InferredCause:
     """The cause of a round. `before` is None for a new group; `aborted` is how many rounds ended
     without assignments between the two records. Of `changes`, members of an instance whose session
     had expired before it came back are not `replaced`, but `gone` and `joined`.
@@ -173,7 +177,7 @@ def explain(
     start = _start(stayed, now, setting)
     came = {each.identity for each in changes.joined}
     begun = bool(came or changes.replaced or changes.resubscribed or aborted or len(gone) > 1)
-    found = Cause(UNKNOWN)
+    found = InferredCause(UNKNOWN)
     for each in changes.gone:
         back = each.identity in came
         found.departures[each.member] = _departure(each, setting, start, back, begun)
@@ -197,10 +201,14 @@ def explain(
 
 
 def _who(
-    now: Generation, changes: Changes, setting: Setting, found: Cause, protocol_changed: bool
-) -> dict[str, list[Member]]:
+    now: Generation,
+    changes: Changes,
+    setting: CauseEvidence,
+    found: InferredCause,
+    protocol_changed: bool,
+) -> dict[str, list[RecordedMember]]:
     """Codes of all causes that the records show, and the members behind each."""
-    who: dict[str, list[Member]] = {}
+    who: dict[str, list[RecordedMember]] = {}
     for each in changes.gone:
         who.setdefault(found.departures[each.member].code, []).append(each)
     for each in changes.joined:
@@ -222,7 +230,7 @@ def _who(
     return who
 
 
-def _returned(old: Member, setting: Setting, changed: bool) -> Sequence[str]:
+def _returned(old: RecordedMember, setting: CauseEvidence, changed: bool) -> Sequence[str]:
     """A static member has a new id in a new generation. One whose session had not expired yet
     replaced the old one, in a group that had another cause to rebalance.
     """
@@ -233,9 +241,9 @@ def _returned(old: Member, setting: Setting, changed: bool) -> Sequence[str]:
 
 
 def _first(
-    who: Mapping[str, Sequence[Member]],
+    who: Mapping[str, Sequence[RecordedMember]],
     changes: Changes,
-    setting: Setting,
+    setting: CauseEvidence,
     start: Start,
     aborted: int,
 ) -> str:
@@ -268,7 +276,7 @@ def _restarts(changes: Changes) -> bool:
 # -- departures ----------------------------------------------------------------------------------
 
 
-def _start(stayed: Sequence[Member], now: Generation, setting: Setting) -> Start:
+def _start(stayed: Sequence[RecordedMember], now: Generation, setting: CauseEvidence) -> Start:
     """When the join phase began.
 
     Members with an eager assignor commit nothing from their rejoin on, others until the end of the
@@ -287,12 +295,12 @@ def _start(stayed: Sequence[Member], now: Generation, setting: Setting) -> Start
     return Start(max(learned), latest_ms)
 
 
-def _heartbeat_ms(member: Member) -> int:
+def _heartbeat_ms(member: RecordedMember) -> int:
     return max(HEARTBEAT_MS, member.session_ms // 3)
 
 
 def _departure(
-    member: Member, setting: Setting, start: Start, came_back: bool, begun: bool
+    member: RecordedMember, setting: CauseEvidence, start: Start, came_back: bool, begun: bool
 ) -> Departure:
     """`came_back`: the same client joined in this round. `begun`: something else, too, can have
     begun the round.
@@ -309,7 +317,9 @@ def _departure(
     return Departure(LEFT, end_ms if last_ms is None else last_ms)
 
 
-def _silent(member: Member, setting: Setting, start: Start, came_back: bool) -> Departure:
+def _silent(
+    member: RecordedMember, setting: CauseEvidence, start: Start, came_back: bool
+) -> Departure:
     """Nothing was seen of it for its session timeout."""
     last_ms, longest_ms = setting.of(member)
     seen_ms, end_ms = setting.seen_ms(member), setting.end_ms
@@ -332,7 +342,9 @@ def _silent(member: Member, setting: Setting, start: Start, came_back: bool) -> 
     return Departure(UNKNOWN, end_ms)
 
 
-def _together(gone: Sequence[Member], setting: Setting, found: dict[str, Departure]) -> None:
+def _together(
+    gone: Sequence[RecordedMember], setting: CauseEvidence, found: dict[str, Departure]
+) -> None:
     """If all members are gone, the last one decides of those that went silent with it."""
     last = max(gone, key=setting.seen_ms)
     fate = found[last.member]

@@ -12,14 +12,14 @@ from typing import Any, Final
 
 from groupkeeper.history.fold import GroupFold
 from groupkeeper.history.inference import UNKNOWN
-from groupkeeper.history.ownership import Place
-from groupkeeper.history.records import Record
-from groupkeeper.history.rows import About, Rows, Writer, instant, member_columns
+from groupkeeper.history.ownership import OwnedPartition
+from groupkeeper.history.records import GroupRecord
+from groupkeeper.history.rows import Rows, RowSource, RowWriter, instant, member_columns
 from groupkeeper.history.story import Gap, inferred
 from groupkeeper.protocol.records.modern_groups import (
+    AnyMember,
     ConsumerMember,
     Current,
-    Member,
     ModernKey,
     ShareMember,
     StreamsCurrent,
@@ -40,11 +40,11 @@ class NewerStory:
     _members: dict[str, list[Any]]
     """Member id -> who it is, its rebalance timeout, and what it subscribes to."""
 
-    def __init__(self, about: About, rows: Rows) -> None:
+    def __init__(self, about: RowSource, rows: Rows) -> None:
         """`rows` gets what is finished."""
         self._fold, self._members = GroupFold(about, rows), {}
 
-    def add(self, record: Record, key: ModernKey, names: Names, out: Writer) -> None:
+    def add(self, record: GroupRecord, key: ModernKey, names: Names, out: RowWriter) -> None:
         """A record about a member. Raises DecodeError."""
         member = key.member_id
         if member is None:
@@ -69,11 +69,11 @@ class NewerStory:
         """Add what is not over yet to `rows`."""
         self._fold.open(rows)
 
-    def end(self, record: Record) -> None:
+    def end(self, record: GroupRecord) -> None:
         """The group is gone."""
         self._fold.end(Gap.at(record))
 
-    def _member(self, record: Record, member: str, value: Member, out: Writer) -> None:
+    def _member(self, record: GroupRecord, member: str, value: AnyMember, out: RowWriter) -> None:
         """It has joined, or subscribes to something else."""
         instance, rebalance_ms, topics = None, None, None
         if not isinstance(value, ShareMember):
@@ -89,7 +89,12 @@ class NewerStory:
         self._fold.add(inferred(record, type_, instant(record.time_ms) or 0, fields))
 
     def _current(
-        self, record: Record, member: str, epoch: int, places: list[Place], out: Writer
+        self,
+        record: GroupRecord,
+        member: str,
+        epoch: int,
+        places: list[OwnedPartition],
+        out: RowWriter,
     ) -> None:
         """Rows of the partitions that a member has now."""
         who, rebalance_ms, topics = self._members.get(member, [{"member": member}, None, None])
@@ -103,7 +108,9 @@ class NewerStory:
             out.add("assignments", **at, member=member, topic=topic, topic_partition=partition)
         self._own(record, member, epoch, places)
 
-    def _own(self, record: Record, member: str, epoch: int, places: list[Place]) -> None:
+    def _own(
+        self, record: GroupRecord, member: str, epoch: int, places: list[OwnedPartition]
+    ) -> None:
         who = self._members.get(member, [{"member": member}])[0]
         self._fold.assigned(record.offset, record.time_ms, epoch, who, places)
 

@@ -24,15 +24,15 @@ from groupkeeper.history.fields import Part, number
 from groupkeeper.history.rounds import Round
 from groupkeeper.history.rows import (
     EVENTS,
-    About,
     Row,
+    RowSource,
     Told,
     instant,
     is_cooperative,
     member_columns,
 )
 
-Place = tuple[str, int]
+OwnedPartition = tuple[str, int]
 """Topic and partition."""
 
 
@@ -60,7 +60,7 @@ _STEPS: Final = {"rebalance_started": 0, "rebalance_joined": 1, "rebalance_compl
 class Ownership:
     """The owners of one group's partitions. `rows` gets what is over."""
 
-    _held: dict[Place, Held]
+    _held: dict[OwnedPartition, Held]
     _is_cooperative: bool | None
     """As of the last plan."""
     _generation: int | None
@@ -78,7 +78,7 @@ class Ownership:
     _replaced: dict[str, Part]
     """Member -> whom it replaced since the group was stored."""
 
-    def __init__(self, about: About, rows: list[Row]) -> None:
+    def __init__(self, about: RowSource, rows: list[Row]) -> None:
         self._rows = rows
         self._about = about.columns
         self._is_inferred, self._confidence = about.source != EVENTS, about.confidence
@@ -169,7 +169,7 @@ class Ownership:
         return max(total, 0) if is_known else None
 
     def assigned(
-        self, offset: int, at_ms: int, generation: int, who: Part, places: Iterable[Place]
+        self, offset: int, at_ms: int, generation: int, who: Part, places: Iterable[OwnedPartition]
     ) -> None:
         """A member has these partitions, and no others, whatever others have."""
         own = {place for place, each in self._held.items() if _is_of(each, who)}
@@ -239,13 +239,13 @@ class Ownership:
                 nobody = Held(freed, held.offset, held.generation, None)
                 yield self._row(place, nobody, None, held.offset)
 
-    def _end(self, place: Place, held: Held, at_ms: int, offset: int) -> None:
+    def _end(self, place: OwnedPartition, held: Held, at_ms: int, offset: int) -> None:
         if at_ms > held.since_ms:
             row = self._row(place, held, at_ms, offset)
             _, row["confidence"] = self._gone_of(held)
             self._rows.append(row)
 
-    def _row(self, place: Place, held: Held, until: int | None, offset: int) -> Row:
+    def _row(self, place: OwnedPartition, held: Held, until: int | None, offset: int) -> Row:
         since, until = instant(held.since_ms), instant(until)
         return {
             **self._about,
@@ -304,9 +304,9 @@ def _is_of(held: Held, who: Part) -> bool:
     return held.who is not None and held.who.get("member") == who["member"]
 
 
-def _plan(current: Round, people: Mapping[str, Part]) -> dict[Place, Part]:
+def _plan(current: Round, people: Mapping[str, Part]) -> dict[OwnedPartition, Part]:
     """The owner of each partition of a plan, as far as it was stored."""
-    plan: dict[Place, Part] = {}
+    plan: dict[OwnedPartition, Part] = {}
     for each in current.assignment or ():
         member = each["member"]
         who = people.get(member) or {"member": member, "instance": each.get("instance")}

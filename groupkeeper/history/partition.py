@@ -25,13 +25,22 @@ from groupkeeper.history.coverage import OFFSETS_LOG, Coverage, Epochs, Span
 from groupkeeper.history.fields import LAST_MS, checked, with_fields
 from groupkeeper.history.group import GroupHistory
 from groupkeeper.history.newer import NO_NAMES, Names
-from groupkeeper.history.records import CommitRun, Record
+from groupkeeper.history.records import CommitRun, GroupRecord
 from groupkeeper.history.rounds import LOADS
-from groupkeeper.history.rows import ALL, Known, Row, Rows, Told, Writer, event_row, out_of_range
+from groupkeeper.history.rows import (
+    ALL,
+    KnownOffsets,
+    Row,
+    Rows,
+    RowWriter,
+    Told,
+    event_row,
+    out_of_range,
+)
 from groupkeeper.history.state import restore, saved
 from groupkeeper.protocol.group_events import TOPIC, TYPES
 
-Fed = Told | Record | CommitRun | Span
+Fed = Told | GroupRecord | CommitRun | Span
 
 GROUPS_MOST: Final = 100_000
 """Groups of a partition whose events are followed at a time. Of more, those that were heard of
@@ -51,12 +60,12 @@ class PartitionHistory:
     def __init__(
         self,
         partition: int,
-        known: Known = ALL,
+        known: KnownOffsets = ALL,
         names: Names = NO_NAMES,
         left_out: Collection[str] = (),
     ) -> None:
         """`known`: of all records that are fed; `names`: topic id -> name."""
-        self._out, self._names = Writer(partition, known, left_out), names
+        self._out, self._names = RowWriter(partition, known, left_out), names
         self._groups: dict[str, GroupHistory] = {}
         self._lately = {}
         self._waiting: dict[str, GroupHistory] = {}
@@ -74,7 +83,7 @@ class PartitionHistory:
         """
         if isinstance(fed, Told):
             self._event(fed)
-        elif isinstance(fed, Record):
+        elif isinstance(fed, GroupRecord):
             if fed.batch != self._batch:
                 self._end_batch()
             self._batch = fed.batch
@@ -196,7 +205,7 @@ class PartitionHistory:
         """The rows that are not finished: later calls return them with what has changed."""
         self._end_batch()
         self._tell_all_commits()
-        more = Writer(self._out.partition, self._out.known)
+        more = RowWriter(self._out.partition, self._out.known)
         for group in self._groups.values():
             group.open(more)
         more.rows["epochs"] += [*self._leaders.last, *self._writers.last]
@@ -220,7 +229,7 @@ class PartitionHistory:
     def restore(
         cls,
         state: Mapping[str, Any],
-        known: Known | None = None,
+        known: KnownOffsets | None = None,
         names: Names = NO_NAMES,
         left_out: Collection[str] = (),
     ) -> Self:
@@ -228,7 +237,7 @@ class PartitionHistory:
         without.
         """
         from_offset, lost_until = state["known"]
-        known = known or Known(from_offset, tuple(lost_until))
+        known = known or KnownOffsets(from_offset, tuple(lost_until))
         fold = cls(state["partition"], known, names, left_out)
         for each in state["groups"]:
             fold._groups[each["group"]] = GroupHistory.restore(each, fold._out, names)

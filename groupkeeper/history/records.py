@@ -8,7 +8,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
-from groupkeeper.history.rows import Writer, instant
+from groupkeeper.history.rows import RowWriter, instant
 from groupkeeper.protocol.embedded import decode_subscription, read_assigned, read_topics
 from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.records.consumer_offsets import MemberMetadata, decode_group_value
@@ -22,7 +22,7 @@ REBALANCE, RESET, CONVERTED = "rebalance", "reset", "converted"
 """Kinds of records: see `kind_of`."""
 
 
-class Record(NamedTuple):
+class GroupRecord(NamedTuple):
     """A record about a group, of any key type from 2 on. `batch` is the same for the records of one
     record batch and differs from those before and behind. Of key type 2 the key is not needed.
     """
@@ -53,7 +53,7 @@ class CommitRun(NamedTuple):
     longest_ms: int
 
 
-class Subscription(NamedTuple):
+class _Subscription(NamedTuple):
     """Of a member: a digest of its bytes; version, topics (sorted), and how many partitions it
     said that it owned. Null if the bytes are not of the consumer protocol, or do not say it.
     """
@@ -65,7 +65,7 @@ class Subscription(NamedTuple):
 
 
 @dataclass(slots=True)
-class Member:
+class RecordedMember:
     """A member as a record has it. Its host has no slash; `digest` is of its subscription."""
 
     member: str
@@ -111,8 +111,8 @@ class Generation:
     protocol: str | None
     leader: str | None
     state_ms: int | None
-    members: dict[str, Member]
-    subscriptions: list[Subscription] = field(default_factory=list)
+    members: dict[str, RecordedMember]
+    subscriptions: list[_Subscription] = field(default_factory=list)
     assigned: dict[str, Mapping[str, list[int]] | None] = field(default_factory=dict)
 
     @property
@@ -165,7 +165,7 @@ def unwritten(before: Generation | None, now: Generation) -> int:
     return 0 if before is None else max(0, now.generation - before.generation - 1)
 
 
-def write_members(record: Record, now: Generation, out: Writer) -> None:
+def write_members(record: GroupRecord, now: Generation, out: RowWriter) -> None:
     """Rows of `members` and `assignments`: whole ones, as a record may have many."""
     at = {
         "group": record.group,
@@ -199,8 +199,8 @@ def write_members(record: Record, now: Generation, out: Writer) -> None:
             assignments.extend([{**of_topic, "topic_partition": number} for number in partitions])
 
 
-def _member(each: MemberMetadata, subscription: Subscription) -> Member:
-    return Member(
+def _member(each: MemberMetadata, subscription: _Subscription) -> RecordedMember:
+    return RecordedMember(
         each.member_id,
         each.group_instance_id,
         each.client_id,
@@ -218,11 +218,11 @@ def _assigned(data: bytes) -> Mapping[str, list[int]] | None:
 
 
 @lru_cache(_REMEMBERED)
-def _subscription(data: bytes) -> Subscription:
+def _subscription(data: bytes) -> _Subscription:
     digest = blake2b(data, digest_size=8).hexdigest()
     read = read_topics(data)
     if read is None:
-        return Subscription(digest, None, None, None)
+        return _Subscription(digest, None, None, None)
     version, owned = int.from_bytes(data[:2], "big"), None
     if version >= 1:
         try:
@@ -230,4 +230,4 @@ def _subscription(data: bytes) -> Subscription:
             owned = sum(len(each.partitions) for each in told)
         except DecodeError:
             version = 0
-    return Subscription(digest, version, tuple(sorted(read[0])), owned)
+    return _Subscription(digest, version, tuple(sorted(read[0])), owned)

@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any, Final
 
 from groupkeeper.history.fields import Part, number
-from groupkeeper.history.rounds import Entry, Round
+from groupkeeper.history.rounds import HistoryEntry, Round
 
 RETURN_MS: Final = 900_000
 """A member that joins later than this after another one is gone is not taken for the same one."""
@@ -92,7 +92,7 @@ class Returns:
                 _tell(current, at_ms, self.take_back(who, at_ms))
 
 
-def find_returns(entries: Iterable[Entry]) -> None:
+def find_returns(entries: Iterable[HistoryEntry]) -> None:
     """Set `returned_ms` and `away_ms` of rounds in which members were lost and came back."""
     returns = Returns()
     for each in entries:

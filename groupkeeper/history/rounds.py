@@ -128,10 +128,10 @@ JSON_FIELDS: Final = tuple(
 )
 
 
-Entry = Round | Event
+HistoryEntry = Round | Event
 
 
-def time_of(entry: Entry) -> int:
+def time_of(entry: HistoryEntry) -> int:
     """When it happened, or began, in Unix milliseconds."""
     if isinstance(entry, Event):
         return entry.at_ms
@@ -183,7 +183,7 @@ class Folding:
         self.under_way = self._closed = self._alike = self._last = self._outage = None
         self._before, self._people, self._superseded_ms = [], {}, 0
 
-    def add(self, event: Event) -> list[Entry]:
+    def add(self, event: Event) -> list[HistoryEntry]:
         """The entries that this event finishes."""
         if event.type not in TYPES:
             self.unknown[event.type] += 1
@@ -192,7 +192,7 @@ class Folding:
         self.unknown.update(f"{event.type}.{name}" for name in strange)
         return self.fold(with_fields(event, fields))
 
-    def fold(self, event: Event) -> list[Entry]:
+    def fold(self, event: Event) -> list[HistoryEntry]:
         """Take an event of a known type whose fields are `checked`."""
         event = self._after_outage(event)
         self._meet(event)
@@ -214,13 +214,13 @@ class Folding:
             entries.append(event)
         return entries
 
-    def rest(self) -> list[Entry]:
+    def rest(self) -> list[HistoryEntry]:
         """At the end: what did not lead to a round, and the round under way."""
         return self.let_go() + ([] if self.under_way is None else [self.under_way])
 
-    def let_go(self) -> list[Entry]:
+    def let_go(self) -> list[HistoryEntry]:
         """Changes of membership that no round followed in the same step."""
-        found: list[Entry] = [each for each in self._before if each.type not in _QUIET]
+        found: list[HistoryEntry] = [each for each in self._before if each.type not in _QUIET]
         self._before = []
         return found
 
@@ -275,7 +275,7 @@ class Folding:
         since = started.repeats_since_ms or 0
         self._alike = _Alike(code, began, started.repeats, since, started.repeats_from)
 
-    def _in_round(self, event: Event) -> list[Entry]:
+    def _in_round(self, event: Event) -> list[HistoryEntry]:
         if [event.epoch, event.round] == self._closed:
             return [] if event.type == "group_emptied" or event.type in _QUIET else [event]
         if self.under_way is None:  # its beginning is not in what was read

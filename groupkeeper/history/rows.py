@@ -24,7 +24,7 @@ SEEN: Final = 0.99
 """Confidence of what records say themselves, if none is missing."""
 
 
-class Known(NamedTuple):
+class KnownOffsets(NamedTuple):
     """How far a log is known: from `from_offset` on nothing was compacted or lost, and before each
     of `lost_until`, in rising order, records are missing for another reason than compaction.
     """
@@ -33,19 +33,21 @@ class Known(NamedTuple):
     lost_until: tuple[int, ...] = ()
 
 
-ALL: Final = Known()
+ALL: Final = KnownOffsets()
 """Nothing is missing."""
 
 BY_BOTH: Final = ("rounds", "ownership", "sessions")
 """Tables that stored events and records tell of."""
 
 
-class Writer:
+class RowWriter:
     """Collects the rows of one partition of the logs, but those of the tables `left_out`: they may
     be most of the work, and nobody may want them.
     """
 
-    def __init__(self, partition: int, known: Known = ALL, left_out: Collection[str] = ()) -> None:
+    def __init__(
+        self, partition: int, known: KnownOffsets = ALL, left_out: Collection[str] = ()
+    ) -> None:
         """`known`: how far the offsets log is."""
         self.partition, self.known, self.left_out = partition, known, left_out
         self.rows: Rows = {name: [] for name in TABLES}
@@ -81,7 +83,7 @@ class Told(NamedTuple):
     confidence: float = 1.0
 
 
-class About(NamedTuple):
+class RowSource(NamedTuple):
     """Group of rows, in a partition of the log of their source."""
 
     group: str

@@ -11,7 +11,7 @@ from typing import Final
 
 from groupkeeper.history.fields import Part, number
 from groupkeeper.history.returns import Lost, Returns
-from groupkeeper.history.rows import EVENTS, About, Row, Told, member_columns, text
+from groupkeeper.history.rows import EVENTS, Row, RowSource, Told, member_columns, text
 from groupkeeper.protocol.group_events import SHORTENED, Event
 
 UNKNOWN: Final = "unknown"
@@ -52,7 +52,7 @@ class Session:
 
 
 @dataclass(slots=True, frozen=True)
-class End:
+class _End:
     """How a session ended."""
 
     by: str
@@ -78,7 +78,7 @@ class Sessions:
     _is_whole: bool
     """All members are known: the log has the group's beginning, or a list of them."""
 
-    def __init__(self, about: About, rows: list[Row]) -> None:
+    def __init__(self, about: RowSource, rows: list[Row]) -> None:
         self._rows = rows
         self._about = about.columns
         self._is_inferred = about.source != EVENTS
@@ -153,7 +153,7 @@ class Sessions:
         self._tell(known, fields)
         connection = text((fields.get("evidence") or {}).get("old_connection"))
         about = self._confidence, fields.get("likely"), None, away_ms, connection
-        self._end(old, known, End(REPLACED, event.at_ms, offset, *about))
+        self._end(old, known, _End(REPLACED, event.at_ms, offset, *about))
         new = Session(who, event.at_ms, offset, REPLACED, old, away_ms)
         new.session_timeout_ms = known.session_timeout_ms
         new.rebalance_timeout_ms = known.rebalance_timeout_ms
@@ -185,7 +185,7 @@ class Sessions:
         silent_ms = number(evidence, "silent_ms")
         connection = text(evidence.get("connection"))
         about = self._confidence, cause.get("likely"), cause.get("reason")
-        self._end(member, known, End(code, event.at_ms, offset, *about, silent_ms, connection))
+        self._end(member, known, _End(code, event.at_ms, offset, *about, silent_ms, connection))
         is_exact = silent_ms is not None or not self._is_inferred
         heard_ms = event.at_ms - (silent_ms or 0)
         self._returns.lose(who, Lost(heard_ms, connection, known.session_timeout_ms, is_exact))
@@ -211,7 +211,7 @@ class Sessions:
             names = {each["member"] for each in (*joined, *stay)}
             gone = [(name, each) for name, each in self._open.items() if name not in names]
             for name, session in gone:
-                self._end(name, session, End(UNKNOWN, event.at_ms, offset))
+                self._end(name, session, _End(UNKNOWN, event.at_ms, offset))
             self._is_whole = True
 
     def _untold(
@@ -222,7 +222,7 @@ class Sessions:
         kind = UNKNOWN
         old = instances.get(who["instance"]) if who["instance"] else None
         if old in self._open and since is not None:
-            self._end(old, self._open[old], End(REPLACED, since, offset))
+            self._end(old, self._open[old], _End(REPLACED, since, offset))
             kind = REPLACED
         elif self._is_whole:
             old, kind = None, "static" if who["instance"] else "dynamic"
@@ -246,7 +246,7 @@ class Sessions:
         """Another coordinator took over: it knows the members that were stored."""
         for name, each in [*self._open.items()]:
             if not each.is_stored:
-                self._end(name, each, End(LOST, at_ms, offset))
+                self._end(name, each, _End(LOST, at_ms, offset))
             elif each.beats is not None:
                 each.beats_before, each.beats = each.beats_before + each.beats, 0
         for each in self._recorded.values():
@@ -259,7 +259,7 @@ class Sessions:
     def all_ended(self, by: str, at_ms: int, offset: int) -> None:
         """No member is left, and how those went that are known was not stored."""
         for name, each in [*self._open.items()]:
-            self._end(name, each, End(by, at_ms, offset))
+            self._end(name, each, _End(by, at_ms, offset))
 
     # -- parts -----------------------------------------------------------------------------------
 
@@ -287,7 +287,7 @@ class Sessions:
         _set_timeouts(session, fields)
         member, at_ms = session.who["member"], session.since_ms or 0
         if member in self._open:
-            self._end(member, self._open[member], End(UNKNOWN, at_ms, session.offset))
+            self._end(member, self._open[member], _End(UNKNOWN, at_ms, session.offset))
         if session.away_ms is None:
             lost = self._returns.take_back(session.who, at_ms)
             if lost is not None and lost.is_exact:
@@ -298,7 +298,9 @@ class Sessions:
         if len(self._open) >= OPEN_MOST:
             name, oldest = next(iter(self._open.items()))
             self._end(
-                name, oldest, End(UNKNOWN, session.since_ms or oldest.since_ms or 0, session.offset)
+                name,
+                oldest,
+                _End(UNKNOWN, session.since_ms or oldest.since_ms or 0, session.offset),
             )
         self._open[session.who["member"]] = session
         return session
@@ -311,7 +313,7 @@ class Sessions:
         if gap_ms is not None:
             session.longest_gap_ms = max(session.longest_gap_ms or 0, gap_ms)
 
-    def _end(self, member: str, session: Session, end: End) -> None:
+    def _end(self, member: str, session: Session, end: _End) -> None:
         self._rows.append(self._row(session, end))
         if session.is_stored:
             self._recorded[member] = session
@@ -339,7 +341,7 @@ class Sessions:
         """Sessions that have not ended."""
         return (self._row(each, None) for each in self._open.values())
 
-    def _row(self, session: Session, end: End | None) -> Row:
+    def _row(self, session: Session, end: _End | None) -> Row:
         since, until = session.since_ms, None
         if end is not None and end.at_ms >= 0:
             until = end.at_ms if since is None else max(since, end.at_ms)

@@ -11,19 +11,26 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Self
 
 from groupkeeper.history import inference
-from groupkeeper.history.inference import CONFIDENCE, UNKNOWN, Cause, Changes, Evidence, Setting
-from groupkeeper.history.ownership import Place
+from groupkeeper.history.inference import (
+    CONFIDENCE,
+    UNKNOWN,
+    CauseEvidence,
+    Changes,
+    Evidence,
+    InferredCause,
+)
+from groupkeeper.history.ownership import OwnedPartition
 from groupkeeper.history.records import (
     CONVERTED,
     REBALANCE,
     RESET,
     CommitRun,
     Generation,
-    Member,
-    Record,
+    GroupRecord,
+    RecordedMember,
     unwritten,
 )
-from groupkeeper.history.rows import LOG, SEEN, Known, Told, instant
+from groupkeeper.history.rows import LOG, SEEN, KnownOffsets, Told, instant
 from groupkeeper.protocol.group_events import SHORTENED, Event
 
 MOST_ABORTED: Final = 1000
@@ -45,14 +52,14 @@ class Gap(NamedTuple):
     owned_ms: int
 
     @classmethod
-    def at(cls, record: Record, known_ms: int = 0) -> Self:
+    def at(cls, record: GroupRecord, known_ms: int = 0) -> Self:
         """With this record; `known_ms` is the time of the last one before it."""
         if instant(record.time_ms) is None:
             return cls(record.offset, -1, known_ms)
         return cls(record.offset, record.time_ms, record.time_ms)
 
 
-Item = Told | Gap
+StoryItem = Told | Gap
 
 
 # -- commits ---------------------------------------------------------------------------------------
@@ -83,7 +90,7 @@ class Commits:
         self.last_ms = max(self.last_ms or 0, run.last_ms)
 
 
-def _evidence(held: Mapping[Place, Commits]) -> dict[str, Evidence]:
+def _evidence(held: Mapping[OwnedPartition, Commits]) -> dict[str, Evidence]:
     """Of each member that owns something."""
     found: dict[str, Evidence] = {}
     for each in held.values():
@@ -110,10 +117,10 @@ class Story:
     epoch: int | None = None
     is_withheld: bool = False
     """The last record took partitions from members, and gave them to none."""
-    held: dict[Place, Commits] = field(default_factory=dict)
+    held: dict[OwnedPartition, Commits] = field(default_factory=dict)
 
     @classmethod
-    def begin(cls, record: Record, known: Known) -> Self:
+    def begin(cls, record: GroupRecord, known: KnownOffsets) -> Self:
         """A group that has no record before this one."""
         is_new = record.offset >= known.from_offset and not known.lost_until
         return cls(NEW if is_new else LOST)
@@ -126,19 +133,21 @@ class Story:
         if commits is not None:
             commits.add(run, self.offset, is_whole)
 
-    def end(self, record: Record, is_known: bool) -> list[Item]:
+    def end(self, record: GroupRecord, is_known: bool) -> list[StoryItem]:
         """The group is gone, or what becomes of it is not known."""
         self.before, self.since, self.held = None, NEW if is_known else LOST, {}
         return [Gap.at(record, self.time_ms)]
 
-    def take(self, record: Record, now: Generation) -> None:
+    def take(self, record: GroupRecord, now: Generation) -> None:
         """A record with a value, which is remembered without its subscriptions."""
         self.before, self.since = now, KNOWN
         now.subscriptions, now.assigned = [], {}
         self.offset, self.time_ms = record.offset, record.time_ms
         self.epoch = record.leader_epoch
 
-    def add(self, record: Record, now: Generation, kind: str, known: Known) -> list[Item]:
+    def add(
+        self, record: GroupRecord, now: Generation, kind: str, known: KnownOffsets
+    ) -> list[StoryItem]:
         """A record with a value: what it says, and as `take`."""
         telling = Telling(record, now)
         changes = inference.compare(self._members, now.members)
@@ -170,7 +179,7 @@ class Story:
         telling.is_in_round = is_round
         at_ms = instant(record.time_ms) or 0
         if is_round:
-            telling.started(Cause(UNKNOWN), None, at_ms)
+            telling.started(InferredCause(UNKNOWN), None, at_ms)
         for each in now.members.values():
             telling.member("member_rejoined", each, at_ms)
         telling.completed(at_ms, None, CONFIDENCE[UNKNOWN])
@@ -181,7 +190,7 @@ class Story:
         end_ms = record.time_ms
         if is_round and now.state_ms is not None:
             end_ms = min(end_ms, now.state_ms)
-        setting = inference.Setting(
+        setting = inference.CauseEvidence(
             end_ms,
             _evidence(self.held),
             reloaded=self.epoch != record.leader_epoch,
@@ -194,7 +203,7 @@ class Story:
             telling.is_in_round = False
             telling.tell("group_created", end_ms)
             aborted = min(max(0, now.generation - 1), MOST_ABORTED)
-        cause = Cause(UNKNOWN)
+        cause = InferredCause(UNKNOWN)
         if is_round:
             cause = inference.explain(before, now, changes, setting, aborted)
         for key, each in now.members.items():
@@ -233,18 +242,18 @@ class Story:
         return moved
 
     @property
-    def _members(self) -> dict[str, Member]:
+    def _members(self) -> dict[str, RecordedMember]:
         """Of the last record."""
         return {} if self.before is None else self.before.members
 
-    def _is_cut_off(self, record: Record, known: Known) -> bool:
+    def _is_cut_off(self, record: GroupRecord, known: KnownOffsets) -> bool:
         """Whether records were lost since the last one."""
         lost = known.lost_until
         return bisect_right(lost, self.offset) != bisect_right(lost, record.offset)
 
 
 def inferred(
-    record: Record, type_: str, at_ms: int, fields: Mapping[str, object], generation: int = 0
+    record: GroupRecord, type_: str, at_ms: int, fields: Mapping[str, object], generation: int = 0
 ) -> Told:
     """An event that a record tells."""
     about = record.offset, record.group, type_, generation, "", 0, fields
@@ -254,9 +263,9 @@ def inferred(
 class Telling:
     """The events of one record, in order."""
 
-    def __init__(self, record: Record, now: Generation) -> None:
+    def __init__(self, record: GroupRecord, now: Generation) -> None:
         self.record, self.now = record, now
-        self.items: list[Item] = []
+        self.items: list[StoryItem] = []
         self.is_in_round = True
 
     def tell(
@@ -273,7 +282,7 @@ class Telling:
         event = told.event._replace(round=int(self.is_in_round))
         self.items.append(told._replace(event=event, confidence=confidence))
 
-    def member(self, type_: str, member: Member, at_ms: int, **more: object) -> None:
+    def member(self, type_: str, member: RecordedMember, at_ms: int, **more: object) -> None:
         """A member came, or is told as it is now."""
         timeouts = {
             "session_timeout_ms": member.session_ms,
@@ -281,7 +290,7 @@ class Telling:
         }
         self.tell(type_, at_ms, {"who": member.who, **timeouts, **more})
 
-    def superseded(self, cause: Cause, aborted: int, end_ms: int) -> None:
+    def superseded(self, cause: InferredCause, aborted: int, end_ms: int) -> None:
         """So many rounds ended without assignments, at the latest with the last join phase."""
         code = cause.code if not cause.more else UNKNOWN
         for number in range(self.now.generation - aborted, self.now.generation):
@@ -290,7 +299,7 @@ class Telling:
             why = {"why": "superseded"}
             self.tell("rebalance_abandoned", end_ms, why, CONFIDENCE[code], number)
 
-    def started(self, cause: Cause, from_state: str | None, end_ms: int) -> None:
+    def started(self, cause: InferredCause, from_state: str | None, end_ms: int) -> None:
         """A round with this cause, whose join phase ended then."""
         first = {
             "code": cause.code,
@@ -304,7 +313,11 @@ class Telling:
             self.tell("rebalance_cause_added", end_ms, {"cause": {"code": code}}, *at)
 
     def changes(
-        self, changes: Changes, cause: Cause, setting: Setting, before: Mapping[str, Member]
+        self,
+        changes: Changes,
+        cause: InferredCause,
+        setting: CauseEvidence,
+        before: Mapping[str, RecordedMember],
     ) -> None:
         """Members that went, came, or changed."""
         end_ms = setting.end_ms

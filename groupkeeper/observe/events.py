@@ -43,7 +43,7 @@ TEXT_BYTES: Final = 512
 SHORT: Final = TEXT_BYTES // 4
 """Characters that take no more, whatever they are."""
 
-Fields = dict[str, Any]
+_Fields = dict[str, Any]
 
 
 def event_of(noted: NotedFact) -> Event | None:
@@ -81,7 +81,7 @@ def type_of(fact: str) -> str:
 # -- parts ---------------------------------------------------------------------------------------
 
 
-def who_of(who: Who | None) -> Fields | None:
+def who_of(who: Who | None) -> _Fields | None:
     """A member or client, see `WHO` in `protocol.group_events`."""
     if who is None:
         return None
@@ -100,7 +100,7 @@ def who_of(who: Who | None) -> Fields | None:
     }
 
 
-def cause_of(cause: Cause) -> Fields:
+def cause_of(cause: Cause) -> _Fields:
     """A cause, see `CAUSE` in `protocol.group_events`."""
     reason = cause.reason or ""
     short = _cut(reason, REASON_BYTES)
@@ -125,7 +125,7 @@ def _cut(text: str, most: int = TEXT_BYTES) -> str:
 # -- one function for each kind of fact ------------------------------------------------------------
 
 
-def _started(fact: RebalanceStarted) -> Fields:
+def _started(fact: RebalanceStarted) -> _Fields:
     return {
         "cause": cause_of(fact.cause),
         "from_state": str(fact.from_state),
@@ -135,7 +135,7 @@ def _started(fact: RebalanceStarted) -> Fields:
     }
 
 
-def _joined(fact: RebalanceJoined) -> Fields:
+def _joined(fact: RebalanceJoined) -> _Fields:
     return {
         "leader": fact.leader,
         "protocol": fact.protocol,
@@ -153,7 +153,7 @@ def _joined(fact: RebalanceJoined) -> Fields:
     }
 
 
-def _completed(fact: RebalanceCompleted) -> Fields:
+def _completed(fact: RebalanceCompleted) -> _Fields:
     assigned = assigned_of(fact)
     moved, unassigned_ms = moves(fact, assigned)
     assignment = None
@@ -171,7 +171,7 @@ def _completed(fact: RebalanceCompleted) -> Fields:
     }
 
 
-def _replaced(fact: MemberReplaced) -> Fields:
+def _replaced(fact: MemberReplaced) -> _Fields:
     return {
         "who": who_of(fact.who),
         "old_member": fact.old_member,
@@ -184,7 +184,7 @@ def _replaced(fact: MemberReplaced) -> Fields:
     }
 
 
-def _fenced(fact: MemberFenced) -> Fields:
+def _fenced(fact: MemberFenced) -> _Fields:
     return {
         "who": who_of(fact.who),
         "api": fact.api,
@@ -195,29 +195,29 @@ def _fenced(fact: MemberFenced) -> Fields:
     }
 
 
-def _removed(fact: MemberRemoved | PendingMemberDropped) -> Fields:
+def _removed(fact: MemberRemoved | PendingMemberDropped) -> _Fields:
     rhythm = fact.rhythm if isinstance(fact, MemberRemoved) else None
     return {"who": who_of(fact.who), "cause": cause_of(fact.cause), **_rhythm(rhythm)}
 
 
-def _timeouts(timeouts: tuple[int, int] | None) -> Fields:
+def _timeouts(timeouts: tuple[int, int] | None) -> _Fields:
     session_ms, rebalance_ms = timeouts or (None, None)
     return {"session_timeout_ms": session_ms, "rebalance_timeout_ms": rebalance_ms}
 
 
-def _rhythm(rhythm: tuple[int, int] | None) -> Fields:
+def _rhythm(rhythm: tuple[int, int] | None) -> _Fields:
     heartbeats, longest_gap_ms = rhythm or (None, None)
     return {"heartbeats": heartbeats, "longest_gap_ms": longest_gap_ms}
 
 
-def _offsets_removed(fact: OffsetsRemoved) -> Fields:
+def _offsets_removed(fact: OffsetsRemoved) -> _Fields:
     partitions = {topic: list(each) for topic, each in fact.partitions.items()}
-    fields: Fields = {"count": fact.offsets, "partitions": partitions}
+    fields: _Fields = {"count": fact.offsets, "partitions": partitions}
     return fields if fact.why == "expired" else fields | {"why": fact.why, "who": who_of(fact.who)}
 
 
-def _offsets_reset(fact: OffsetsReset) -> Fields:
-    fields: Fields = {
+def _offsets_reset(fact: OffsetsReset) -> _Fields:
+    fields: _Fields = {
         "who": who_of(fact.who),
         "topic": fact.topic,
         "partitions": [partition for partition, _, _ in fact.offsets],
@@ -229,11 +229,11 @@ def _offsets_reset(fact: OffsetsReset) -> Fields:
     return fields
 
 
-def _deleted(fact: GroupDeleted) -> Fields:
+def _deleted(fact: GroupDeleted) -> _Fields:
     return {"why": fact.why, "who": who_of(fact.who)}
 
 
-def _commits(fact: OffsetsCommitted) -> Fields:
+def _commits(fact: OffsetsCommitted) -> _Fields:
     partitions = dict[str, list[int]]()
     for topic, accepted in fact.partitions:
         partitions.setdefault(topic, []).extend(accepted)
@@ -242,24 +242,24 @@ def _commits(fact: OffsetsCommitted) -> Fields:
     return {"who": who_of(who), "requests": 1, "partitions": partitions, **counted}
 
 
-def _refused(fact: RequestRefused) -> Fields:
+def _refused(fact: RequestRefused) -> _Fields:
     """Without the times, which `event_of` adds."""
     return {"who": who_of(fact.who), "api": fact.api, "error": fact.error, "count": 1}
 
 
-def _member_joined(fact: MemberJoined) -> Fields:
+def _member_joined(fact: MemberJoined) -> _Fields:
     kind = "dynamic" if fact.who.instance is None else "static"
     return {"who": who_of(fact.who), "kind": kind, **_timeouts(fact.timeouts)}
 
 
-def _rejoined(fact: MemberRejoined) -> Fields:
+def _rejoined(fact: MemberRejoined) -> _Fields:
     changed = list(fact.changed)
     return {"who": who_of(fact.who), "changed": changed, **_timeouts(fact.timeouts)}
 
 
 EXPIRED: Final = "offsets_expired"
 
-_ROWS: Final[Mapping[type[Fact], tuple[str, Callable[[Any], Fields]]]] = {
+_ROWS: Final[Mapping[type[Fact], tuple[str, Callable[[Any], _Fields]]]] = {
     RebalanceStarted: ("rebalance_started", _started),
     RebalanceCauseAdded: ("rebalance_cause_added", lambda fact: {"cause": cause_of(fact.cause)}),
     RebalanceJoined: ("rebalance_joined", _joined),

@@ -39,7 +39,7 @@ _UUID = re.compile(r"(-[0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]
 
 _log = Logger("groups")
 
-Fields = dict[str, object]
+_Fields = dict[str, object]
 
 _ROUND: Final = ("generation", "round")
 
@@ -60,7 +60,7 @@ def short_id(member_id: str) -> str:
 # -- rebalances ----------------------------------------------------------------------------------
 
 
-def _rebalance_joined(fact: RebalanceJoined) -> Fields:
+def _rebalance_joined(fact: RebalanceJoined) -> _Fields:
     return {
         "group": fact.group,
         "round": fact.round,
@@ -73,7 +73,7 @@ def _rebalance_joined(fact: RebalanceJoined) -> Fields:
 # -- members -------------------------------------------------------------------------------------
 
 
-def _member_removed(fact: MemberRemoved) -> Fields:
+def _member_removed(fact: MemberRemoved) -> _Fields:
     fields = {"group": fact.group, "cause": str(fact.cause.code)} | _of_who(fact.who)
     remover = fact.cause.who
     if fact.cause.code is CauseCode.MEMBER_REMOVED_BY_ADMIN and remover is not None:
@@ -81,7 +81,7 @@ def _member_removed(fact: MemberRemoved) -> Fields:
     return fields | _why(fact.cause)
 
 
-def _member_replaced(fact: MemberReplaced) -> Fields:
+def _member_replaced(fact: MemberReplaced) -> _Fields:
     return {
         "group": fact.group,
         **_of_who(fact.who),
@@ -92,7 +92,7 @@ def _member_replaced(fact: MemberReplaced) -> Fields:
     }
 
 
-def _member_fenced(fact: MemberFenced) -> Fields:
+def _member_fenced(fact: MemberFenced) -> _Fields:
     return {
         "group": fact.group,
         "api": fact.api,
@@ -105,18 +105,18 @@ def _member_fenced(fact: MemberFenced) -> Fields:
     }
 
 
-def _members_not_back(fact: MembersNotBack) -> Fields:
+def _members_not_back(fact: MembersNotBack) -> _Fields:
     missing = _ids([who.member for who in fact.absent])
     return {"group": fact.group, "count": len(fact.absent), "missing": missing}
 
 
-def _told(*names: str) -> Callable[[Any], Fields]:
+def _told(*names: str) -> Callable[[Any], _Fields]:
     """The group of a fact and these attributes, `a=b` for b under the name of a. Of a cause or a
     client, what is known of it. Any: each fact has its own.
     """
 
-    def fields_of(fact: Any) -> Fields:
-        fields: Fields = {"group": fact.group}
+    def fields_of(fact: Any) -> _Fields:
+        fields: _Fields = {"group": fact.group}
         for name, _, attribute in (each.partition("=") for each in names):
             value = getattr(fact, attribute or name)
             if isinstance(value, Cause):
@@ -134,7 +134,7 @@ class _Line(NamedTuple):
     """The line of a kind of facts. Any: each function takes facts of its own row."""
 
     event: str
-    fields: Callable[[Any], Fields]
+    fields: Callable[[Any], _Fields]
     """Made only if the line is written: their rate is limited."""
     is_told: Callable[[Any], bool] = lambda _: True
     level: str = "info"
@@ -178,29 +178,29 @@ _LINES: Final[Mapping[type[Fact], _Line]] = {
 # -- parts ---------------------------------------------------------------------------------------
 
 
-def _of_cause(cause: Cause) -> Fields:
-    fields: Fields = {"cause": str(cause.code)}
+def _of_cause(cause: Cause) -> _Fields:
+    fields: _Fields = {"cause": str(cause.code)}
     if cause.who is not None:
         fields |= _of_who(cause.who)
     return fields | _why(cause)
 
 
-def _why(cause: Cause) -> Fields:
+def _why(cause: Cause) -> _Fields:
     """The client's words, the guess and its numbers."""
-    words: Fields = {"reason": cause.reason} if cause.reason else {}
+    words: _Fields = {"reason": cause.reason} if cause.reason else {}
     return words | _guess(cause.likely, cause.evidence)
 
 
-def _guess(likely: str | None, evidence: Mapping[str, Any]) -> Fields:
-    fields: Fields = {} if likely is None else {"likely": likely}
+def _guess(likely: str | None, evidence: Mapping[str, Any]) -> _Fields:
+    fields: _Fields = {} if likely is None else {"likely": likely}
     for name, value in evidence.items():
         if value is not None:
             fields[name] = ", ".join(value) if isinstance(value, list) else value
     return fields
 
 
-def _of_who(who: Who) -> Fields:
-    fields: Fields = {}
+def _of_who(who: Who) -> _Fields:
+    fields: _Fields = {}
     if who.member:
         fields["member"] = short_id(who.member)
     if who.instance is not None:

@@ -76,10 +76,10 @@ class HttpAnswer:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-Api = Callable[[HttpRequest], Awaitable[HttpAnswer]]
+_Api = Callable[[HttpRequest], Awaitable[HttpAnswer]]
 """Answers every request of its path; works in slices."""
 
-Apis = Mapping[str, Api]
+Apis = Mapping[str, _Api]
 """By path, or by a prefix, which ends with a slash; the first that fits."""
 
 
@@ -106,7 +106,7 @@ class Page:
         self._make = make
 
     async def __call__(self, request: HttpRequest) -> HttpAnswer:
-        """An `Api`."""
+        """An `_Api`."""
         if request.method not in ("GET", "HEAD"):
             return error_answer(405, headers={"Allow": "GET, HEAD"})
         return await self._answer(request)

@@ -62,7 +62,7 @@ class _Closed(Exception):
     """The connection ends now."""
 
 
-class Connection:
+class _Connection:
     """Answers the requests of one connection, one after the other."""
 
     def __init__(
@@ -281,7 +281,7 @@ class Site:
         self._counts = counts
         self._names = names
         self._seldom = Seldom()
-        self._connections: dict[Connection, asyncio.Task[None]] = {}
+        self._connections: dict[_Connection, asyncio.Task[None]] = {}
 
     async def close(self) -> None:
         """Close all connections."""
@@ -300,7 +300,7 @@ class Site:
         self._make_room()
         task = asyncio.current_task()
         assert task is not None, "a coroutine runs in a task"
-        connection = Connection(self, reader, writer, since)
+        connection = _Connection(self, reader, writer, since)
         self._connections[connection] = task
         try:
             await connection.run()

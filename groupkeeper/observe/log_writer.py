@@ -38,7 +38,7 @@ _BOLD, _DIM, _BLUE, _MAGENTA, _CYAN = "1", "2", "34", "35", "36"
 _LEVELS: Final = {"info": "32", "warning": "33", "error": "31"}
 """Colors of a terminal: parameters of its control sequence SGR (ECMA-48)."""
 
-Cause = tuple[str, str, str]
+LineKind = tuple[str, str, str]
 """Level, logger and event."""
 
 
@@ -80,7 +80,7 @@ def cut(text: str) -> str:
     return f"{text[:FIELD_CHARS]}... ({len(text) - FIELD_CHARS} more)"
 
 
-class Listener:
+class LogThread:
     """A thread that takes items from the queue: writes lines and texts, and sets events.
 
     No error of a line or of the stream ends the thread. Not logging.handlers' QueueListener: that
@@ -88,7 +88,10 @@ class Listener:
     """
 
     def __init__(
-        self, lines: "SimpleQueue[Any]", output: "Output", left_out: Callable[[], dict[Cause, int]]
+        self,
+        lines: "SimpleQueue[Any]",
+        output: "LogOutput",
+        left_out: Callable[[], dict[LineKind, int]],
     ) -> None:
         """`left_out` returns the suppressed lines by cause since its last call."""
         self._lines = lines
@@ -144,7 +147,7 @@ class Listener:
                 self._told = dropped
 
 
-class Output:
+class LogOutput:
     """A stream and the form of its lines. Neither is looked at before the first line."""
 
     def __init__(self, stream: TextIO | None = None, json: bool | None = None) -> None:

@@ -24,10 +24,10 @@ from typing import Any, Final, TextIO
 from groupkeeper.observe.log_writer import (
     QUEUE_LINES,
     TRACE_LINES,
-    Cause,
     Line,
-    Listener,
-    Output,
+    LineKind,
+    LogOutput,
+    LogThread,
     counts,
     cut,
 )
@@ -44,7 +44,7 @@ groups."""
 CAUSES: Final = 1_000
 """Causes that are tracked at a time."""
 
-OTHERS: Final[Cause] = "warning", "logs", "others"
+OTHERS: Final[LineKind] = "warning", "logs", "others"
 """Stands for the suppressed lines of causes beyond `CAUSES`."""
 
 FLUSH_S: Final = 2.0
@@ -54,7 +54,7 @@ NUMBER: Final = 1e300
 """Larger numbers, infinities and NaN have no portable form in JSON."""
 
 
-Fields = dict[str, object]
+_Fields = dict[str, object]
 
 
 class Limiter:
@@ -62,11 +62,11 @@ class Limiter:
 
     def __init__(self, seconds: Callable[[], float] = time.monotonic) -> None:
         self._seconds = seconds
-        self._buckets: dict[Cause, tuple[float, float]] = {}
+        self._buckets: dict[LineKind, tuple[float, float]] = {}
         """Lines allowed and since when, with the cause that was quiet for longest first."""
-        self._left_out: dict[Cause, int] = {}
+        self._left_out: dict[LineKind, int] = {}
 
-    def admits(self, cause: Cause) -> bool:
+    def admits(self, cause: LineKind) -> bool:
         """Whether one more line may be written. If not, it is counted."""
         now, buckets = self._seconds(), self._buckets
         allowed, since = buckets.pop(cause, (BURST_LINES, now))
@@ -83,7 +83,7 @@ class Limiter:
         left_out[cause] = left_out.get(cause, 0) + 1
         return False
 
-    def take_left_out(self) -> dict[Cause, int]:
+    def take_left_out(self) -> dict[LineKind, int]:
         """The suppressed lines by cause since the last call."""
         taken, self._left_out = self._left_out, {}
         return taken
@@ -98,7 +98,7 @@ class _Lines(logging.Handler):
 
     def __init__(self, stream: TextIO | None = None, json: bool | None = None) -> None:
         super().__init__(logging.WARNING)
-        self._output = Output(stream, json)
+        self._output = LogOutput(stream, json)
         self.begin()
 
     def begin(self) -> None:
@@ -106,10 +106,10 @@ class _Lines(logging.Handler):
         self._lines = SimpleQueue[object]()
         self._limiter = Limiter()
         self._adding = threading.RLock()
-        self._listener = Listener(self._lines, self._output, self._take_left_out)
+        self._listener = LogThread(self._lines, self._output, self._take_left_out)
         self._listening = False
 
-    def add(self, level: str, event: str, logger: str, make: Callable[[], Fields]) -> None:
+    def add(self, level: str, event: str, logger: str, make: Callable[[], _Fields]) -> None:
         """Queue a line, unless its cause is limited or the queue is full. The fields are only made
         if it is queued.
         """
@@ -147,7 +147,7 @@ class _Lines(logging.Handler):
                 except RuntimeError:  # no more threads can be started: try again with the next line
                     self._listening = False
 
-    def _take_left_out(self) -> dict[Cause, int]:
+    def _take_left_out(self) -> dict[LineKind, int]:
         with self._adding:
             return self._limiter.take_left_out()
 
@@ -168,7 +168,7 @@ class _Lines(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         level = record.levelname.lower()
-        fields: Fields = {"exc_info": record.exc_info}
+        fields: _Fields = {"exc_info": record.exc_info}
         try:
             event = record.getMessage()
             self.add(level if level in LEVELS else "error", event, record.name, lambda: fields)
@@ -180,7 +180,7 @@ class _Lines(logging.Handler):
         counts.failed += 1
 
 
-def _line(level: str, event: str, logger: str, fields: Fields) -> Line:
+def _line(level: str, event: str, logger: str, fields: _Fields) -> Line:
     fields = {"logger": logger, **fields}
     trace = _trace(fields.pop("exc_info", None))
     return Line(time.time(), level, event, fields, trace)
@@ -299,7 +299,7 @@ class Logger:
         """An error with the traceback of the exception being handled."""
         self.write("error", event, lambda: {"exc_info": True, **fields})
 
-    def write(self, level: str, event: str, fields: Callable[[], Fields]) -> None:
+    def write(self, level: str, event: str, fields: Callable[[], _Fields]) -> None:
         """A line whose fields are only made if it is written: for what may happen far more often
         than lines are.
         """

@@ -20,14 +20,14 @@ from groupkeeper.topics.catalog import TOPIC_PREFIX
 from groupkeeper.topics.catalog_log import FIRST_KEY, FOLDERS
 from groupkeeper.topics.names import RESERVED, check_name
 
-Newest = Mapping[bytes, tuple[int, bytes | None]]
+_Newest = Mapping[bytes, tuple[int, bytes | None]]
 
 
 @dataclass
 class _Copy:
     """What is left of one copy."""
 
-    newest: Newest
+    newest: _Newest
     losses: Sequence[Loss]
     end: int
     """The offset after its last record."""
@@ -58,7 +58,7 @@ class _Copy:
 class LeftOfCatalog:
     """What both copies together still have."""
 
-    newest: Newest
+    newest: _Newest
     losses: list[Loss]
     end: int
     """The offset after all that was ever written, as far as it is known."""

@@ -28,14 +28,14 @@ LIMITS: Final = Limits()
 """Nothing is appended but what a journal holds: the sizes that a server uses need not be known."""
 
 
-Progress = Callable[[str, int], None]
+ReadProgress = Callable[[str, int], None]
 """Called with the name of a log and how many more bytes of it were read."""
 
 _OF_A_SERVER = frozenset({FORMAT_FILE, JOURNALS, NODES, *CATALOG})
 
 
 @dataclass(frozen=True)
-class Target:
+class RepairTarget:
     """The logs to look at."""
 
     data_dir: str
@@ -59,22 +59,22 @@ class Target:
         return f"{self.data_dir}/{self.names[0]}"
 
 
-def target_of(files: Files, path: str) -> Target:
+def target_of(files: Files, path: str) -> RepairTarget:
     """What an existing folder or segment names. Raises StorageError and OSError."""
     folder, _, name = path.rpartition("/")
     if base_of(name) is not None:
         return target_of(files, folder or ".")
     names = files.list_folder(path)
     if _OF_A_SERVER.intersection(names):
-        return Target(path, served=True)
+        return RepairTarget(path, served=True)
     parent = parent_of(path)
     served = bool(_OF_A_SERVER.intersection(files.list_folder(parent)))
     if served and name in CATALOG:  # topics are also known by their folders: look at all
-        return Target(parent, served=True)
+        return RepairTarget(parent, served=True)
     if is_partition(name) or any(base_of(each) is not None for each in names):
-        return Target(parent, (name,), served=served)
+        return RepairTarget(parent, (name,), served=served)
     if any(is_partition(each) for each in names):
-        return Target(path)
+        return RepairTarget(path)
     raise StorageError(
         f"{path} is no data directory, no partition folder and no segment: nothing to repair there"
     )
@@ -92,10 +92,10 @@ def topic_of(name: str) -> str:
     return name.rpartition("-")[0]
 
 
-class Logs:
+class DirectoryLogs:
     """Opens logs. No round is written: journals stay as they are."""
 
-    def __init__(self, files: Files, target: Target) -> None:
+    def __init__(self, files: Files, target: RepairTarget) -> None:
         """Takes the node's lock, if it is a server's. Raises StorageError (Locked) and OSError."""
         self._files = files
         self._target = target
@@ -153,7 +153,7 @@ def is_of_groups(name: str) -> bool:
 
 
 @dataclass
-class Contents:
+class LogContents:
     """What a log holds."""
 
     first: int
@@ -173,12 +173,12 @@ class Contents:
     """The newest leader epoch in it."""
 
 
-def read_contents(log: Log, progress: Progress) -> Contents:
+def read_contents(log: Log, progress: ReadProgress) -> LogContents:
     """Read a log; groups are built from it as a server builds them.
 
     Raises Corrupt, and CorruptBatch and DecodeError for records that no server can load.
     """
-    found = Contents(log.start_offset, log.next_offset)
+    found = LogContents(log.start_offset, log.next_offset)
     replay, groups = Replay(), Groups()
     for chunk in log.batches(log.start_offset):
         for header in iter_batches(chunk):

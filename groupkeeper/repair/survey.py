@@ -12,10 +12,10 @@ from groupkeeper.protocol.record_batch import CorruptBatch
 from groupkeeper.repair.catalog import LeftOfCatalog
 from groupkeeper.repair.logs import (
     LIMITS,
-    Contents,
-    Logs,
-    Progress,
-    Target,
+    DirectoryLogs,
+    LogContents,
+    ReadProgress,
+    RepairTarget,
     is_of_groups,
     read_contents,
 )
@@ -41,7 +41,7 @@ class DamagedLog:
     """Why a start refuses it, in a line that names file and place."""
     beyond_repair: str = ""
     """Why it cannot be repaired either; empty if it can. Then the fields below are empty."""
-    contents: Contents | None = None
+    contents: LogContents | None = None
     losses: list[Loss] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     """What a repair leaves out or mends."""
@@ -65,12 +65,12 @@ class DamagedCatalog:
 class Survey:
     """What was found."""
 
-    target: Target
+    target: RepairTarget
     logs: list[DamagedLog] = field(default_factory=list)
     catalog: DamagedCatalog | None = None
     format_damage: str = ""
     """What is wrong with the format file; empty if nothing is."""
-    sound: dict[str, Contents] = field(default_factory=dict)
+    sound: dict[str, LogContents] = field(default_factory=dict)
     """What the logs hold that a start serves."""
     mended: list[str] = field(default_factory=list)
     """What the next start mends by itself, a line each."""
@@ -85,13 +85,13 @@ class Survey:
         """The damaged logs without those that are beyond repair."""
         return [log for log in self.logs if not log.beyond_repair]
 
-    def topics(self) -> list[Contents]:
+    def topics(self) -> list[LogContents]:
         """What the logs of topics hold, sound or not."""
         contents = self.sound | {log.name: log.contents for log in self.logs if log.contents}
         return [each for name, each in contents.items() if not is_of_groups(name)]
 
 
-def survey(files: Files, target: Target, progress: Progress) -> Survey:
+def survey(files: Files, target: RepairTarget, progress: ReadProgress) -> Survey:
     """Look at a target, under the locks of all nodes (NodeLocks).
 
     Raises OSError, and StorageError for a directory that a newer version made.
@@ -103,7 +103,7 @@ def survey(files: Files, target: Target, progress: Progress) -> Survey:
 
 
 class _Surveyor:
-    def __init__(self, files: Files, target: Target, progress: Progress) -> None:
+    def __init__(self, files: Files, target: RepairTarget, progress: ReadProgress) -> None:
         self._files = files
         self._overlay = OverlayFiles(files)
         self._target = target
@@ -134,7 +134,7 @@ class _Surveyor:
             self._overlay.remove(f"{self._target.data_dir}/{FORMAT_FILE}")
 
     def look_at_logs(self) -> None:
-        logs = Logs(self._overlay, self._target)
+        logs = DirectoryLogs(self._overlay, self._target)
         try:
             self.found.mended += logs.take_repairs()
             names = logs.names()
@@ -147,7 +147,7 @@ class _Surveyor:
         finally:
             logs.close()
 
-    def _look_at(self, logs: Logs, name: str) -> None:
+    def _look_at(self, logs: DirectoryLogs, name: str) -> None:
         folder = self._folder(name)
         try:
             log = logs.open(name)
@@ -168,7 +168,7 @@ class _Surveyor:
             refused = f"{folder} cannot be read: {error}"
             self.found.logs.append(DamagedLog(name, refused, _UNREADABLE))
 
-    def _left_of(self, logs: Logs, damaged: DamagedLog) -> DamagedLog:
+    def _left_of(self, logs: DirectoryLogs, damaged: DamagedLog) -> DamagedLog:
         """What is left of a log once the loss is accepted."""
         folder = self._folder(damaged.name)
         self._show(damaged.name)

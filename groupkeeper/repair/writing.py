@@ -14,7 +14,7 @@ from functools import partial
 from typing import Final
 
 from groupkeeper.protocol.record_batch import KeyValue, encode_batch
-from groupkeeper.repair.logs import LIMITS, Logs, is_journaled, node_id_of
+from groupkeeper.repair.logs import LIMITS, DirectoryLogs, is_journaled, node_id_of
 from groupkeeper.repair.survey import DamagedCatalog, DamagedLog, Survey
 from groupkeeper.storage.files.files import Files
 from groupkeeper.storage.files.whole import copy_file, overwrite, sync_file
@@ -66,7 +66,7 @@ def write(files: Files, survey: Survey, locks: NodeLocks, wishes: Wishes) -> str
     if survey.format_damage:
         files.remove(f"{data_dir}/{FORMAT_FILE}")
         files.sync_folder(data_dir)
-    logs = Logs(files, survey.target)
+    logs = DirectoryLogs(files, survey.target)
     try:
         for each in survey.repairable:
             accept_loss(files, f"{data_dir}/{each.name}")

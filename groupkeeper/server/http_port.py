@@ -22,7 +22,7 @@ from groupkeeper.topics.names import EVENT_TOPIC, GROUP_TOPIC
 from groupkeeper.turns import PacedTurns
 
 if TYPE_CHECKING:
-    from groupkeeper.web.api import Api
+    from groupkeeper.web.api import HttpApi
     from groupkeeper.web.page_files import PageFiles
 
 PAGE_PREFIX: Final = "/"
@@ -39,7 +39,7 @@ class HttpPort:
         """`hosts`: those of the options; the names that requests may give this port."""
         turns = PacedTurns()  # its own: health checks do not queue behind Kafka clients
         self._server = server
-        self._api: Api | None = None
+        self._api: HttpApi | None = None
         self._files: PageFiles | None = None
         apis: Apis = {
             **pages(server.metrics, turns),
@@ -71,12 +71,12 @@ class HttpPort:
             await asyncio.to_thread(import_module, "groupkeeper.web.api")
         return await self.api().answer(request)
 
-    def api(self) -> "Api":
+    def api(self) -> "HttpApi":
         """The API, imported now if it was not before."""
-        from groupkeeper.web.api import Api
+        from groupkeeper.web.api import HttpApi
 
         if self._api is None:
-            self._api = Api(self._server.web_parts())
+            self._api = HttpApi(self._server.web_parts())
         return self._api
 
     async def _file(self, request: HttpRequest) -> HttpAnswer:

@@ -43,7 +43,7 @@ from groupkeeper.server.descriptors import limit_of_open_files, share
 from groupkeeper.server.directory import Directory, DirectoryWatch, log_unknown_folders
 from groupkeeper.server.group_config import group_config
 from groupkeeper.server.retention_lines import RetentionLines
-from groupkeeper.server.stopping import Stage, complete_segments
+from groupkeeper.server.stopping import StopStage, complete_segments
 from groupkeeper.server.sync_threads import SyncThreads
 from groupkeeper.settings.options import Address, ServeOptions
 from groupkeeper.storage.errors import AppendFailed, Locked, StorageError
@@ -116,7 +116,7 @@ class Server:
         """Takes the node's lock and reads the catalog. Raises StorageError (Locked) and OSError."""
         self._options = options
         self._world = world or World(at_once=SyncThreads())
-        self.stage = Stage(self._world.at_once)
+        self.stage = StopStage(self._world.at_once)
         self._directory = Directory(self._world.files, options)
         self.store = self._directory.store
         self._settings = settings = self._directory.settings

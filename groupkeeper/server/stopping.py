@@ -42,12 +42,12 @@ NAMED: Final = 5
 """How many logs the last line of the process names."""
 
 # Any: what a job returns is used by the caller only.
-Call = Callable[..., Awaitable[Any]]
+_Call = Callable[..., Awaitable[Any]]
 
 _log = Logger("server")
 
 
-class Stage:
+class StopStage:
     """What a stop is doing at the moment: set on the event loop, looked at by another thread."""
 
     def __init__(self, at_once: AtOnce) -> None:
@@ -64,7 +64,7 @@ class Stage:
 class StopWatch:
     """When to tell that a stop goes on, and when to give up. Times are seconds of one clock."""
 
-    def __init__(self, stage: Stage, began: float) -> None:
+    def __init__(self, stage: StopStage, began: float) -> None:
         self._stage = stage
         self._began = began
         self._next_line = began + FIRST_LINE_S
@@ -101,7 +101,7 @@ class StopWatch:
         )
 
 
-def keep_deadline(stage: Stage, end: Callable[[int], None] = os._exit) -> StopWatch:
+def keep_deadline(stage: StopStage, end: Callable[[int], None] = os._exit) -> StopWatch:
     """Call `end` with the exit code when the time of a stop that begins now is over.
 
     On a thread of its own, which ends with the process.
@@ -121,7 +121,7 @@ def _wait(watch: StopWatch, end: Callable[[int], None]) -> None:
     end(watch.exit_code)
 
 
-async def complete_segments(store: Store, call: Call, clock: Clock) -> str:
+async def complete_segments(store: Store, call: _Call, clock: Clock) -> str:
     """Bring all logs up to the journals, on the thread of rounds, when no round will follow.
 
     `call` runs a job there. Returns which logs lack records, and why, in a line for people; empty

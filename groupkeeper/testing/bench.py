@@ -27,7 +27,7 @@ from groupkeeper.testing.cluster.layer import ClusterLayer
 from groupkeeper.testing.cluster.leadership import ANY_PORT, Cluster
 from groupkeeper.testing.errors import BrokerDown, RequestFailed
 from groupkeeper.testing.faults.layer import Faults
-from groupkeeper.testing.history import History
+from groupkeeper.testing.history import GroupHistories
 from groupkeeper.testing.releases import AsRelease
 from groupkeeper.testing.running import RunningServer
 from groupkeeper.testing.seeding import Seeding
@@ -83,7 +83,7 @@ class Bench:
             self._settings.group_min_session_timeout_ms,
             self._settings.group_max_session_timeout_ms,
         )
-        self.history = History(self.waits.wake, SessionLimits(*limits))
+        self.history = GroupHistories(self.waits.wake, SessionLimits(*limits))
         self.transcript = Transcript(self.time.wall)
         ends = LogEnds(self.waits.wake_for_lag)
         self.faults = Faults(self)

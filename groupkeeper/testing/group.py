@@ -7,7 +7,7 @@ from groupkeeper.testing import arguments, effects, group_control
 from groupkeeper.testing.errors import BrokerDown
 from groupkeeper.testing.faults.rules import Effect, Rule, When
 from groupkeeper.testing.on_thread import OnThread, on_thread
-from groupkeeper.testing.views import GroupNow, MemberNow, Place, Round, Sights
+from groupkeeper.testing.views import AssignedPartition, GroupNow, MemberNow, Round, Sights
 from groupkeeper.testing.waiting import Conditions, Wait, Wanted
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class GroupView:
         return self.now.assigned
 
     @property
-    def committed(self) -> Mapping[Place, int]:
+    def committed(self) -> Mapping[AssignedPartition, int]:
         """Committed offsets, by topic and partition."""
         return self.now.committed
 
@@ -69,7 +69,7 @@ class GroupView:
         return self.now.lag
 
     @property
-    def lags(self) -> Mapping[Place, int]:
+    def lags(self) -> Mapping[AssignedPartition, int]:
         """The same for each partition."""
         return self.now.lags
 

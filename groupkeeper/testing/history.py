@@ -13,7 +13,7 @@ from typing import Final
 
 from groupkeeper.coordinator.facts import GroupsLoaded, NotedFact, OffsetsCommitted
 from groupkeeper.history.returns import find_returns
-from groupkeeper.history.rounds import Entry, Folding, Round, SessionLimits
+from groupkeeper.history.rounds import Folding, HistoryEntry, Round, SessionLimits
 from groupkeeper.observe.events import event_of
 from groupkeeper.observe.fact_readers import Origin
 from groupkeeper.protocol.group_events import Event, decode, encode
@@ -32,10 +32,10 @@ class _Past:
     partition: int
     began: int = 0
     """How many rounds have begun."""
-    entries: deque[Entry] = field(default_factory=lambda: deque(maxlen=ENTRIES))
+    entries: deque[HistoryEntry] = field(default_factory=lambda: deque(maxlen=ENTRIES))
 
 
-class History:
+class GroupHistories:
     """The past of all groups."""
 
     def __init__(self, changed: Callable[[str | None], None], limits: SessionLimits) -> None:
@@ -106,7 +106,7 @@ class History:
 
     # -- questions -----------------------------------------------------------------------------
 
-    def entries(self, group: str) -> list[Entry]:
+    def entries(self, group: str) -> list[HistoryEntry]:
         """Rounds, and events outside of rounds, the oldest first; the round under way is the last.
         Ask it when the facts of whole steps have been read.
         """
@@ -147,7 +147,7 @@ def _add(past: _Past, event: Event) -> None:
             past.entries[-1] = again
 
 
-def _again(last: Entry | None, entry: Entry) -> Event | None:
+def _again(last: HistoryEntry | None, entry: HistoryEntry) -> Event | None:
     """Both in one, if they tell of the same requests that were refused."""
     if not isinstance(last, Event) or not isinstance(entry, Event):
         return None

@@ -10,7 +10,7 @@ from groupkeeper.server.server import Server
 from groupkeeper.settings.options import ServeOptions
 from groupkeeper.storage.files.files import Files
 from groupkeeper.testing.cluster.leadership import Cluster
-from groupkeeper.testing.history import History
+from groupkeeper.testing.history import GroupHistories
 from groupkeeper.testing.time.clock import Time
 from groupkeeper.testing.time.presence import Presence
 from groupkeeper.testing.wire.tap import Tap
@@ -29,7 +29,7 @@ class Host(Protocol):
     cluster_id: str
     disk_full: tuple[Callable[[], None], ...]
     cluster: Cluster
-    history: History
+    history: GroupHistories
     faults: Any
     seeding: Any
     sights: Any

@@ -16,12 +16,12 @@ from groupkeeper.protocol.registry import APIS
 from groupkeeper.testing.errors import WrongArgument
 from groupkeeper.testing.wire.tap import Answer, Exchange
 
-Range = tuple[int, int]
+_Range = tuple[int, int]
 """First and last version."""
 
 RELEASES: Final = ("2.8", "3.9", "4.1")
 
-_RANGES: Final[Mapping[int, tuple[Range | None, ...]]] = {
+_RANGES: Final[Mapping[int, tuple[_Range | None, ...]]] = {
     # In the order of RELEASES; None: the release does not have the API.
     ApiKey.PRODUCE: ((0, 9), (0, 11), (0, 13)),
     ApiKey.FETCH: ((0, 12), (0, 17), (4, 18)),
@@ -64,7 +64,7 @@ _RANGES: Final[Mapping[int, tuple[Range | None, ...]]] = {
 _log = Logger("testing")
 
 
-def ranges_of(release: str) -> dict[int, Range]:
+def ranges_of(release: str) -> dict[int, _Range]:
     """What the release advertises and this server serves, by API key. Raises WrongArgument."""
     if release not in RELEASES:
         known = ", ".join(RELEASES)

@@ -51,7 +51,7 @@ Headers = Mapping[str, Data] | Iterable[tuple[str, Data]]
 REASONS: Final = 3
 """Of how many records an error says what is wrong with them."""
 
-Place = tuple[str, int]
+_Place = tuple[str, int]
 """Topic and partition."""
 
 
@@ -236,12 +236,12 @@ class Seeding:
 
     # -- offsets -------------------------------------------------------------------------------
 
-    def committed(self, group: str) -> dict[Place, int]:
+    def committed(self, group: str) -> dict[_Place, int]:
         """The offsets that a group has committed. Raises RequestFailed."""
         arguments.text(group, "a group's id")
         return self._bench.run(lambda: self.offsets_of(group))
 
-    async def offsets_of(self, group: str) -> dict[Place, int]:
+    async def offsets_of(self, group: str) -> dict[_Place, int]:
         """The same, on the server's loop."""
         request = offset_fetch.OffsetFetchRequest(group_id=group, topics=None)
         answer = await self._bench.tap.ask(ApiKey.OFFSET_FETCH, _OFFSET_FETCH_VERSION, request)
@@ -253,13 +253,13 @@ class Seeding:
             if each.committed_offset >= 0
         }
 
-    def commit(self, group: str, offsets: Mapping[Place, int]) -> None:
+    def commit(self, group: str, offsets: Mapping[_Place, int]) -> None:
         """Commit for a group without members, as an admin client does. Raises RequestFailed."""
         arguments.text(group, "a group's id")
         checked = arguments.offsets(offsets, "what is committed")
         self._bench.run(lambda: self._commit(group, checked))
 
-    async def _commit(self, group: str, offsets: Mapping[Place, int]) -> None:
+    async def _commit(self, group: str, offsets: Mapping[_Place, int]) -> None:
         by_topic = defaultdict[str, list[offset_commit.OffsetCommitRequestPartition]](list)
         for (topic, partition), offset in offsets.items():
             each = offset_commit.OffsetCommitRequestPartition(
@@ -345,7 +345,7 @@ def _batches(records: list[TimedRecord]) -> Iterator[list[TimedRecord]]:
         yield piece
 
 
-def _decode(into: list[Record], place: Place, data: bytes, start: int, end: int) -> int:
+def _decode(into: list[Record], place: _Place, data: bytes, start: int, end: int) -> int:
     """Add the records between two offsets, and return the offset to go on from."""
     topic, partition = place
     following = start

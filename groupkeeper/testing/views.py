@@ -27,7 +27,7 @@ DEAD: Final = str(GroupState.DEAD)
 UNKNOWN: Final = "Unknown"
 """State of a group whose coordinator is loading, or has failed."""
 
-Place = tuple[str, int]
+AssignedPartition = tuple[str, int]
 """Topic and partition."""
 
 
@@ -196,9 +196,9 @@ class GroupNow:
     """Member id."""
     members: tuple[MemberNow, ...] = ()
     """In the order in which they joined."""
-    committed: Mapping[Place, int] = field(default_factory=dict)
+    committed: Mapping[AssignedPartition, int] = field(default_factory=dict)
     """Offsets by topic and partition."""
-    lags: Mapping[Place, int] = field(default_factory=dict)
+    lags: Mapping[AssignedPartition, int] = field(default_factory=dict)
     """Records left to read, of each partition that is assigned or committed; of one without an
     offset, all that are in the log."""
     rounds: tuple[Round, ...] = ()
@@ -366,7 +366,9 @@ def _member(member: Member, *, is_stable: bool) -> MemberNow:
     )
 
 
-async def _lags(server: Server, now: GroupNow, committed: Mapping[Place, int]) -> dict[Place, int]:
+async def _lags(
+    server: Server, now: GroupNow, committed: Mapping[AssignedPartition, int]
+) -> dict[AssignedPartition, int]:
     owned = [(topic, each) for topic, some in now.assigned.items() for each in some]
     places = dict.fromkeys([*owned, *committed])
     extents = await server.topics.positions.extents(places)

@@ -18,7 +18,7 @@ from groupkeeper.testing import arguments
 from groupkeeper.testing.errors import BrokerDown, WaitTimedOut
 from groupkeeper.testing.host import Host
 from groupkeeper.testing.running import blocks_a_loop
-from groupkeeper.testing.views import DEAD, UNKNOWN, GroupNow, Place
+from groupkeeper.testing.views import DEAD, UNKNOWN, AssignedPartition, GroupNow
 from groupkeeper.testing.wire.tap import Answer, Exchange
 from groupkeeper.why.texts import count, partitions_text
 
@@ -44,7 +44,7 @@ class Conditions(TypedDict, total=False):
     """It has reached this generation."""
     lag: int
     """So many records are left to read; see `GroupView.lag`."""
-    committed: Mapping[Place, int]
+    committed: Mapping[AssignedPartition, int]
     """{("orders", 0): 5}: these offsets are committed."""
     rounds: int
     """So many rebalances have begun since the broker's start or reset, or more."""
@@ -146,7 +146,7 @@ class Wanted:
         told = "; nothing is assigned or committed" if now.lag is None else ""
         return f"lag={wanted}: it is {now.lag}{told}{' in ' if parts else ''}{', '.join(parts)}"
 
-    def _committed(self, wanted: Mapping[Place, int], now: GroupNow) -> str:
+    def _committed(self, wanted: Mapping[AssignedPartition, int], now: GroupNow) -> str:
         wrong = [
             f"{topic}-{number}: {offset} wanted, it is {now.committed.get((topic, number))}"
             for (topic, number), offset in wanted.items()

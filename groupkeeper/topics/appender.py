@@ -22,7 +22,7 @@ WAITED_BYTES: Final = 1280 * 1024
 """The event loop does not wait for a job that appends more bytes: it would take too long."""
 
 
-class Append:
+class PendingAppend:
     """One batch on its way into the log of its partition."""
 
     __slots__ = ("_batch", "_group", "appended", "error", "header", "partition")
@@ -68,10 +68,10 @@ class Appends:
 
     def add(
         self, partition: TopicPartition, batch: bytes | memoryview, header: BatchHeader
-    ) -> Append:
+    ) -> PendingAppend:
         """One more, for `Appender.start`."""
         self._left += 1
-        return Append(self, partition, batch, header)
+        return PendingAppend(self, partition, batch, header)
 
     def one_done(self) -> None:
         self._left -= 1
@@ -94,10 +94,10 @@ class Appender:
 
     def __init__(self, jobs: FileJobs) -> None:
         self._jobs = jobs
-        self._waiting: dict[TopicPartition, list[Append]] = {}
+        self._waiting: dict[TopicPartition, list[PendingAppend]] = {}
         """The partitions of jobs under way, each with its next appends, of requests under way."""
 
-    def start(self, appends: Sequence[Append]) -> None:
+    def start(self, appends: Sequence[PendingAppend]) -> None:
         """Append batches, at most `AT_ONCE`; those of one partition in the order of the calls.
 
         Short ones are usually done on return.
@@ -112,7 +112,7 @@ class Appender:
         if free:
             self._run(free, wait=True)
 
-    def _run(self, appends: list[Append], *, wait: bool) -> None:
+    def _run(self, appends: list[PendingAppend], *, wait: bool) -> None:
         size = 0
         for append in appends:
             self._waiting.setdefault(append.partition, [])
@@ -124,7 +124,7 @@ class Appender:
         else:
             job.when_done(partial(self._ended, appends, job))
 
-    def _ended(self, appends: list[Append], job: FileJob[None]) -> None:
+    def _ended(self, appends: list[PendingAppend], job: FileJob[None]) -> None:
         for append in appends:
             if job.error is not None:
                 append.error = job.error
@@ -137,6 +137,6 @@ class Appender:
                 self._run(queue[:AT_ONCE], wait=False)
 
 
-def _append_all(appends: list[Append]) -> None:
+def _append_all(appends: list[PendingAppend]) -> None:
     for append in appends:
         append.run()

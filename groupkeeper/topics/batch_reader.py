@@ -26,7 +26,7 @@ from groupkeeper.turns import Slices, Turns
 
 R = TypeVar("R")
 
-Scan = Callable[[bytes | memoryview], Slices[R]]
+_Scan = Callable[[bytes | memoryview], Slices[R]]
 """Goes through the decompressed bytes after the header of a batch."""
 
 _SMALL: Final = 1024 * 1024
@@ -42,7 +42,7 @@ class BatchReader:
         self._large = asyncio.Lock()
         """Bounds memory to one large batch at a time."""
 
-    async def read(self, batch: bytes | memoryview, header: BatchHeader, scan: Scan[R]) -> R:
+    async def read(self, batch: bytes | memoryview, header: BatchHeader, scan: _Scan[R]) -> R:
         """What `scan` returns. Raises what it raises, and CorruptBatch for a batch that cannot be
         decompressed, or to no more than DECOMPRESSED_LIMIT.
         """
@@ -58,7 +58,7 @@ class BatchReader:
             return await self._read_large(compressed, header, scan)
         return await self._turns.run(scan(small))
 
-    async def _read_large(self, compressed: bytes, header: BatchHeader, scan: Scan[R]) -> R:
+    async def _read_large(self, compressed: bytes, header: BatchHeader, scan: _Scan[R]) -> R:
         async with self._large:
             try:
                 data = await self._worker(

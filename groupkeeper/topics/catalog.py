@@ -55,14 +55,14 @@ class _TopicValue(TypedDict):
     deleted: NotRequired[bool]
 
 
-Entry = tuple[str, dict[str, object] | None]
+_Entry = tuple[str, dict[str, object] | None]
 """A key, and its new value or None for a tombstone."""
 
 
 Changed = TypeVar("Changed")
 
 
-def record_of(entry: Entry) -> KeyValue:
+def record_of(entry: _Entry) -> KeyValue:
     key, value = entry
     return key.encode(), None if value is None else json.dumps(value).encode()
 
@@ -89,7 +89,7 @@ class Topic:
         limit = self.configs.get(MAX_MESSAGE_BYTES)
         return None if limit is None else int(limit)
 
-    def entry(self, *, deleted: bool = False) -> Entry:
+    def entry(self, *, deleted: bool = False) -> _Entry:
         value: dict[str, object] = {
             "id": self.topic_id.hex(),
             "partitions": self.partition_count,
@@ -100,21 +100,21 @@ class Topic:
         return TOPIC_PREFIX + self.name, value
 
 
-def _deletion(topic: Topic) -> Entry:
+def _deletion(topic: Topic) -> _Entry:
     return topic.entry(deleted=True)
 
 
-def _tombstone(topic: Topic) -> Entry:
+def _tombstone(topic: Topic) -> _Entry:
     return TOPIC_PREFIX + topic.name, None
 
 
-def _pending_offset_deletions(of: tuple[str, frozenset[int]]) -> Entry:
+def _pending_offset_deletions(of: tuple[str, frozenset[int]]) -> _Entry:
     name, partitions = of
     value: dict[str, object] = {"partitions": sorted(partitions)}
     return _PENDING_PREFIX + name, value if partitions else None
 
 
-def _producer_ids(following: int) -> Entry:
+def _producer_ids(following: int) -> _Entry:
     return PRODUCER_IDS, {"next": following}
 
 
@@ -296,7 +296,7 @@ class Catalog:
     # -- disk
 
     async def _write(
-        self, changed: Sequence[Changed], entry: Callable[[Changed], Entry], wall_ms: int
+        self, changed: Sequence[Changed], entry: Callable[[Changed], _Entry], wall_ms: int
     ) -> None:
         if changed:
             records = await self._turns.run(each(changed, lambda one: record_of(entry(one))))

@@ -15,7 +15,7 @@ from groupkeeper.topics.slices import visit_within
 from groupkeeper.topics.worker import ResponseTasks
 from groupkeeper.turns import Slices
 
-Topic = TypeVar("Topic")
+_Topic = TypeVar("_Topic")
 """A topic of a request."""
 
 PartitionId = tuple[str, int]
@@ -31,8 +31,8 @@ class LogOpener:
 
     def answer(
         self,
-        topics: Iterable[Topic],
-        partition_ids_of: Callable[[Topic], Iterable[PartitionId]],
+        topics: Iterable[_Topic],
+        partition_ids_of: Callable[[_Topic], Iterable[PartitionId]],
         answer: Callable[[], Slices[Response | None]],
         reply_to: ReplyTo,
         if_failed: Callable[[], Response],
@@ -50,12 +50,12 @@ class LogOpener:
         return None
 
     def unopened(
-        self, topics: Iterable[Topic], partition_ids_of: Callable[[Topic], Iterable[PartitionId]]
+        self, topics: Iterable[_Topic], partition_ids_of: Callable[[_Topic], Iterable[PartitionId]]
     ) -> Slices[list[TopicPartition]]:
         """Which of the existing partitions cannot be read before they are opened, each once."""
         unopened: dict[TopicPartition, None] = {}
 
-        def look(_: Topic, partition_id: PartitionId) -> None:
+        def look(_: _Topic, partition_id: PartitionId) -> None:
             partition = self._partitions.find(*partition_id)
             if partition is not None and not partition.readable:
                 unopened[partition] = None

@@ -18,7 +18,7 @@ from groupkeeper.topics.topic_folders import TopicFolders
 from groupkeeper.topics.worker import WorkerThread
 from groupkeeper.turns import Slices, Turns
 
-Place: TypeAlias = tuple[str, int]
+LogName: TypeAlias = tuple[str, int]
 """Topic and partition."""
 
 Position: TypeAlias = tuple[str, int, int]
@@ -60,11 +60,11 @@ class LogPositions:
         self.data_dir = folders.data_dir
         self._seen: dict[tuple[Topic, int], Glance] = {}
 
-    async def extents(self, places: Iterable[Place]) -> dict[Place, Extent]:
+    async def extents(self, places: Iterable[LogName]) -> dict[LogName, Extent]:
         """Of every partition that exists and whose log can be read; a failure of the disk is
         reported. A partition without a folder is empty.
         """
-        found: dict[Place, Extent] = {}
+        found: dict[LogName, Extent] = {}
         unopened = await self._turns.run(self._open_ones(places, found))
         for first in range(0, len(unopened), AT_ONCE):
             some = unopened[first : first + AT_ONCE]
@@ -93,7 +93,7 @@ class LogPositions:
         return position, self._catalog.by_name.get(position[0])
 
     def _open_ones(
-        self, places: Iterable[Place], found: dict[Place, Extent]
+        self, places: Iterable[LogName], found: dict[LogName, Extent]
     ) -> Slices[list[tuple[Topic, int]]]:
         """Fills in what open logs know, and returns the other partitions."""
         unopened, pace = [], Pace()

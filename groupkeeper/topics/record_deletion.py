@@ -24,7 +24,7 @@ from groupkeeper.turns import Turns
 LimitsOf = Callable[[Topic], RetentionLimits | None]
 """What to keep of a topic's logs at this moment; None: everything. Called on any thread."""
 
-Place = tuple[Topic, int]
+TopicAndIndex = tuple[Topic, int]
 """A topic and the index of one of its partitions."""
 
 
@@ -91,7 +91,9 @@ class RecordDeletion:
         await self._remove(topic, folder, gone)
         return None if topic.deleted else deleted
 
-    def expiring(self, places: Sequence[Place], limits_of: LimitsOf) -> Awaitable[Sequence[Place]]:
+    def expiring(
+        self, places: Sequence[TopicAndIndex], limits_of: LimitsOf
+    ) -> Awaitable[Sequence[TopicAndIndex]]:
         """Those of some logs that may have something to delete."""
         return self._worker(
             lambda: [place for place in places if self._may_expire(*place, limits_of)]

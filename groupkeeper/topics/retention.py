@@ -25,7 +25,12 @@ from groupkeeper.storage.log.retention import RetentionLimits, kept_together
 from groupkeeper.topics.catalog import Catalog, Topic
 from groupkeeper.topics.names import EVENT_TOPIC
 from groupkeeper.topics.partitions import AT_ONCE, TopicPartitions
-from groupkeeper.topics.record_deletion import LimitsOf, Place, RecordDeletion, SegmentsDeleted
+from groupkeeper.topics.record_deletion import (
+    LimitsOf,
+    RecordDeletion,
+    SegmentsDeleted,
+    TopicAndIndex,
+)
 from groupkeeper.topics.slices import Pace
 from groupkeeper.topics.timestamps import NO_TIMESTAMP
 from groupkeeper.turns import Turns
@@ -163,9 +168,9 @@ class Retention:
                 return
             await self._delete(topic, index, partial(_limits_of_size, kept_bytes))
 
-    async def _expiring(self) -> AsyncIterator[Place]:
+    async def _expiring(self) -> AsyncIterator[TopicAndIndex]:
         """The partitions that may have something to delete."""
-        some: list[Place] = []
+        some: list[TopicAndIndex] = []
         async for place in self._places():
             self._note_future(*place)
             some.append(place)
@@ -185,7 +190,7 @@ class Retention:
         if limits.retention_ms >= 0 and oldest > limits.now_ms:
             self._future.append(f"{topic.name}-{index}")
 
-    async def _places(self) -> AsyncIterator[Place]:
+    async def _places(self) -> AsyncIterator[TopicAndIndex]:
         """The partitions that retention applies to, with other work in between."""
         pace = Pace()
         for topic in list(self._catalog.by_name.values()):

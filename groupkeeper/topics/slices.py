@@ -9,10 +9,10 @@ from typing import Final, TypeVar
 from groupkeeper.turns import Slices
 
 Item = TypeVar("Item")
-Group = TypeVar("Group")
-Result = TypeVar("Result")
+_Group = TypeVar("_Group")
+_Result = TypeVar("_Result")
 Whole = TypeVar("Whole")
-Key = TypeVar("Key", bound=Hashable)
+_Key = TypeVar("_Key", bound=Hashable)
 
 ITEMS: Final = 200
 """Items processed in one slice, about 5 us each."""
@@ -35,7 +35,7 @@ class Pace:
         return True
 
 
-def each(items: Iterable[Item], work: Callable[[Item], Result]) -> Slices[list[Result]]:
+def each(items: Iterable[Item], work: Callable[[Item], _Result]) -> Slices[list[_Result]]:
     """`work(item)` of every item."""
     results = []
     for count, item in enumerate(items, 1):
@@ -45,9 +45,9 @@ def each(items: Iterable[Item], work: Callable[[Item], Result]) -> Slices[list[R
     return results
 
 
-def counts(items: Iterable[Item], key: Callable[[Item], Key]) -> Slices[dict[Key, int]]:
+def counts(items: Iterable[Item], key: Callable[[Item], _Key]) -> Slices[dict[_Key, int]]:
     """How often each key occurs, in the order of first occurrence."""
-    times: dict[Key, int] = {}
+    times: dict[_Key, int] = {}
     for count, item in enumerate(items, 1):
         its_key = key(item)
         times[its_key] = times.get(its_key, 0) + 1
@@ -57,16 +57,16 @@ def counts(items: Iterable[Item], key: Callable[[Item], Key]) -> Slices[dict[Key
 
 
 def each_within(
-    groups: Iterable[Group],
-    items_of: Callable[[Group], Iterable[Item]],
-    work: Callable[[Group, Item], Result],
-    together: Callable[[Group, list[Result]], Whole],
+    groups: Iterable[_Group],
+    items_of: Callable[[_Group], Iterable[Item]],
+    work: Callable[[_Group, Item], _Result],
+    together: Callable[[_Group, list[_Result]], Whole],
 ) -> Slices[list[Whole]]:
     """`together(group, [work(group, item) of its items])` of every group: partitions by topic."""
     pace = Pace()
     results = []
     for group in groups:
-        of_group: list[Result] = []
+        of_group: list[_Result] = []
         for item in items_of(group):
             of_group.append(work(group, item))
             if pace.spent():
@@ -78,9 +78,9 @@ def each_within(
 
 
 def visit_within(
-    groups: Iterable[Group],
-    items_of: Callable[[Group], Iterable[Item]],
-    visit: Callable[[Group, Item], object],
+    groups: Iterable[_Group],
+    items_of: Callable[[_Group], Iterable[Item]],
+    visit: Callable[[_Group, Item], object],
 ) -> Slices[None]:
     """`visit(group, item)` for every item of every group."""
     yield from each_within(groups, items_of, visit, lambda *_: None)

@@ -18,7 +18,7 @@ from groupkeeper.topics.file_jobs import FileJobs
 from groupkeeper.topics.limits import OverLimitError
 from groupkeeper.turns import Slices
 
-Found = tuple[int, int]
+_Found = tuple[int, int]
 """Offset of a record and its epoch milliseconds."""
 
 Promise = tuple[Batch, bytes]
@@ -26,7 +26,7 @@ Promise = tuple[Batch, bytes]
 
 R = TypeVar("R")
 
-Scan = Callable[[Iterator[Found]], Slices[R]]
+_Scan = Callable[[Iterator[_Found]], Slices[R]]
 """Searches the records of one batch."""
 
 FALSE_PROMISES: Final = 3
@@ -49,17 +49,17 @@ class TimeLookup:
         self._reader = reader
         self._jobs = jobs
 
-    async def first(self, log: Log, timestamp_ms: int) -> Found | None:
+    async def first(self, log: Log, timestamp_ms: int) -> _Found | None:
         """The first record that is not older, or None."""
         return await _from_start(log, lambda start: self._first(log, start, timestamp_ms))
 
-    async def newest(self, log: Log) -> Found | None:
+    async def newest(self, log: Log) -> _Found | None:
         """The first record with the largest timestamp. If headers state more than their records
         have, the newest record of the first batch that states the most.
         """
         return await _from_start(log, lambda start: self._newest(log, start))
 
-    async def _first(self, log: Log, start: int, timestamp_ms: int) -> Found | None:
+    async def _first(self, log: Log, start: int, timestamp_ms: int) -> _Found | None:
         budget = _Budget()
         async with aclosing(self._promises(log, timestamp_ms)) as promises:
             async for promise in promises:
@@ -71,9 +71,9 @@ class TimeLookup:
                 budget.missed(promise[0], start)
         return None
 
-    async def _newest(self, log: Log, start: int) -> Found | None:
+    async def _newest(self, log: Log, start: int) -> _Found | None:
         budget = _Budget()
-        newest: Found | None = None
+        newest: _Found | None = None
         async with aclosing(self._promises(log, log.max_timestamp)) as promises:
             async for promise in promises:
                 found = await self._search(promise, budget, lambda records: _newest(records, start))
@@ -95,7 +95,7 @@ class TimeLookup:
         finally:
             await self._jobs.run(pieces.close)
 
-    async def _search(self, promise: Promise, budget: "_Budget", scan: Scan[R]) -> R:
+    async def _search(self, promise: Promise, budget: "_Budget", scan: _Scan[R]) -> R:
         _, data = promise
         header = read_header(data)
         budget.spend(header.record_count)
@@ -126,7 +126,7 @@ class _Budget:
             )
 
 
-async def _from_start(log: Log, scan: Callable[[int], Awaitable[Found | None]]) -> Found | None:
+async def _from_start(log: Log, scan: Callable[[int], Awaitable[_Found | None]]) -> _Found | None:
     """`scan` from the start of the log; repeated if the start moves meanwhile and files that it
     reads are removed. Open files can be read to the end.
     """
@@ -151,7 +151,7 @@ def _read(
             yield batch, segment.read(batch.position, batch.size)
 
 
-def _first(records: Iterator[Found], timestamp_ms: int, start: int) -> Slices[Found | None]:
+def _first(records: Iterator[_Found], timestamp_ms: int, start: int) -> Slices[_Found | None]:
     for count, record in enumerate(records, 1):
         offset, time = record
         if time >= timestamp_ms and offset >= start:
@@ -161,8 +161,8 @@ def _first(records: Iterator[Found], timestamp_ms: int, start: int) -> Slices[Fo
     return None
 
 
-def _newest(records: Iterator[Found], start: int) -> Slices[Found | None]:
-    newest: Found | None = None
+def _newest(records: Iterator[_Found], start: int) -> Slices[_Found | None]:
+    newest: _Found | None = None
     for count, record in enumerate(records, 1):
         if record[0] >= start and (newest is None or record[1] > newest[1]):
             newest = record

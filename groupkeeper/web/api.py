@@ -9,7 +9,7 @@ from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest, json_line
 from groupkeeper.web import changes, follow, group_list, group_view, timeline
 from groupkeeper.web.encoding import encoded
 from groupkeeper.web.openapi import DOCUMENTED, PREFIX, document
-from groupkeeper.web.parts import Call, Object, Parts, Refused
+from groupkeeper.web.parts import HttpRefused, Object, Parts, RoutedRequest
 from groupkeeper.web.route import DOCUMENT, Handle, Parameter, Route, find_route, read_query, table
 
 _LAST: Final = (
@@ -134,7 +134,7 @@ ROUTES: Final = (
 """In the order in which the document shows them."""
 
 
-class Api:
+class HttpApi:
     """The API of one server."""
 
     def __init__(self, parts: Parts) -> None:
@@ -150,13 +150,13 @@ class Api:
             if request.path == DOCUMENT:
                 return await self._found(document(ROUTES, DOCUMENTED))
             route, names = find_route(ROUTES, PREFIX, request)
-            call = Call(request, names, read_query(request.query, route.parameters))
+            call = RoutedRequest(request, names, read_query(request.query, route.parameters))
             async with self._parts.reading if route.reads_events else nullcontext():
                 found = await route.handle(self._parts, call)
                 if isinstance(found, HttpAnswer):
                     return found
                 return await self._found(self._parts.about() | found)
-        except Refused as refused:
+        except HttpRefused as refused:
             whole = self._parts.about() | {"error": refused.text} | refused.fields
             return HttpAnswer(refused.status, json_line(whole), headers=refused.headers)
 

@@ -11,32 +11,32 @@ from typing import Any, Final
 
 from groupkeeper.observe.http_exchange import JSON, HttpRequest, media_type
 from groupkeeper.observe.http_host import is_own
-from groupkeeper.web.parts import Refused
+from groupkeeper.web.parts import HttpRefused
 
 
 # Any: JSON.
 def read_body(request: HttpRequest, hosts: Collection[str], named: str) -> Mapping[str, Any]:
     """The object in it. `hosts`: names that the server has, besides IP addresses and localhost;
-    `named`: where they come from. Raises Refused.
+    `named`: where they come from. Raises HttpRefused.
     """
     check_host(request, hosts, named)
     if media_type(request.headers) != JSON:
-        raise Refused(415, f"send a body with Content-Type: {JSON}")
+        raise HttpRefused(415, f"send a body with Content-Type: {JSON}")
     try:
         body = json.loads(request.body)
     except (ValueError, RecursionError):
-        raise Refused(400, "the body is not JSON: send an object") from None
+        raise HttpRefused(400, "the body is not JSON: send an object") from None
     if not isinstance(body, dict):
-        raise Refused(400, "the body is not a JSON object: send one")
+        raise HttpRefused(400, "the body is not a JSON object: send one")
     return body
 
 
 def check_host(request: HttpRequest, hosts: Collection[str], named: str) -> None:
-    """See `read_body`. Raises Refused."""
+    """See `read_body`. Raises HttpRefused."""
     host = request.headers.get("host", "").strip()
     if not is_own(host, hosts):
         line = f"the Host header is '{host[:100]}': ask by an IP address, localhost{named}"
-        raise Refused(403, line)
+        raise HttpRefused(403, line)
 
 
 _TYPES: Final[Mapping[str, type | tuple[type, ...]]] = {
@@ -60,17 +60,17 @@ _LIMITS: Final[Mapping[type, tuple[str, str, str]]] = {
 
 # Any: JSON, and JSON Schema: the part of it that the documents use.
 def check(value: Any, schema: Mapping[str, Any], schemas: Mapping[str, Any], at: str = "") -> None:
-    """Raises Refused with one line that names the field, unless the value fits the schema."""
+    """Raises HttpRefused with one line that names the field, unless the value fits the schema."""
     if "$ref" in schema:
         schema = schemas[schema["$ref"].rpartition("/")[2]]
     if "type" in schema and not _is(value, schema["type"]):
         kinds = schema["type"]
         named = kinds if isinstance(kinds, str) else " or ".join(kinds)
-        raise Refused(400, f"{_what(at)} is no {named}{_told(schema)}")
+        raise HttpRefused(400, f"{_what(at)} is no {named}{_told(schema)}")
     if "enum" in schema and value not in schema["enum"]:
-        raise Refused(400, f"{_what(at)} is {value!r}: give one of {', '.join(schema['enum'])}")
+        raise HttpRefused(400, f"{_what(at)} is {value!r}: give one of {', '.join(schema['enum'])}")
     if "pattern" in schema and isinstance(value, str) and not re.search(schema["pattern"], value):
-        raise Refused(400, f"{_what(at)} is {value[:100]!r}{_told(schema)}")
+        raise HttpRefused(400, f"{_what(at)} is {value[:100]!r}{_told(schema)}")
     if type(value) in _LIMITS:
         _check_limits(value, schema, at)
     if isinstance(value, list):
@@ -103,7 +103,7 @@ def _check_limits(value: Any, schema: Mapping[str, Any], at: str) -> None:
     least, most = schema.get(low, 0), schema.get(high)
     wanted = f"{least} or more" if most is None else f"{least} to {most}"
     line = f"{_what(at)} {'has' if unit else 'is'} {size}{unit}: give {wanted}"
-    raise Refused(400, f"{line}{_told(schema)}")
+    raise HttpRefused(400, f"{line}{_told(schema)}")
 
 
 def _check_fields(
@@ -113,9 +113,9 @@ def _check_fields(
     for name in value:
         if name not in known:
             offer = f"give {', '.join(known)}" if known else "give none"
-            raise Refused(400, f"unknown field '{inside}{name[:100]}': {offer}")
+            raise HttpRefused(400, f"unknown field '{inside}{name[:100]}': {offer}")
     for name in schema.get("required", ()):
         if name not in value:
-            raise Refused(400, f"'{inside}{name}' is missing{_told(known[name])}")
+            raise HttpRefused(400, f"'{inside}{name}' is missing{_told(known[name])}")
     for name, each in value.items():
         check(each, known[name], schemas, f"{inside}{name}")

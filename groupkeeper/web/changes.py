@@ -25,7 +25,7 @@ from groupkeeper.protocol.messages.offset_commit import (
 )
 from groupkeeper.web.body import check, read_body
 from groupkeeper.web.group_view import find
-from groupkeeper.web.parts import SOON, Call, Object, Parts, Refused
+from groupkeeper.web.parts import SOON, HttpRefused, Object, Parts, RoutedRequest
 from groupkeeper.web.schemas import EARLIEST, schemas
 
 CLIENT_ID: Final = "http"
@@ -35,7 +35,7 @@ _COMMIT_VERSION: Final = 8
 _BODIES: Final = schemas()
 
 
-async def remove_members(parts: Parts, call: Call) -> Object:
+async def remove_members(parts: Parts, call: RoutedRequest) -> Object:
     """`POST /groups/G/members/remove`."""
     body = _checked(parts, call.request, "Removal")
     entries = [
@@ -62,7 +62,7 @@ async def remove_members(parts: Parts, call: Call) -> Object:
     return {"group": group, "members": results}
 
 
-async def reset_offsets(parts: Parts, call: Call) -> Object:
+async def reset_offsets(parts: Parts, call: RoutedRequest) -> Object:
     """`POST /groups/G/offsets/reset`."""
     body = _checked(parts, call.request, "Offsets")
     wanted = [(each["topic"], each["partition"], each["offset"]) for each in body["offsets"]]
@@ -72,7 +72,7 @@ async def reset_offsets(parts: Parts, call: Call) -> Object:
             f"group '{group.group_id}' is {group.state} with {len(group.members)} members: stop its"
             " consumers first, offsets are reset only while it is Empty"
         )
-        raise Refused(409, line)
+        raise HttpRefused(409, line)
     offsets = await _resolved(parts, wanted)
     request = OffsetCommitRequest(
         group_id=group.group_id, topics=await parts.turns.run(_topics(offsets))
@@ -83,7 +83,9 @@ async def reset_offsets(parts: Parts, call: Call) -> Object:
     for topic in answer.topics:
         for each in topic.partitions:
             if each.error_code == ErrorCode.UNKNOWN_MEMBER_ID:  # one has joined meanwhile
-                raise Refused(409, f"group '{group.group_id}' has members again: stop them first")
+                raise HttpRefused(
+                    409, f"group '{group.group_id}' has members again: stop them first"
+                )
             _check_error(each.error_code)
             place = topic.name, each.partition_index
             result = {"topic": place[0], "partition": place[1], "offset": offsets[place]}
@@ -96,11 +98,11 @@ async def reset_offsets(parts: Parts, call: Call) -> Object:
 
 # Any: JSON.
 def _checked(parts: Parts, request: HttpRequest, schema: str) -> Mapping[str, Any]:
-    """The body, if it fits the schema of that name. Raises Refused."""
+    """The body, if it fits the schema of that name. Raises HttpRefused."""
     options = parts.options
     if not options.settings.http_api_write:
         line = "changes over HTTP are switched off: start the server with http.api.write=true"
-        raise Refused(403, line)
+        raise HttpRefused(403, line)
     body = read_body(request, own_names(options.hosts), ", or a name of --http or --advertise")
     check(body, _BODIES[schema], _BODIES)
     return body
@@ -108,32 +110,32 @@ def _checked(parts: Parts, request: HttpRequest, schema: str) -> Mapping[str, An
 
 # -- offsets -------------------------------------------------------------------------------------
 
-Offsets = dict[tuple[str, int], int]
+_Offsets = dict[tuple[str, int], int]
 
 
-async def _resolved(parts: Parts, wanted: list[tuple[str, int, int | str]]) -> Offsets:
-    """Raises Refused before anything is stored, if a partition does not exist."""
+async def _resolved(parts: Parts, wanted: list[tuple[str, int, int | str]]) -> _Offsets:
+    """Raises HttpRefused before anything is stored, if a partition does not exist."""
     for topic, partition, _ in wanted:
         count = parts.topics.partition_count(topic)
         if count is None or partition >= count:
-            raise Refused(400, f"there is no partition {partition} of topic '{topic}'")
+            raise HttpRefused(400, f"there is no partition {partition} of topic '{topic}'")
     found = await parts.topics.positions.extents([each[:2] for each in wanted])
-    offsets: Offsets = {}
+    offsets: _Offsets = {}
     for topic, partition, word in wanted:
         place = topic, partition
         if place in offsets:
-            raise Refused(400, f"partition {partition} of topic '{topic}' is named twice")
+            raise HttpRefused(400, f"partition {partition} of topic '{topic}' is named twice")
         if isinstance(word, int):
             offsets[place] = word
         elif place not in found:
-            raise Refused(503, f"the log of {topic}-{partition} cannot be read now", SOON)
+            raise HttpRefused(503, f"the log of {topic}-{partition} cannot be read now", SOON)
         else:
             extent = found[place]
             offsets[place] = extent.start_offset if word == EARLIEST else extent.end_offset
     return offsets
 
 
-def _topics(offsets: Offsets) -> Generator[None, None, list[OffsetCommitRequestTopic]]:
+def _topics(offsets: _Offsets) -> Generator[None, None, list[OffsetCommitRequestTopic]]:
     topics: dict[str, OffsetCommitRequestTopic] = {}
     for (name, partition), offset in offsets.items():
         topic = topics.setdefault(name, OffsetCommitRequestTopic(name=name, partitions=[]))
@@ -153,9 +155,9 @@ async def _ask(parts: Parts, sent: HttpRequest, handle: Handler, request: Any, v
 
 
 def _check_error(code: int) -> None:
-    """Raises Refused for an error of the whole request."""
+    """Raises HttpRefused for an error of the whole request."""
     if code:
-        raise Refused(503, f"the coordinator refused: {ErrorCode(code).name}; ask again", SOON)
+        raise HttpRefused(503, f"the coordinator refused: {ErrorCode(code).name}; ask again", SOON)
 
 
 def _name(code: int) -> str | None:

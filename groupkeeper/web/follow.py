@@ -16,8 +16,8 @@ from groupkeeper.observe.http_exchange import HttpAnswer
 from groupkeeper.observe.logs import Logger
 from groupkeeper.topics.partition import TopicPartition
 from groupkeeper.web.group_view import partition_of_group
-from groupkeeper.web.parts import SOON, Call, Parts, Refused
-from groupkeeper.web.route import Place, place_text, read_place
+from groupkeeper.web.parts import SOON, HttpRefused, Parts, RoutedRequest
+from groupkeeper.web.route import EventPosition, place_text, read_place
 from groupkeeper.web.stored_events import EventReader, Stored, event_partition
 
 FOLLOWERS: Final = 32
@@ -40,21 +40,23 @@ _STREAM: Final = "text/event-stream"
 _log = Logger("http")
 
 
-async def follow(parts: Parts, call: Call) -> HttpAnswer:
-    """The stream. Raises Refused if there are too many, if events are not stored, and if the
+async def follow(parts: Parts, call: RoutedRequest) -> HttpAnswer:
+    """The stream. Raises HttpRefused if there are too many, if events are not stored, and if the
     group's partition does not serve.
     """
     if not parts.options.settings.group_events_enabled:
-        raise Refused(409, "no events are stored that could be followed: set group.events.enabled")
+        raise HttpRefused(
+            409, "no events are stored that could be followed: set group.events.enabled"
+        )
     if len(parts.followers) >= FOLLOWERS:
         parts.metrics.counts["limits_reached", "FOLLOWERS"] += 1
         if times := parts.seldom.due("FOLLOWERS"):
             where = {"path": "follow", "client": call.request.remote, "times": times}
             _log.warning("limit reached", limit="FOLLOWERS", most=FOLLOWERS, **where)
-        raise Refused(503, f"{FOLLOWERS} streams are open: close one", SOON)
+        raise HttpRefused(503, f"{FOLLOWERS} streams are open: close one", SOON)
     group: str | None = call.query["group"]
     text = call.request.headers.get("last-event-id", "")
-    last: Place | None = read_place(text, "Last-Event-ID") if text else call.query["after"]
+    last: EventPosition | None = read_place(text, "Last-Event-ID") if text else call.query["after"]
     numbers = [each.index for each in parts.groups]
     if group is not None:
         numbers = [partition_of_group(parts, group)]
@@ -129,8 +131,8 @@ class _Stored:
         self._event = asyncio.Event()
         self._gap = b""
 
-    async def go_on(self, last: Place) -> None:
-        """Begin after a place. Raises Refused if it cannot be looked for now."""
+    async def go_on(self, last: EventPosition) -> None:
+        """Begin after a place. Raises HttpRefused if it cannot be looked for now."""
         if self._group is None:
             self._gap = _GAP  # a place is one of a partition, and this follows all
             return
@@ -175,7 +177,7 @@ class _Stored:
                 offset = self._offsets[number] = found.following
                 for piece in _frames(found.events):
                     yield piece
-        except Refused:  # the log is closed, and opened again soon
+        except HttpRefused:  # the log is closed, and opened again soon
             pass
         if (offset or 0) < self._end(number):
             self._grown.add(number)

@@ -7,7 +7,7 @@ from groupkeeper.coordinator.group import GroupState
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.turns import Slices
 from groupkeeper.web.group_view import add_lags, row
-from groupkeeper.web.parts import Call, Object, Parts
+from groupkeeper.web.parts import Object, Parts, RoutedRequest
 
 LIMIT: Final = 50
 """Groups of an answer, unless the request says more."""
@@ -20,7 +20,7 @@ IDS_IN_A_SLICE: Final = 1_000
 ROWS_IN_A_SLICE: Final = 20
 
 
-async def groups(parts: Parts, call: Call) -> Object:
+async def groups(parts: Parts, call: RoutedRequest) -> Object:
     """A page, in the order of group ids. A cursor is the last id of the page before: what appears
     or vanishes meanwhile moves nothing else.
     """
@@ -29,7 +29,7 @@ async def groups(parts: Parts, call: Call) -> Object:
     return page
 
 
-def _page(parts: Parts, call: Call) -> Slices[Object]:
+def _page(parts: Parts, call: RoutedRequest) -> Slices[Object]:
     limit: int = call.query["limit"]
     total, found = yield from _find(parts, call, limit + 1)
     rows: list[Object] = []
@@ -58,7 +58,7 @@ def _cursor(group_id: str) -> str:
     return group_id if len(group_id) <= CURSOR_MOST else group_id[:CURSOR_MOST] + LAST_CHARACTER
 
 
-def _find(parts: Parts, call: Call, most: int) -> Slices[tuple[int, list[str]]]:
+def _find(parts: Parts, call: RoutedRequest, most: int) -> Slices[tuple[int, list[str]]]:
     """How many groups fit, and the first ids of them after the cursor."""
     words: str = (call.query["search"] or "").casefold()
     state, after = call.query["state"], call.query["after"] or ""

@@ -15,7 +15,7 @@ from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.topics.slices import ITEMS, Pace
 from groupkeeper.turns import Slices
 from groupkeeper.web.lag_history import point
-from groupkeeper.web.parts import SOON, Call, Object, Parts, Refused
+from groupkeeper.web.parts import SOON, HttpRefused, Object, Parts, RoutedRequest
 from groupkeeper.why.words import cause_text
 
 MEMBERS_IN_A_SLICE: Final = 50
@@ -26,28 +26,28 @@ ABSENT: Final = "absent"
 
 
 def driver_of(parts: Parts, group: str) -> PartitionDriver:
-    """The partition of a group. Raises Refused unless it is active."""
+    """The partition of a group. Raises HttpRefused unless it is active."""
     driver = parts.groups.of(group)
     if driver.absence is ErrorCode.NONE:
         return driver
     state = driver.snapshot().state
     if state == ABSENT:
         line = f"another process serves the partition of group '{group}': ask that one"
-        raise Refused(421, line)
+        raise HttpRefused(421, line)
     line = f"the partition of group '{group}' is {state}: ask again in a second"
-    raise Refused(503, line, SOON)
+    raise HttpRefused(503, line, SOON)
 
 
 def partition_of_group(parts: Parts, group: str) -> int:
-    """Its number. Raises Refused unless it is active."""
+    """Its number. Raises HttpRefused unless it is active."""
     return driver_of(parts, group).index
 
 
 def find(parts: Parts, group: str) -> Group:
-    """Raises Refused if it does not exist, or is not known now."""
+    """Raises HttpRefused if it does not exist, or is not known now."""
     found = driver_of(parts, group).peek(group)
     if found is None:
-        raise Refused(404, f"group '{group}' does not exist")
+        raise HttpRefused(404, f"group '{group}' does not exist")
     return found
 
 
@@ -76,7 +76,7 @@ def _last_cause(parts: Parts, group: Group) -> Object | None:
     return {"code": cause["code"], "text": text, "at_ms": began}
 
 
-async def group(parts: Parts, call: Call) -> Object:
+async def group(parts: Parts, call: RoutedRequest) -> Object:
     """`GET /groups/G`."""
     found = find(parts, call.names["group"])
     whole = row(parts, found)
@@ -132,7 +132,7 @@ def _add_lags(
             each["lag"] = {"records": now.records, "seconds": seconds}
 
 
-async def group_lag(parts: Parts, call: Call) -> Object:
+async def group_lag(parts: Parts, call: RoutedRequest) -> Object:
     """`GET /groups/G/lag`."""
     group = find(parts, call.names["group"]).group_id
     wall = parts.clock.wall()
@@ -175,7 +175,7 @@ def _by_partition(lags: Iterable[PartitionLag]) -> Slices[list[Object]]:
 # -- members -------------------------------------------------------------------------------------
 
 
-async def members(parts: Parts, call: Call) -> Object:
+async def members(parts: Parts, call: RoutedRequest) -> Object:
     """`GET /groups/G/members`."""
     found = find(parts, call.names["group"])
     driver = driver_of(parts, found.group_id)
@@ -221,16 +221,16 @@ def assigned(member: Member) -> list[Object] | None:
     return [{"topic": topic, "partitions": numbers} for topic, numbers in sorted(found.items())]
 
 
-async def instance(parts: Parts, call: Call) -> Object:
+async def instance(parts: Parts, call: RoutedRequest) -> Object:
     """`GET /groups/G/instances/I`: whether a static member has its place; for probes."""
     found, name = find(parts, call.names["group"]), call.names["instance"]
     member_id = found.instances.get(name)
     if member_id is None:
         line = f"no member of group '{found.group_id}' has the instance id '{name}'"
-        raise Refused(503, line, stable=False)
+        raise HttpRefused(503, line, stable=False)
     if found.state is not GroupState.STABLE:
         line = f"group '{found.group_id}' is {found.state}: it is Stable after its rebalance"
-        raise Refused(503, line, stable=False)
+        raise HttpRefused(503, line, stable=False)
     return {
         "group": found.group_id,
         "instance": name,

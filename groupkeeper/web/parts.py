@@ -49,7 +49,7 @@ class Parts:
 
 
 @dataclass(slots=True, frozen=True)
-class Call:
+class RoutedRequest:
     """A request that fits a route."""
 
     request: HttpRequest
@@ -61,7 +61,7 @@ class Call:
     """JSON that fits the route's schema. Any: JSON."""
 
 
-class Refused(Exception):
+class HttpRefused(Exception):
     """A request that is answered with an error. One line: what is wrong, and what to do."""
 
     def __init__(

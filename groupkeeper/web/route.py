@@ -12,11 +12,11 @@ from typing import Any, Final, Literal
 from urllib.parse import parse_qsl, unquote
 
 from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest
-from groupkeeper.web.parts import Call, Object, Refused
+from groupkeeper.web.parts import HttpRefused, Object, RoutedRequest
 
-Kind = Literal["text", "number", "place"]
+_Kind = Literal["text", "number", "place"]
 
-Place = tuple[int, int]
+EventPosition = tuple[int, int]
 """Epoch and seq of an event: a position in the events of a partition."""
 
 PLACE_PATTERN: Final = r"^[0-9]{1,10}\.[0-9]{1,19}$"
@@ -31,7 +31,7 @@ class Parameter:
 
     name: str
     about: str
-    kind: Kind = "text"
+    kind: _Kind = "text"
     default: int | None = None
     least: int = 0
     most: int = _MOST
@@ -49,16 +49,16 @@ class Parameter:
             return schema | {"pattern": PLACE_PATTERN}
         return schema | ({"enum": list(self.of)} if self.of else {"maxLength": LONGEST})
 
-    def read(self, text: str) -> int | str | Place:
-        """Raises Refused with a line that says what is wrong."""
+    def read(self, text: str) -> int | str | EventPosition:
+        """Raises HttpRefused with a line that says what is wrong."""
         if self.kind == "number":
             return self._number(text)
         if self.kind == "place":
             return read_place(text, f"parameter '{self.name}'")
         if self.of and text not in self.of:
-            raise Refused(400, f"{self.name} '{_cut(text)}' is none: give {_either(self.of)}")
+            raise HttpRefused(400, f"{self.name} '{_cut(text)}' is none: give {_either(self.of)}")
         if len(text) > LONGEST:
-            raise Refused(400, f"parameter '{self.name}' has more than {LONGEST} characters")
+            raise HttpRefused(400, f"parameter '{self.name}' has more than {LONGEST} characters")
         return text
 
     def _number(self, text: str) -> int:
@@ -66,48 +66,48 @@ class Parameter:
         if number is None or not self.least <= number <= self.most:
             limits = f"from {self.least} to {self.most}"
             line = f"parameter '{self.name}' is '{_cut(text)}': give a number {limits}"
-            raise Refused(400, line)
+            raise HttpRefused(400, line)
         return number
 
 
-def read_place(text: str, what: str) -> Place:
-    """A position as `EPOCH.SEQ`. Raises Refused."""
+def read_place(text: str, what: str) -> EventPosition:
+    """A position as `EPOCH.SEQ`. Raises HttpRefused."""
     if not re.fullmatch(PLACE_PATTERN, text):
         line = f"{what} is '{_cut(text)}': give EPOCH.SEQ, as an earlier answer has it"
-        raise Refused(400, line)
+        raise HttpRefused(400, line)
     epoch, seq = text.split(".")
     return int(epoch), int(seq)
 
 
-def place_text(place: Place) -> str:
+def place_text(place: EventPosition) -> str:
     return f"{place[0]}.{place[1]}"
 
 
 # Any: values of parameters.
 def read_query(query: str, known: Mapping[str, Parameter]) -> dict[str, Any]:
-    """The values of all known parameters. Raises Refused."""
+    """The values of all known parameters. Raises HttpRefused."""
     found: dict[str, Any] = {each.name: each.default for each in known.values()}
     seen = set[str]()
     try:
         pairs = parse_qsl(query, keep_blank_values=True, errors="strict")
     except ValueError:
-        raise Refused(400, "the query is not percent-encoded UTF-8") from None
+        raise HttpRefused(400, "the query is not percent-encoded UTF-8") from None
     for name, text in pairs:
         if name not in known:
-            raise Refused(400, f"unknown parameter '{_cut(name)}': {_offer(known)}")
+            raise HttpRefused(400, f"unknown parameter '{_cut(name)}': {_offer(known)}")
         if name in seen:
-            raise Refused(400, f"parameter '{name}' is given twice: give it once")
+            raise HttpRefused(400, f"parameter '{name}' is given twice: give it once")
         seen.add(name)
         found[name] = known[name].read(text)
     return found
 
 
 def read_segment(text: str) -> str:
-    """A percent-encoded part of a path. Raises Refused."""
+    """A percent-encoded part of a path. Raises HttpRefused."""
     try:
         return unquote(text, errors="strict")
     except UnicodeDecodeError:
-        raise Refused(400, "the path is not percent-encoded UTF-8") from None
+        raise HttpRefused(400, "the path is not percent-encoded UTF-8") from None
 
 
 def _offer(known: Mapping[str, Parameter]) -> str:
@@ -127,9 +127,9 @@ def _cut(text: str) -> str:
 DOCUMENT: Final = "openapi.json"
 """Path of the description of all others."""
 
-Handle = Callable[[Any, Call], Awaitable[Object | HttpAnswer]]
+Handle = Callable[[Any, RoutedRequest], Awaitable[Object | HttpAnswer]]
 """Makes the answer, from what the API stands on (Any: its own) and the call: a JSON object, without
-what identifies the server. Raises Refused."""
+what identifies the server. Raises HttpRefused."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -173,14 +173,16 @@ def table(*parameters: Parameter) -> dict[str, Parameter]:
 def find_route(
     routes: Iterable[Route], prefix: str, request: HttpRequest
 ) -> tuple[Route, dict[str, str]]:
-    """The route of a request, and the names in its path. Raises Refused."""
+    """The route of a request, and the names in its path. Raises HttpRefused."""
     segments = request.path.split("/")
     fitting = [(each, names) for each in routes if (names := each.fits(segments)) is not None]
     if not fitting:
-        raise Refused(404, f"no such path: see {prefix}{DOCUMENT} for those that exist")
+        raise HttpRefused(404, f"no such path: see {prefix}{DOCUMENT} for those that exist")
     method = "GET" if request.method == "HEAD" else request.method
     for route, names in fitting:
         if route.method == method:
             return route, {name: read_segment(text) for name, text in names.items()}
     allowed = ", ".join(each.method for each, _ in fitting)
-    raise Refused(405, f"{request.method} is not for this path: use {allowed}", {"Allow": allowed})
+    raise HttpRefused(
+        405, f"{request.method} is not for this path: use {allowed}", {"Allow": allowed}
+    )

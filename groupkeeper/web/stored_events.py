@@ -1,7 +1,7 @@
 """Reads the stored events of one group, as a Fetch would: bounded, in slices, kept nowhere.
 
 The events of a partition's groups share a log. Batches without the group's id are skipped without
-looking at their records. Positions: offsets are those of the log, and a `Place` (epoch and seq)
+looking at their records. Offsets are positions in the log; an `EventPosition` (epoch and seq)
 orders the events of a partition, also for users.
 """
 
@@ -24,8 +24,8 @@ from groupkeeper.topics.names import EVENT_TOPIC
 from groupkeeper.topics.partition import TopicPartition
 from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices, Turns
-from groupkeeper.web.parts import SOON, Refused
-from groupkeeper.web.route import Place
+from groupkeeper.web.parts import SOON, HttpRefused
+from groupkeeper.web.route import EventPosition
 
 READ_BYTES: Final = 16 * 1024 * 1024
 """Of the log, for one answer: some ten thousand events. Answers say where to go on."""
@@ -48,7 +48,7 @@ class Stored(NamedTuple):
     """One stored event."""
 
     offset: int
-    place: Place
+    place: EventPosition
     key: bytes
     """The group id; empty for events of the partition."""
     value: bytes
@@ -56,7 +56,7 @@ class Stored(NamedTuple):
 
 
 @dataclass(slots=True)
-class Piece:
+class _Piece:
     """What one read brought."""
 
     events: list[Stored]
@@ -72,8 +72,8 @@ def event_partition(topics: Topics, number: int) -> TopicPartition:
 
 
 class EventReader:
-    """Reads one partition of the event topic, for one request. Raises Refused where it cannot be
-    read now.
+    """Reads one partition of the event topic, for one request. Raises HttpRefused if the partition
+    cannot be read now.
     """
 
     def __init__(self, topics: Topics, turns: Turns, partition: int, group: str | None) -> None:
@@ -96,7 +96,7 @@ class EventReader:
         log = event_partition(self._topics, self._partition).log
         is_stored = self._topics.settings.group_events_enabled
         if log is None and is_stored and not self._is_new():
-            raise Refused(503, "the events cannot be read now: their log is closed", SOON)
+            raise HttpRefused(503, "the events cannot be read now: their log is closed", SOON)
         return (0, 0) if log is None else (log.start_offset, log.next_offset)
 
     def _is_new(self) -> bool:
@@ -108,10 +108,10 @@ class EventReader:
         try:
             found = None if log is None else await self._topics.lookup.first(log, time_ms)
         except (StorageError, OSError, CorruptBatch, OverLimitError) as problem:
-            raise Refused(503, f"the events cannot be read now: {problem}", SOON) from None
+            raise HttpRefused(503, f"the events cannot be read now: {problem}", SOON) from None
         return (await self.bounds())[1] if found is None else found[0]
 
-    async def after(self, place: Place) -> int:
+    async def after(self, place: EventPosition) -> int:
         """The offset of the first event after a place: a binary search."""
         low, high = await self.bounds()
         while low < high:
@@ -123,14 +123,14 @@ class EventReader:
                 low = first[0] + 1
         return low
 
-    async def place_before(self, offset: int) -> Place | None:
+    async def place_before(self, offset: int) -> EventPosition | None:
         """The place of the last event before an offset; None if there is none. The cleaner may have
         removed a million before it.
         """
         (start, _), step = await self.bounds(), 1
         while offset > start:
             begin = at = max(start, offset - step)
-            last: Place | None = None
+            last: EventPosition | None = None
             while at < offset:
                 found, at = await self._batch(at)
                 last = next((place for each, place in found[::-1] if each < offset), last)
@@ -139,12 +139,12 @@ class EventReader:
             offset, step = begin, 2 * step
         return None
 
-    async def place_at(self, offset: int) -> Place | None:
+    async def place_at(self, offset: int) -> EventPosition | None:
         """The place of the event at an offset; None if there is none."""
         first = await self._first(offset)
         return None if first is None else first[1]
 
-    async def read(self, start: int, end: int) -> AsyncIterator[Piece]:
+    async def read(self, start: int, end: int) -> AsyncIterator[_Piece]:
         """The events from one offset up to another, a read at a time, until they are spent."""
         while start < end and not self.is_spent:
             data = await self._fetch(start, FETCH_BYTES)
@@ -174,7 +174,7 @@ class EventReader:
 
     # -- reading ---------------------------------------------------------------------------------
 
-    async def _first(self, offset: int) -> tuple[int, Place] | None:
+    async def _first(self, offset: int) -> tuple[int, EventPosition] | None:
         """Offset and place of the first event from an offset on. A batch may have none: tombstones,
         or what the cleaner has left.
         """
@@ -187,7 +187,7 @@ class EventReader:
             offset = following
         return None
 
-    async def _batch(self, offset: int) -> tuple[list[tuple[int, Place]], int]:
+    async def _batch(self, offset: int) -> tuple[list[tuple[int, EventPosition]], int]:
         """Offsets and places of the events in the first batch that ends behind an offset, and the
         offset after it.
         """
@@ -195,7 +195,7 @@ class EventReader:
         try:
             found, following = await self._turns.run(_places(bytes(data.records or b"")))
         except CorruptBatch as problem:
-            raise Refused(500, f"the events cannot be read: {problem}") from None
+            raise HttpRefused(500, f"the events cannot be read: {problem}") from None
         return found, max(following, offset + 1)
 
     async def _fetch(self, offset: int, size: int) -> PartitionData:
@@ -213,10 +213,10 @@ class EventReader:
         data: PartitionData = result.response.responses[0].partitions[0]
         if data.error_code not in (ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE):
             line = f"the events cannot be read now ({ErrorCode(data.error_code).name}): ask again"
-            raise Refused(503, line, SOON)
+            raise HttpRefused(503, line, SOON)
         return data
 
-    def _events(self, data: bytes, start: int, end: int) -> Slices[Piece]:
+    def _events(self, data: bytes, start: int, end: int) -> Slices[_Piece]:
         events: list[Stored] = []
         following = start
         try:
@@ -235,8 +235,8 @@ class EventReader:
                         if wanted and start <= record.offset < end and record.value is not None:
                             events += _read(record.offset, record.key, record.value)
         except CorruptBatch as problem:
-            raise Refused(500, f"the events cannot be read: {problem}") from None
-        return Piece(events, following)
+            raise HttpRefused(500, f"the events cannot be read: {problem}") from None
+        return _Piece(events, following)
 
     def _may_be_in(self, data: bytes, start: int, end: int) -> bool:
         """Whether a batch can have events of the group, or of the partition."""
@@ -253,9 +253,9 @@ def _read(offset: int, key: bytes | None, value: bytes) -> list[Stored]:
     return [Stored(offset, (int(match[2]), int(match[1])), key or b"", value)]
 
 
-def _places(data: bytes) -> Slices[tuple[list[tuple[int, Place]], int]]:
+def _places(data: bytes) -> Slices[tuple[list[tuple[int, EventPosition]], int]]:
     """Offsets and places of all events of the first batch, and the offset after it."""
-    found, following = list[tuple[int, Place]](), 0
+    found, following = list[tuple[int, EventPosition]](), 0
     header = next(iter_batches(data), None)
     if header is not None:
         following = header.next_offset

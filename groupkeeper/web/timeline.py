@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from groupkeeper.history.returns import find_returns
-from groupkeeper.history.rounds import Entry, Folding, Round, SessionLimits, time_of
+from groupkeeper.history.rounds import Folding, HistoryEntry, Round, SessionLimits, time_of
 from groupkeeper.protocol.group_events import Event, decode
 from groupkeeper.topics.slices import Pace
 from groupkeeper.turns import Slices
 from groupkeeper.web.encoding import Raw
 from groupkeeper.web.group_view import driver_of, live_of, partition_of_group
-from groupkeeper.web.parts import Call, Object, Parts, Refused
-from groupkeeper.web.route import Place, place_text
+from groupkeeper.web.parts import HttpRefused, Object, Parts, RoutedRequest
+from groupkeeper.web.route import EventPosition, place_text
 from groupkeeper.web.stored_events import EventReader, Stored
 from groupkeeper.why.entries import entry_json, last_rounds
 
@@ -32,10 +32,10 @@ UNREADABLE: Final = "unreadable"
 _STARTED: Final = b'"type":"rebalance_started"'
 
 
-async def events(parts: Parts, call: Call) -> Object:
+async def events(parts: Parts, call: RoutedRequest) -> Object:
     """`GET /groups/G/events`: from a place on; or the last ones."""
     limit: int = call.query["limit"]
-    after: Place | None = call.query["after"]
+    after: EventPosition | None = call.query["after"]
     reader = _reader_of(parts, call)
     start, end = await reader.bounds()
     found: list[Stored] = []
@@ -79,7 +79,7 @@ def _fitting(events: Sequence[Stored]) -> int:
     return len(events)
 
 
-async def rounds(parts: Parts, call: Call) -> Object:
+async def rounds(parts: Parts, call: RoutedRequest) -> Object:
     """`GET /groups/G/rounds`."""
     told = await _tell(parts, call)
     if not told.entries:
@@ -94,7 +94,7 @@ async def rounds(parts: Parts, call: Call) -> Object:
     }
 
 
-async def why(parts: Parts, call: Call) -> Object:
+async def why(parts: Parts, call: RoutedRequest) -> Object:
     """`GET /groups/G/why`: what `groupkeeper why --json` prints."""
     told = await _tell(parts, call)
     if not told.entries:
@@ -115,12 +115,12 @@ async def why(parts: Parts, call: Call) -> Object:
 class _Told:
     """Entries, and where earlier ones begin to be unread."""
 
-    entries: list[Entry]
+    entries: list[HistoryEntry]
     earlier: str | None
     unknown: dict[str, int] = field(default_factory=dict)
 
 
-async def _tell(parts: Parts, call: Call) -> _Told:
+async def _tell(parts: Parts, call: RoutedRequest) -> _Told:
     """The entries that the parameters `last`, `since` and `before` name."""
     reader = _reader_of(parts, call)
     start, end = await reader.bounds()
@@ -165,9 +165,9 @@ def _count_started(piece: Sequence[Stored]) -> Slices[int]:
 
 def _folded(
     folding: Folding, read: Sequence[Stored]
-) -> Slices[tuple[list[Entry], dict[tuple[int, int], Place]]]:
+) -> Slices[tuple[list[HistoryEntry], dict[tuple[int, int], EventPosition]]]:
     """The entries; and by epoch and round, the place of the first event of a round."""
-    entries, began, pace = list[Entry](), dict[tuple[int, int], Place](), Pace()
+    entries, began, pace = list[HistoryEntry](), dict[tuple[int, int], EventPosition](), Pace()
     for each in read:
         event = _decoded(each)
         if event is None:
@@ -196,7 +196,7 @@ def _cost(stored: Stored) -> int:
     return 1 + len(stored.value) // EVENT_BYTES
 
 
-def _as_json(entries: Sequence[Entry]) -> Slices[list[Object]]:
+def _as_json(entries: Sequence[HistoryEntry]) -> Slices[list[Object]]:
     found = []
     for entry in entries:
         found.append(entry_json(entry))
@@ -204,14 +204,14 @@ def _as_json(entries: Sequence[Entry]) -> Slices[list[Object]]:
     return found
 
 
-def _check_known(parts: Parts, call: Call) -> None:
-    """There are no events. Raises Refused if there is no group, either."""
+def _check_known(parts: Parts, call: RoutedRequest) -> None:
+    """There are no events. Raises HttpRefused if there is no group, either."""
     group = call.names["group"]
     if driver_of(parts, group).peek(group) is None:
-        raise Refused(404, f"group '{group}' does not exist, and has no such events")
+        raise HttpRefused(404, f"group '{group}' does not exist, and has no such events")
 
 
-def _reader_of(parts: Parts, call: Call) -> EventReader:
+def _reader_of(parts: Parts, call: RoutedRequest) -> EventReader:
     group = call.names["group"]
     partition = partition_of_group(parts, group)
     return EventReader(parts.topics, parts.turns, partition, group)

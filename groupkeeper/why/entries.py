@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterable
 from typing import Any, Final
 
-from groupkeeper.history.rounds import UNDER_WAY, Entry, Round
+from groupkeeper.history.rounds import UNDER_WAY, HistoryEntry, Round
 from groupkeeper.protocol.group_events import ENVELOPE, Event
 from groupkeeper.why.advice import advice
 from groupkeeper.why.lines import line
@@ -18,7 +18,7 @@ _UNIT: Final = re.compile(r"(?<=\d) (?=(ms|s|min|h)\b)")
 _JOINED: Final = "\N{NO-BREAK SPACE}"
 
 
-def entry_text(entry: Entry, width: int = WIDTH) -> str:
+def entry_text(entry: HistoryEntry, width: int = WIDTH) -> str:
     """A round with its headline, or the line of an event."""
     if isinstance(entry, Event):
         return filled(line(entry), "", width)
@@ -41,7 +41,7 @@ def filled(text: str, first: str = "", width: int = WIDTH) -> str:
 
 
 # Any: JSON.
-def entry_json(entry: Entry) -> dict[str, Any]:
+def entry_json(entry: HistoryEntry) -> dict[str, Any]:
     """An entry as a JSON object, with its text; `kind` is `round` or `event`."""
     if isinstance(entry, Event):
         envelope = {name: getattr(entry, name) for name in ENVELOPE}
@@ -57,7 +57,7 @@ def entry_json(entry: Entry) -> dict[str, Any]:
     }
 
 
-def last_rounds(entries: Iterable[Entry], rounds: int | None) -> list[Entry]:
+def last_rounds(entries: Iterable[HistoryEntry], rounds: int | None) -> list[HistoryEntry]:
     """The last so many rounds, with what happened since the first of them."""
     kept = [*entries]
     if rounds is None:

@@ -243,9 +243,11 @@ class StreamsCurrent:
     """Warm-up tasks that it must give up."""
 
 
-Member: TypeAlias = ConsumerMember | ShareMember | StreamsMember
+AnyMember: TypeAlias = ConsumerMember | ShareMember | StreamsMember
 Current: TypeAlias = ConsumerCurrent | ShareCurrent | StreamsCurrent
-Value: TypeAlias = ConsumerEpoch | Epoch | TargetEpoch | Member | Target | StreamsTarget | Current
+Value: TypeAlias = (
+    ConsumerEpoch | Epoch | TargetEpoch | AnyMember | Target | StreamsTarget | Current
+)
 
 KNOWN_TYPES: Final = range(24)
 """Key types of Kafka 4.1 and before, those that are not read included."""

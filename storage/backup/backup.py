@@ -66,7 +66,7 @@ from groupkeeper.storage.locks import LEASES, NODES
 PASSES: Final = 100
 """How many passes may be disturbed before the backup is given up: all but the first are short."""
 
-Progress = Callable[[str, int], None]
+_Progress = Callable[[str, int], None]
 """Called with what is copied, and how many more bytes of it were."""
 
 
@@ -85,7 +85,7 @@ class BackupJob:
     """The time, as the note has it."""
     pause: Callable[[], None] = lambda: None
     """Called before something that has changed meanwhile is tried again."""
-    told: Progress = lambda what, size: None
+    told: _Progress = lambda what, size: None
 
 
 def back_up(source: Files, target: Files, job: BackupJob) -> BackupNote:

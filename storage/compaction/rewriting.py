@@ -26,7 +26,7 @@ from groupkeeper.protocol.record_batch import (
 from groupkeeper.protocol.rewrite_batch import (
     ABORT,
     COMMIT,
-    Place,
+    RecordSpan,
     control_type,
     empty_batch,
     keyed_records,
@@ -140,7 +140,7 @@ class Rewriter:
         newest = keys.newest_offsets
         return newest[bisect_left(newest, header.base_offset)] > header.last_offset
 
-    def _kept(self, data: bytes, header: BatchHeader) -> tuple[list[Place], bool]:
+    def _kept(self, data: bytes, header: BatchHeader) -> tuple[list[RecordSpan], bool]:
         """The records that are kept, and whether a tombstone is among them."""
         records = keyed_records(data, header)
         if header.is_control:

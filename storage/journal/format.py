@@ -64,7 +64,7 @@ def ends_of(data: bytes) -> tuple[int, dict[str, int]]:
     return first, dict(zip(names, numbers, strict=True))
 
 
-class Entry(NamedTuple):
+class JournalEntry(NamedTuple):
     """An entry of a round: its kind, name and data, and where in the file its data begins."""
 
     kind: int
@@ -73,7 +73,7 @@ class Entry(NamedTuple):
     position: int
 
 
-def entries_of(window: Window, position: int, size: int) -> Iterator[Entry]:
+def entries_of(window: Window, position: int, size: int) -> Iterator[JournalEntry]:
     """The entries of a checked round by its payload's place. `data` is valid until the next one."""
     end = position + size
     while position < end:
@@ -83,7 +83,7 @@ def entries_of(window: Window, position: int, size: int) -> Iterator[Entry]:
         at = window.find(position, name_size + data_size)
         name = window.buffer[at : at + name_size]
         data = window.view[at + name_size : at + name_size + data_size]
-        yield Entry(kind, name, data, position + name_size)
+        yield JournalEntry(kind, name, data, position + name_size)
         position += name_size + data_size
 
 

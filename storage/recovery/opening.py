@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from groupkeeper.storage.recovery.broker_files import settle_brokers_files
 from groupkeeper.storage.compaction.purge import FILE_NAME as PURGE_FILE
 from groupkeeper.storage.compaction.swap import complete_swaps
 from groupkeeper.storage.errors import ACCEPT_FILE, Corrupt, Loss
@@ -23,11 +22,12 @@ from groupkeeper.storage.log.segment import Segment, base_of, segment_path
 from groupkeeper.storage.log.start import FILE_NAME as START_FILE
 from groupkeeper.storage.log.start import read_start
 from groupkeeper.storage.log.times import run_to_end
+from groupkeeper.storage.recovery.broker_files import settle_brokers_files
 from groupkeeper.storage.recovery.findings import Contents, Findings
 from groupkeeper.storage.recovery.manifest import FILE_NAME as MANIFEST_FILE
 from groupkeeper.storage.recovery.manifest import FinishedSegment, ManifestFile
 from groupkeeper.storage.recovery.marks import Mark, RecoveryPoint, newest
-from groupkeeper.storage.recovery.recovery import Known, mend_tail, sound_end
+from groupkeeper.storage.recovery.recovery import KnownLog, mend_tail, sound_end
 from groupkeeper.storage.recovery.salvage import SoundSegment, fill, mend, scan
 
 NO_END: Final = 2**63 - 1
@@ -226,7 +226,7 @@ class LogFolder:
         """Cut off what is not sound in the last segment, if nothing is lost by that."""
         # A mark knows where bytes were before others were left out.
         mark = None if active.base_offset in self._written_anew else self._mark()
-        known = Known(mark, self._points(active), self._cover, self._end, self._read_most)
+        known = KnownLog(mark, self._points(active), self._cover, self._end, self._read_most)
         valid, contents.next_offset = sound_end(active, contents.epochs, known, self._findings)
         scanned = valid - (active.point.size if active.point is not None else 0)
         contents.unsynced = scanned > 0 or valid != active.size

@@ -23,7 +23,7 @@ from groupkeeper.storage.recovery.recovery_point import resume
 
 
 @dataclass(slots=True, frozen=True)
-class Known:
+class KnownLog:
     """What is known of a log before its last segment is read."""
 
     mark: Mark | None
@@ -133,7 +133,7 @@ def mend_tail(active: Segment, mark: Mark | None, findings: Findings) -> None:
 
 
 def sound_end(
-    active: Segment, epochs: EpochFile, known: Known, findings: Findings
+    active: Segment, epochs: EpochFile, known: KnownLog, findings: Findings
 ) -> tuple[int, int]:
     """The number of sound bytes of a segment, and the next offset; see `TailScan.run`.
 

@@ -33,7 +33,7 @@ _MAGIC: Final = bytes([MAGIC])
 
 
 @dataclass(slots=True)
-class Part:
+class _Part:
     """Batches back to back: bytes `start` to `end` of the segment, or `data` that replaces them.
 
     Of a journal's batches, which replace nothing, these positions are 0.
@@ -50,7 +50,7 @@ class Part:
     data: bytes = b""
 
     @classmethod
-    def of(cls, batch: Batch, start: int, end: int, data: bytes = b"") -> "Part":
+    def of(cls, batch: Batch, start: int, end: int, data: bytes = b"") -> "_Part":
         offsets = batch.base_offset, batch.last_offset + 1
         return cls(start, end, *offsets, (batch.epoch, batch.epoch), data)
 
@@ -75,7 +75,7 @@ class SoundSegment:
     dense: bool
     """Whether its offsets must be consecutive: not if it was compacted, or if that is unknown."""
     size: int = 0
-    parts: list[Part] = field(default_factory=list)
+    parts: list[_Part] = field(default_factory=list)
 
     @property
     def is_whole(self) -> bool:
@@ -95,9 +95,9 @@ class SoundSegment:
     def take(self, batch: Batch) -> None:
         if not self.parts or not self.parts[-1].take(batch, dense=self.dense):
             start = batch.position
-            self.parts.append(Part.of(batch, start, start + batch.size))
+            self.parts.append(_Part.of(batch, start, start + batch.size))
 
-    def insert(self, part: Part) -> None:
+    def insert(self, part: _Part) -> None:
         """Add a part with data, where its offsets belong."""
         insort(self.parts, part, key=lambda each: each.first)
 
@@ -259,7 +259,7 @@ def _epochs_around(segments: Sequence[SoundSegment], offset: int) -> tuple[int, 
     return (epochs[0], epochs[-1]) if epochs else (0, MAX_EPOCH)
 
 
-def _mended(files: Files, gap: Loss, lowest: int, highest: int) -> Part | None:
+def _mended(files: Files, gap: Loss, lowest: int, highest: int) -> _Part | None:
     """The bytes in a gap as the batch that is due there; None if they are not."""
     with opened(files, gap.path) as handle:
         data = files.read(handle, gap.stop - gap.start, gap.start)
@@ -273,7 +273,7 @@ def _mended(files: Files, gap: Loss, lowest: int, highest: int) -> Part | None:
     [batch] = locate_batches(data, gap.first)
     if gap.end not in (None, batch.last_offset + 1):
         return None
-    return Part.of(batch, gap.start, gap.stop, data)
+    return _Part.of(batch, gap.start, gap.stop, data)
 
 
 def fill(segments: Sequence[SoundSegment], cover: JournalCover) -> list[str]:
@@ -287,10 +287,10 @@ def fill(segments: Sequence[SoundSegment], cover: JournalCover) -> list[str]:
     for (segment, one), (_, other) in pairwise(parts):
         if one.following == other.first or not (segment.dense or one.following in damaged):
             continue
-        found: list[Part] = []
+        found: list[_Part] = []
         for data in cover.within(one.following, other.first):
             [batch] = locate_batches(data, int.from_bytes(data[:8], "big"))
-            part = Part.of(batch, 0, 0, data)
+            part = _Part.of(batch, 0, 0, data)
             if (found or [one])[-1].epochs[1] <= part.epochs[0] <= other.epochs[0]:
                 found.append(part)
         for part in found:

@@ -18,7 +18,7 @@ from groupkeeper.analytics.reading import parse, parse_split
 from groupkeeper.analytics.reading.plan import Split, plan
 from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.history.partition import Fed, PartitionHistory
-from groupkeeper.history.rows import ALL, Known, Rows
+from groupkeeper.history.rows import ALL, KnownOffsets, Rows
 
 Cut = Callable[[PartitionHistory], PartitionHistory]
 
@@ -44,7 +44,10 @@ def fed(table: pa.Table) -> list[Fed]:
 
 
 def rows_of(
-    feed: Iterable[Fed], known: Known = ALL, cut: Cut | None = None, left_out: Collection[str] = ()
+    feed: Iterable[Fed],
+    known: KnownOffsets = ALL,
+    cut: Cut | None = None,
+    left_out: Collection[str] = (),
 ) -> Rows:
     """All rows, the open ones behind the others; `cut` may replace the fold before each batch."""
     fold, rows, batch = PartitionHistory(0, known, left_out=left_out), {}, None

@@ -13,7 +13,7 @@ from groupkeeper.analytics.reading.columns import (
     NO_EPOCH,
     OFFSET_KEY_TYPES,
     SCHEMA,
-    Lost,
+    LostBytes,
     problem_rows,
 )
 from groupkeeper.analytics.reading.plan import Split
@@ -83,7 +83,7 @@ def _read_lines(buffer: bytes, split: Split, lines: Iterable[Line]) -> Iterator[
         yield problem_rows(split, problems)
 
 
-def lost(lines: Iterable[Line]) -> Iterator[Lost]:
+def lost(lines: Iterable[Line]) -> Iterator[LostBytes]:
     """What `problem_rows` takes."""
     for line in lines:
         if line.problem and line.problem != Problem.OTHER_TASK:

@@ -3,8 +3,8 @@
 import os
 from pathlib import Path
 
-from groupkeeper.analytics.store.durable import Files
-from groupkeeper.analytics.store.folder import Store
+from groupkeeper.analytics.store.durable import DurableFiles
+from groupkeeper.analytics.store.folder import TableStore
 
 
 class KilledError(BaseException):
@@ -21,15 +21,15 @@ class Death:
         """The step; None: never."""
         self.steps = []
         for name in self.STEPS:
-            monkeypatch.setattr(Files, name, self._step(getattr(Files, name)))
-        leave = Store.__exit__
+            monkeypatch.setattr(DurableFiles, name, self._step(getattr(DurableFiles, name)))
+        leave = TableStore.__exit__
 
         def left(store, *error):
             leave(store, *error)
             if self.is_dead:
                 Path(store.scratch, "tables").mkdir(parents=True)
 
-        monkeypatch.setattr(Store, "__exit__", left)
+        monkeypatch.setattr(TableStore, "__exit__", left)
 
     @property
     def is_dead(self):
@@ -68,7 +68,9 @@ class Cache:
 
     def write_back(self, folder):
         """All of it is on the disk."""
-        Files(folder).sync([".", *(str(each.relative_to(folder)) for each in folder.rglob("*"))])
+        DurableFiles(folder).sync(
+            [".", *(str(each.relative_to(folder)) for each in folder.rglob("*"))]
+        )
 
     def lose(self, folder, left, *, names):
         """What a power cut leaves of a folder; with `names`, the disk had all names already."""

@@ -23,7 +23,7 @@ def ask_little(monkeypatch):
 
     def ask(folder, chosen, engine, threads, progress, replayed_most):
         rate = asked("rebalance_rate", read_tables(folder))
-        return answering.History({}, {}, {}), {"rebalance_rate": rate}
+        return answering.AskedTables({}, {}, {}), {"rebalance_rate": rate}
 
     monkeypatch.setattr(answering, "ask", ask)
 

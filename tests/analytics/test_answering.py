@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from groupkeeper.analytics import answering
-from groupkeeper.analytics.answering import Chosen, History, answers, ask
+from groupkeeper.analytics.answering import AskedTables, Chosen, answers, ask
 from groupkeeper.analytics.command.report import analyze
 from groupkeeper.analytics.command.request import Choice, Request
 from groupkeeper.analytics.pipeline.engine import Engine
@@ -112,7 +112,7 @@ def written(folder: Path, tables: dict[str, Any]) -> Path:
     return folder
 
 
-def asked(folder: Path, chosen: Chosen = ALL) -> tuple[History, Any]:
+def asked(folder: Path, chosen: Chosen = ALL) -> tuple[AskedTables, Any]:
     with Engine(1) as engine:
         return ask(folder, chosen, engine, 1, lambda stage, done, of: None)
 

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from groupkeeper.analytics.pipeline import chunks, commits
-from groupkeeper.analytics.pipeline.chunks import Job, read_chunk
+from groupkeeper.analytics.pipeline.chunks import ReadJob, read_chunk
 from groupkeeper.analytics.reading import parse
 from groupkeeper.analytics.reading.plan import Split
 from tests.analytics.logs import (
@@ -29,7 +29,7 @@ def kept(tmp_path):
             folder = tmp_path / f"{partition}-{len([*tmp_path.iterdir()])}"
             path = write_segment(folder, 0, data)
             splits.append(Split(str(path), partition, 0, len(data), last=True))
-        found = read_chunk(Job(str(tmp_path), **job), (0, tuple(splits)))
+        found = read_chunk(ReadJob(str(tmp_path), **job), (0, tuple(splits)))
         return [row for piece in found.pieces for row in piece.passed["records"].read().to_pylist()]
 
     return of
@@ -107,7 +107,7 @@ def test_records_are_counted_by_type(tmp_path):
     log = batch([commit("g", "t", 0, 1), commit("g", "t", 0, 2), forgotten("g", "t", 0)])
     log += marker(3, 7, commit=True) + b"torn"
     split = Split(str(write_segment(tmp_path, 0, log)), 0, 0, len(log), last=True)
-    found = read_chunk(Job(str(tmp_path)), (0, (split,)))
+    found = read_chunk(ReadJob(str(tmp_path)), (0, (split,)))
     assert found.counts == {(1, False): 2, (1, True): 1, (None, False): 1}
 
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from groupkeeper.history.partition import PartitionHistory
-from groupkeeper.history.records import CommitRun, Record
+from groupkeeper.history.records import CommitRun, GroupRecord
 from groupkeeper.history.rounds import Folding, Round
 from groupkeeper.history.rows import ALL
 from groupkeeper.protocol.embedded import Assignment, Subscription, TopicPartition
@@ -63,7 +63,7 @@ class Log:
         )
         offset = len(self.fed)
         record = (offset, _ms(at), self.epoch, offset, 2, "g", None, encode_value(value, 3))
-        self.fed.append(Record(*record))
+        self.fed.append(GroupRecord(*record))
 
     def commits(self, partition, first, last, every=2):
         """Regular commits for a partition of `orders`."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from groupkeeper.history.newer import id_text
 from groupkeeper.history.partition import PartitionHistory
-from groupkeeper.history.rows import ALL, Known
+from groupkeeper.history.rows import ALL, KnownOffsets
 from tests.analytics.folded import extend, fed, parsed, read, rows_of
 from tests.analytics.logs import NOW, batch, group, log, no_group
 from tests.analytics.newer_logs import ORDERS, current, epoch, gone, key, member, share_member
@@ -77,7 +77,7 @@ def test_sessions_are_from_the_first_record_of_a_member_to_its_tombstone():
         ("m", "static", "unknown", None, 1000),
         ("n", "dynamic", None, None, 1000),
     ]
-    [old] = told(LIFE[0], known=Known(100))["sessions"]
+    [old] = told(LIFE[0], known=KnownOffsets(100))["sessions"]
     assert (old["from"], old["began_as"]) == (None, "unknown")
 
 

@@ -6,7 +6,7 @@ from groupkeeper.analytics.page.times import (
     DAY,
     HOUR,
     MINUTE,
-    Span,
+    TimeSpan,
     count,
     length,
     period,
@@ -29,12 +29,12 @@ FIRST = 1_794_182_400_000  # 2026-11-09, a Monday
     ],
 )
 def test_ticks_are_at_round_times(ms, labels):
-    assert [words for _, words in ticks(Span(FIRST, FIRST + ms), 9)][:3] == labels
+    assert [words for _, words in ticks(TimeSpan(FIRST, FIRST + ms), 9)][:3] == labels
 
 
 @pytest.mark.parametrize("ms", [1_000, 7 * HOUR, 400 * DAY, 70 * 365 * DAY])
 def test_there_are_few_ticks(ms):
-    found = ticks(Span(FIRST - ms, FIRST), 9)
+    found = ticks(TimeSpan(FIRST - ms, FIRST), 9)
     assert 1 <= len(found) <= 11
 
 
@@ -64,5 +64,5 @@ def test_words_of_amounts():
 
 def test_a_period_says_its_day_once():
     at = FIRST + 14 * HOUR
-    assert period(Span(at, at + HOUR)) == "2026-11-09 14:00 to 15:00"
-    assert period(Span(FIRST, FIRST + 14 * DAY)) == "2026-11-09 to 2026-11-23"
+    assert period(TimeSpan(at, at + HOUR)) == "2026-11-09 14:00 to 15:00"
+    assert period(TimeSpan(FIRST, FIRST + 14 * DAY)) == "2026-11-09 to 2026-11-23"

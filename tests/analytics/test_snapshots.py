@@ -9,7 +9,7 @@ from groupkeeper.analytics.pipeline.feed import group_records, spans, spans_of
 from groupkeeper.analytics.pipeline.output import table_of
 from groupkeeper.history.coverage import known_of
 from groupkeeper.history.partition import PartitionHistory
-from groupkeeper.history.rows import Known
+from groupkeeper.history.rows import KnownOffsets
 from tests.analytics.conftest import FIXTURE
 from tests.analytics.folded import fed, parsed, read, rows_of
 from tests.analytics.logs import NOW, STORY, batch, commit, group, log, no_group
@@ -66,7 +66,7 @@ def test_a_group_without_a_record_before_may_have_had_one_that_was_compacted():
     table = parsed(holes)
     whole = rows_of(fed(table))["rounds"][-1]
     assert (whole["cause"], whole["joined"]) == ("unknown", 1)
-    [cut] = rows_of(fed(table), Known(5))["rounds"]
+    [cut] = rows_of(fed(table), KnownOffsets(5))["rounds"]
     assert (cut["cause"], cut["joined"], cut["from_state"]) == ("unknown", None, None)
 
 
@@ -74,13 +74,13 @@ def test_records_are_not_compared_across_lost_ones():
     records = [group("g", 1, "a")], [group("g", 2, "a", "b")]
     [_, joined] = told(*records)["rounds"]
     assert (joined["cause"], joined["joined"]) == ("member_joined", 1)
-    [_, lost] = told(*records, known=Known(0, (1,)))["rounds"]
+    [_, lost] = told(*records, known=KnownOffsets(0, (1,)))["rounds"]
     assert (lost["cause"], lost["joined"]) == ("unknown", None)
 
 
 def test_known_from_is_behind_the_last_hole():
     pieces = [batch([commit("g", "t", 0, 1)], at) for at in (3, 4, 6, 7)]
-    assert known_of(spans(spans_of(parsed(b"".join(pieces))))) == Known(6)
+    assert known_of(spans(spans_of(parsed(b"".join(pieces))))) == KnownOffsets(6)
     [coverage] = rows_of(fed(parsed(b"".join(pieces))))["coverage"]
     wanted = {"first_offset": 3, "last_offset": 7, "known_from_offset": 6, "records": 4}
     assert coverage | wanted == coverage

@@ -15,8 +15,8 @@ from groupkeeper.analytics.pipeline import chunks
 from groupkeeper.analytics.reading import parse_split
 from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.analytics.store import tables as merging
-from groupkeeper.analytics.store.durable import Files
-from groupkeeper.analytics.store.folder import Store
+from groupkeeper.analytics.store.durable import DurableFiles
+from groupkeeper.analytics.store.folder import TableStore
 from groupkeeper.analytics.store.resume import NAME as STATE
 from groupkeeper.analytics.store.tables import by_day, read_tables
 from tests.analytics.churn import churn
@@ -206,7 +206,7 @@ def test_folders_with_other_content_are_refused(folder, tmp_path, capsys):
         assert said in refused(capsys, log, out)
     assert analyzed(log, out, rebuild=True) == 0
     capsys.readouterr()
-    with Store(out):
+    with TableStore(out):
         assert "another analysis writes to" in refused(capsys, log, out)
     assert report.analyze([log], Request(rebuild=True)) == 2
 
@@ -331,14 +331,14 @@ def test_a_full_disk_leaves_the_folder_as_it_was(folder, monkeypatch, capsys):
     log, out = folder
     write_segment(log / OFFSETS, 20, batch([commit("g", "t", 0, 20)], 20))
     before = files(out)
-    write = Files.write
+    write = DurableFiles.write
 
     def full(of, path, data):
         if path.endswith("offsets.parquet"):
             raise OSError(28, "No space left on device")
         write(of, path, data)
 
-    monkeypatch.setattr(Files, "write", full)
+    monkeypatch.setattr(DurableFiles, "write", full)
     assert analyzed(log, out) == 1
     said = capsys.readouterr().err
     assert said == f"groupkeeper: {out} was not written: No space left on device\n"

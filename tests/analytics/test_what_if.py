@@ -9,7 +9,7 @@ import pytest
 from groupkeeper.analytics.pipeline.output import table_of
 from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.analytics.what_if.lives import Behaviour, Life, behaviour_of, lives_of
-from groupkeeper.analytics.what_if.replay import GivenUp, Settings, replay
+from groupkeeper.analytics.what_if.replay import GivenUp, ReplaySettings, replay
 from groupkeeper.analytics.what_if.scenarios import (
     AS_IT_WAS,
     COOPERATIVE,
@@ -179,7 +179,7 @@ EAGER = Behaviour(partitions=60)
 
 
 def rounds(lives: list[Life], **changed: Any) -> int:
-    return replay(lives, EAGER, Settings(**changed), 24 * HOUR).rounds
+    return replay(lives, EAGER, ReplaySettings(**changed), 24 * HOUR).rounds
 
 
 def test_a_rolling_restart_of_dynamic_members_costs_two_rounds_each() -> None:
@@ -187,13 +187,16 @@ def test_a_rolling_restart_of_dynamic_members_costs_two_rounds_each() -> None:
 
 
 def test_the_same_with_static_members_costs_none() -> None:
-    outcome = replay(rolling_restart(), EAGER, Settings(is_static=True), 24 * HOUR)
+    outcome = replay(rolling_restart(), EAGER, ReplaySettings(is_static=True), 24 * HOUR)
     assert (outcome.rounds, outcome.replaced, outcome.detections) == (1, 20, [])
 
 
 def test_a_session_that_is_shorter_than_the_restart_costs_two_rounds_each() -> None:
     outcome = replay(
-        rolling_restart(away=8 * S), EAGER, Settings(True, session_timeout_ms=3 * S), 24 * HOUR
+        rolling_restart(away=8 * S),
+        EAGER,
+        ReplaySettings(True, session_timeout_ms=3 * S),
+        24 * HOUR,
     )
     assert outcome.rounds == 1 + 2 * 20
     assert outcome.detections == [3 * S] * 20
@@ -201,7 +204,7 @@ def test_a_session_that_is_shorter_than_the_restart_costs_two_rounds_each() -> N
 
 def test_a_cooperative_group_hardly_stands_still() -> None:
     eager, cooperative = (
-        replay(rolling_restart(), EAGER, Settings(is_cooperative=each), 24 * HOUR)
+        replay(rolling_restart(), EAGER, ReplaySettings(is_cooperative=each), 24 * HOUR)
         for each in (False, True)
     )
     assert cooperative.rounds == 1 + 3 * 20  # a leave, a join, and what was revoked is given away
@@ -212,7 +215,7 @@ def test_a_killed_client_is_noticed_after_its_session() -> None:
     alone = Life("c", None, "c", "h", 0, 100 * S)
     other = Life("d", None, "d", "h", 0)
     for session_ms in (6 * S, 45 * S, 300 * S):
-        outcome = replay([alone, other], EAGER, Settings(session_timeout_ms=session_ms), HOUR)
+        outcome = replay([alone, other], EAGER, ReplaySettings(session_timeout_ms=session_ms), HOUR)
         assert outcome.detections == [session_ms]
         assert outcome.rounds == 2
 
@@ -228,7 +231,7 @@ def test_a_pause_counts_against_the_session(session_ms: int, expected: int) -> N
 def test_who_is_removed_by_somebody_else_is_so_under_all_settings(is_static: bool) -> None:
     removed = Life("c", None, "c", "h", 0, 100 * S, is_removed=True)
     other = Life("d", None, "d", "h", 0)
-    outcome = replay([removed, other], EAGER, Settings(is_static), HOUR)
+    outcome = replay([removed, other], EAGER, ReplaySettings(is_static), HOUR)
     assert (outcome.rounds, outcome.detections) == (2, [])
 
 
@@ -236,7 +239,7 @@ def test_who_is_removed_by_somebody_else_is_so_under_all_settings(is_static: boo
 def test_a_busy_client_holds_a_round_until_the_rebalance_timeout(timeout: int, lasted: int) -> None:
     lives = [Life(name, None, name, "h", 0) for name in "ab"] + [Life("c", None, "c", "h", HOUR)]
     behaviour = Behaviour(busy={"b": [(HOUR - S, HOUR + 100 * S)]})
-    outcome = replay(lives, behaviour, Settings(rebalance_timeout_ms=timeout), 2 * HOUR)
+    outcome = replay(lives, behaviour, ReplaySettings(rebalance_timeout_ms=timeout), 2 * HOUR)
     first_ms = 3 * S + behaviour.leader_ms
     assert outcome.not_stable_ms - first_ms == pytest.approx(lasted, abs=12 * S)
 
@@ -244,7 +247,7 @@ def test_a_busy_client_holds_a_round_until_the_rebalance_timeout(timeout: int, l
 def test_changes_of_subscription_happen_whatever_the_settings_are() -> None:
     lives = [Life(name, None, name, "h", 0) for name in "ab"]
     behaviour = Behaviour(changes=((100 * S, "a"), (200 * S, "b"), (300 * S, "nobody")))
-    for settings in (Settings(), Settings(is_static=True)):
+    for settings in (ReplaySettings(), ReplaySettings(is_static=True)):
         assert replay(lives, behaviour, settings, HOUR).rounds == 3
 
 
@@ -257,7 +260,7 @@ def test_clients_that_never_come_to_rest_are_given_up(monkeypatch: pytest.Monkey
 def test_a_fortnight_of_heartbeats_costs_nothing() -> None:
     """Steps, not time: quiet weeks are one."""
     lives = [Life(name, None, name, "h", 0, session_timeout_ms=6 * S) for name in "abc"]
-    outcome = replay(lives, EAGER, Settings(), 14 * 24 * HOUR)
+    outcome = replay(lives, EAGER, ReplaySettings(), 14 * 24 * HOUR)
     assert (outcome.rounds, outcome.detections) == (1, [])
 
 

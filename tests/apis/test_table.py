@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.apis.table import TABLE, Dependencies, Row, handlers, with_topics
+from groupkeeper.apis.table import TABLE, ApiRow, Dependencies, handlers, with_topics
 from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.node import Node
 from groupkeeper.protocol.api_keys import ApiKey
@@ -80,7 +80,7 @@ def test_an_api_is_a_message_a_handler_and_a_row(
 ) -> None:
     monkeypatch.setitem(APIS, COUNT_PARTITIONS, api_of(CountPartitionsRequest))
     handler = with_topics(CountPartitionsHandler)
-    row = Row(COUNT_PARTITIONS, handler)
+    row = ApiRow(COUNT_PARTITIONS, handler)
     monkeypatch.setattr("groupkeeper.apis.table.TABLE", (*TABLE, row))
     client = serve().client()
     assert client.call(0, CountPartitionsRequest(topic="orders")).count == 6

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from groupkeeper.cli.demo.stage import Stage, StageError
+from groupkeeper.cli.demo.stage import DemoProcesses, StageError
 from tests.support.process import PROGRAM, ROOT
 
 README = ROOT / "README.md"
@@ -140,13 +140,13 @@ def test_what_is_kept_runs_until_a_signal_which_is_no_failure(tmp_path: Path) ->
 
 
 async def test_a_process_that_ends_by_itself_is_an_error_with_its_last_line() -> None:
-    async with Stage("orders") as stage:
+    async with DemoProcesses("orders") as stage:
         await stage.start("consumer-9", "orders", "g", "consumer-9", "--busy-s", "long")
         with pytest.raises(StageError, match=r"consumer-9 ended with code 2: .*--busy-s.*'long'"):
             await _check_until_it_fails(stage)
 
 
-async def _check_until_it_fails(stage: Stage) -> None:
+async def _check_until_it_fails(stage: DemoProcesses) -> None:
     for _ in range(600):
         stage.check()
         await asyncio.sleep(0.1)

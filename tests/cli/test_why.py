@@ -11,7 +11,7 @@ from groupkeeper.cli import main
 from groupkeeper.cli.why import read as why_read
 from groupkeeper.cli.why.times import read_since
 from groupkeeper.client import CallFailed, Client, group_events
-from groupkeeper.client.group_events import EventLog
+from groupkeeper.client.group_events import EventTopicReader
 from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest
 from groupkeeper.observe.http_server import HttpServer
 from groupkeeper.protocol.errors import ErrorCode
@@ -453,7 +453,7 @@ async def test_following_goes_on_when_a_node_answers_again(monkeypatch: pytest.M
             node.answers["Fetch"] = fetch
 
     async with cluster(node) as address, Client(address, request_timeout_ms=200) as client:
-        log = await EventLog.of(client, "g")
+        log = await EventTopicReader.of(client, "g")
         node.answers["Fetch"] = lambda _: SILENCE
         async for events in log.follow(log.start, lambda: 0, lost):
             assert [each.type for each in events][:1] == ["offsets_expired"]

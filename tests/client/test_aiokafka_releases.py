@@ -13,7 +13,7 @@ import pytest
 from aiokafka.conn import AIOKafkaConnection
 
 from groupkeeper.client import CallFailed, Client, client
-from groupkeeper.client.structs import Frame
+from groupkeeper.client.structs import RequestFrame
 from groupkeeper.protocol.errors import DecodeError, ErrorCode
 from groupkeeper.protocol.message import Message
 from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
@@ -27,10 +27,10 @@ DECLARED = tomllib.loads(Path(__file__).parents[2].joinpath("pyproject.toml").re
 class Prepared:
     """A frame that was prepared before it is sent."""
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: RequestFrame) -> None:
         self.frame = frame
 
-    def prepare(self, _: object) -> Frame:
+    def prepare(self, _: object) -> RequestFrame:
         return self.frame
 
 
@@ -40,7 +40,7 @@ def older(monkeypatch: pytest.MonkeyPatch) -> None:
     sends = AIOKafkaConnection.send
 
     def send(self: Any, request: Any, expect_response: bool = True) -> Any:
-        is_frame = isinstance(request, Frame)
+        is_frame = isinstance(request, RequestFrame)
         return sends(self, Prepared(request) if is_frame else request, expect_response)
 
     versions = property(lambda self: SimpleNamespace(_versions=self._versions))
@@ -72,7 +72,7 @@ async def test_a_node_that_cannot_be_connected_is_not_available() -> None:
 
 @pytest.mark.parametrize(("version", "tags"), [(3, b""), (4, b"\0"), (4, b"\1\5\2ab")])
 def test_tags_of_a_header_are_read_with_the_body(version: int, tags: bytes) -> None:
-    frame = Frame(HeartbeatRequest(group_id="g"), version)
+    frame = RequestFrame(HeartbeatRequest(group_id="g"), version)
     body = tags + bytes(4) + b"\0\x1b" + (b"\0" if tags else b"")
     expected = HeartbeatResponse(error_code=27)
     assert frame.RESPONSE_TYPE.decode(body) == expected  # 0.10 gives bytes
@@ -81,7 +81,7 @@ def test_tags_of_a_header_are_read_with_the_body(version: int, tags: bytes) -> N
 
 def test_a_response_that_ends_in_its_header_is_damaged() -> None:
     with pytest.raises(DecodeError):
-        Frame(HeartbeatRequest(), 4).RESPONSE_TYPE.decode(b"")
+        RequestFrame(HeartbeatRequest(), 4).RESPONSE_TYPE.decode(b"")
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_response_that_ends_in_its_header_is_damaged() -> None:
 def test_the_header_has_the_form_of_all_versions(
     request_: Message, version: int, header: bytes
 ) -> None:
-    assert Frame(request_, version).build_request_header(7, "me").encode() == header
+    assert RequestFrame(request_, version).build_request_header(7, "me").encode() == header
 
 
 def test_no_library_has_an_upper_bound() -> None:

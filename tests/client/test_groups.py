@@ -17,8 +17,8 @@ from groupkeeper.client.coordinators import GROUPS_PER_REQUEST
 from groupkeeper.client.groups import (
     GROUPS_PER_ANSWER,
     Committed,
-    Group,
-    Member,
+    DescribedMember,
+    GroupDescription,
     committed_offsets,
     delete_groups,
     describe_groups,
@@ -200,8 +200,10 @@ async def test_a_group_of_the_new_protocol_is_asked_for_by_it(serves_them: bool)
         found = await describe_groups(client, ["a", "b"])
     assert found["b"].state == "Dead"
     if serves_them:
-        expected = Member("m", None, "", "", {"t": [0, 1]}, 6, {})
-        assert found["a"] == Group("a", 1, "Reconciling", "consumer", "uniform", [expected], 8, 7)
+        expected = DescribedMember("m", None, "", "", {"t": [0, 1]}, 6, {})
+        assert found["a"] == GroupDescription(
+            "a", 1, "Reconciling", "consumer", "uniform", [expected], 8, 7
+        )
     else:
         assert found["a"].state == "Dead"
 
@@ -291,7 +293,7 @@ async def test_a_member_is_removed_with_both_of_its_ids() -> None:
 
     node.answers["FindCoordinator"] = coordinated_by(1)
     node.answers["LeaveGroup"] = answer
-    member = Member("m-1", "SAM", "client", "/10.0.0.7", {})
+    member = DescribedMember("m-1", "SAM", "client", "/10.0.0.7", {})
     async with cluster(node) as bootstrap, Client(bootstrap) as client:
         results = await remove_members(client, "g", [member], "r" * 300)
     assert results == [ErrorCode.FENCED_INSTANCE_ID]

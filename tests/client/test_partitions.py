@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from groupkeeper.client import CallFailed, Client
-from groupkeeper.client.groups import Group
+from groupkeeper.client.groups import GroupDescription
 from groupkeeper.client.lag import MOST_TURNS, places_of
 from groupkeeper.client.partitions import EARLIEST, LATEST, list_offsets
 from groupkeeper.client.record_times import MOST_FETCHES, PARTITIONS_PER_FETCH, record_times
@@ -239,7 +239,7 @@ async def test_groups_share_what_is_looked_at_and_have_a_limit() -> None:
 
     node.answers["OffsetFetch"] = committed
     names = [str(number) for number in range(MOST_TURNS + 3)]
-    groups = {each: Group(each, 1, "Empty", "", "", []) for each in names}
+    groups = {each: GroupDescription(each, 1, "Empty", "", "", []) for each in names}
     async with cluster(node) as bootstrap, Client(bootstrap) as client:
         places = await places_of(client, groups, now_ms=10_000)
     seconds = [each[0].lag_seconds for each in places.values()]

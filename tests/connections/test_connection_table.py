@@ -13,7 +13,7 @@ from groupkeeper.connections.connection_table import (
     REQUEST_S,
     SHORT_OF_ROOM_S,
     STALLED_S,
-    State,
+    ConnectionState,
 )
 from groupkeeper.connections.inbox import HELD_BYTES
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
@@ -100,7 +100,7 @@ async def test_of_clients_that_are_gone_the_oldest_is_dropped(
         socket.hang_up()
         await asyncio.sleep(0)
         orphans.append(connection)
-    assert [each.state is State.CLOSED for each in orphans] == [True, False, False, False]
+    assert [each.state is ConnectionState.CLOSED for each in orphans] == [True, False, False, False]
     assert list(bench.table.orphans) == orphans[1:]
     assert [line["event"] for line in lines()] == ["requests of a disconnected client dropped"]
 
@@ -297,7 +297,7 @@ async def test_who_was_hung_up_on_and_takes_nothing_is_gone_in_the_end(bench: Be
     bench.socket.close = lambda: None  # type: ignore[method-assign]  # as long as bytes are left
     bench.socket.abort = lambda: ended.append(True)  # type: ignore[method-assign]
     bench.receive((-1).to_bytes(4, "big", signed=True))
-    assert bench.connection.state is State.CLOSED
+    assert bench.connection.state is ConnectionState.CLOSED
     look(bench, ANSWER_S)
     assert not ended
     look(bench, 0.1)

@@ -14,7 +14,7 @@ from groupkeeper.apis.table import long_answers
 from groupkeeper.connections import call as call_module
 from groupkeeper.connections.budget import LONG_REQUEST_BYTES
 from groupkeeper.connections.connection import BEATS, SLICED_REQUEST_BYTES, SLOW_TURN_S
-from groupkeeper.connections.connection_table import TRANSITIONS, State
+from groupkeeper.connections.connection_table import TRANSITIONS, ConnectionState
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.heartbeat import Beat
@@ -100,7 +100,7 @@ async def test_a_turn_ends_and_the_rest_is_answered_in_the_next_ones(bench: Benc
     assert bench.answered() == [1, 2, 3, 4]
     await iterations(2)
     assert bench.answered() == [1, 2, 3, 4, 5, 6, 7]
-    assert bench.connection.state is State.READING
+    assert bench.connection.state is ConnectionState.READING
 
 
 async def test_a_client_that_is_gone_has_turns_as_well(bench: Bench) -> None:
@@ -113,7 +113,7 @@ async def test_a_client_that_is_gone_has_turns_as_well(bench: Bench) -> None:
     await iterations(1)
     assert bench.clock.time == before + TURN_S
     await iterations(6)
-    assert bench.connection.state is State.CLOSED
+    assert bench.connection.state is ConnectionState.CLOSED
 
 
 async def test_another_client_is_answered_between_two_turns(bench: Bench) -> None:
@@ -255,7 +255,7 @@ async def test_a_long_request_is_decoded_in_turns(
     bench.routes[DELETE] = handle
     counted = count_slices(bench, monkeypatch, "sliced_request_decoder", TURN_S)
     bench.receive(delete(bench, *MANY) + beat(bench))
-    assert bench.connection.state is State.WORKING
+    assert bench.connection.state is ConnectionState.WORKING
     other, socket = bench.connect()
     question = beat(bench)
     other.data_received(question)
@@ -276,7 +276,7 @@ async def test_a_handler_may_work_in_slices(bench: Bench) -> None:
 
     bench.routes[HEARTBEAT] = handle
     bench.receive(beat(bench) + beat(bench))
-    assert bench.connection.state is State.WORKING
+    assert bench.connection.state is ConnectionState.WORKING
     await iterations(3)
     assert bench.answers() == []
     await iterations(6)
@@ -290,7 +290,7 @@ async def test_a_handler_in_slices_may_answer_later(bench: Bench) -> None:
 
     bench.routes[HEARTBEAT] = handle
     bench.receive(beat(bench))
-    assert bench.connection.state is State.WAITING
+    assert bench.connection.state is ConnectionState.WAITING
     bench.parked[0].answer(HeartbeatResponse())
     assert bench.answered() == [1]
 
@@ -306,7 +306,7 @@ async def test_a_handler_in_slices_may_have_answered_before_its_end(bench: Bench
     bench.receive(beat(bench) + beat(bench))
     await iterations(4)
     assert bench.answered() == [1, 2]
-    assert bench.connection.state is State.READING
+    assert bench.connection.state is ConnectionState.READING
 
 
 async def test_a_bug_in_a_slice_costs_its_connection(bench: Bench, lines: Lines) -> None:
@@ -348,7 +348,7 @@ async def test_who_hangs_up_during_a_long_request_is_still_obeyed(bench: Bench) 
     await iterations(6)
     assert len(seen) == 1
     assert [request.group_id for request in bench.requests] == ["last"]
-    assert bench.connection.state is State.CLOSED
+    assert bench.connection.state is ConnectionState.CLOSED
     assert not bench.table.orphans
     assert bench.limits.sliced.used == bench.limits.requests.used == 0
 
@@ -367,8 +367,8 @@ async def test_only_so_much_is_worked_on_at_a_time(bench: Bench) -> None:
     other, socket = bench.connect()
     bench.receive(frames[0])
     other.data_received(frames[1])
-    assert bench.connection.state is State.WORKING
-    assert other.state is State.QUEUED
+    assert bench.connection.state is ConnectionState.WORKING
+    assert other.state is ConnectionState.QUEUED
     assert bench.turns.waiting == 1
     await iterations(8)
     assert (bench.answered(), bench.answered(socket)) == ([1], [2])
@@ -417,7 +417,7 @@ async def test_a_long_answer_is_encoded_in_turns(
     bench.routes[DESCRIBE] = lambda *_: groups(5_000)
     counted = count_slices(bench, monkeypatch, "sliced_response_encoder", TURN_S)
     bench.receive(describe(bench, "g") + beat(bench))
-    assert bench.connection.state is State.WORKING
+    assert bench.connection.state is ConnectionState.WORKING
     assert bench.limits.unsent.used > 0
     await iterations(100)
     assert len(counted) > 10
@@ -448,7 +448,7 @@ async def test_a_long_answer_leaves_as_the_client_takes_it(bench: Bench) -> None
     written = sum(map(len, bench.socket.writes))
     assert written < 300_000, "the rest would only lie in the transport"
     assert bench.limits.unsent.used > 700_000
-    assert bench.connection.state is State.BLOCKED
+    assert bench.connection.state is ConnectionState.BLOCKED
     bench.socket.drain()
     await iterations(2)
     assert bench.answered() == [1, 2]
@@ -483,7 +483,7 @@ async def test_long_requests_do_not_stand_in_the_way_of_shorter_ones(bench: Benc
         connection, _ = bench.connect()
         connection.data_received(frame)
     bench.receive(delete(bench, *MANY))
-    assert bench.connection.state is State.WORKING
+    assert bench.connection.state is ConnectionState.WORKING
     await iterations(8)
     assert bench.answered() == [3]
 
@@ -516,7 +516,7 @@ async def test_a_client_that_goes_takes_its_long_answer_along(bench: Bench) -> N
     bench.socket.hang_up()
     await iterations(1)
     assert bench.limits.unsent.used == 0
-    assert bench.connection.state is State.CLOSED
+    assert bench.connection.state is ConnectionState.CLOSED
 
 
 # -- how long a request may be ---------------------------------------------------------------------
@@ -602,22 +602,22 @@ async def test_records_are_not_copied_into_the_answer(bench: Bench) -> None:
 
 
 def test_every_state_has_a_row_and_can_be_reached() -> None:
-    assert set(TRANSITIONS) == set(State)
-    reached, more = {State.READING}, True
+    assert set(TRANSITIONS) == set(ConnectionState)
+    reached, more = {ConnectionState.READING}, True
     while more:
         found = {after for state in reached for after in TRANSITIONS[state]} - reached
         reached |= found
         more = bool(found)
-    assert reached == set(State)
+    assert reached == set(ConnectionState)
 
 
 async def test_a_change_that_is_not_in_the_table_is_a_bug(bench: Bench) -> None:
     with pytest.raises(AssertionError, match="READING to WORKING"):
-        bench.connection._become(State.WORKING)
+        bench.connection._become(ConnectionState.WORKING)
 
 
 async def test_a_parked_request_is_waiting(bench: Bench) -> None:
     bench.receive(bench.frame(9, JoinGroupRequest(group_id="g")))
-    assert bench.connection.state is State.WAITING
+    assert bench.connection.state is ConnectionState.WAITING
     bench.parked[0].answer(JoinGroupResponse())
-    assert bench.connection.state is State.READING
+    assert bench.connection.state is ConnectionState.READING

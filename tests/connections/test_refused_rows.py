@@ -8,7 +8,7 @@ from unittest.mock import Mock
 import pytest
 
 from groupkeeper.apis.table import TABLE
-from groupkeeper.connections.connection_table import State
+from groupkeeper.connections.connection_table import ConnectionState
 from groupkeeper.connections.too_long import TooLong, most_bytes
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.protocol.api_keys import ApiKey
@@ -115,7 +115,7 @@ async def test_every_api_answers(bench: Bench, key: ApiKey, version: int, lines:
     request = some_request(key, version)
     bench.receive(with_more(bench.frame(version, request), 3 * MOST))
     for _ in range(1_000):
-        if bench.connection.state is not State.WORKING:
+        if bench.connection.state is not ConnectionState.WORKING:
             break
         await asyncio.sleep(0)
     [(_, answer)] = bench.answers()
@@ -131,7 +131,7 @@ async def test_every_api_answers(bench: Bench, key: ApiKey, version: int, lines:
     [line] = lines()
     assert (line["limit"], line["most"]) == ("REQUEST_BYTES", MOST)
     assert line["api"] == APIS[key].name
-    assert bench.connection.state is State.READING
+    assert bench.connection.state is ConnectionState.READING
     assert not bench.limits.requests.used
     assert not bench.limits.sliced.used and not bench.limits.sliced_long.used
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from groupkeeper.history.returns import RETURN_MS, SWEEP_AT, Lost, Returns, find_returns, is_same
-from groupkeeper.history.rounds import Entry, Folding
+from groupkeeper.history.rounds import Folding, HistoryEntry
 from groupkeeper.history.state import restore, saved
 from tests.support.told_events import Told, cause, who
 
@@ -77,7 +77,7 @@ def story() -> Told:
 def test_a_fold_that_was_put_away_goes_on_as_if_it_had_not_been() -> None:
     events = story().events
     for cut in range(len(events)):
-        folding, whole = Folding(), list[Entry]()
+        folding, whole = Folding(), list[HistoryEntry]()
         for place, event in enumerate(events):
             if place == cut:
                 folding = restore(Folding(), json.loads(json.dumps(saved(folding))))

@@ -13,14 +13,16 @@ from hypothesis import strategies as st
 from groupkeeper.history.coverage import Span
 from groupkeeper.history.group import GroupHistory, sound
 from groupkeeper.history.partition import Fed, PartitionHistory
-from groupkeeper.history.records import CommitRun, Record
-from groupkeeper.history.rows import BY_BOTH, LOG, Known, Row, Rows, Told, Writer
+from groupkeeper.history.records import CommitRun, GroupRecord
+from groupkeeper.history.rows import BY_BOTH, LOG, KnownOffsets, Row, Rows, RowWriter, Told
 from tests.support import wandering_events, wandering_records
 from tests.support.scene import GROUP
 
 SEEDS: Final = st.integers(0, 10_000)
 CUTS: Final = st.lists(st.integers(0, 200), max_size=6)
-LOST: Final = st.lists(st.integers(0, 120), max_size=1).map(lambda some: Known(0, tuple(some)))
+LOST: Final = st.lists(st.integers(0, 120), max_size=1).map(
+    lambda some: KnownOffsets(0, tuple(some))
+)
 STEPS: Final = 60
 
 
@@ -50,11 +52,13 @@ def mixed(seed: int) -> list[Fed]:
 def is_border(before: Fed, after: Fed) -> bool:
     """A log is cut between two record batches only."""
     return not (
-        isinstance(before, Record) and isinstance(after, Record) and before.batch == after.batch
+        isinstance(before, GroupRecord)
+        and isinstance(after, GroupRecord)
+        and before.batch == after.batch
     )
 
 
-def folded(fed: Sequence[Fed], known: Known, cuts: Collection[int] = ()) -> Rows:
+def folded(fed: Sequence[Fed], known: KnownOffsets, cuts: Collection[int] = ()) -> Rows:
     """All rows; before those places the fold is put away as JSON, and taken up again."""
     fold, rows = PartitionHistory(0, known), dict[str, list[Row]]()
     for place, each in enumerate(fed):
@@ -72,7 +76,7 @@ def extend(rows: Rows, more: Rows) -> Rows:
     return rows
 
 
-def compare(fed: Sequence[Fed], known: Known, cuts: Collection[int]) -> None:
+def compare(fed: Sequence[Fed], known: KnownOffsets, cuts: Collection[int]) -> None:
     whole = folded(fed, known)
     assert any(whole[name] for name in BY_BOTH)
     assert folded(fed, known, cuts) == whole
@@ -80,26 +84,26 @@ def compare(fed: Sequence[Fed], known: Known, cuts: Collection[int]) -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(SEEDS, LOST, CUTS)
-def test_events_in_slices(seed: int, known: Known, cuts: list[int]) -> None:
+def test_events_in_slices(seed: int, known: KnownOffsets, cuts: list[int]) -> None:
     compare(events(seed), known, cuts)
 
 
 @settings(max_examples=60, deadline=None)
 @given(SEEDS, LOST, CUTS)
-def test_records_in_slices(seed: int, known: Known, cuts: list[int]) -> None:
+def test_records_in_slices(seed: int, known: KnownOffsets, cuts: list[int]) -> None:
     compare(records(seed), known, cuts)
 
 
 @settings(max_examples=60, deadline=None)
 @given(SEEDS, LOST, CUTS)
-def test_events_and_records_in_slices(seed: int, known: Known, cuts: list[int]) -> None:
+def test_events_and_records_in_slices(seed: int, known: KnownOffsets, cuts: list[int]) -> None:
     compare(mixed(seed), known, cuts)
 
 
 @settings(max_examples=30, deadline=None)
 @given(SEEDS, LOST, CUTS)
 def test_a_group_by_itself_has_the_rows_that_it_has_in_its_partition(
-    seed: int, known: Known, cuts: list[int]
+    seed: int, known: KnownOffsets, cuts: list[int]
 ) -> None:
     fed = mixed(seed)
     rows = extend(alone(GROUP, fed, known, cuts), alone("other", fed, known, ()))
@@ -108,9 +112,9 @@ def test_a_group_by_itself_has_the_rows_that_it_has_in_its_partition(
         assert sorted(map(str, rows[name])) == sorted(map(str, whole[name])), name
 
 
-def alone(group: str, fed: Iterable[Fed], known: Known, cuts: Collection[int]) -> Rows:
+def alone(group: str, fed: Iterable[Fed], known: KnownOffsets, cuts: Collection[int]) -> Rows:
     """The rows of one group that is fed with what is of it, and of the partition."""
-    history, rows = GroupHistory(group, Writer(0, known)), dict[str, list[Row]]()
+    history, rows = GroupHistory(group, RowWriter(0, known)), dict[str, list[Row]]()
     own = [each for each in map(of_group, fed) if each is not None]
     before = None
     for place, each in enumerate(own):
@@ -120,14 +124,14 @@ def alone(group: str, fed: Iterable[Fed], known: Known, cuts: Collection[int]) -
         if place in cuts and (before is None or is_border(before, each)):
             extend(rows, history.take())
             state = json.loads(json.dumps(history.state()))
-            history = GroupHistory.restore(state, Writer(0, known))
+            history = GroupHistory.restore(state, RowWriter(0, known))
         history.add(each)
         before = each
     extend(rows, history.take())
     return extend(rows, history.open())
 
 
-def of_group(fed: Fed) -> Told | Record | CommitRun | None:
+def of_group(fed: Fed) -> Told | GroupRecord | CommitRun | None:
     """Keep what a group is fed with: spans are of no group."""
     if isinstance(fed, Span):
         return None
@@ -140,7 +144,7 @@ def test_rows_of_records_end_where_events_begin(seed: int) -> None:
     fed = mixed(seed)
     told = [each for each in fed if isinstance(each, Told)]
     first_ms = next(each.event.at_ms for each in told if each.event.group is not None)
-    rows = folded([*told, *(each for each in fed if not isinstance(each, Told))], Known())
+    rows = folded([*told, *(each for each in fed if not isinstance(each, Told))], KnownOffsets())
     plans = ("rebalance_completed", "group_emptied")
     planned_ms = next((each.event.at_ms for each in told if each.event.type in plans), None)
     for name, time, end_ms in (

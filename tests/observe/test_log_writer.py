@@ -12,7 +12,14 @@ from pathlib import Path
 import pytest
 
 from groupkeeper.observe import logs
-from groupkeeper.observe.log_writer import FIELD_CHARS, TRACE_LINES, Line, Output, counts, readable
+from groupkeeper.observe.log_writer import (
+    FIELD_CHARS,
+    TRACE_LINES,
+    Line,
+    LogOutput,
+    counts,
+    readable,
+)
 from groupkeeper.observe.logs import Logger
 
 HOSTILE = "\x1b[2J\0\x9b31m\u202egnp\u200b\ud800\nlevel=error"
@@ -153,7 +160,7 @@ def test_a_pipe_that_does_not_block_gets_everything() -> None:
 def test_a_text_is_encoded_as_its_stream_is(tmp_path: Path) -> None:
     path = tmp_path / "log"
     with path.open("w", encoding="ascii") as stream:
-        Output(stream).write("k\xe4se")
+        LogOutput(stream).write("k\xe4se")
     assert path.read_bytes() == b"k\\xe4se\n"
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from groupkeeper.observe import logs
-from groupkeeper.observe.log_writer import FIELD_CHARS, QUEUE_LINES, Cause, counts
+from groupkeeper.observe.log_writer import FIELD_CHARS, QUEUE_LINES, LineKind, counts
 from groupkeeper.observe.logs import BURST_LINES, CAUSES, LINES_PER_S, Limiter, Logger
 from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
 from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest
@@ -234,7 +234,7 @@ def limiter(clock: Clock) -> Limiter:
     return Limiter(clock)
 
 
-def admitted(limiter: Limiter, cause: Cause, tries: int) -> int:
+def admitted(limiter: Limiter, cause: LineKind, tries: int) -> int:
     return sum(limiter.admits(cause) for _ in range(tries))
 
 

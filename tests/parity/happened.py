@@ -27,7 +27,7 @@ from groupkeeper.protocol.group_events import TOPIC, Event, decode
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.placement import partition_of
 from groupkeeper.protocol.record_batch import decode_records, iter_batches
-from groupkeeper.testing.wire.telling import Names
+from groupkeeper.testing.wire.telling import TextNames
 from tests.parity.names import RunNames
 from tests.parity.people import milliseconds
 from tests.parity.player import Dial, call
@@ -84,7 +84,7 @@ def difference(
     commands: Sequence[str],
     expected: Sequence[Sequence[str]],
     happened: Sequence[Sequence[Event]],
-    names: Names,
+    names: TextNames,
 ) -> list[str]:
     """The commands that led to other events than those written, each with both texts."""
     lines: list[str] = []
@@ -121,7 +121,7 @@ def written(kind: str, fields: Mapping[str, str]) -> str:
     return shlex.join([kind, *(f"{name}={value}" for name, value in fields.items())])
 
 
-def _lines(wanted: Sequence[str], events: Sequence[Event], names: Names) -> list[str]:
+def _lines(wanted: Sequence[str], events: Sequence[Event], names: TextNames) -> list[str]:
     """The events as lines: as the written ones where these are true, else with what tells most."""
     lines = []
     for index, event in enumerate(events):
@@ -137,7 +137,7 @@ def _has(event: Event, name: str) -> bool:
     return _value(event, name) not in (None, _MISSING)
 
 
-def told(event: Event, name: str, wanted: str, names: Names) -> str:
+def told(event: Event, name: str, wanted: str, names: TextNames) -> str:
     """The event's value as text; of a time the written one, if it is near enough."""
     value = _value(event, name)
     if not name.endswith("_ms") or not isinstance(value, int):
@@ -163,7 +163,7 @@ def _value(event: Event, name: str) -> Any:
     return value.get(rest, _MISSING) if rest and isinstance(value, Mapping) else value
 
 
-def _text(value: Any, names: Names) -> str:
+def _text(value: Any, names: TextNames) -> str:
     match value:
         case None:
             return "null"

@@ -6,10 +6,10 @@ from typing import Any
 
 from groupkeeper.protocol.messages.list_groups import ListGroupsResponse
 from groupkeeper.protocol.record_batch import iter_batches
-from groupkeeper.testing.wire.telling import Names, tell
+from groupkeeper.testing.wire.telling import TextNames, tell
 
 
-class RunNames(Names):
+class RunNames(TextNames):
     """Of a run whose groups and topics have a prefix, on a broker with one port."""
 
     omits_unknown = False

@@ -18,7 +18,7 @@ from groupkeeper.protocol.record_batch import (
 from groupkeeper.protocol.rewrite_batch import (
     ABORT,
     COMMIT,
-    Place,
+    RecordSpan,
     control_type,
     empty_batch,
     keyed_records,
@@ -47,7 +47,7 @@ def records_of(batch: bytes) -> list[Record]:
     return list(decode_records(batch, read_header(batch)))
 
 
-def places_of(batch: bytes) -> list[Place]:
+def places_of(batch: bytes) -> list[RecordSpan]:
     header = read_header(batch)
     data = records_data(batch, header)
     return [(start, end) for *_, start, end in keyed_records(data, header)]

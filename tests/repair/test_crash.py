@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.repair.logs import LIMITS, Logs, Target
+from groupkeeper.repair.logs import LIMITS, DirectoryLogs, RepairTarget
 from groupkeeper.topics.catalog_log import FOLDERS as CATALOG
 from groupkeeper.topics.catalog_log import CatalogFolders
 from tests.support.damaged import SETTINGS, files_in, live, live_on, looked, repaired
@@ -49,7 +49,7 @@ def damaged() -> Iterator[FakeDisk]:
 def contents(disk: FakeDisk) -> dict[str, Any]:
     """All that can be read: every record of every log, the catalog."""
     files = FakeFiles(deepcopy(disk))
-    logs = Logs(files, Target("data", served=True))
+    logs = DirectoryLogs(files, RepairTarget("data", served=True))
     found: dict[str, Any] = {}
     for name in logs.names():
         log = logs.open(name)

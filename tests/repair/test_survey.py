@@ -9,7 +9,7 @@ from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTo
 from groupkeeper.protocol.messages.init_producer_id import InitProducerIdRequest
 from groupkeeper.protocol.placement import partition_of
 from groupkeeper.protocol.record_batch import encode_batch
-from groupkeeper.repair.logs import Contents, target_of
+from groupkeeper.repair.logs import LogContents, target_of
 from groupkeeper.repair.survey import DamagedLog, Survey
 from groupkeeper.storage.errors import Locked, NewerFormat, StorageError
 from groupkeeper.storage.files.whole import checksum
@@ -75,7 +75,7 @@ def damaged_log(found: Survey) -> DamagedLog:
     return log
 
 
-def contents_of(log: DamagedLog) -> Contents:
+def contents_of(log: DamagedLog) -> LogContents:
     assert log.contents is not None
     return log.contents
 
@@ -150,7 +150,7 @@ def test_a_missing_folder_of_a_topic(serve: Callable[..., Served]) -> None:
     served.stop()
     served.disk.remove("data/orders-0")
     log = damaged_log(looked(served.disk))
-    assert log.contents == Contents(0, 0)
+    assert log.contents == LogContents(0, 0)
     assert [(loss.first, loss.end) for loss in log.losses] == [(0, None)]
     repaired(served.disk)
     assert not looked(served.disk).is_damaged

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.connections.connection_table import State
+from groupkeeper.connections.connection_table import ConnectionState
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.server.group_config import group_config
@@ -203,7 +203,7 @@ POLL = FetchRequest(
 
 def test_every_request_under_way_is_held_exactly_once(busy: Served) -> None:
     opened = busy.server.listener.connections.opened
-    waiting = [each for each in opened if each.state is State.WAITING]
+    waiting = [each for each in opened if each.state is ConnectionState.WAITING]
     assert len(waiting) == 4
     busy.check_accounts()
 

@@ -12,7 +12,7 @@ from groupkeeper.server.stopping import (
     LINES_EVERY_S,
     OUT_OF_TIME,
     STOP_S,
-    Stage,
+    StopStage,
     StopWatch,
     keep_deadline,
 )
@@ -24,7 +24,7 @@ LIMIT_S = 30.0
 
 
 def test_a_stop_that_goes_on_is_told_with_what_it_waits_for(lines: Lines) -> None:
-    stage = Stage(one_after_another)
+    stage = StopStage(one_after_another)
     watch = StopWatch(stage, 100.0)
     assert watch.look(100.0) == FIRST_LINE_S
     assert lines() == []
@@ -36,7 +36,7 @@ def test_a_stop_that_goes_on_is_told_with_what_it_waits_for(lines: Lines) -> Non
 
 
 def test_at_the_deadline_it_is_over_and_the_last_words_say_what_is_lost() -> None:
-    stage = Stage(one_after_another)
+    stage = StopStage(one_after_another)
     stage.name = "the journal"
     watch = StopWatch(stage, 0.0)
     assert watch.look(STOP_S - 0.5) == 0.5
@@ -49,7 +49,7 @@ def test_at_the_deadline_it_is_over_and_the_last_words_say_what_is_lost() -> Non
 
 
 def test_a_stop_that_is_done_has_no_last_words() -> None:
-    watch = StopWatch(Stage(one_after_another), 0.0)
+    watch = StopWatch(StopStage(one_after_another), 0.0)
     watch.exit_code = 0
     assert watch.last_words() == ""
 
@@ -64,7 +64,7 @@ def test_the_logs_that_are_left_are_counted_while_they_are_closed() -> None:
     closing = threading.Thread(target=threads, args=([close, close, lambda: None],))
     closing.start()
     begun.wait(LIMIT_S)
-    stage = Stage(threads)
+    stage = StopStage(threads)
     assert stage.logs_left >= 2
     go_on.set()
     closing.join(LIMIT_S)
@@ -105,7 +105,7 @@ def test_the_process_ends_at_the_deadline_with_its_code(
     monkeypatch.setattr(stopping, "STOP_S", 0.01)
     ended, exited = threading.Event(), list[int]()
     watch = keep_deadline(
-        Stage(one_after_another), lambda code: (exited.append(code), ended.set())[1]
+        StopStage(one_after_another), lambda code: (exited.append(code), ended.set())[1]
     )
     watch.exit_code = code
     assert ended.wait(LIMIT_S)
@@ -114,7 +114,7 @@ def test_the_process_ends_at_the_deadline_with_its_code(
 
 def test_a_stop_that_ends_in_time_lets_the_process_go_on() -> None:
     before = set(threading.enumerate())
-    watch = keep_deadline(Stage(one_after_another), pytest.fail)
+    watch = keep_deadline(StopStage(one_after_another), pytest.fail)
     [thread] = set(threading.enumerate()) - before
     watch.over.set()
     thread.join(LIMIT_S)

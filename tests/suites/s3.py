@@ -28,7 +28,7 @@ from groupkeeper.analytics.reading.plan import Plan, Selection, plan
 from groupkeeper.analytics.reading.segments import OFFSETS, TOPICS, expand
 from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.analytics.store import folder as tables
-from groupkeeper.analytics.store.durable import Files
+from groupkeeper.analytics.store.durable import DurableFiles
 from tests.analytics.churn import churn
 from tests.analytics.logs import write_segment
 from tests.suites import versions
@@ -160,7 +160,7 @@ class Store:
         assert not any("staged" in name or "lock" in name for name in names)
 
     def refuses_another_run(self, folder: Path) -> None:
-        with tables.Store(place(self._tables())):
+        with tables.TableStore(place(self._tables())):
             code, said = _analyze(folder, self._tables())
             assert (code, "another analysis writes to" in said) == (2, True), said
         assert _analyze(folder, self._tables())[0] == 0
@@ -168,20 +168,20 @@ class Store:
     def finishes(self, folder: Path) -> None:
         """What a run has left that was ended while its files were moved."""
         left = 9
-        move = Files.move
+        move = DurableFiles.move
 
-        def killed(files: Files, path: str, target: str) -> None:
+        def killed(files: DurableFiles, path: str, target: str) -> None:
             nonlocal left
             left -= 1
             if left < 0:
                 raise OSError("killed")
             move(files, path, target)
 
-        Files.move = killed  # type: ignore[method-assign]  # a fault
+        DurableFiles.move = killed  # type: ignore[method-assign]  # a fault
         try:
             assert _analyze(folder, self._tables(), rebuild=True)[0] == 1
         finally:
-            Files.move = move  # type: ignore[method-assign]
+            DurableFiles.move = move  # type: ignore[method-assign]
         assert left < 0
         assert _analyze(folder, self._tables())[0] == 0
         self.has_tables_of(folder / "local")

@@ -14,7 +14,7 @@ from typing import Any
 from groupkeeper.apis.api_versions import ApiVersionsHandler
 from groupkeeper.apis.table import long_answers
 from groupkeeper.clock import Clock
-from groupkeeper.connections.budget import Budget, Limits
+from groupkeeper.connections.budget import Budget, ConnectionLimits
 from groupkeeper.connections.call import ConnectionServices
 from groupkeeper.connections.connection import Connection
 from groupkeeper.connections.connection_table import ConnectionTable
@@ -121,7 +121,7 @@ class Bench:
         self.errors_seen = AnswerErrors()
         self.clock = StoppedClock()
         self.turns = Turns()
-        self.limits = Limits(*(Budget(ROOM) for _ in range(4)), LIMIT, LIMIT)
+        self.limits = ConnectionLimits(*(Budget(ROOM) for _ in range(4)), LIMIT, LIMIT)
         self.table = self.new_table()
         services = ConnectionServices(
             routes=self.routes,

@@ -18,7 +18,7 @@ from typing import Any
 from confluent_kafka import Consumer
 
 from groupkeeper.client import Client
-from groupkeeper.client.groups import STABLE, Group, describe_groups
+from groupkeeper.client.groups import STABLE, GroupDescription, describe_groups
 from groupkeeper.client.partitions import LATEST, list_offsets
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_records import (
@@ -152,7 +152,7 @@ def _settle(bootstrap: str, group: str, members: list[Consumer]) -> None:
         assert time.monotonic() < until, f"{group} is {found.state} with {found.members}"
 
 
-async def _describe(bootstrap: str, group: str) -> Group:
+async def _describe(bootstrap: str, group: str) -> GroupDescription:
     async with Client(bootstrap) as client:
         return (await describe_groups(client, [group]))[group]
 

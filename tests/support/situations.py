@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from groupkeeper.history.returns import find_returns
-from groupkeeper.history.rounds import Entry, Folding, time_of
+from groupkeeper.history.rounds import Folding, HistoryEntry, time_of
 from groupkeeper.protocol.embedded import Assignment, Subscription, TopicPartition
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.group_events import Event
@@ -457,7 +457,7 @@ SITUATIONS: Final = (
 # -- what is told of them --------------------------------------------------------------------------
 
 
-def told(situation: Situation) -> list[Entry]:
+def told(situation: Situation) -> list[HistoryEntry]:
     """The rounds and lines of a situation, with times of which the details are left out."""
     served = Served("group.initial.rebalance.delay.ms=3000", "auto.create.topics.enable=true")
     try:

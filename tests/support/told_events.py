@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from groupkeeper.history.returns import find_returns
-from groupkeeper.history.rounds import Entry, Folding, Round
+from groupkeeper.history.rounds import Folding, HistoryEntry, Round
 from groupkeeper.protocol.group_events import Event, decode, encode
 
 NOON = 1_763_812_800_000
@@ -146,7 +146,7 @@ class Told:
 
     # -- folded ----------------------------------------------------------------------------------
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[HistoryEntry]:
         folding = Folding()
         entries = [entry for event in self.events for entry in folding.add(event)]
         entries += folding.rest()

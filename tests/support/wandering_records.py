@@ -7,7 +7,7 @@ from typing import Final
 
 from groupkeeper.history.coverage import Span
 from groupkeeper.history.partition import Fed
-from groupkeeper.history.records import CommitRun, Record
+from groupkeeper.history.records import CommitRun, GroupRecord
 from groupkeeper.protocol.embedded import Assignment, Subscription, TopicPartition
 from groupkeeper.protocol.records.consumer_offsets import (
     GroupMetadataValue,
@@ -113,7 +113,7 @@ def wander(seed: int, steps: int, groups: tuple[str, ...], start_ms: int = NOON)
             for group in chance.sample(all_groups, chance.randrange(1, len(all_groups) + 1)):
                 value = group.value(at_ms)
                 about = written_ms, epoch, batch, 2, group.name, None, value
-                made.append(Record(offset, *about))
+                made.append(GroupRecord(offset, *about))
                 offset += 1
         span = first, offset - 1, first, written_ms, epoch, written_ms, written_ms, offset - first
         fed += [*made, Span(*span)]

@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 
 from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest
 from groupkeeper.server.http_port import HttpPort
-from groupkeeper.web.api import Api
+from groupkeeper.web.api import HttpApi
 from tests.support.served import Served
 
 
@@ -18,7 +18,7 @@ class Web:
 
     def __init__(self, served: Served) -> None:
         self._served = served
-        self.api: Api = HttpPort(served.server, ()).api()
+        self.api: HttpApi = HttpPort(served.server, ()).api()
 
     def answer(self, path: str, query: str = "", method: str = "GET", **more: Any) -> HttpAnswer:
         request = HttpRequest(method, path, query, **more)

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from unittest.mock import Mock
 
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.topics.appender import AT_ONCE, Append, Appender, Appends
+from groupkeeper.topics.appender import AT_ONCE, Appender, Appends, PendingAppend
 from groupkeeper.topics.batches import RefusedByLog
 from groupkeeper.topics.file_jobs import FileJob, FileJobs, FileThreads
 
@@ -55,7 +55,7 @@ async def test_an_append_that_is_refused_is_freed_with_its_last_reference() -> N
         raise RefusedByLog(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, "a gap")
 
     def count() -> int:
-        return sum(type(each) is Append for each in gc.get_objects())
+        return sum(type(each) is PendingAppend for each in gc.get_objects())
 
     async def append() -> None:
         appends = Appends()

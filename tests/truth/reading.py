@@ -13,7 +13,7 @@ from groupkeeper.protocol.group_events import TOPIC, Event, decode
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.placement import partition_of
 from groupkeeper.protocol.record_batch import decode_records, iter_batches
-from groupkeeper.testing.wire.telling import Names
+from groupkeeper.testing.wire.telling import TextNames
 from tests.parity import happened
 from tests.support.wire import Address, connect
 
@@ -23,7 +23,7 @@ _MORE_S = 2.0
 NO, ALL = "no", "all"
 
 
-class Clients(Names):
+class Clients(TextNames):
     """Names members as their users know them."""
 
     def learn(self, value: Any) -> None:

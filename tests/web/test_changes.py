@@ -9,7 +9,7 @@ import pytest
 
 from groupkeeper.observe.http_exchange import HttpRequest
 from groupkeeper.settings.options import Listen
-from groupkeeper.web.api import Api
+from groupkeeper.web.api import HttpApi
 from groupkeeper.web.schemas import MEMBERS_MOST
 from tests.groups.test_lag import produce
 from tests.support.served import Served, settle
@@ -60,7 +60,7 @@ def test_a_name_of_the_server_is_a_good_host_in_any_case(served: Served, host: s
     settle(served.client(), "g")
     parts = served.server.web_parts()
     named = (Listen(advertised=("Kafka.Example", 9092)),)
-    api = Api(replace(parts, options=replace(parts.options, listeners=named)))
+    api = HttpApi(replace(parts, options=replace(parts.options, listeners=named)))
     headers = {"host": host, "content-type": "application/json"}
     asked = HttpRequest("POST", "/".join(REMOVE), "", headers, body=json.dumps(ANY).encode())
     assert served.run(api.answer(asked)).status == 200

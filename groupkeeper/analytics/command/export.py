@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from groupkeeper.analytics.command.request import Choice
 
-Tables = dict[str, pa.Table]
+PrintedTables = dict[str, pa.Table]
 
 _TIMES: Final = {"groups": "last_change", "generations": "time", "offsets": "commit_time"}
 _ROWS: Final = 10_000
@@ -22,7 +22,7 @@ _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def chosen(choice: Choice, tables: Tables) -> Tables:
+def chosen(choice: Choice, tables: PrintedTables) -> PrintedTables:
     """The same tables with fewer rows. Those of other groups are left out where they are read."""
     if choice.since_ms is not None:
         tables = _since(tables, choice.since_ms)
@@ -31,7 +31,7 @@ def chosen(choice: Choice, tables: Tables) -> Tables:
     return tables
 
 
-def _since(tables: Tables, since_ms: int) -> Tables:
+def _since(tables: PrintedTables, since_ms: int) -> PrintedTables:
     """Groups that have changed since, their members, and later generations and commits."""
     later = {}
     for name, time in _TIMES.items():
@@ -49,7 +49,7 @@ def rows_of(table: pa.Table, groups: pa.Array) -> pa.Table:
     return table.filter(pc.is_in(table.column("group"), groups.cast(pa.string())))
 
 
-def _of_busiest(tables: Tables, top: int) -> Tables:
+def _of_busiest(tables: PrintedTables, top: int) -> PrintedTables:
     """`groups` has them in this order: the one that reached the most generations first, of those
     with as many the one that changed last. A generation may have many rows.
     """
@@ -66,14 +66,14 @@ def _of_busiest(tables: Tables, top: int) -> Tables:
     return {name: rows_of(each, wanted) for name, each in tables.items()} | {"groups": groups}
 
 
-def print_json(tables: Tables) -> None:
+def print_json(tables: PrintedTables) -> None:
     """One object a line, with the name of its table; times in ISO 8601, UTC."""
     for name, table in tables.items():
         for row in _rows(table):
             sys.stdout.write(_json({"table": name, **row}) + "\n")
 
 
-def write_csv(tables: Tables, folder: Path) -> None:
+def write_csv(tables: PrintedTables, folder: Path) -> None:
     """`<table>.csv` with a heading line; lists as JSON, times in ISO 8601, null as nothing."""
     for name, table in tables.items():
         with (folder / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:

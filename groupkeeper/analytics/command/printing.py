@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from groupkeeper.analytics.answering import FINDINGS
-from groupkeeper.analytics.command.export import Tables
+from groupkeeper.analytics.command.export import PrintedTables
 from groupkeeper.analytics.pipeline.chunks import Counts
 from groupkeeper.analytics.reading.plan import Plan
 from groupkeeper.analytics.reading.problems import Problem
@@ -27,7 +27,7 @@ _PIPE_WIDTH: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class AnalysisResult:
     """The result of one analysis: the tables that are printed, what was read (`counts`: records by
     key type; `events`: how many bytes of the event log), the answers to questions by name, if they
     were asked, and what is not known, in sentences.
@@ -35,10 +35,10 @@ class Findings:
 
     plan: Plan
     counts: Counts
-    tables: Tables
+    tables: PrintedTables
     problems: pa.Table
     events: int = 0
-    answers: Tables = field(default_factory=dict)
+    answers: PrintedTables = field(default_factory=dict)
     not_known: Sequence[str] = ()
 
     @property
@@ -59,7 +59,7 @@ class Findings:
         number = count(found.total(), "record")
         return f"{number} of {many} {types}, which this version does not know" if found else ""
 
-    def written(self) -> Tables:
+    def written(self) -> PrintedTables:
         """The tables that leave as CSV or JSON."""
         problems = self.problems
         if self.unknown:
@@ -117,7 +117,7 @@ def console() -> Console:
     return probe if probe.is_terminal else Console(highlight=False, width=_PIPE_WIDTH)
 
 
-def print_findings(to: Console, findings: Findings) -> None:
+def print_findings(to: Console, findings: AnalysisResult) -> None:
     """Print the tables, then a summary of what was read."""
     for title, (name, columns) in _TABLES.items():
         print_table(to, title, findings.tables[name], columns)

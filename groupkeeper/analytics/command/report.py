@@ -26,15 +26,15 @@ from rich.progress import Progress as ProgressBar
 from rich.text import Text
 
 import groupkeeper
-from groupkeeper.analytics.command.export import Tables, chosen, print_json, write_csv
-from groupkeeper.analytics.command.printing import Findings, console, print_findings
+from groupkeeper.analytics.command.export import PrintedTables, chosen, print_json, write_csv
+from groupkeeper.analytics.command.printing import AnalysisResult, console, print_findings
 from groupkeeper.analytics.command.request import Choice, Request
 from groupkeeper.analytics.errors import AnalyticsError, make_folder
 from groupkeeper.analytics.pipeline.engine import Engine, engine_for, failures_as_one_line
 from groupkeeper.analytics.pipeline.output import Output
-from groupkeeper.analytics.pipeline.run import Progress, Trunk, of_groups
+from groupkeeper.analytics.pipeline.run import StageProgress, Trunk, of_groups
 from groupkeeper.analytics.reading import files
-from groupkeeper.analytics.reading.files import Place
+from groupkeeper.analytics.reading.files import AnyPath
 from groupkeeper.analytics.reading.groups import topic_names
 from groupkeeper.analytics.reading.plan import Plan, data_folders, plan_topics
 from groupkeeper.analytics.reading.problems import is_damage
@@ -45,13 +45,13 @@ from groupkeeper.analytics.reading.segments import (
     newest_segments,
     topic_of,
 )
-from groupkeeper.analytics.store.folder import Store, write_answers
+from groupkeeper.analytics.store.folder import TableStore, write_answers
 from groupkeeper.why.texts import count, printable
 
 if TYPE_CHECKING:
-    from groupkeeper.analytics.page import About
+    from groupkeeper.analytics.page import ReportHeader
 
-Plans = Mapping[str, Plan]
+_Plans = Mapping[str, Plan]
 """By topic."""
 COMPILING: Final = "compiling what reads logs: once after an installation, about 20 s"
 DAMAGED: Final = 3
@@ -110,7 +110,7 @@ def check_request(request: Request) -> None:
         _check_free(request.csv)
 
 
-def _check_partition(plans: Plans, partition: int | None) -> None:
+def _check_partition(plans: _Plans, partition: int | None) -> None:
     """Not to be passed over in silence."""
     if partition is None:
         return
@@ -134,7 +134,7 @@ def _tell_missing(wanted: Collection[str], found: Iterable[str]) -> None:
         _say(f"no group record and no commit of '{group}' in what was read")
 
 
-def _tell_late(choice: Choice, found: Tables, left: int) -> None:
+def _tell_late(choice: Choice, found: PrintedTables, left: int) -> None:
     """A time that was mistyped, or a log that is older than one thinks. `left`: groups."""
     if choice.since_ms is None or left:
         return
@@ -154,7 +154,7 @@ def _check_free(out: Path) -> None:
         raise AnalyticsError(f"{out} exists: name a new or an empty folder")
 
 
-def _run(paths: Sequence[Place], plans: Plans, request: Request) -> int:
+def _run(paths: Sequence[AnyPath], plans: _Plans, request: Request) -> int:
     if request.report:
         from groupkeeper.analytics.page import check_report
 
@@ -174,7 +174,7 @@ def _run(paths: Sequence[Place], plans: Plans, request: Request) -> int:
 
 
 def _write(
-    plans: Plans, request: Request, findings: Findings, history: Tables
+    plans: _Plans, request: Request, findings: AnalysisResult, history: PrintedTables
 ) -> dict[str, AnalyticsError]:
     """The files that are requested. What cannot be written, by its option, takes nothing with it:
     the analysis may have taken hours.
@@ -199,8 +199,8 @@ def _write(
 
 
 def _find(
-    paths: Sequence[Place], plans: Plans, request: Request, stack: ExitStack
-) -> tuple[Findings, Tables]:
+    paths: Sequence[AnyPath], plans: _Plans, request: Request, stack: ExitStack
+) -> tuple[AnalysisResult, PrintedTables]:
     """With the tables that a report draws, if one is wanted."""
     groups = request.choice.groups
     tell = stack.enter_context(_progress())
@@ -235,14 +235,14 @@ def _find(
     events = plans[EVENTS].size if output else 0
     tables = chosen(request.choice, found.tables)
     _tell_late(request.choice, found.tables, len(tables["groups"]))
-    findings = Findings(plans[OFFSETS], counts, tables, problems, events)
+    findings = AnalysisResult(plans[OFFSETS], counts, tables, problems, events)
     if output is None:
         return findings, {}
     folder = store.folder if store else output.folder
     return _asked(findings, folder, request, engine, tell)
 
 
-def _load_kernels(tell: Progress) -> None:
+def _load_kernels(tell: StageProgress) -> None:
     """Load the compiled parser, so that worker processes find it in the cache. On a terminal that
     is a stage.
     """
@@ -259,20 +259,20 @@ def _load_kernels(tell: Progress) -> None:
 
 
 def _opened(
-    paths: Sequence[Place], plans: Plans, request: Request, stack: ExitStack
-) -> tuple[Store | None, Output | None]:
+    paths: Sequence[AnyPath], plans: _Plans, request: Request, stack: ExitStack
+) -> tuple[TableStore | None, Output | None]:
     """The folder for tables, if one is named."""
     if request.out is None:
         return None, None
     folder = files.place(str(request.out))
-    store = stack.enter_context(Store(folder, rebuild=request.rebuild))
+    store = stack.enter_context(TableStore(folder, rebuild=request.rebuild))
     store.check(plans, newest_segments(paths, request.partition))
     return store, store.begin(request.choice.groups)
 
 
 def _asked(
-    findings: Findings, folder: Place, request: Request, engine: Engine, tell: Progress
-) -> tuple[Findings, Tables]:
+    findings: AnalysisResult, folder: AnyPath, request: Request, engine: Engine, tell: StageProgress
+) -> tuple[AnalysisResult, PrintedTables]:
     """With answers, which are kept beside the tables."""
     from groupkeeper.analytics.answering import WHAT_IF_DRAWN, WHAT_IF_MOST, Chosen, ask
 
@@ -287,7 +287,7 @@ def _asked(
     return replace(findings, answers=answers, not_known=history.not_known()), drawn
 
 
-def _show(findings: Findings, request: Request) -> None:
+def _show(findings: AnalysisResult, request: Request) -> None:
     if request.as_json:
         print_json(findings.written())
         return
@@ -312,9 +312,9 @@ def _damage(problems: pa.Table) -> list[str]:
     ]
 
 
-def _about(plans: Plans, request: Request, findings: Findings) -> "About":
+def _about(plans: _Plans, request: Request, findings: AnalysisResult) -> "ReportHeader":
     from groupkeeper.analytics.answering import DESCRIBED
-    from groupkeeper.analytics.page import About
+    from groupkeeper.analytics.page import ReportHeader
 
     choice = request.choice
     options = [f"--group {each}" for each in sorted(choice.groups)]
@@ -324,7 +324,7 @@ def _about(plans: Plans, request: Request, findings: Findings) -> "About":
     options += [f"--top {choice.top}"] if choice.top is not None else []
     paths = {split.path for work in plans.values() for chunk in work.chunks for split in chunk}
     folders = sorted({str(Path(each).parent.parent) for each in paths})
-    return About(
+    return ReportHeader(
         [request.origin] if request.origin else folders,
         datetime.now(UTC),
         groupkeeper.__version__,
@@ -338,7 +338,7 @@ def _about(plans: Plans, request: Request, findings: Findings) -> "About":
 
 
 @contextmanager
-def _progress() -> Iterator[Progress]:
+def _progress() -> Iterator[StageProgress]:
     """Yields what takes the name of a stage ("": the same), and how many of how many work items are
     done: a bar on standard error, and only if that is a terminal: standard output is the report.
     """

@@ -1,6 +1,6 @@
 """The report of an analysis as one HTML page, which loads nothing."""
 
-from groupkeeper.analytics.page.read import About
+from groupkeeper.analytics.page.read import ReportHeader
 from groupkeeper.analytics.page.report import check_report, render, write_report
 
-__all__ = ["About", "check_report", "render", "write_report"]
+__all__ = ["ReportHeader", "check_report", "render", "write_report"]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupkeeper.analytics.page.times import DAY, EARLIEST, HOUR, Span, share
+from groupkeeper.analytics.page.times import DAY, EARLIEST, HOUR, TimeSpan, share
 from groupkeeper.analytics.schemas import LOG
 from groupkeeper.protocol.group_event_words import CODES, FAMILIES, LIKELY
 
@@ -20,8 +20,8 @@ _LETTERS: Final = "".join(FAMILIES)
 _NUMBERS: Final = {
     code: _LETTERS.index(word.family) for code, word in {**CODES, **LIKELY}.items() if word.family
 }
-Tables = Mapping[str, pa.Table]
-Row = dict[str, Any]
+PageTables = Mapping[str, pa.Table]
+PageRow = dict[str, Any]
 """Any: a value of any type of a column; times are milliseconds since 1970."""
 _TIMES: Final = {
     "coverage": ("from", "until"),
@@ -49,7 +49,7 @@ class Data:
     day after `made`, is wrong and cannot be drawn.
     """
 
-    def __init__(self, tables: Tables, made: datetime) -> None:
+    def __init__(self, tables: PageTables, made: datetime) -> None:
         self.tables = tables
         self._latest = int(made.timestamp() * 1000) + DAY
 
@@ -65,8 +65,8 @@ class Data:
         there = table.column_names
         return pa.table({at: milliseconds(table[at]) if at in there else nothing for at in wanted})
 
-    def rows(self, name: str, wanted: Sequence[str]) -> list[Row]:
-        found: list[Row] = self.columns(name, wanted).to_pylist()
+    def rows(self, name: str, wanted: Sequence[str]) -> list[PageRow]:
+        found: list[PageRow] = self.columns(name, wanted).to_pylist()
         return found
 
     def within(self, times: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -109,7 +109,7 @@ class Data:
         return found.sort_by([(each, "descending") for each in order] + [("group", "ascending")])
 
     @cached_property
-    def span(self) -> Span | None:
+    def span(self) -> TimeSpan | None:
         """From the first to the last time that was read; None if no time can be drawn."""
         ends = [
             end
@@ -118,11 +118,11 @@ class Data:
             for end in pc.min_max(self.within(column)).as_py().values()
             if end is not None
         ]
-        return Span(min(ends), max(*ends, min(ends) + 1_000)) if ends else None
+        return TimeSpan(min(ends), max(*ends, min(ends) + 1_000)) if ends else None
 
     @property
-    def shown(self) -> Span:
-        return self.span or Span(0, HOUR)
+    def shown(self) -> TimeSpan:
+        return self.span or TimeSpan(0, HOUR)
 
     @property
     def left_out(self) -> int:

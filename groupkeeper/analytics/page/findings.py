@@ -3,9 +3,9 @@
 from collections import Counter
 from typing import Final
 
-from groupkeeper.analytics.page.data import Data, Row
-from groupkeeper.analytics.page.markup import Html, Link, fill, linked, name
-from groupkeeper.analytics.page.times import Span, count, day_time, period
+from groupkeeper.analytics.page.data import Data, PageRow
+from groupkeeper.analytics.page.markup import Html, PageLink, fill, linked, name
+from groupkeeper.analytics.page.times import TimeSpan, count, day_time, period
 from groupkeeper.analytics.schemas import LOG
 
 CARDS: Final = 30
@@ -32,7 +32,7 @@ _CARD: Final = """<li id="finding-{}" class="finding {}"><p><span class="ordinal
 <span class="severity {}">{}</span>{}</p><p class="sentence">{}</p>{}<p class="quiet">{}</p></li>"""
 
 
-def findings_of(data: Data) -> list[Row]:
+def findings_of(data: Data) -> list[PageRow]:
     """The worst first; within one severity as they were found."""
     order = [*SIGNS]
     return sorted(
@@ -41,7 +41,7 @@ def findings_of(data: Data) -> list[Row]:
     )
 
 
-def findings_part(rows: list[Row], span: Span, link: Link) -> Html:
+def findings_part(rows: list[PageRow], span: TimeSpan, link: PageLink) -> Html:
     """All cards, and how many of each severity and question there are."""
     if not rows:
         return Html("<p>Nothing was found that should be changed.</p>")
@@ -61,7 +61,7 @@ def findings_part(rows: list[Row], span: Span, link: Link) -> Html:
     )
 
 
-def _card(number: int, row: Row, span: Span, link: Link) -> Html:
+def _card(number: int, row: PageRow, span: TimeSpan, link: PageLink) -> Html:
     severity, group, key = row["severity"], row["group"], row["config_key"]
     kind = severity if severity in SIGNS else "info"
     now, proposed = row["now"], row["proposed"]
@@ -87,24 +87,24 @@ def _card(number: int, row: Row, span: Span, link: Link) -> Html:
     )
 
 
-def within(row: Row, span: Span) -> Span:
+def within(row: PageRow, span: TimeSpan) -> TimeSpan:
     """The part of all the time that a finding is about."""
     start = row["from"] if row["from"] is not None else span.start
     end = row["to"] if row["to"] is not None else span.end
     start = min(max(start, span.start), span.end)
-    return Span(start, min(max(end, start), span.end))
+    return TimeSpan(start, min(max(end, start), span.end))
 
 
-def _times(row: Row) -> str:
+def _times(row: PageRow) -> str:
     start, end = row["from"], row["to"]
     if start is not None and end is not None:
-        return f"{period(Span(start, end))} UTC."
+        return f"{period(TimeSpan(start, end))} UTC."
     if start is None and end is None:
         return "Its time is not known."
     return f"Since {day_time(start)} UTC." if end is None else f"Until {day_time(end)} UTC."
 
 
-def _evidence(row: Row) -> str:
+def _evidence(row: PageRow) -> str:
     offsets = row["evidence"] or []
     if not offsets:
         return ""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from groupkeeper.analytics.page.times import Span, ticks
+from groupkeeper.analytics.page.times import TimeSpan, ticks
 from groupkeeper.why.texts import printable
 
 NAME_CHARACTERS: Final = 48
@@ -67,7 +67,7 @@ Lane = dict[str, Any]
 """What is drawn in a row: see `paint` in lanes.js."""
 LaneRow = tuple[Child, Child, Lane]
 """A name, words and a lane."""
-Link = Callable[[str], str | None]
+PageLink = Callable[[str], str | None]
 """The place in the page where more is said of a group."""
 _ROW: Final = """<li><span class="name">{}</span><span class="lane"></span>\
 <span class="words">{}</span></li>"""
@@ -111,7 +111,7 @@ def up_to(most: float, show: Callable[[float], str], tall: int) -> Lane:
 class Scale:
     """From times to places across a picture, which runs to `of`: so many steps of `size` ms."""
 
-    shown: Span
+    shown: TimeSpan
     of: int
 
     @property

@@ -12,19 +12,19 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupkeeper.analytics.page.data import NAMES, Data, Row, legend
+from groupkeeper.analytics.page.data import NAMES, Data, PageRow, legend
 from groupkeeper.analytics.page.findings import CARDS, within
 from groupkeeper.analytics.page.markup import (
     Figure,
     Lane,
     LaneRow,
-    Link,
+    PageLink,
     Scale,
     linked,
     name,
     up_to,
 )
-from groupkeeper.analytics.page.times import SECOND, Span, count, floor, step, step_name, told
+from groupkeeper.analytics.page.times import SECOND, TimeSpan, count, floor, step, step_name, told
 
 WORST: Final = 40
 """Groups in the timeline; the others are in the table."""
@@ -33,20 +33,20 @@ BINS: Final = 180
 FLAGS: Final = 8
 """Findings below the columns, of those about a part of the time of at most `LONGEST`."""
 LONGEST: Final = 0.5
-Counts = npt.NDArray[np.int64]
+_Counts = npt.NDArray[np.int64]
 
 
-def binned(shown: Span, most: int = BINS) -> Scale:
+def binned(shown: TimeSpan, most: int = BINS) -> Scale:
     """The axis of a span in round steps."""
     size = max(step(shown.ms, most), SECOND)
     start = floor(shown.start, size)
     steps = (shown.end - start) // size + 1
-    return Scale(Span(start, start + steps * size), steps)
+    return Scale(TimeSpan(start, start + steps * size), steps)
 
 
 def counts_of(
     rounds: pa.Table, scale: Scale, groups: Sequence[str], column: str | None = None
-) -> Counts:
+) -> _Counts:
     """Rebalances by group, step and family, or sums of a column; without groups those of all as
     one.
     """
@@ -61,7 +61,7 @@ def counts_of(
     return found
 
 
-def marks(counts: Counts) -> tuple[list[str], tuple[int, int]]:
+def marks(counts: _Counts) -> tuple[list[str], tuple[int, int]]:
     """A letter for each step of each row, for its usual cause and height; and up to how many are
     few, and some.
     """
@@ -72,7 +72,7 @@ def marks(counts: Counts) -> tuple[list[str], tuple[int, int]]:
     return [row.tobytes().decode("ascii") for row in letters], (few, some)
 
 
-def rate(data: Data, findings: Sequence[Row]) -> Figure:
+def rate(data: Data, findings: Sequence[PageRow]) -> Figure:
     """Rebalances per hour or so, by cause; loads of coordinators, and findings."""
     scale = binned(data.shown)
     [counts] = counts_of(data.rounds, scale, ())
@@ -106,7 +106,7 @@ def rate(data: Data, findings: Sequence[Row]) -> Figure:
     )
 
 
-def _flags(data: Data, findings: Sequence[Row], scale: Scale) -> list[LaneRow]:
+def _flags(data: Data, findings: Sequence[PageRow], scale: Scale) -> list[LaneRow]:
     """What findings are about."""
     rows: list[LaneRow] = []
     for number, row in enumerate(findings[:CARDS], 1):
@@ -118,7 +118,7 @@ def _flags(data: Data, findings: Sequence[Row], scale: Scale) -> list[LaneRow]:
     return rows
 
 
-def timeline(data: Data, link: Link) -> Figure:
+def timeline(data: Data, link: PageLink) -> Figure:
     """One line a group."""
     shown, scale = data.groups.slice(0, WORST).to_pylist(), binned(data.shown)
     counts = counts_of(data.rounds, scale, [each["group"] for each in shown])
@@ -148,12 +148,12 @@ def timeline(data: Data, link: Link) -> Figure:
 ROWS: Final = 15
 
 
-def not_stable(data: Data, link: Link) -> Figure | None:
+def not_stable(data: Data, link: PageLink) -> Figure | None:
     """The groups that were not stable for the longest, by cause."""
     worst = [each for each in data.groups.slice(0, ROWS).to_pylist() if each["not_stable_ms"]]
     if not worst:
         return None
-    names, whole = [each["group"] for each in worst], Span(data.shown.start, data.shown.end + 1)
+    names, whole = [each["group"] for each in worst], TimeSpan(data.shown.start, data.shown.end + 1)
     lost = counts_of(data.rounds, Scale(whole, 1), names, "duration_ms")[:, 0]
     rest = len(data.groups) - len(worst)
     more = f" {count(rest, 'other group')}: see the table of groups." if rest else ""
@@ -180,7 +180,7 @@ def not_stable(data: Data, link: Link) -> Figure | None:
     )
 
 
-def _words(template: str, row: Row) -> str:
+def _words(template: str, row: PageRow) -> str:
     """With the values of columns that are named in braces."""
     columns = re.findall(r"\{(\w+)\}", template)
     return template.format(**{each: told(each, row[each]) for each in columns})

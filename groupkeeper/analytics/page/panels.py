@@ -10,10 +10,18 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupkeeper.analytics.page.data import NAMES, Data, Row, legend
+from groupkeeper.analytics.page.data import NAMES, Data, PageRow, legend
 from groupkeeper.analytics.page.markup import Figure, Html, LaneRow, Scale, cut, fill, name, up_to
 from groupkeeper.analytics.page.overview import binned, counts_of, marks
-from groupkeeper.analytics.page.times import MINUTE, Span, count, length, period, step_name, told
+from groupkeeper.analytics.page.times import (
+    MINUTE,
+    TimeSpan,
+    count,
+    length,
+    period,
+    step_name,
+    told,
+)
 from groupkeeper.why.texts import short_id
 
 GROUPS: Final = 10
@@ -36,8 +44,8 @@ WIDE: Final = 1_000
 """Steps across a picture of owners."""
 NOBODY, UNKNOWN = -1, -2
 """Numbers of owners in lanes.js."""
-Numbers = npt.NDArray[np.int64]
-Place = tuple[str, int]
+_Numbers = npt.NDArray[np.int64]
+_Place = tuple[str, int]
 _PLACE: Final = ["topic", "topic_partition"]
 _OWNED: Final = (
     *("topic", "topic_partition", "from", "until", "is_owned", "member", "instance"),
@@ -48,7 +56,7 @@ _OWNED: Final = (
 class Panels:
     """The groups that have a panel, and the places of these in the page."""
 
-    def __init__(self, data: Data, findings: Sequence[Row]) -> None:
+    def __init__(self, data: Data, findings: Sequence[PageRow]) -> None:
         names = [row["group"] for row in findings if row["group"] is not None]
         names += data.groups["group"].slice(0, GROUPS).to_pylist()
         wanted = pa.array(dict.fromkeys(names), pa.string())
@@ -78,7 +86,7 @@ class Panels:
         return Html("".join(html for _, html in self._made.values())) or None
 
 
-def _panel(group: Row, identity: str, figures: Sequence[Figure], *, is_open: bool) -> Html:
+def _panel(group: PageRow, identity: str, figures: Sequence[Figure], *, is_open: bool) -> Html:
     times = "of unknown duration"
     if group["not_stable_ms"] is not None:
         times = (
@@ -105,7 +113,7 @@ def _ownership(data: Data, group: str, identity: str) -> Figure | None:
     rows, shown, number = _intervals(data, group)
     if not rows:
         return None
-    lost: dict[Place, int] = defaultdict(int)
+    lost: dict[_Place, int] = defaultdict(int)
     for row in rows:
         lost[row["topic"], row["topic_partition"]] += row["gap_ms"]
     scale, owners = Scale(shown, WIDE), dict[str, tuple[int, str]]()
@@ -137,7 +145,7 @@ def _ownership(data: Data, group: str, identity: str) -> Figure | None:
     )
 
 
-def _intervals(data: Data, group: str) -> tuple[list[Row], Span, int]:
+def _intervals(data: Data, group: str) -> tuple[list[PageRow], TimeSpan, int]:
     """Times with one owner or none, of the partitions with the longest gaps, in the time that is
     shown; and how many partitions there are. `gap_ms` is how long it had no owner.
     """
@@ -161,11 +169,13 @@ def _intervals(data: Data, group: str) -> tuple[list[Row], Span, int]:
     rows = table.join(worst, _PLACE, join_type="inner")
     rows = rows.sort_by([(each, "ascending") for each in ("from", *_PLACE)]).to_pylist()
     if len(rows) > INTERVALS:
-        shown = Span(shown.start, rows[INTERVALS]["from"])
+        shown = TimeSpan(shown.start, rows[INTERVALS]["from"])
     return rows[:INTERVALS], shown, len(places)
 
 
-def _shown_span(starts: Numbers, ends: Numbers, is_gap: npt.NDArray[np.bool_], span: Span) -> Span:
+def _shown_span(
+    starts: _Numbers, ends: _Numbers, is_gap: npt.NDArray[np.bool_], span: TimeSpan
+) -> TimeSpan:
     """So long that gaps are seen, where the sum of gaps is the largest. `starts` rise."""
     first, long = starts[is_gap], (ends - starts)[is_gap]
     if not len(first):
@@ -176,7 +186,7 @@ def _shown_span(starts: Numbers, ends: Numbers, is_gap: npt.NDArray[np.bool_], s
     sums = np.concatenate(([0], np.minimum(long, size).cumsum()))
     inside = sums[np.searchsorted(first, first + size)] - sums[:-1]
     begin = int(first[inside.argmax()]) - size // 20
-    return Span(max(begin, span.start), begin + size)
+    return TimeSpan(max(begin, span.start), begin + size)
 
 
 def _causes(data: Data, group: str, scale: Scale) -> list[tuple[float, float, str, str]]:
@@ -191,13 +201,13 @@ def _causes(data: Data, group: str, scale: Scale) -> list[tuple[float, float, st
 
 
 def _lanes(
-    rows: Sequence[Row], scale: Scale, owners: dict[str, tuple[int, str]]
-) -> dict[Place, list[float]]:
+    rows: Sequence[PageRow], scale: Scale, owners: dict[str, tuple[int, str]]
+) -> dict[_Place, list[float]]:
     """Place, owner, place, owner, ... of each partition. `owners` gets their numbers, in the order
     in which they appear, as on the live page, and their names.
     """
-    found: dict[Place, list[float]] = defaultdict(list)
-    ends: dict[Place, int] = defaultdict(lambda: scale.shown.start)
+    found: dict[_Place, list[float]] = defaultdict(list)
+    ends: dict[_Place, int] = defaultdict(lambda: scale.shown.start)
     for row in rows:
         place = row["topic"], row["topic_partition"]
         start = max(row["from"], scale.shown.start)
@@ -276,7 +286,7 @@ def _lag(data: Data, group: str, scale: Scale) -> list[LaneRow]:
 
 def _places(
     times: pa.ChunkedArray, data: Data, scale: Scale
-) -> tuple[Numbers, npt.NDArray[np.bool_]]:
+) -> tuple[_Numbers, npt.NDArray[np.bool_]]:
     """The step of each time, and whether it is in the span."""
     at = data.within(times).fill_null(0).to_numpy()
     return (at - scale.shown.start) // scale.size, (at >= data.shown.start) & (at <= data.shown.end)

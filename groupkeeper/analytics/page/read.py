@@ -7,7 +7,7 @@ from typing import Final
 
 import pyarrow.compute as pc
 
-from groupkeeper.analytics.page.data import Data, Row
+from groupkeeper.analytics.page.data import Data, PageRow
 from groupkeeper.analytics.page.markup import Child, Html, fill, name
 from groupkeeper.analytics.page.times import DAY, HOUR, count, day_time, length, share
 from groupkeeper.analytics.questions.question import Question
@@ -16,7 +16,7 @@ from groupkeeper.why.texts import size
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class ReportHeader:
     """`questions` describes tables that are not among those of `analytics.schemas`."""
 
     paths: Sequence[str]
@@ -43,7 +43,7 @@ _INFERRED: Final = Html(
 )
 
 
-def summary(data: Data, about: About, findings: list[Row]) -> Html:
+def summary(data: Data, about: ReportHeader, findings: list[PageRow]) -> Html:
     """Below the title of the page."""
     told: list[Child] = [_amount(about), " from ", [name(each, 80) for each in about.paths[:1]]]
     if len(about.paths) > 1:
@@ -64,7 +64,7 @@ def summary(data: Data, about: About, findings: list[Row]) -> Html:
     )
 
 
-def _tiles(data: Data, findings: list[Row]) -> list[str]:
+def _tiles(data: Data, findings: list[PageRow]) -> list[str]:
     """The whole in a few numbers."""
     groups, rounds, span = data.groups, data.rounds.num_rows, data.shown.ms
     timed = len(groups) - groups["not_stable_ms"].null_count
@@ -86,7 +86,7 @@ def _tiles(data: Data, findings: list[Row]) -> list[str]:
     return shown
 
 
-def what_was_read(data: Data, about: About) -> Html:
+def what_was_read(data: Data, about: ReportHeader) -> Html:
     """Paths, times, amounts, and from where on it is known."""
     paths = _some([fill("<code>{}</code>", name(each, 160)) for each in about.paths])
     span, left = data.span, f"{count(data.left_out, 'rebalance')} without a group or a usable time"
@@ -111,7 +111,7 @@ def _some(items: Sequence[str]) -> list[Html]:
     return [fill("<li>{}</li>", each) for each in (*items[:PATHS], *more)]
 
 
-def _amount(about: About) -> str:
+def _amount(about: ReportHeader) -> str:
     records, amount = about.records, about.read_bytes
     told = count(records, "record") if records is not None else "Records"
     return f"{told}, {size(amount)}" if amount is not None else told

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Final
 
 from groupkeeper.analytics.errors import AnalyticsError, EngineFailed
-from groupkeeper.analytics.page.data import Data, Tables
+from groupkeeper.analytics.page.data import Data, PageTables
 from groupkeeper.analytics.page.findings import findings_of, findings_part
 from groupkeeper.analytics.page.markup import Child, Figure, Html, fill, joined
 from groupkeeper.analytics.page.overview import not_stable, rate, timeline
 from groupkeeper.analytics.page.panels import Panels
-from groupkeeper.analytics.page.read import About, summary, what_was_read
+from groupkeeper.analytics.page.read import ReportHeader, summary, what_was_read
 from groupkeeper.analytics.page.tables import groups_part, tables_part
 from groupkeeper.analytics.page.times import count, period
 from groupkeeper.analytics.page.what_if import what_if
@@ -41,7 +41,7 @@ NO_TIME: Final = "No rebalance has a duration (table `rounds`)."
 NO_WHAT_IF: Final = "Nothing was replayed with other settings (table `what_if`)."
 
 
-def render(tables: Tables, about: About) -> str:
+def render(tables: PageTables, about: ReportHeader) -> str:
     """The page as HTML. A missing or empty table leaves its part out, and a line says so."""
     data = Data(tables, about.made)
     findings = findings_of(data)
@@ -108,7 +108,7 @@ def _is_report(path: Path) -> bool:
     return not start or OURS.encode() in start
 
 
-def write_report(path: Path, tables: Tables, about: About) -> None:
+def write_report(path: Path, tables: PageTables, about: ReportHeader) -> None:
     """Render, and replace what is at `path`. AnalyticsError, in one line, if that fails."""
     target = check_report(path)
     page = render(tables, about)
@@ -126,7 +126,7 @@ SCRIPTS: Final = ("web/page/dom.js", "web/page/lanes.js", "analytics/page/report
 """In an order in which each imports from those before."""
 OURS: Final = '<meta name="generator" content="groupkeeper">'
 """Near the start of each page: what else is in a file is not replaced."""
-Part = tuple[str, str, Html | None, str]
+_Part = tuple[str, str, Html | None, str]
 """A section: its name and its title, what is in it, and why it is empty, if it is."""
 _PAGE: Final = f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8">{OURS}
@@ -145,7 +145,7 @@ _SECTION: Final = '<section id="{}" aria-labelledby="{}-head"><h2 id="{}-head">{
 
 
 def document(
-    title: str, summary: Child, parts: Sequence[Part], figures: Sequence[Figure], foot: Child
+    title: str, summary: Child, parts: Sequence[_Part], figures: Sequence[Figure], foot: Child
 ) -> str:
     """The page. Parts without content say why in one line, and are not in the list of contents."""
     style, code = Html("".join(map(_read, STYLES))), script()

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupkeeper.analytics.page.data import Data, milliseconds
-from groupkeeper.analytics.page.markup import Child, Html, Link, fill, joined, linked, name
-from groupkeeper.analytics.page.read import About
+from groupkeeper.analytics.page.markup import Child, Html, PageLink, fill, joined, linked, name
+from groupkeeper.analytics.page.read import ReportHeader
 from groupkeeper.analytics.page.times import NONE, count, day_time, told
 from groupkeeper.analytics.schemas import TABLES
 
@@ -48,7 +48,7 @@ LIST_MOST: Final = 6
 """Elements of a list in a cell."""
 
 
-def groups_part(data: Data, link: Link) -> Html | None:
+def groups_part(data: Data, link: PageLink) -> Html | None:
     """The table of all groups, those first that were not stable for the longest."""
     if not len(data.groups):
         return None
@@ -60,7 +60,7 @@ def groups_part(data: Data, link: Link) -> Html | None:
     return fill('<div id="groups-table"><p>{}</p>{}</div>', said, made)
 
 
-def tables_part(data: Data, about: About, room: int) -> Html | None:
+def tables_part(data: Data, about: ReportHeader, room: int) -> Html | None:
     """Answers and then tables, each folded, with rows of `room` bytes at most; a sentence about
     those that are not shown.
     """
@@ -87,12 +87,12 @@ def tables_part(data: Data, about: About, room: int) -> Html | None:
     return fill('<p class="quiet">{}</p>{}', said, [made[each] for each in shown])
 
 
-def _title(table: str, about: About) -> str:
+def _title(table: str, about: ReportHeader) -> str:
     asked = about.questions.get(table)
     return table if asked is None else asked.title
 
 
-def _folded(table: str, content: pa.Table, about: About, most: int) -> tuple[Html, int]:
+def _folded(table: str, content: pa.Table, about: ReportHeader, most: int) -> tuple[Html, int]:
     """Closed until it is opened, with how many bytes its rows have. Columns without any value are
     left out.
     """
@@ -115,7 +115,11 @@ def _folded(table: str, content: pa.Table, about: About, most: int) -> tuple[Htm
 
 
 def _table(
-    caption: str, content: pa.Table, hints: Mapping[str, str], most: int, link: Link | None = None
+    caption: str,
+    content: pa.Table,
+    hints: Mapping[str, str],
+    most: int,
+    link: PageLink | None = None,
 ) -> tuple[Html, int, int]:
     """A table, how many rows it has, and their bytes, at most `most`. With `link` the first column
     leads somewhere.
@@ -145,7 +149,7 @@ def _table(
     return made, len(body), size
 
 
-def _row(columns: Sequence[str], row: Sequence[Any], link: Link | None) -> str:
+def _row(columns: Sequence[str], row: Sequence[Any], link: PageLink | None) -> str:
     """End tags that HTML does not need are left out: of large tables they are a third. A length is
     sorted by its milliseconds.
     """

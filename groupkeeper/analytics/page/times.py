@@ -27,7 +27,7 @@ STEPS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TimeSpan:
     """From a time to a later one, milliseconds since 1970."""
 
     start: int
@@ -56,7 +56,7 @@ def floor(at: int, size: int) -> int:
     return (at - start) // size * size + start
 
 
-def ticks(shown: Span, most: int) -> list[tuple[int, str]]:
+def ticks(shown: TimeSpan, most: int) -> list[tuple[int, str]]:
     """At most about `most` round times with what is written below; the day where it changes."""
     size = step(shown.ms, most)
     first = floor(shown.start, size)
@@ -91,7 +91,7 @@ def day_time(at: int | None) -> str:
     return NONE if at is None else f"{moment(at):%Y-%m-%d %H:%M:%S}"
 
 
-def period(shown: Span) -> str:
+def period(shown: TimeSpan) -> str:
     """The days, or the times of one day."""
     start, end = moment(shown.start), moment(shown.end)
     if start.date() == end.date():

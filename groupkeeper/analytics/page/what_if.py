@@ -3,7 +3,7 @@
 from collections import defaultdict
 from typing import Final
 
-from groupkeeper.analytics.page.data import Data, Row
+from groupkeeper.analytics.page.data import Data, PageRow
 from groupkeeper.analytics.page.markup import Figure, LaneRow, cut, name, up_to
 from groupkeeper.analytics.page.times import count, length
 
@@ -17,14 +17,14 @@ COLUMNS: Final = (
 FAR_OFF: Final = 0.25
 """A replay that is off by a larger share of the recorded rebalances, and by more than one, says
 little about its group."""
-Lines = dict[str, list[tuple[str, Row]]]
+_Lines = dict[str, list[tuple[str, PageRow]]]
 """Group -> settings in words, and rows."""
 
 
 def what_if(data: Data) -> list[Figure]:
     """One figure a scenario. Where no setting varies, its lines begin with the time as it was."""
-    before: Lines = defaultdict(list)
-    scenarios: dict[tuple[str, str | None], Lines] = defaultdict(lambda: defaultdict(list))
+    before: _Lines = defaultdict(list)
+    scenarios: dict[tuple[str, str | None], _Lines] = defaultdict(lambda: defaultdict(list))
     for row in sorted(data.rows("what_if", COLUMNS), key=lambda row: row["value"] or 0):
         group, value, setting = row["group"] or "all groups", row["value"], row["setting"]
         if row["rounds"] is None:
@@ -46,7 +46,7 @@ def what_if(data: Data) -> list[Figure]:
     return figures
 
 
-def _figure(identity: str, title: str, lines: Lines) -> Figure:
+def _figure(identity: str, title: str, lines: _Lines) -> Figure:
     every = sorted((each for rows in lines.values() for each in rows), key=_value)
     places = {told: at + 0.5 for at, told in enumerate(dict.fromkeys(told for told, _ in every))}
     rows: list[LaneRow] = []
@@ -73,11 +73,11 @@ def _figure(identity: str, title: str, lines: Lines) -> Figure:
     )
 
 
-def _value(each: tuple[str, Row]) -> int:
+def _value(each: tuple[str, PageRow]) -> int:
     return int(each[1]["value"] or not each[1]["is_today"])
 
 
-def _words(some: list[tuple[str, Row]]) -> str:
+def _words(some: list[tuple[str, PageRow]]) -> str:
     """The least, and what is so today."""
     least = min(some, key=lambda each: each[1]["rounds"])
     shown = [each for each in some if each[1]["is_today"] or each is least]
@@ -88,7 +88,7 @@ def _words(some: list[tuple[str, Row]]) -> str:
     )
 
 
-def _assumed(lines: Lines) -> str:
+def _assumed(lines: _Lines) -> str:
     """What the rows assume, and of which groups the replay as it was is not what was recorded."""
     assumed = dict.fromkeys(row["assumption"] for rows in lines.values() for _, row in rows)
     told = f" Assumed: {' '.join(filter(None, assumed))}" if any(assumed) else ""

@@ -26,19 +26,19 @@ from groupkeeper.analytics.pipeline.commits import (
     commit_rows,
 )
 from groupkeeper.analytics.pipeline.feed import RUNS, SPANS, Gaps, commit_runs, spans_of
-from groupkeeper.analytics.pipeline.output import Ends, Output, Part, Passed, Spool
+from groupkeeper.analytics.pipeline.output import Ends, Output, PartWriter, Passed, Spool
 from groupkeeper.analytics.reading import parse_split
 from groupkeeper.analytics.reading.columns import CONTROL, OFFSET_KEY_TYPES, SCHEMA, TRANSACTIONAL
 from groupkeeper.analytics.reading.plan import Chunk
 
-Mask = npt.NDArray[np.bool_]
+_Mask = npt.NDArray[np.bool_]
 Counts = Counter[tuple[int | None, bool]]
 """Records by key type (None: a control record, or an unreadable key), and whether tombstones."""
 _NO_TYPE: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class ReadJob:
     """What is the same for all chunks: where files for the next stage go, where tables go if they
     are wanted, and the groups to read (none: all).
     """
@@ -49,7 +49,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class ChunkPiece:
     """What a chunk leaves of one log partition, by kind: rows of `reading.parse` ("records"), and
     with tables those of `commit_minutes` ("minutes"), RUNS and SPANS.
 
@@ -65,10 +65,10 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class _Found:
     """What a chunk leaves: pieces in the order of the log, and where it ended."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[ChunkPiece, ...]
     counts: Counts
     ends: Ends
 
@@ -77,7 +77,7 @@ KINDS: Final = {"records": SCHEMA, "minutes": MINUTES, "runs": RUNS, "spans": SP
 """What is passed on to the second stage."""
 
 
-def read_chunk(job: Job, item: tuple[int, Chunk]) -> Found:
+def read_chunk(job: ReadJob, item: tuple[int, Chunk]) -> _Found:
     """The first stage, for one numbered chunk."""
     number, chunk = item
     name = f"part-{number:05d}"
@@ -102,18 +102,18 @@ def read_chunk(job: Job, item: tuple[int, Chunk]) -> Found:
                     run.add(pa.Table.from_batches([few]), pa.Table.from_batches([whole]))
             lost[split.partition] += gaps.lost_until()
         run.end()
-    return Found(tuple(_pieces(spools, run.ranges, lost)), counts, ends)
+    return _Found(tuple(_pieces(spools, run.ranges, lost)), counts, ends)
 
 
 def _pieces(
     spools: Mapping[str, Spool],
     ranges: Mapping[int, tuple[int, int]],
     lost: Mapping[int, Sequence[int]],
-) -> Iterator[Piece]:
+) -> Iterator[ChunkPiece]:
     found = {kind: spool.passed() for kind, spool in spools.items()}
     for of in sorted(set().union(*found.values())):
         passed = {kind: each[of] for kind, each in found.items() if of in each}
-        yield Piece(of, *ranges.get(of, (0, -1)), passed, tuple(lost[of]))
+        yield ChunkPiece(of, *ranges.get(of, (0, -1)), passed, tuple(lost[of]))
 
 
 def _count(batch: pa.RecordBatch, counts: Counts) -> None:
@@ -150,7 +150,7 @@ def filled(rows: pa.RecordBatch | pa.Table, name: str, missing: int) -> npt.NDAr
 class _Run:
     """Rows of a chunk; those of one log partition are neighbours."""
 
-    def __init__(self, spools: Mapping[str, Spool], part: Part | None) -> None:
+    def __init__(self, spools: Mapping[str, Spool], part: PartWriter | None) -> None:
         self._spools = spools
         self._part = part
         self.ranges: dict[int, tuple[int, int]] = {}
@@ -224,7 +224,7 @@ class _Run:
             self._pass_minutes()
 
 
-def kinds_of(rows: pa.Table) -> tuple[Mask, Mask]:
+def kinds_of(rows: pa.Table) -> tuple[_Mask, _Mask]:
     """Which rows are commits without a problem; which are commits of transactions, or markers."""
     attributes = filled(rows, "attributes", 0)
     is_control = attributes & CONTROL != 0

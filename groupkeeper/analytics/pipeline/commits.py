@@ -36,11 +36,11 @@ _COMMITTED: Final = pa.schema(
     ]
 )
 
-Numbers = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+_Numbers = npt.NDArray[np.int64]
+_Mask = npt.NDArray[np.bool_]
 
 
-def key_codes(table: pa.Table) -> Numbers:
+def key_codes(table: pa.Table) -> _Numbers:
     """A number for each row, the same for the same group, topic and partition."""
     codes = np.zeros(len(table), np.int64)
     for name in _KEY:
@@ -50,12 +50,12 @@ def key_codes(table: pa.Table) -> Numbers:
     return codes
 
 
-def _numbers(column: pa.Array | pa.ChunkedArray, missing: int) -> Numbers:
+def _numbers(column: pa.Array | pa.ChunkedArray, missing: int) -> _Numbers:
     values = column.fill_null(missing).to_numpy()
     return np.asarray(values, np.int64)
 
 
-def _by_key(codes: Numbers, numbers: Numbers) -> Numbers:
+def _by_key(codes: _Numbers, numbers: _Numbers) -> _Numbers:
     """The order of keys, and of these numbers within each: they hardly need sorting."""
     order = np.argsort(numbers, kind="stable")
     codes = codes[order]
@@ -64,7 +64,7 @@ def _by_key(codes: Numbers, numbers: Numbers) -> Numbers:
     return order[np.argsort(narrow, kind="stable")]
 
 
-def _starts(changes: Mask) -> Numbers:
+def _starts(changes: _Mask) -> _Numbers:
     """Where runs begin: at the first row, and after each change."""
     return np.concatenate(([0], np.flatnonzero(changes) + 1)).astype(np.int64)
 
@@ -110,7 +110,7 @@ class Newest:
         return newest(pa.concat_tables(parts)) if parts else SCHEMA.empty_table()
 
 
-def times_of(commits: pa.Table) -> Numbers:
+def times_of(commits: pa.Table) -> _Numbers:
     """When each was committed, in epoch milliseconds: what its value says, else its record."""
     said = _numbers(commits.column("commit_timestamp_ms"), -1)
     return np.where(said >= 0, said, _numbers(commits.column("timestamp_ms"), -1))
@@ -226,11 +226,11 @@ def _merged(rows: pa.Table) -> pa.Table:
     )
 
 
-def _milliseconds(rows: pa.Table, name: str) -> Numbers:
+def _milliseconds(rows: pa.Table, name: str) -> _Numbers:
     return _numbers(rows.column(name).cast(pa.int64()), -1)
 
 
-def _rows_of(table: pa.Table, places: Numbers, numbers: dict[str, Numbers]) -> pa.Table:
+def _rows_of(table: pa.Table, places: _Numbers, numbers: dict[str, _Numbers]) -> pa.Table:
     """Rows of MINUTES: key and log partition from the rows at `places`, and numbers for each."""
     keys = table.select([*_KEY, "partition"]).take(pa.array(places))
     columns = {name: keys.column(name) for name in keys.column_names}
@@ -300,7 +300,7 @@ class Transactions:
         self.ended.clear()
         return waiting
 
-    def _are_first(self, producers: Numbers, is_marker: Mask) -> Mask:
+    def _are_first(self, producers: _Numbers, is_marker: _Mask) -> _Mask:
         """Which rows are the first marker of their producer in this run."""
         first = np.zeros(len(producers), np.bool_)
         places = np.flatnonzero(is_marker)

@@ -15,8 +15,8 @@ from typing import Final, Self, TypeVar
 
 from groupkeeper.analytics.errors import AnalyticsError, EngineFailed, one_line
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 ONE_PROCESS_BELOW: Final = 48 * 1024 * 1024
 """Bytes of log that one process reads before others have started."""
@@ -52,7 +52,9 @@ class Engine:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
 
-    def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+    def map(
+        self, function: Callable[[_Item], _Result], items: Sequence[_Item]
+    ) -> Iterator[_Result]:
         """The results in the order of the items, each as soon as it is there. Workers begin before
         the first one is asked for. Raises EngineFailed, with one line, for whatever goes wrong in
         one of them.
@@ -87,7 +89,7 @@ def _end_with(seen: Connection) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _failing_in_one_line(results: Iterator[Result]) -> Iterator[Result]:
+def _failing_in_one_line(results: Iterator[_Result]) -> Iterator[_Result]:
     with failures_as_one_line():
         yield from results
 

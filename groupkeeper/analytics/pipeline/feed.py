@@ -1,9 +1,9 @@
-"""Feeds the fold of `groupkeeper.history` with one partition, and writes its rows (`History`).
+"""Feeds the fold of `groupkeeper.history` with one partition, and writes its rows.
 
 It makes what a `PartitionHistory` takes of one partition of `__consumer_offsets`, from the columns
 of the parser.
 
-    records = group_records(table)      one `Record` for each record that is no commit
+    records = group_records(table)      one `GroupRecord` for each record that is no commit
     found = commit_runs(table)          commits of a partition between two records of its group
     told = spans_of(table)              which leader wrote which offsets, and where some are missing
     for each in in_order(records, runs(found), spans(told)):
@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 from groupkeeper.analytics.pipeline.output import (
     PROBLEMS,
     Ends,
-    Part,
+    PartWriter,
     Passed,
     read_all,
     slices,
@@ -47,7 +47,7 @@ from groupkeeper.analytics.reading.plan import Split
 from groupkeeper.analytics.reading.problems import Problem, is_damage
 from groupkeeper.history.coverage import OFFSETS_LOG, Coverage, Span, known_of
 from groupkeeper.history.partition import Fed, PartitionHistory
-from groupkeeper.history.records import CommitRun, Record
+from groupkeeper.history.records import CommitRun, GroupRecord
 from groupkeeper.history.rows import Rows, Told
 from groupkeeper.history.state import restore
 from groupkeeper.protocol.group_events import TOPIC, decode
@@ -75,10 +75,10 @@ SPANS: Final = _fields_of(Span)
 _ROWS: Final = 20_000
 """So many rows are Python objects at a time."""
 
-Numbers: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
+_Numbers: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 
 
-def group_records(table: pa.Table | pa.RecordBatch) -> list[Record]:
+def group_records(table: pa.Table | pa.RecordBatch) -> list[GroupRecord]:
     """Records about groups, and none of those that could not be read."""
     wanted = pc.and_(
         pc.greater_equal(table["key_type"], GROUP_KEY_TYPE),
@@ -87,7 +87,9 @@ def group_records(table: pa.Table | pa.RecordBatch) -> list[Record]:
     found = table.filter(wanted)
     columns = ("offset", "timestamp_ms", "leader_epoch", "batch_position", "key_type")
     names = (*columns, "group", "key", "value")
-    return list(map(Record._make, zip(*(found[name].to_pylist() for name in names), strict=True)))
+    return list(
+        map(GroupRecord._make, zip(*(found[name].to_pylist() for name in names), strict=True))
+    )
 
 
 def commit_runs(table: pa.Table | pa.RecordBatch) -> pa.Table:
@@ -136,7 +138,7 @@ def commit_runs(table: pa.Table | pa.RecordBatch) -> pa.Table:
     return pa.table(columns, schema=RUNS)
 
 
-def _places(groups: Numbers, rows: pa.Table) -> Numbers:
+def _places(groups: _Numbers, rows: pa.Table) -> _Numbers:
     """A number for each group, topic and partition."""
     topics = _codes(rows["topic"])
     partitions = _numbers(rows["topic_partition"]).astype(np.int64)
@@ -145,17 +147,17 @@ def _places(groups: Numbers, rows: pa.Table) -> Numbers:
     return _dense(pairs * (partitions.max() + 1) + partitions)
 
 
-def _dense(codes: Numbers) -> Numbers:
+def _dense(codes: _Numbers) -> _Numbers:
     """Numbers from 0 on in the place of large ones."""
     if codes.max() >= _TABLE:
         return np.unique(codes, return_inverse=True)[1].astype(np.int64)
     is_there = np.zeros(codes.max() + 1, bool)
     is_there[codes] = True
-    numbers: Numbers = (np.cumsum(is_there) - 1)[codes]
+    numbers: _Numbers = (np.cumsum(is_there) - 1)[codes]
     return numbers
 
 
-def _order(codes: Numbers) -> Numbers:
+def _order(codes: _Numbers) -> _Numbers:
     """The order of codes, and of rows within each. numpy sorts two bytes ten times as fast."""
     narrow = codes.astype(np.uint16) if codes.max(initial=0) < 2**16 else codes
     return np.argsort(narrow, kind="stable")
@@ -205,17 +207,17 @@ def in_order(*feeds: Iterable[Fed]) -> Iterator[Fed]:
     return merge(*feeds, key=itemgetter(0))
 
 
-def _numbers(column: pa.Array | pa.ChunkedArray) -> Numbers:
+def _numbers(column: pa.Array | pa.ChunkedArray) -> _Numbers:
     whole = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
-    numbers: Numbers = whole.to_numpy()
+    numbers: _Numbers = whole.to_numpy()
     return numbers
 
 
-def _codes(column: pa.Array | pa.ChunkedArray) -> Numbers:
+def _codes(column: pa.Array | pa.ChunkedArray) -> _Numbers:
     """A number for each text."""
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     codes = pc.fill_null(whole.dictionary_encode().indices, -1)
-    numbers: Numbers = codes.to_numpy(zero_copy_only=False).astype(np.int64)
+    numbers: _Numbers = codes.to_numpy(zero_copy_only=False).astype(np.int64)
     return numbers
 
 
@@ -223,7 +225,7 @@ class Gaps:
     """Where records of one split were lost."""
 
     def __init__(self) -> None:
-        self._places: list[Numbers] = []
+        self._places: list[_Numbers] = []
         """Positions and first offsets of batches with records."""
         self._damaged: list[int] = []
 
@@ -262,23 +264,23 @@ _EVENT_SCHEMA: Final = pa.schema([SCHEMA.field(name) for name in EVENT_COLUMNS])
 
 _OF_EVENTS: Final = ("offset", "timestamp_ms", "group", "tombstone", "value", "problem")
 
-Row = dict[str, Any]  # of a table
-State = Mapping[str, Any]
+_Row = dict[str, Any]  # of a table
+_State = Mapping[str, Any]
 """A JSON object: what the fold goes on from."""
-NEW: Final[State] = {}
+NEW: Final[_State] = {}
 
 
-class History:
+class PartitionFeed:
     """Events, group records and commits of one partition: all events first."""
 
     def __init__(
         self,
         partition: int,
-        part: Part,
+        part: PartWriter,
         names: Mapping[bytes, str],
         told: Sequence[Passed],
         lost: Sequence[int],
-        state: State = NEW,
+        state: _State = NEW,
     ) -> None:
         """`told` has rows of SPANS, `lost` offsets from which on records are there again."""
         more = spans(read_all(told, SPANS))
@@ -314,12 +316,12 @@ class History:
             self._fold.add(fed)
         _write(self._part, self._fold.take())
 
-    def finish(self, part: Part) -> State:
+    def finish(self, part: PartWriter) -> _State:
         """Write what is not over at the end of the log. Returns what `state` may be later."""
         _write(part, self._fold.open())
         return {_HISTORY: self._fold.state()}
 
-    def _events(self, rows: pa.Table, groups: frozenset[str]) -> Iterator[Row]:
+    def _events(self, rows: pa.Table, groups: frozenset[str]) -> Iterator[_Row]:
         """Folds events; yields the rows of PROBLEMS of what is none."""
         columns = (rows[name].to_pylist() for name in _OF_EVENTS)
         for at, (offset, at_ms, group, is_tombstone, value, problem) in enumerate(
@@ -341,18 +343,18 @@ class History:
                     self._fold.add(Told(offset, event))
 
 
-def _write(part: Part, rows: Rows) -> None:
+def _write(part: PartWriter, rows: Rows) -> None:
     for name, each in rows.items():
         if each and name not in part.left_out:
             part.write(name, table_of(name, each))
 
 
-def _row(rows: pa.Table, at: int) -> Row:
-    row: Row = rows.slice(at, 1).to_pylist()[0]
+def _row(rows: pa.Table, at: int) -> _Row:
+    row: _Row = rows.slice(at, 1).to_pylist()[0]
     return row
 
 
-def _problem(row: Row, text: str) -> Row:
+def _problem(row: _Row, text: str) -> _Row:
     return {**row, "problem": f"{text}{', ' if ':' in text else ': '}in {TOPIC}"}
 
 

@@ -73,18 +73,18 @@ GENERATIONS: Final = pa.schema(
     ]
 )
 
-Row = dict[str, Any]  # what Arrow's to_pylist gives
+_Row = dict[str, Any]  # what Arrow's to_pylist gives
 
 
 @dataclass(slots=True)
 class _Group:
     """What is known of a group so far."""
 
-    record: Row | None = None
+    record: _Row | None = None
     """Its last group record."""
     last: Generation | None = None
     """What that says; None for a tombstone, and if it could not be decoded."""
-    newest: dict[bytes, Row] = field(default_factory=dict)
+    newest: dict[bytes, _Row] = field(default_factory=dict)
     """The last record of each key of newer groups."""
 
 
@@ -95,10 +95,10 @@ class GroupTable:
         self._partition = partition
         self._names = names
         self._groups: dict[str, _Group] = {}
-        self.problems: list[Row] = []
+        self.problems: list[_Row] = []
         """Group values that could not be decoded."""
 
-    def add(self, records: Iterable[Row]) -> Iterator[Row]:
+    def add(self, records: Iterable[_Row]) -> Iterator[_Row]:
         """Takes records that are no commits and have a group and no problem; yields rows of
         GENERATIONS. A batch must not be cut.
         """
@@ -117,7 +117,7 @@ class GroupTable:
                     converted = (name, True, not row["tombstone"]) in told
                     yield self._generation(group, row, is_converted=converted)
 
-    def _epoch(self, row: Row, *, is_converted: bool) -> Row:
+    def _epoch(self, row: _Row, *, is_converted: bool) -> _Row:
         """A value is an int16 version and an int32 epoch."""
         value = row["value"]
         kind = "deleted" if row["tombstone"] else "epoch"
@@ -125,11 +125,11 @@ class GroupTable:
             "generation": int.from_bytes(value[2:6], "big", signed=True) if value else None
         }
 
-    def _generation(self, group: _Group, record: Row, *, is_converted: bool) -> Row:
+    def _generation(self, group: _Group, record: _Row, *, is_converted: bool) -> _Row:
         """What a group record changed, compared with the one before it."""
         before, group.record, group.last = group.last, record, None
         kind: str = "deleted"
-        more: Row = {"unwritten": 0}
+        more: _Row = {"unwritten": 0}
         if record["value"] is not None:
             try:
                 now = group.last = read_generation(record["value"])
@@ -148,7 +148,7 @@ class GroupTable:
                 }
         return self._change(record, "converted" if is_converted else kind) | more
 
-    def _change(self, record: Row, kind: str) -> Row:
+    def _change(self, record: _Row, kind: str) -> _Row:
         return {
             "group": record["group"],
             "partition": self._partition,
@@ -161,13 +161,13 @@ class GroupTable:
         row = {"partition": self._partition, "offset": offset, "problem": problem}
         self.problems.append(row)
 
-    def finish(self, offsets: Mapping[str, Row]) -> tuple[list[Row], list[Row]]:
+    def finish(self, offsets: Mapping[str, _Row]) -> tuple[list[_Row], list[_Row]]:
         """Rows of GROUPS and MEMBERS, by group. `offsets` has for each group with commits
         `offsets`, how many are not deleted, `last`, the log offset of the last one or of its
         tombstone, and `last_commit`, epoch milliseconds.
         """
-        groups: list[Row] = []
-        members: list[Row] = []
+        groups: list[_Row] = []
+        members: list[_Row] = []
         for name in sorted({*self._groups, *offsets}):
             known = self._groups.get(name) or _Group()
             newer = self._newer(known.newest)
@@ -175,7 +175,7 @@ class GroupTable:
             members += _members(name, known, newer)
         return groups, members
 
-    def state(self) -> list[Row]:
+    def state(self) -> list[_Row]:
         """The last records, for `restore`."""
         return [
             row
@@ -184,7 +184,7 @@ class GroupTable:
             if row is not None
         ]
 
-    def restore(self, records: Iterable[Row]) -> None:
+    def restore(self, records: Iterable[_Row]) -> None:
         """Go on where another one was that returned these records."""
         for row in records:
             group = self._groups.setdefault(row["group"], _Group())
@@ -196,7 +196,7 @@ class GroupTable:
                 with suppress(DecodeError):
                     group.last = read_generation(row["value"])
 
-    def _newer(self, newest: Mapping[bytes, Row]) -> Row | None:
+    def _newer(self, newest: Mapping[bytes, _Row]) -> _Row | None:
         if not newest:
             return None
         last = max(newest.values(), key=itemgetter("offset"))
@@ -207,20 +207,20 @@ class GroupTable:
         return found
 
 
-def _is_epoch(row: Row) -> bool:
+def _is_epoch(row: _Row) -> bool:
     return row["key_type"] in EPOCH_TYPES
 
 
-def _says(row: Row) -> bool:
+def _says(row: _Row) -> bool:
     """Whether it says that a group exists, or does not, in one of the protocols."""
     return row["key_type"] == GROUP_KEY_TYPE or _is_epoch(row)
 
 
-def _group_row(name: str, group: _Group, newer: Row | None, offsets: Row) -> Row:
+def _group_row(name: str, group: _Group, newer: _Row | None, offsets: _Row) -> _Row:
     """A group is what its newest living record says, classic or not: a conversion ends the other.
     A group of which only offsets are left is a simple one.
     """
-    row: Row = {"group": name, "offsets": offsets.get("offsets", 0)}
+    row: _Row = {"group": name, "offsets": offsets.get("offsets", 0)}
     classic, last = group.record, group.last
     changes = [each["timestamp_ms"] for each in (classic, newer) if each]
     known = [time for time in map(instant, changes) if time is not None]
@@ -257,7 +257,7 @@ def _classic_state(group: _Group) -> str | None:
     return "Stable" if group.last.members else "Empty"
 
 
-def _members(name: str, group: _Group, newer: Row | None) -> Iterator[Row]:
+def _members(name: str, group: _Group, newer: _Row | None) -> Iterator[_Row]:
     if group.record is not None and group.last is not None:
         leader = group.last.leader
         for each in decode_group(group.record["value"])["members"]:
@@ -267,7 +267,7 @@ def _members(name: str, group: _Group, newer: Row | None) -> Iterator[Row]:
         yield {"group": name, **each, **_assigned(each)}
 
 
-def _assigned(member: Row) -> Row:
+def _assigned(member: _Row) -> _Row:
     topics = member["assignment"]
     count = None if topics is None else sum(len(each["partitions"]) for each in topics)
     return {"assigned_partitions": count}

@@ -28,7 +28,7 @@ _APPEND_TIME: Final = 0x08
 _PARTITIONS: Final = 2**32
 _MADE: Final = ("end_offset", "lag", "lag_ms", "note")
 
-Row = dict[str, Any]  # of the table
+_Row = dict[str, Any]  # of the table
 
 
 class Sample(NamedTuple):

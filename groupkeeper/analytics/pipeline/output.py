@@ -30,11 +30,11 @@ PROBLEMS: Final = pa.schema(
         ("problem", TEXT),
     ]
 )
-Row = dict[str, Any]  # of PROBLEMS
+_Row = dict[str, Any]  # of PROBLEMS
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class _End:
     """The last record of a partition: its log offset, and where its batch is."""
 
     offset: int
@@ -46,8 +46,8 @@ class End:
 class Ends:
     """By log partition; `problems` are those behind the last record, as rows of PROBLEMS."""
 
-    ends: dict[int, End] = field(default_factory=dict)
-    problems: dict[int, list[Row]] = field(default_factory=dict)
+    ends: dict[int, _End] = field(default_factory=dict)
+    problems: dict[int, list[_Row]] = field(default_factory=dict)
 
     def merge(self, other: "Ends") -> None:
         """Take in what was found behind this."""
@@ -85,7 +85,7 @@ class Ends:
         position = batch.column("batch_position")[pc.index(offsets, highest).as_py()].as_py()
         known = self.ends.get(split.partition)
         if known is None or highest >= known.offset:
-            self.ends[split.partition] = End(highest, split.path, position)
+            self.ends[split.partition] = _End(highest, split.path, position)
         return int(position)
 
 
@@ -93,7 +93,7 @@ OPEN: Final = "open"
 """Begins the names of files with rows that the next run replaces."""
 _BATCH_ROWS: Final = 100_000
 _FOLDS: Final = "folds.json"
-Tables = Mapping[str, pa.Table]
+OutputTables = Mapping[str, pa.Table]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,17 +106,17 @@ class Output:
 
     folder: Path
     before: Mapping[int, str] = field(default_factory=dict)
-    unsolved: Mapping[tuple[str, int], Sequence[Row]] = field(default_factory=dict)
+    unsolved: Mapping[tuple[str, int], Sequence[_Row]] = field(default_factory=dict)
     left_out: frozenset[str] = frozenset()
     goes_on: bool = True
 
-    def part(self, name: str) -> "Part":
+    def part(self, name: str) -> "PartWriter":
         """Finished rows of one work item; no other one has that name."""
-        return Part(self.folder, name, self.left_out)
+        return PartWriter(self.folder, name, self.left_out)
 
-    def open_part(self, partition: int) -> "Part":
+    def open_part(self, partition: int) -> "PartWriter":
         """Rows of a partition that the next run replaces."""
-        return Part(self.folder, f"{OPEN}-{partition}", self.left_out)
+        return PartWriter(self.folder, f"{OPEN}-{partition}", self.left_out)
 
     def state(self, partition: int) -> Path:
         """Where this run puts the state of a partition."""
@@ -176,7 +176,7 @@ class Spool(ExitStack):
         return {of: Passed(str(self._path), tuple(numbers)) for of, numbers in self._of.items()}
 
 
-class Part(ExitStack):
+class PartWriter(ExitStack):
     """Writes the rows of one work item, each table into a file of its own; a context manager."""
 
     def __init__(self, folder: Path, name: str, left_out: Collection[str] = ()) -> None:
@@ -209,13 +209,13 @@ def slices(table: pa.Table, rows: int = _BATCH_ROWS) -> Iterator[pa.Table]:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class FoldState:
     """What a run knows of one log partition at its end, from where the next run goes on: states of
     folds, and tables.
     """
 
     folds: Mapping[str, Any] = field(default_factory=dict)
-    tables: Tables = field(default_factory=dict)
+    tables: OutputTables = field(default_factory=dict)
 
     def write(self, folder: Path) -> None:
         """Make the folder."""
@@ -231,7 +231,7 @@ class State:
         return cls(folds, read_tables(folder, [path.stem for path in Path(folder).glob("*.arrow")]))
 
 
-def read_tables(folder: str, names: Iterable[str]) -> Tables:
+def read_tables(folder: str, names: Iterable[str]) -> OutputTables:
     """Those of these tables that are in a state: one without rows is not."""
     paths = {name: Path(folder, f"{name}.arrow") for name in names}
     return {name: feather.read_table(path) for name, path in paths.items() if path.is_file()}

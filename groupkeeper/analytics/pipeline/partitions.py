@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupkeeper.analytics.pipeline.chunks import KINDS, Piece, kinds_of
+from groupkeeper.analytics.pipeline.chunks import KINDS, ChunkPiece, kinds_of
 from groupkeeper.analytics.pipeline.commits import (
     Minutes,
     Newest,
@@ -18,18 +18,18 @@ from groupkeeper.analytics.pipeline.commits import (
     latest_minute,
     traces,
 )
-from groupkeeper.analytics.pipeline.feed import History
+from groupkeeper.analytics.pipeline.feed import PartitionFeed
 from groupkeeper.analytics.pipeline.group_table import GENERATIONS, GROUPS, MEMBERS, GroupTable
 from groupkeeper.analytics.pipeline.lag import Lags
 from groupkeeper.analytics.pipeline.output import (
     PROBLEMS,
     Ends,
+    FoldState,
     Output,
-    Part,
+    OutputTables,
+    PartWriter,
     Passed,
     Spool,
-    State,
-    Tables,
     partition_name,
     read_all,
     slices,
@@ -74,7 +74,7 @@ LAST_RECORDS: Final = pa.schema([SCHEMA.field(name) for name in _RECORD])
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class FoldJob:
     """What is the same for all partitions: where printed tables and others go, topics' names by id,
     the groups to read of event logs (none: all), and the data folders, which may have topics' logs.
     """
@@ -87,13 +87,13 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class PartitionWork:
     """One partition: pieces of its offsets log in the order of the log, and splits of its event
     log; both follow what the state in the folder `before` was made from.
     """
 
     partition: int
-    pieces: tuple[Piece, ...]
+    pieces: tuple[ChunkPiece, ...]
     events: tuple[Split, ...] = ()
     before: str | None = None
 
@@ -113,13 +113,13 @@ class Folded:
 
 
 Spools = Mapping[str, Spool]
-Row = dict[str, Any]  # of a table
+_Row = dict[str, Any]  # of a table
 
 
-def fold_partition(job: Job, work: Work) -> Folded:
+def fold_partition(job: FoldJob, work: PartitionWork) -> Folded:
     """The second stage, for one partition."""
     partition = work.partition
-    before = State.read(work.before) if work.before else State()
+    before = FoldState.read(work.before) if work.before else FoldState()
     with ExitStack() as files:
         spools = {
             name: files.enter_context(Spool(job.scratch, f"{name}-{partition}")) for name in SCHEMAS
@@ -133,7 +133,7 @@ def fold_partition(job: Job, work: Work) -> Folded:
         if part:
             told = _of_kind(work.pieces, "spans")
             lost = [offset for piece in work.pieces for offset in piece.lost]
-            history = History(partition, part, job.names, told, lost, before.folds)
+            history = PartitionFeed(partition, part, job.names, told, lost, before.folds)
             for problems in history.read(work.events, job.groups):
                 spools["problems"].write(partition, problems)
         for tables in in_order(work.pieces):
@@ -145,19 +145,19 @@ def fold_partition(job: Job, work: Work) -> Folded:
             with job.output.open_part(partition) as under_way:
                 folds = history.finish(under_way)
                 _write_minutes(under_way, after.tables["minutes"], lags)
-            after = State(folds, after.tables)
+            after = FoldState(folds, after.tables)
     made = {name: found for name, spool in spools.items() for found in spool.passed().values()}
     if job.output and job.output.goes_on:
         printed = {name: passed.read() for name, passed in made.items()}
-        State(after.folds, {**printed, **after.tables}).write(job.output.state(partition))
+        FoldState(after.folds, {**printed, **after.tables}).write(job.output.state(partition))
     return Folded(partition, made, history.ends if history else Ends())
 
 
-def in_order(pieces: Sequence[Piece]) -> Iterator[dict[str, pa.Table]]:
+def in_order(pieces: Sequence[ChunkPiece]) -> Iterator[dict[str, pa.Table]]:
     """Tables of KINDS, records by log offset. Pieces whose offsets overlap come as one: a copy may
     have caught a compaction half-way.
     """
-    together: list[Piece] = []
+    together: list[ChunkPiece] = []
     for piece in pieces:
         if together and piece.first > max(each.last for each in together):
             yield _read(together)
@@ -167,12 +167,12 @@ def in_order(pieces: Sequence[Piece]) -> Iterator[dict[str, pa.Table]]:
         yield _read(together)
 
 
-def _read(pieces: Sequence[Piece]) -> dict[str, pa.Table]:
+def _read(pieces: Sequence[ChunkPiece]) -> dict[str, pa.Table]:
     found = {kind: read_all(_of_kind(pieces, kind), schema) for kind, schema in KINDS.items()}
     return found | {"records": found["records"].sort_by("offset")}
 
 
-def _of_kind(pieces: Sequence[Piece], kind: str) -> list[Passed]:
+def _of_kind(pieces: Sequence[ChunkPiece], kind: str) -> list[Passed]:
     return [piece.passed[kind] for piece in pieces if kind in piece.passed]
 
 
@@ -184,8 +184,8 @@ class _Fold:
         partition: int,
         names: Mapping[bytes, str],
         spools: Spools,
-        part: Part | None,
-        before: State,
+        part: PartWriter | None,
+        before: FoldState,
         lags: Lags,
     ) -> None:
         self._partition = partition
@@ -198,7 +198,7 @@ class _Fold:
         self._transactions = Transactions()
         self._go_on(before.tables)
 
-    def _go_on(self, before: Tables) -> None:
+    def _go_on(self, before: OutputTables) -> None:
         for name in set(_ADDED) & before.keys():
             self._write(name, before[name])
         if "newest" in before:
@@ -233,7 +233,7 @@ class _Fold:
         while few := [*islice(generations, _ROWS)]:
             self._write_rows("generations", few)
 
-    def finish(self) -> State:
+    def finish(self) -> FoldState:
         """Write what is known at the end of the log. Returns what the next run goes on from."""
         newest = self._newest.take()
         committed = newest.filter(pc.invert(newest.column("tombstone")))
@@ -252,12 +252,12 @@ class _Fold:
             "minutes": self._minutes.take(),
             "last_records": last,
         }
-        return State(tables=kept)
+        return FoldState(tables=kept)
 
     def _write(self, name: str, rows: pa.Table) -> None:
         self._spools[name].write(self._partition, rows)
 
-    def _write_rows(self, name: str, rows: list[Row]) -> None:
+    def _write_rows(self, name: str, rows: list[_Row]) -> None:
         for start in range(0, len(rows), _ROWS):
             few = rows[start : start + _ROWS]
             self._write(name, pa.Table.from_pylist(few, schema=SCHEMAS[name]))
@@ -267,7 +267,7 @@ class _Fold:
             _write_minutes(self._part, self._minutes.take_before(before), self._lags)
 
 
-def _write_minutes(part: Part, minutes: pa.Table, lags: Lags) -> None:
+def _write_minutes(part: PartWriter, minutes: pa.Table, lags: Lags) -> None:
     part.write("commit_minutes", minutes)
     part.write("lag", lags.of(minutes))
 
@@ -282,7 +282,7 @@ def _offset_rows(commits: pa.Table) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=OFFSETS)
 
 
-def _by_group(commits: pa.Table) -> dict[str, Row]:
+def _by_group(commits: pa.Table) -> dict[str, _Row]:
     """What GroupTable.finish takes; of groups with tombstones only their time is the last."""
     is_dead = commits.column("tombstone")
     said, written = commits.column("commit_timestamp_ms"), commits.column("timestamp_ms")

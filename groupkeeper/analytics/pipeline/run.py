@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupkeeper.analytics.pipeline import chunks, partitions
-from groupkeeper.analytics.pipeline.chunks import Counts, Piece
+from groupkeeper.analytics.pipeline.chunks import ChunkPiece, Counts
 from groupkeeper.analytics.pipeline.engine import Engine
 from groupkeeper.analytics.pipeline.output import PROBLEMS, Ends, Output, read_tables
 from groupkeeper.analytics.reading import files, parse, walk
@@ -28,8 +28,8 @@ from groupkeeper.analytics.reading.plan import Plan, Split, data_folders
 from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS
 from groupkeeper.protocol.placement import partition_of
 
-Found = TypeVar("Found")
-Progress = Callable[[str, int, int], None]
+_Found = TypeVar("_Found")
+StageProgress = Callable[[str, int, int], None]
 """Told before the first and after each work item: name of the stage, how many are done, of all."""
 
 NOTHING: Final = Plan((), 0, 0, 0)
@@ -69,7 +69,7 @@ class Trunk:
     engine: Engine
     scratch: str
     output: Output | None = None
-    progress: Progress = lambda stage, done, of: None
+    progress: StageProgress = lambda stage, done, of: None
 
     def run(
         self,
@@ -90,12 +90,12 @@ class Trunk:
                 told[split.partition].append(split)
         before = self.output.before if self.output else {}
         work = [
-            partitions.Work(each, tuple(pieces[each]), tuple(told[each]), before.get(each))
+            partitions.PartitionWork(each, tuple(pieces[each]), tuple(told[each]), before.get(each))
             for each in sorted({*pieces, *told})
         ]
         names = topic_names(plan) if names is None else names
         data = data_folders(plan) if data is None else data
-        job = partitions.Job(self.scratch, self.output, names, groups, tuple(data))
+        job = partitions.FoldJob(self.scratch, self.output, names, groups, tuple(data))
         fold = partial(partitions.fold_partition, job)
         made: defaultdict[str, list[pa.Table]] = defaultdict(list)
         of_events = Ends()
@@ -130,10 +130,10 @@ class Trunk:
 
     def _read(
         self, plan: Plan, groups: frozenset[str]
-    ) -> tuple[defaultdict[int, list[Piece]], Counts, Ends]:
-        job = chunks.Job(self.scratch, self.output, groups)
+    ) -> tuple[defaultdict[int, list[ChunkPiece]], Counts, Ends]:
+        job = chunks.ReadJob(self.scratch, self.output, groups)
         read = partial(chunks.read_chunk, job)
-        pieces: defaultdict[int, list[Piece]] = defaultdict(list)
+        pieces: defaultdict[int, list[ChunkPiece]] = defaultdict(list)
         counts: Counts = Counter()
         ends = Ends()
         work = [*enumerate(plan.chunks)]
@@ -144,7 +144,7 @@ class Trunk:
                 pieces[piece.partition].append(piece)
         return pieces, counts, ends
 
-    def _watched(self, stage: str, count: int, results: Iterable[Found]) -> Iterator[Found]:
+    def _watched(self, stage: str, count: int, results: Iterable[_Found]) -> Iterator[_Found]:
         self.progress(stage, 0, count)
         for done, each in enumerate(results, 1):
             yield each

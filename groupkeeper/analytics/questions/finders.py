@@ -14,10 +14,10 @@ from groupkeeper.analytics.questions.finding import (
     INFO,
     LOW,
     MEDIUM,
+    AnswerRow,
     Answers,
     Finder,
     Finding,
-    Row,
     advise,
     asked_of,
     because,
@@ -52,7 +52,7 @@ RESTARTS: Final = 3
 """Fewer restarts say nothing about the next ones."""
 
 
-def _split_brain(row: Row) -> Finding:
+def _split_brain(row: AnswerRow) -> Finding:
     place = f"partition {row['partition']} of {row['log']}"
     first, other = row["epoch"], row["other_epoch"]
     offsets = f"offset {row['last_offset']} of epoch {first} and {row['first_offset']} of {other}"
@@ -65,7 +65,7 @@ def _split_brain(row: Row) -> Finding:
     return Finding(CRITICAL, text, row, kind=f"{place}, {offsets}")
 
 
-def _storms(row: Row) -> Finding:
+def _storms(row: AnswerRow) -> Finding:
     text = advise(row["cause"], row["likely"], row)
     told = did(row["cause"], row["likely"], row)
     why = because(row, told)
@@ -81,7 +81,7 @@ def _storms(row: Row) -> Finding:
     return Finding(HIGH, sentence, row, cost, *_change(text, row, row["cause"]))
 
 
-def _change(text: str, row: Row, kind: str | None) -> tuple[Row, str | None, int]:
+def _change(text: str, row: AnswerRow, kind: str | None) -> tuple[AnswerRow, str | None, int]:
     """The setting to change; where there is none, what else findings of a group differ in; and the
     session timeout that is asked for.
     """
@@ -89,7 +89,7 @@ def _change(text: str, row: Row, kind: str | None) -> tuple[Row, str | None, int
     return setting, None if setting else kind, session_in(text)
 
 
-def _duels(row: Row) -> Finding:
+def _duels(row: AnswerRow) -> Finding:
     hosts = " and ".join(plain(each) for each in row["hosts"][:3])
     two = f"Two running clients{f' on {hosts}' if hosts else ''}"
     sentence = (
@@ -139,7 +139,7 @@ def _sessions(rows: Answers) -> dict[str | None, int]:
     return asked_of(each for name in others for each in FINDERS[name](rows))
 
 
-def _zombies(row: Row) -> Finding | None:
+def _zombies(row: AnswerRow) -> Finding | None:
     """Without those that noticed soon, and had nothing to commit."""
     if not row["refused_commits"] and row["refused"] <= LISTENS:
         return None
@@ -176,7 +176,7 @@ def _flapping(rows: Answers) -> Iterator[Finding]:
         yield Finding(MEDIUM, sentence, row, None, *_change(text, row, cause))
 
 
-def _is_same(row: Row, other: Row) -> bool:
+def _is_same(row: AnswerRow, other: AnswerRow) -> bool:
     """Whether a storm or duel has the same client, at that time."""
     is_together = other["from"] <= row["until"] and row["from"] <= other["until"]
     names = [(each["group"], name_of(each)) for each in (row, other)]
@@ -223,13 +223,13 @@ def _barrier(rows: Answers) -> Iterator[Finding]:
             yield Finding(MEDIUM, f"{sentence} {text}", row, None, change(text, row))
 
 
-def _late(row: Row) -> int:
+def _late(row: AnswerRow) -> int:
     """How late a client came at most that came too late for polls, else 0."""
     late: int = row["longest_join_ms"] or 0
     return late if late >= LATE_MS else 0
 
 
-def _restarts(row: Row) -> Finding | None:
+def _restarts(row: AnswerRow) -> Finding | None:
     """Where most restarts cost a rebalance."""
     if row["restarts"] < RESTARTS:
         return None
@@ -258,12 +258,12 @@ def _restarts(row: Row) -> Finding | None:
     return Finding(MEDIUM, sentence, row, None, change(advice, about), session_ms=session)
 
 
-def _up_to(row: Row) -> str:
+def _up_to(row: AnswerRow) -> str:
     """Without events a partition has no owner from its last commit on."""
     return "up to " if row["source"] == LOG else ""
 
 
-def _not_stable(row: Row) -> Finding | None:
+def _not_stable(row: AnswerRow) -> Finding | None:
     if row["share"] < UNSTABLE:
         return None
     sentence = (
@@ -314,7 +314,7 @@ def _idle(rows: Answers) -> Iterator[Finding]:
         yield Finding(LOW, sentence, longest)
 
 
-def _skew(some: Sequence[Row]) -> Finding:
+def _skew(some: Sequence[AnswerRow]) -> Finding:
     """With the member that has most by its share."""
     row = max(some, key=lambda row: row["ratio"])
     sentence = (
@@ -329,7 +329,7 @@ def _skew(some: Sequence[Row]) -> Finding:
 _STRATEGY, _STICKY = "partition.assignment.strategy", "cooperative-sticky"
 
 
-def _eager(row: Row) -> Finding:
+def _eager(row: AnswerRow) -> Finding:
     cost = row["unowned_ms"]
     sentence = (
         f"Group {quoted(row['group'])} takes all partitions away in each rebalance "
@@ -342,7 +342,7 @@ def _eager(row: Row) -> Finding:
     return Finding(severity, sentence, row, cost / 1000, setting, row["protocol"])
 
 
-def _lag(some: Sequence[Row]) -> Finding:
+def _lag(some: Sequence[AnswerRow]) -> Finding:
     """With the partition that is most behind."""
     row = max(some, key=lambda row: row["now_ms"])
     sentence = (
@@ -353,7 +353,7 @@ def _lag(some: Sequence[Row]) -> Finding:
     return Finding(MEDIUM, sentence, row)
 
 
-def _steps(some: Sequence[Row]) -> Finding:
+def _steps(some: Sequence[AnswerRow]) -> Finding:
     """With its first change."""
     first = min(some, key=lambda row: row["at"])
     whole = first | {"from": first["at"], "until": max(row["at"] for row in some)}
@@ -366,12 +366,12 @@ def _steps(some: Sequence[Row]) -> Finding:
     return Finding(INFO, sentence, whole)
 
 
-def _each(question: str, tell: Callable[[Row], Finding | None]) -> Finder:
+def _each(question: str, tell: Callable[[AnswerRow], Finding | None]) -> Finder:
     """Of one row each."""
     return lambda rows: filter(None, map(tell, rows[question]))
 
 
-def _of_group(question: str, tell: Callable[[Sequence[Row]], Finding]) -> Finder:
+def _of_group(question: str, tell: Callable[[Sequence[AnswerRow]], Finding]) -> Finder:
     """Of all rows of a group."""
     return lambda rows: map(tell, grouped(rows[question], "group"))
 

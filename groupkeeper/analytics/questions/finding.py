@@ -19,7 +19,7 @@ from groupkeeper.why.sessions import SESSION_TIMEOUT_MS
 from groupkeeper.why.texts import printable, setting, settings_in, short_id, some_of, span
 
 # Any: the values of a row have the types of its answer.
-Row = dict[str, Any]
+AnswerRow = dict[str, Any]
 
 CRITICAL, HIGH, MEDIUM, LOW, INFO = "critical", "high", "medium", "low", "info"
 SEVERITIES: Final = (CRITICAL, HIGH, MEDIUM, LOW, INFO)
@@ -32,9 +32,9 @@ class Finding:
 
     severity: str
     sentence: str
-    row: Row
+    row: AnswerRow
     cost_s: float | None = None
-    setting: Row = field(default_factory=dict)
+    setting: AnswerRow = field(default_factory=dict)
     """`config_key`, `now` and `proposed`."""
     kind: str | None = None
     """What findings about one group and setting differ in that are not to be told as one."""
@@ -44,21 +44,21 @@ class Finding:
     """How many findings it was before."""
 
 
-Answers = Mapping[str, Sequence[Row]]
+Answers = Mapping[str, Sequence[AnswerRow]]
 """Question -> rows of its answer; times are Unix milliseconds."""
 Finder = Callable[[Answers], Iterator[Finding]]
 """What is worth a finding in one answer; it may look at others."""
 
 
-def grouped(rows: Iterable[Row], *columns: str) -> list[list[Row]]:
+def grouped(rows: Iterable[AnswerRow], *columns: str) -> list[list[AnswerRow]]:
     """Rows with equal values of these columns."""
-    found: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    found: dict[tuple[Any, ...], list[AnswerRow]] = defaultdict(list)
     for row in rows:
         found[tuple(row[each] for each in columns)].append(row)
     return [*found.values()]
 
 
-def name_of(row: Row) -> str | None:
+def name_of(row: AnswerRow) -> str | None:
     """A client in one word, that stays the same over its restarts if it can."""
     return row.get("instance") or row.get("client_id")
 
@@ -83,7 +83,7 @@ def quoted(text: object) -> str:
     return f"'{plain(text)}'"
 
 
-def who(row: Row) -> str:
+def who(row: AnswerRow) -> str:
     """A client in a few words: 'orders-3' on 10.0.0.7."""
     name = name_of(row)
     if name is None:
@@ -112,7 +112,7 @@ def percent(share: float) -> str:
     return f"{part:.0f} %" if part >= 10 else f"{part:.1f} %" if part >= 1 else f"{part:.2f} %"
 
 
-def did(cause: object, likely: object, row: Row) -> str:
+def did(cause: object, likely: object, row: AnswerRow) -> str:
     """What a client did, after its name."""
     told = _LIKELY.get(str(likely)) or _DID.get(str(cause))
     if cause == "session_expired" and row.get("silent_ms") and row.get("session_timeout_ms"):
@@ -121,7 +121,7 @@ def did(cause: object, likely: object, row: Row) -> str:
     return told or (UNKNOWN if cause is None else f"gave the cause {quoted(cause)}")
 
 
-def because(row: Row, told: str, whom: str = "{}") -> str:
+def because(row: AnswerRow, told: str, whom: str = "{}") -> str:
     """Why, with what `did` tells. `whom` is about the name of the client, if that is known."""
     if who(row) != SOMEBODY:
         return f"because {whom.format(who(row))} {told}"
@@ -155,7 +155,7 @@ _LIKELY: Final[Mapping[str, str]] = {
 }
 
 
-def advise(cause: object, likely: object, row: Row) -> str:
+def advise(cause: object, likely: object, row: AnswerRow) -> str:
     """What to change if it happens again and again: of `groupkeeper why`, if the timeouts of the
     client are known or its advice needs none, else the general advice. That nothing is wrong is
     said of one rebalance only.
@@ -168,7 +168,7 @@ def advise(cause: object, likely: object, row: Row) -> str:
 _ALL_RIGHT: Final = re.compile(r"^Nothing is wrong.*?[;.] ")
 
 
-def _advice(cause: object, likely: object, row: Row) -> str:
+def _advice(cause: object, likely: object, row: AnswerRow) -> str:
     if cause not in CODES:
         return "Group events would tell why: groupkeeper keeps them, Apache Kafka does not."
     if not {str(cause), str(likely), f"{cause}/{likely}"} & _numbers(row):
@@ -194,7 +194,7 @@ def _advice(cause: object, likely: object, row: Row) -> str:
     return text
 
 
-def _numbers(row: Row) -> frozenset[str]:
+def _numbers(row: AnswerRow) -> frozenset[str]:
     """Codes and guesses about which the numbers of a row are enough for the advice of one
     rebalance.
     """
@@ -223,7 +223,7 @@ def session_in(text: str) -> int:
     return max((ms for key, ms in settings_in(text) if key == "session.timeout.ms"), default=0)
 
 
-def change(text: str, row: Row) -> Row:
+def change(text: str, row: AnswerRow) -> AnswerRow:
     """`config_key`, `now` and `proposed` of an advice: its first setting, unless that can stay as
     it is. Where members need an instance id, the setting alone would change nothing.
     """
@@ -309,7 +309,7 @@ def _order(each: Finding) -> tuple[int, float, int, int]:
 _NUMBER: Final = re.compile(r"\d+")
 
 
-def vanished(row: Row, asked_ms: int) -> str:
+def vanished(row: AnswerRow, asked_ms: int) -> str:
     """Its partitions waited for the end of its session. `asked_ms` is what other findings of the
     group ask for, 0 if none does.
     """
@@ -324,7 +324,7 @@ def vanished(row: Row, asked_ms: int) -> str:
     )
 
 
-def clients(sessions: Iterable[Row]) -> list[Row]:
+def clients(sessions: Iterable[AnswerRow]) -> list[AnswerRow]:
     """One row for each client, over its restarts."""
     return [
         max(some, key=lambda row: row["until"] - row["from"])

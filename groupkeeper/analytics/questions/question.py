@@ -37,7 +37,7 @@ from groupkeeper.protocol.group_events import TOPIC
 
 # Any: a pyarrow.Table or a DataFrame of Spark; mypy follows neither.
 Frame = Any
-Tables = Mapping[str, Frame]
+QuestionTables = Mapping[str, Frame]
 Parameters = Mapping[str, float]
 
 EVIDENCE: Final = 20

@@ -23,7 +23,7 @@ from groupkeeper.analytics.questions.question import (
     Frame,
     Parameters,
     Question,
-    Tables,
+    QuestionTables,
     placed,
     question,
     view,
@@ -43,7 +43,7 @@ _NAMES: Final = (
 QUESTIONS: Final[Mapping[str, Question]] = {name: question(name) for name in _NAMES}
 
 
-def ask(name: str, tables: Tables, **parameters: float) -> Frame:
+def ask(name: str, tables: QuestionTables, **parameters: float) -> Frame:
     """The answer to one question: a DataFrame if a table is one, else a pyarrow.Table. Tables that
     are left out are empty. AnalyticsError if a table lacks a column, or a parameter is unknown.
     """
@@ -72,7 +72,7 @@ def _columns(frame: Frame) -> list[str]:
 
 
 @contextmanager
-def engine_of(tables: Tables) -> "Iterator[Local | OnSpark]":
+def engine_of(tables: QuestionTables) -> "Iterator[Local | OnSpark]":
     """Asks questions of these tables: `OnSpark` if one is a DataFrame, else `Local`."""
     frames = [each for each in tables.values() if not isinstance(each, pa.Table)]
     if frames:
@@ -145,7 +145,7 @@ def _cast(column: Column) -> str:
 
 
 # Any: the values of a row have the types of its table.
-Row = dict[str, Any]
+_Row = dict[str, Any]
 
 MACROS: Final = (
     "unix_millis(t) as epoch_ms(t)",
@@ -300,10 +300,10 @@ class Local:
 
     def rows_of(
         self, names: Iterable[str], groups: Iterable[str]
-    ) -> dict[str, dict[str, list[Row]]]:
+    ) -> dict[str, dict[str, list[_Row]]]:
         """Group -> view -> its rows in a fixed order."""
         self._duckdb.register("wanted", pa.table({"group": pa.array([*groups], pa.string())}))
-        found: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+        found: dict[str, dict[str, list[_Row]]] = defaultdict(lambda: defaultdict(list))
         for name in names:
             wanted = 'where "group" in (select "group" from wanted)'
             query = f"select * from {name} {wanted} order by {_ORDER[name]}"

@@ -10,7 +10,7 @@ import pyarrow as pa
 from groupkeeper.analytics.reading.plan import Split
 from groupkeeper.analytics.reading.problems import Problem
 
-Lost = tuple[int, int, int]
+LostBytes = tuple[int, int, int]
 """Position in the split, Problem, number of bytes that gave no rows."""
 
 # Spark rejects batches whose types differ from these.
@@ -54,12 +54,12 @@ OFFSET_KEY_TYPES: Final = (0, 1)
 GROUP_KEY_TYPE: Final = 2
 
 
-def problem_rows(split: Split, problems: Iterable[Lost]) -> pa.RecordBatch:
+def problem_rows(split: Split, problems: Iterable[LostBytes]) -> pa.RecordBatch:
     """Rows for bytes without records. Neighbours of DUPLICATE are one row.
 
     A batch that is cut off at the end of the log counts as TORN_TAIL: it is still being written.
     """
-    merged: list[Lost] = []
+    merged: list[LostBytes] = []
     for each in problems:
         before = merged[-1] if merged else None
         if (

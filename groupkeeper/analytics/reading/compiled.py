@@ -21,7 +21,7 @@ from numba.core.runtime import rtsys
 ByteArray = npt.NDArray[np.uint8]
 Int64Array = npt.NDArray[np.int64]
 Int32Array = npt.NDArray[np.int32]
-Function = TypeVar("Function", bound=Callable[..., object])
+_Function = TypeVar("_Function", bound=Callable[..., object])
 
 
 def cache_folder(package: Path) -> Path | None:
@@ -87,10 +87,10 @@ def told_of_compiling(tell: Callable[[], object]) -> Iterator[None]:
         _told.clear()
 
 
-def kernel(signature: object) -> Callable[[Function], Function]:
+def kernel(signature: object) -> Callable[[_Function], _Function]:
     """Compile for one signature at once, or load the kernel from the cache."""
 
-    def made(function: Function) -> Function:
+    def made(function: _Function) -> _Function:
         if numba.config.DISABLE_JIT:
             return function
         dispatcher = numba.njit(function, nogil=True)
@@ -102,7 +102,7 @@ def kernel(signature: object) -> Callable[[Function], Function]:
     return made
 
 
-def inline(function: Function) -> Function:
+def inline(function: _Function) -> _Function:
     """A helper that is compiled into the kernels that call it, so that loading a cached kernel
     compiles nothing. Without "always", tuples and array views are handed over in memory.
     """

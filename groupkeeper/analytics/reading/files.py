@@ -112,7 +112,7 @@ class RemotePath:
         return system, str(PurePosixPath(root, str(self._path).lstrip("/")))
 
 
-Place = Union[Path, RemotePath]  # noqa: UP007  # a value, for mypy and isinstance alike
+AnyPath = Union[Path, RemotePath]  # noqa: UP007  # a value, for mypy and isinstance alike
 
 
 class Status(NamedTuple):
@@ -124,7 +124,7 @@ class Status(NamedTuple):
     identity: tuple[int, int]
 
 
-def place(text: str) -> Place:
+def place(text: str) -> AnyPath:
     """A local path, or one on another file system if it has one of SCHEMES. Raises
     AnalyticsError.
     """
@@ -148,7 +148,7 @@ def _system(url: str) -> "tuple[pyarrow_fs.FileSystem, str]":
     return system, root
 
 
-def located(path: Place) -> "tuple[pyarrow_fs.FileSystem, str]":
+def located(path: AnyPath) -> "tuple[pyarrow_fs.FileSystem, str]":
     """The file system of pyarrow, and the path on it."""
     if isinstance(path, RemotePath):
         return path.located()
@@ -163,12 +163,12 @@ def one_line(error: BaseException) -> str:
     return said or (str(error).splitlines() or [type(error).__name__])[0]
 
 
-def absolute(path: Place) -> Place:
+def absolute(path: AnyPath) -> AnyPath:
     """Not resolved: a link's name says which partition it is, its target's need not."""
     return path if isinstance(path, RemotePath) else Path(os.path.abspath(path))
 
 
-def status(path: Place) -> Status:
+def status(path: AnyPath) -> Status:
     """Raises OSError."""
     if isinstance(path, RemotePath):
         info = path.info()
@@ -179,7 +179,7 @@ def status(path: Place) -> Status:
     return Status(found.st_size, (found.st_dev, found.st_ino))
 
 
-def identity(path: Place, file: BinaryIO) -> tuple[int, int]:
+def identity(path: AnyPath, file: BinaryIO) -> tuple[int, int]:
     """That of an open file. Raises OSError."""
     if isinstance(path, RemotePath):
         return status(path).identity
@@ -187,6 +187,6 @@ def identity(path: Place, file: BinaryIO) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def is_listed(path: Place) -> bool:
+def is_listed(path: AnyPath) -> bool:
     """Whether a name is there, if only a link that leads nowhere."""
     return path.exists() if isinstance(path, RemotePath) else os.path.lexists(path)

@@ -17,7 +17,7 @@ from groupkeeper.analytics.reading.partition_log import (
     Hint,
     Listing,
     OpenSegment,
-    PartitionLog,
+    PartitionFolders,
     file_with,
     looked_at,
 )
@@ -50,7 +50,7 @@ class Bookmark(NamedTuple):
     """Where that batch was: it is looked for there first, so that a look costs what is new."""
 
 
-Progress = Mapping[str, Bookmark]
+Bookmarks = Mapping[str, Bookmark]
 _BEGINNING: Final = Bookmark(0)
 
 
@@ -60,14 +60,14 @@ class Follower:
     """
 
     def __init__(
-        self, topic: str, find: Callable[[], Mapping[str, PartitionLog]], *, fail_on_loss: bool
+        self, topic: str, find: Callable[[], Mapping[str, PartitionFolders]], *, fail_on_loss: bool
     ) -> None:
         """`find` is asked for the topic's logs at every look."""
         self._topic = topic
         self._find = find
         self._fail_on_loss = fail_on_loss
 
-    def beginning(self, starting: Starting) -> Progress:
+    def beginning(self, starting: Starting) -> Bookmarks:
         """Where to start in the logs that are there. Partitions that are not named start at their
         first offset; an offset inside of a batch starts at that batch.
         """
@@ -83,13 +83,13 @@ class Follower:
             name: _begin(log, starting.get(log.partition, EARLIEST)) for name, log in logs.items()
         }
 
-    def ends(self) -> Progress:
+    def ends(self) -> Bookmarks:
         """Where all logs end now."""
         return _ends(self._find(), {})
 
     def next(
-        self, start: Progress, max_bytes: int | None = None, targets: Progress | None = None
-    ) -> Progress:
+        self, start: Bookmarks, max_bytes: int | None = None, targets: Bookmarks | None = None
+    ) -> Bookmarks:
         """How far to read from `start` on: about `max_bytes` if they are given, and not beyond
         `targets` if these are.
         """
@@ -116,7 +116,7 @@ class Follower:
                 found[name] = _after(logs[name], mark, wanted[name], share)
         return found
 
-    def stretches(self, start: Progress, end: Progress, limit: int) -> Iterator[Stretch]:
+    def stretches(self, start: Bookmarks, end: Bookmarks, limit: int) -> Iterator[Stretch]:
         """What is to be read, and told, from one progress to the next, by logs: stretches of about
         `limit` bytes at most.
         """
@@ -124,7 +124,7 @@ class Follower:
         for name, mark in end.items():
             before, log = (
                 start.get(name, _BEGINNING),
-                logs.get(name, PartitionLog(Path(name), None)),
+                logs.get(name, PartitionFolders(Path(name), None)),
             )
             if before.offset >= mark.offset:
                 if problem := _told_by(before, mark):
@@ -135,7 +135,7 @@ class Follower:
                 yield from _stretches(log, before, mark.offset, limit)
 
     def _checked(
-        self, name: str, log: PartitionLog | None, mark: Bookmark, end: Bookmark | None
+        self, name: str, log: PartitionFolders | None, mark: Bookmark, end: Bookmark | None
     ) -> Bookmark:
         """The mark, or a step from it if the log does not go on from there."""
         if log is None or end is None:
@@ -151,7 +151,7 @@ class Follower:
         else:
             return mark
         if step != mark and self._fail_on_loss:
-            log = log or PartitionLog(Path(name), None)
+            log = log or PartitionFolders(Path(name), None)
             raise AnalyticsError(loss(log, problem, step.offset, mark.offset))
         return step
 
@@ -169,7 +169,7 @@ def _told_by(before: Bookmark, mark: Bookmark) -> Problem:
 # -- one log -------------------------------------------------------------------------------------
 
 
-def _begin(log: PartitionLog, offset: int) -> Bookmark:
+def _begin(log: PartitionFolders, offset: int) -> Bookmark:
     bases = looked_at(log, lambda listing: [each.base for each in (*listing[0], *listing[1])])
     start = Bookmark(min(bases, default=0))
     end = _ends({"": log}, {}).get("", start)
@@ -183,7 +183,7 @@ def _begin(log: PartitionLog, offset: int) -> Bookmark:
     return _floor(log, offset)
 
 
-def _ends(logs: Mapping[str, PartitionLog], near: Progress) -> Progress:
+def _ends(logs: Mapping[str, PartitionFolders], near: Bookmarks) -> Bookmarks:
     """Behind the last whole batch of each log that has files. `near`: earlier progress."""
     hints = {name: mark.hint for name, mark in near.items()}
     found = {}
@@ -200,7 +200,7 @@ def _end_in(segment: OpenSegment) -> Bookmark | int:
     return _mark(segment, last) if last else segment.base
 
 
-def _is_rewritten(log: PartitionLog, mark: Bookmark) -> bool:
+def _is_rewritten(log: PartitionFolders, mark: Bookmark) -> bool:
     """Whether the batch before a bookmark is not the one that was there. As far as compaction
     leaves a way to know.
     """
@@ -222,7 +222,7 @@ def _is_rewritten(log: PartitionLog, mark: Bookmark) -> bool:
     return mark.crc != UNKNOWN and bool(_in_segment(log, mark.offset, mark.hint, look))
 
 
-def _floor(log: PartitionLog, offset: int, hint: Hint = NO_HINT) -> Bookmark:
+def _floor(log: PartitionFolders, offset: int, hint: Hint = NO_HINT) -> Bookmark:
     """An offset, or where the batch begins that it is in."""
 
     def look(segment: OpenSegment) -> Bookmark:
@@ -234,7 +234,7 @@ def _floor(log: PartitionLog, offset: int, hint: Hint = NO_HINT) -> Bookmark:
     return _in_segment(log, offset, hint, look) or Bookmark(offset)
 
 
-def _pending(log: PartitionLog, mark: Bookmark) -> int:
+def _pending(log: PartitionFolders, mark: Bookmark) -> int:
     """About how many bytes follow a mark."""
     listing = looked_at(log, lambda listing: listing)
     sizes = {each.base: each.size for each in (*listing.live, *listing.archived)}
@@ -245,7 +245,7 @@ def _pending(log: PartitionLog, mark: Bookmark) -> int:
     return later + (left or 0)
 
 
-def _after(log: PartitionLog, mark: Bookmark, end: Bookmark, size: int) -> Bookmark:
+def _after(log: PartitionFolders, mark: Bookmark, end: Bookmark, size: int) -> Bookmark:
     """About `size` bytes behind a bookmark, and one batch at least, but not behind `end`."""
     while mark.offset < end.offset and size > 0:
         # Pieces may be half as large again.
@@ -257,7 +257,7 @@ def _after(log: PartitionLog, mark: Bookmark, end: Bookmark, size: int) -> Bookm
     return end if mark.offset == end.offset else mark
 
 
-def _stretches(log: PartitionLog, start: Bookmark, until: int, limit: int) -> Iterator[Stretch]:
+def _stretches(log: PartitionFolders, start: Bookmark, until: int, limit: int) -> Iterator[Stretch]:
     """Cut the offsets from a bookmark on into stretches."""
     begin, hint, size = start.offset, start.hint, 0
     for piece in pieces(log, begin, until, limit, hint):
@@ -271,7 +271,7 @@ def _stretches(log: PartitionLog, start: Bookmark, until: int, limit: int) -> It
 
 
 def _in_segment(
-    log: PartitionLog, offset: int, hint: Hint, look: Callable[[OpenSegment], T]
+    log: PartitionFolders, offset: int, hint: Hint, look: Callable[[OpenSegment], T]
 ) -> T | None:
     """What `look` says about the segment with the last batch before an offset; None if there is
     none.

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from groupkeeper.analytics.reading.files import Place, place
+from groupkeeper.analytics.reading.files import AnyPath, place
 from groupkeeper.analytics.reading.plan import Plan, data_folders
 from groupkeeper.history.newer import Names, partitions_of
 from groupkeeper.protocol.embedded import decode_assignment, subscribed_topics
@@ -21,10 +21,10 @@ from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.records.consumer_offsets import MemberMetadata, decode_group_value
 from groupkeeper.protocol.records.modern_groups import (
     EPOCH_TYPES,
+    AnyMember,
     ConsumerEpoch,
     Current,
     Epoch,
-    Member,
     TargetEpoch,
     decode_modern_key,
     decode_modern_value,
@@ -40,10 +40,10 @@ _STABLE: Final = {"consumer": 0, "streams": 1}
 _TOPOLOGY: Final = b"\0\x17"
 """Begins the key of a streams group's topology, of which it is only known whether there is one."""
 
-Row = dict[str, Any]  # of a table
+_Row = dict[str, Any]  # of a table
 
 
-def decode_group(value: bytes) -> Row:
+def decode_group(value: bytes) -> _Row:
     """What a record of a classic group holds. Raises DecodeError."""
     group = decode_group_value(value)
     return {
@@ -56,7 +56,7 @@ def decode_group(value: bytes) -> Row:
     }
 
 
-def _member(member: MemberMetadata) -> Row:
+def _member(member: MemberMetadata) -> _Row:
     """Topics and assignment are null if the bytes are not of the consumer protocol: Connect has its
     own.
     """
@@ -72,7 +72,7 @@ def _member(member: MemberMetadata) -> Row:
     }
 
 
-def _assignment(data: bytes) -> list[Row] | None:
+def _assignment(data: bytes) -> list[_Row] | None:
     """Bytes are empty for a member that the leader assigned nothing."""
     if not data:
         return []
@@ -83,7 +83,7 @@ def _assignment(data: bytes) -> list[Row] | None:
     return [{"topic": each.topic, "partitions": each.partitions} for each in assigned]
 
 
-def describe(records: Iterable[tuple[bytes, bytes | None]], names: Names) -> Row:
+def describe(records: Iterable[tuple[bytes, bytes | None]], names: Names) -> _Row:
     """`type`, `state`, `epoch`, `assignment_epoch` and `members` of a group from the newest record
     of each key. If a value cannot be decoded, `type`, and `problem` says why instead. `names` are
     those of topics by id; topics without one are shown by their id.
@@ -112,7 +112,7 @@ class _Group:
     has_topology: bool = False
     living: bool = False
     """Whether any record has a value."""
-    members: dict[str, Member] = field(default_factory=dict)
+    members: dict[str, AnyMember] = field(default_factory=dict)
     current: dict[str, Current] = field(default_factory=dict)
 
     def add(self, key: bytes, value: bytes | None) -> None:
@@ -133,7 +133,7 @@ class _Group:
             self.type = EPOCH_TYPES[found.key_type]
         elif isinstance(decoded, TargetEpoch):
             self.target_epoch = decoded.assignment_epoch
-        elif found.member_id is not None and isinstance(decoded, Member):
+        elif found.member_id is not None and isinstance(decoded, AnyMember):
             self.members[found.member_id] = decoded
         elif found.member_id is not None and isinstance(decoded, Current):
             self.current[found.member_id] = decoded
@@ -161,7 +161,7 @@ class _Group:
             and current.member_epoch == self.target_epoch
         )
 
-    def member(self, member_id: str, names: Names) -> Row:
+    def member(self, member_id: str, names: Names) -> _Row:
         """As a member is shown."""
         member, current = self.members[member_id], self.current.get(member_id)
         owned = partitions_of(current, names) if current else ()
@@ -192,7 +192,7 @@ def topic_names(plan: Plan) -> dict[bytes, str]:
     return found
 
 
-def _topic_id(file: Place) -> bytes:
+def _topic_id(file: AnyPath) -> bytes:
     """ValueError if there is none."""
     for line in file.read_bytes().decode().splitlines():
         name, _, value = line.partition(":")

@@ -22,7 +22,7 @@ from groupkeeper.analytics.reading import record_kernels as fields
 from groupkeeper.analytics.reading.columns import (
     NO_EPOCH,
     SCHEMA,
-    Lost,
+    LostBytes,
     note_rows,
     problem_rows,
     text_rows,
@@ -60,7 +60,7 @@ _NUMBERS: Final = {
     "commit_timestamp_ms": fields.COMMIT_TIMESTAMP,
 }
 
-Mask = npt.NDArray[np.bool_]
+_Mask = npt.NDArray[np.bool_]
 
 
 def parse_split(split: Split, names: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
@@ -163,7 +163,7 @@ def _check_offsets(
         problems[sound[disagreeing(rooms.tolist(), split.first, highest)]] = Problem.BAD_OFFSET
 
 
-def _lost(batches: Int64Array) -> Iterator[Lost]:
+def _lost(batches: Int64Array) -> Iterator[LostBytes]:
     """What `problem_rows` takes."""
     told = (batches[:, kernels.PROBLEM] != 0) | (batches[:, kernels.LEADER_EPOCH] == NO_EPOCH)
     names = (kernels.POSITION, kernels.PROBLEM, kernels.SIZE)
@@ -219,7 +219,7 @@ def _column(
 ) -> pa.Array:
     """One column of SCHEMA from the record table, or from the batch of each record."""
     of_batch = rows[fields.BATCH]
-    valid: Mask | None = None
+    valid: _Mask | None = None
     match name:
         case "group" | "topic" | "metadata" | "key" | "value":
             field = _STRINGS[name]
@@ -245,8 +245,8 @@ def _column(
     return _numbers(name, values, valid)
 
 
-def _valid(name: str, rows: Int64Array) -> Mask | None:
-    valid: Mask | None = None
+def _valid(name: str, rows: Int64Array) -> _Mask | None:
+    valid: _Mask | None = None
     if name == "key_type":
         valid = rows[fields.KEY_TYPE] != fields.NO_TYPE
     elif name == "topic_partition":
@@ -263,7 +263,7 @@ def _problems(codes: Int64Array) -> pa.Array:
     return pa.array(texts, pa.string())
 
 
-def _numbers(name: str, values: Int64Array, valid: Mask | None = None) -> pa.Array:
+def _numbers(name: str, values: Int64Array, valid: _Mask | None = None) -> pa.Array:
     kind = SCHEMA.field(name).type
     data = np.ascontiguousarray(values.astype(kind.to_pandas_dtype()))
     return pa.Array.from_buffers(kind, len(data), [_bitmap(valid), pa.py_buffer(data)])
@@ -278,7 +278,7 @@ def _strings(name: str, working: ByteArray, starts: Int64Array, lengths: Int64Ar
     return pa.Array.from_buffers(SCHEMA.field(name).type, len(starts), buffers)
 
 
-def _bitmap(valid: Mask | None) -> pa.Buffer | None:
+def _bitmap(valid: _Mask | None) -> pa.Buffer | None:
     if valid is None or valid.all():
         return None
     return pa.py_buffer(np.packbits(valid, bitorder="little"))

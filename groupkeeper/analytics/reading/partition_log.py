@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.reading import walk
-from groupkeeper.analytics.reading.files import Place
+from groupkeeper.analytics.reading.files import AnyPath
 from groupkeeper.analytics.reading.segments import (
     ARCHIVE,
     folders_in,
@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionLog:
+class PartitionFolders:
     """A partition's folder and that of its archive, which need not be there."""
 
     folder: Path | None
@@ -68,7 +68,7 @@ class PartitionLog:
         return partition_of(self.place)
 
 
-class File(NamedTuple):
+class _File(NamedTuple):
     """A segment in a listing, with its first offset and its size in bytes."""
 
     base: int
@@ -77,20 +77,20 @@ class File(NamedTuple):
     size: int
 
 
-Files = Sequence[File]
+_Files = Sequence[_File]
 """By first offset."""
 
 
 class Listing(NamedTuple):
     """The segments of a log at a moment, empty ones too; the best to read from first."""
 
-    archived: Files
-    live: Files
-    swapped: Files
+    archived: _Files
+    live: _Files
+    swapped: _Files
     """Those that compaction is about to put in place, or was when a crash ended it."""
 
 
-def list_segments(log: PartitionLog) -> Listing:
+def list_segments(log: PartitionFolders) -> Listing:
     """A missing folder has none.
 
     First the folder: what is compacted in it was in the archive before, if there is one.
@@ -103,17 +103,19 @@ def list_segments(log: PartitionLog) -> Listing:
     )
 
 
-def _list(folder: Path | None) -> Files:
+def _list(folder: Path | None) -> _Files:
     """Raises OSError."""
     if folder is None or not folder.is_dir():
         return []
     with os.scandir(folder) as entries:
         found = [(match, each) for each in entries if (match := _FILE.fullmatch(each.name))]
         files = [(int(match[1]), Path(each), each.stat()) for match, each in found]
-    return sorted(File(base, path, of.st_ino, of.st_size) for base, path, of in files)
+    return sorted(_File(base, path, of.st_ino, of.st_size) for base, path, of in files)
 
 
-def looked_at(log: PartitionLog, look: Callable[[Listing], T], listing: Listing | None = None) -> T:
+def looked_at(
+    log: PartitionFolders, look: Callable[[Listing], T], listing: Listing | None = None
+) -> T:
     """What `look` finds in the segments of a moment, first in those of an earlier listing; again if
     it meets a file that is not the listed one any more (FileNotFoundError). Raises AnalyticsError.
     """
@@ -128,19 +130,19 @@ def looked_at(log: PartitionLog, look: Callable[[Listing], T], listing: Listing 
     raise AnalyticsError(f"the files of {log.place} change faster than they are read")
 
 
-def file_with(files: Files, offset: int) -> File | None:
+def file_with(files: _Files, offset: int) -> _File | None:
     """The file that may have an offset."""
     number = bisect_right(files, offset, key=lambda each: each.base)
     return files[number - 1] if number else None
 
 
-def base_behind(files: Files, offset: int, until: int) -> int:
+def base_behind(files: _Files, offset: int, until: int) -> int:
     """The first offset of the next file, if that is before `until`; else `until`."""
     number = bisect_right(files, offset, key=lambda each: each.base)
     return min(files[number].base, until) if number < len(files) else until
 
 
-def find_logs(paths: Iterable[Place], topic: str) -> dict[str, PartitionLog]:
+def find_logs(paths: Iterable[AnyPath], topic: str) -> dict[str, PartitionFolders]:
     """The logs of a topic in partition folders at or under `paths`, by name in the order of
     partitions: none in folders without any. Raises AnalyticsError for a path that is no folder, and
     for a partition found in two places.
@@ -160,7 +162,7 @@ def find_logs(paths: Iterable[Place], topic: str) -> dict[str, PartitionLog]:
         if folder not in given:
             # It may appear between two looks at the log.
             archived.setdefault(number, folder.parent / ARCHIVE / folder.name)
-    logs = (PartitionLog(live.get(each), archived.get(each)) for each in {*live, *archived})
+    logs = (PartitionFolders(live.get(each), archived.get(each)) for each in {*live, *archived})
     return {log.name: log for log in sorted(logs, key=lambda log: log.partition)}
 
 
@@ -192,7 +194,7 @@ class OpenSegment:
     walk over batch headers. Raises OSError, and FileNotFoundError if it is not the listed file.
     """
 
-    def __init__(self, file: File, hint: Hint = NO_HINT) -> None:
+    def __init__(self, file: _File, hint: Hint = NO_HINT) -> None:
         self.path = file.path
         self.base = file.base
         self._file = file.path.open("rb")

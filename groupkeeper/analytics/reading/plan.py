@@ -25,12 +25,12 @@ import pyarrow.compute as pc
 from crc32c import crc32c
 
 from groupkeeper.analytics.reading import walk
-from groupkeeper.analytics.reading.files import Place, place
+from groupkeeper.analytics.reading.files import AnyPath, place
 from groupkeeper.analytics.reading.segments import (
     ARCHIVE,
     NO_PARTITION,
     OFFSETS,
-    Coverage,
+    CoveringSegment,
     Note,
     Range,
     SegmentFile,
@@ -42,7 +42,7 @@ from groupkeeper.analytics.reading.segments import (
 from groupkeeper.analytics.reading.topic_log import place_of
 from groupkeeper.protocol.placement import partition_of as partition_of_group
 
-Value = TypeVar("Value")
+_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,9 @@ class Selection:
         )
 
 
-def _both(one: frozenset[Value] | None, other: frozenset[Value] | None) -> frozenset[Value] | None:
+def _both(
+    one: frozenset[_Value] | None, other: frozenset[_Value] | None
+) -> frozenset[_Value] | None:
     if one is None or other is None:
         return other if one is None else one
     return one & other
@@ -141,7 +143,7 @@ def _both(one: frozenset[Value] | None, other: frozenset[Value] | None) -> froze
 EVERYTHING: Final = Selection()
 
 
-def partition_count(data: Place) -> int | None:
+def partition_count(data: AnyPath) -> int | None:
     """The number of partitions that the file `format` of a data directory tells, a line of JSON and
     its checksum; None without it.
     """
@@ -205,7 +207,7 @@ class Plan:
 
 
 def plan(
-    paths: Iterable[Place],
+    paths: Iterable[AnyPath],
     chunk_bytes: int | None = None,
     partition: int | None = None,
     topic: str = OFFSETS,
@@ -223,7 +225,7 @@ def plan(
 
 
 def plan_topics(
-    paths: Iterable[Place], chunk_bytes: int | None = None, partition: int | None = None
+    paths: Iterable[AnyPath], chunk_bytes: int | None = None, partition: int | None = None
 ) -> dict[str, Plan]:
     """As `plan`, of both topics: each path has to hold one of them. A lone segment in no partition
     folder is of the offsets log.
@@ -277,7 +279,9 @@ def chunk_bytes_for(size: int) -> int:
     return min(max(wanted, SMALLEST_CHUNK), LARGEST_CHUNK)
 
 
-def cut(covered: Coverage, limit: int, *, last: bool, since: int | None = None) -> Iterator[Split]:
+def cut(
+    covered: CoveringSegment, limit: int, *, last: bool, since: int | None = None
+) -> Iterator[Split]:
     """Splits that cover the segment and start at batches, of at least `limit` bytes but for the
     last. With `since`: they cover the records from that time on.
     """
@@ -320,19 +324,19 @@ def _boundaries(segment: SegmentFile, limit: int, start: int) -> Iterator[tuple[
         return
 
 
-class Sized(Protocol):
+class _Sized(Protocol):
     """Something of so many bytes."""
 
     @property
     def size(self) -> int: ...
 
 
-Part = TypeVar("Part", bound=Sized)
+_Part = TypeVar("_Part", bound=_Sized)
 
 
-def pack(splits: Iterable[Part], limit: int) -> Iterator[tuple[Part, ...]]:
+def pack(splits: Iterable[_Part], limit: int) -> Iterator[tuple[_Part, ...]]:
     """Pack consecutive splits into chunks of up to `limit` bytes; a larger split is one chunk."""
-    waiting: list[Part] = []
+    waiting: list[_Part] = []
     held = 0
     for split in splits:
         if waiting and held + split.size > limit:

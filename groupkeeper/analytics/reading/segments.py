@@ -20,7 +20,7 @@ from urllib.parse import unquote
 
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.reading import files, walk
-from groupkeeper.analytics.reading.files import Place, RemotePath
+from groupkeeper.analytics.reading.files import AnyPath, RemotePath
 from groupkeeper.analytics.reading.problems import Problem
 from groupkeeper.analytics.reading.walk import RELATIVE_LIMIT
 from groupkeeper.protocol import group_events
@@ -34,7 +34,7 @@ NO_PARTITION: Final = -1
 
 _FOLDER: Final = re.compile(f"({'|'.join(TOPICS)})-([0-9]+)")
 _SEGMENT: Final = re.compile(r"\d{20}\.log")
-P = TypeVar("P", bound=Place)
+P = TypeVar("P", bound=AnyPath)
 _SCHEME: Final = re.compile(r"([a-z][a-z0-9+.-]+):/")
 
 
@@ -46,7 +46,7 @@ class SegmentFile:
     has size 0.
     """
 
-    path: Place
+    path: AnyPath
     partition: int
     base: int
     size: int
@@ -58,20 +58,20 @@ class SegmentFile:
         return self.path.parent.parent.name == ARCHIVE
 
     @property
-    def data(self) -> Place:
+    def data(self) -> AnyPath:
         """The data directory."""
         above = self.path.parent.parent
         return above.parent if self.is_archived else above
 
 
-def expand(paths: Iterable[str]) -> list[Place]:
+def expand(paths: Iterable[str]) -> list[AnyPath]:
     """What is named by paths, URLs, and patterns with `*`, `?` or `[` of local paths. Raises
     AnalyticsError.
     """
     return [path for each in paths for path in _expand(each)]
 
 
-def _expand(given: str) -> list[Place]:
+def _expand(given: str) -> list[AnyPath]:
     if not given:  # as of a variable that is not set: not the working directory
         raise AnalyticsError("a path is empty: name a data directory, or . for this one")
     scheme = _SCHEME.match(given)
@@ -93,7 +93,7 @@ def _expand(given: str) -> list[Place]:
 
 
 def find_segments(
-    paths: Iterable[Place], partition: int | None = None, topic: str = OFFSETS
+    paths: Iterable[AnyPath], partition: int | None = None, topic: str = OFFSETS
 ) -> list[SegmentFile]:
     """Segments of one topic that are not empty, by partition and base offset. Raises
     AnalyticsError.
@@ -105,12 +105,12 @@ def find_segments(
 
 
 def find_topics(
-    paths: Iterable[Place], partition: int | None = None, topics: Sequence[str] = TOPICS
+    paths: Iterable[AnyPath], partition: int | None = None, topics: Sequence[str] = TOPICS
 ) -> dict[str, list[SegmentFile]]:
     """As `find_segments`, by topic: each path has to hold one of them. A segment in no partition
     folder is of the first topic.
     """
-    found: dict[str, list[Place]] = {topic: [] for topic in topics}
+    found: dict[str, list[AnyPath]] = {topic: [] for topic in topics}
     for path in paths:
         there = [
             (topic_of(file.parent) or topics[0], file) for file in _log_files(files.absolute(path))
@@ -126,8 +126,8 @@ def find_topics(
     return {topic: _segments(those, partition, topic) for topic, those in found.items()}
 
 
-def _segments(log_files: Iterable[Place], partition: int | None, topic: str) -> list[SegmentFile]:
-    found: dict[Place, Place] = {}
+def _segments(log_files: Iterable[AnyPath], partition: int | None, topic: str) -> list[SegmentFile]:
+    found: dict[AnyPath, AnyPath] = {}
     for file in log_files:
         found.setdefault(file.resolve(), file)
     in_one_place(file.parent for file in found.values())
@@ -156,13 +156,13 @@ def in_one_place(folders: Iterable[P]) -> tuple[dict[int, P], dict[int, P]]:
     return live, archived
 
 
-def _twice(partition: int, one: Place, other: Place) -> AnalyticsError:
+def _twice(partition: int, one: AnyPath, other: AnyPath) -> AnalyticsError:
     if partition == NO_PARTITION:
         return AnalyticsError(f"segments in {one} and {other} name no partition: read them apart")
     return AnalyticsError(f"partition {partition} is there twice, in {one} and {other}: name one")
 
 
-def _check_lone(log_files: Iterable[Place], partition: int | None) -> None:
+def _check_lone(log_files: Iterable[AnyPath], partition: int | None) -> None:
     """Several segments of which no folder says the partition may be of several partitions."""
     lone = [file for file in log_files if partition_of(file.parent) == NO_PARTITION]
     if len(lone) > 1 and partition is None:
@@ -187,7 +187,7 @@ def _without_archived(segments: Iterable[SegmentFile]) -> Iterator[SegmentFile]:
 
 
 def newest_segments(
-    paths: Iterable[Place], partition: int | None = None
+    paths: Iterable[AnyPath], partition: int | None = None
 ) -> dict[str, dict[int, int]]:
     """Topic -> partition -> base offset of its last segment, which may be empty. Arguments and
     errors: see `find_topics`.
@@ -203,19 +203,19 @@ def newest_segments(
     return found
 
 
-def partition_of(folder: Place) -> int:
+def partition_of(folder: AnyPath) -> int:
     """The partition in a folder's name, or NO_PARTITION."""
     match = _FOLDER.fullmatch(folder.name)
     return int(match[2]) if match else NO_PARTITION
 
 
-def topic_of(folder: Place) -> str | None:
+def topic_of(folder: AnyPath) -> str | None:
     """The topic in a folder's name; None if it is none of TOPICS."""
     match = _FOLDER.fullmatch(folder.name)
     return match[1] if match else None
 
 
-def _log_files(path: Place) -> Iterator[Place]:
+def _log_files(path: AnyPath) -> Iterator[AnyPath]:
     """Segments of TOPICS at or under `path`, without `.log.deleted`, `.log.swap` and
     `.log.cleaned`, and `path` itself if it is a segment.
     """
@@ -249,14 +249,14 @@ def _remote_log_files(path: RemotePath) -> list[RemotePath]:
     return [file for file in found if topic_of(file.parent) and _SEGMENT.fullmatch(file.name)]
 
 
-def _is_there(path: Place) -> bool:
+def _is_there(path: AnyPath) -> bool:
     try:
         return path.exists()
     except OSError as error:
         raise AnalyticsError(f"cannot read {path}: {files.one_line(error)}") from error
 
 
-def log_files_in(folder: Place) -> list[Place]:
+def log_files_in(folder: AnyPath) -> list[AnyPath]:
     """The segments of one partition folder, by base offset. Raises AnalyticsError."""
     try:
         found = [file for file in folder.iterdir() if _SEGMENT.fullmatch(file.name)]
@@ -265,7 +265,7 @@ def log_files_in(folder: Place) -> list[Place]:
         raise AnalyticsError(f"cannot read {folder}: {files.one_line(error)}") from error
 
 
-def _segment(file: Place, partition: int | None, topic: str) -> SegmentFile | None:
+def _segment(file: AnyPath, partition: int | None, topic: str) -> SegmentFile | None:
     """None for an empty file and for one that compaction has deleted."""
     number = partition_of(file.parent)
     if number == NO_PARTITION and partition is not None:
@@ -273,7 +273,7 @@ def _segment(file: Place, partition: int | None, topic: str) -> SegmentFile | No
     return segment_file(file, number, topic)
 
 
-def segment_file(file: Place, partition: int, topic: str) -> SegmentFile | None:
+def segment_file(file: AnyPath, partition: int, topic: str) -> SegmentFile | None:
     """None for an empty file and for one that compaction has deleted."""
     try:
         status = files.status(file)
@@ -292,7 +292,7 @@ Note = tuple[Problem, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Coverage:
+class CoveringSegment:
     """A segment whose offsets are below `until`. Those in ranges [first, until) of `elsewhere` are
     in other segments, too.
     """
@@ -303,7 +303,7 @@ class Coverage:
     notes: tuple[Note, ...]
 
 
-def cover(segments: Sequence[SegmentFile]) -> Iterator[Coverage]:
+def cover(segments: Sequence[SegmentFile]) -> Iterator[CoveringSegment]:
     """What each segment of one partition has to give, in the order of base offsets."""
     ends = [_end(each) for each in segments[:-1]]
     ends.append(_end(segments[-1]) if _overlap(segments, ends) else None)
@@ -325,7 +325,7 @@ def cover(segments: Sequence[SegmentFile]) -> Iterator[Coverage]:
             elsewhere = _held(end, later, ends[number + 1 :])
             until = next((each.base for each in later if each.base >= end), limit)
         reached = max(reached, min(end or segment.base, until))
-        yield Coverage(segment, until, elsewhere, notes)
+        yield CoveringSegment(segment, until, elsewhere, notes)
 
 
 def _end(segment: SegmentFile) -> int | None:

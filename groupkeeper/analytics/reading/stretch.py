@@ -22,7 +22,7 @@ from groupkeeper.analytics.reading.partition_log import (
     Hint,
     Listing,
     OpenSegment,
-    PartitionLog,
+    PartitionFolders,
     base_behind,
     file_with,
     looked_at,
@@ -41,7 +41,7 @@ class Stretch:
     With `problem` it is not read, but told. `hint`: a batch before it.
     """
 
-    log: PartitionLog
+    log: PartitionFolders
     first: int
     until: int
     size: int = 0
@@ -50,7 +50,7 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class _Piece:
     """Offsets [first, until) and the bytes [start, end) of an open segment that hold them.
 
     Without a segment, no file holds them; `gap` says why.
@@ -71,8 +71,8 @@ class Piece:
 
 
 def pieces(
-    log: PartitionLog, first: int, until: int, limit: int, hint: Hint = NO_HINT
-) -> Generator[Piece, None, None]:
+    log: PartitionFolders, first: int, until: int, limit: int, hint: Hint = NO_HINT
+) -> Generator[_Piece, None, None]:
     """Pieces that together have the offsets [first, until), in order, of about `limit` bytes at
     most.
 
@@ -98,9 +98,9 @@ def pieces(
         first = piece.until
 
 
-def _look(listing: Listing, first: int, until: int, limit: int, hint: Hint) -> Piece | None:
+def _look(listing: Listing, first: int, until: int, limit: int, hint: Hint) -> _Piece | None:
     """The best piece that begins with `first`. None if there is a gap."""
-    best: Piece | None = None
+    best: _Piece | None = None
     stop = until
     for files in listing:
         # What comes later in a better source, or in a later segment, is read from there.
@@ -125,7 +125,7 @@ def _look(listing: Listing, first: int, until: int, limit: int, hint: Hint) -> P
 
 def _piece_in(
     segment: OpenSegment, first: int, stop: int, limit: int, *, is_last: bool
-) -> Piece | None:
+) -> _Piece | None:
     """What a segment has of the offsets [first, stop); None if it has none of them.
 
     Bytes behind the last batch are damage and stand for the rest of the offsets, but at the end of
@@ -135,7 +135,7 @@ def _piece_in(
     if after is None:
         if is_last or start == segment.size:
             return None
-        return Piece(first, stop, segment, start, segment.size, lowest=stop)
+        return _Piece(first, stop, segment, start, segment.size, lowest=stop)
     if after.base >= stop:
         return None
     end, before, behind = segment.locate(stop)
@@ -145,21 +145,21 @@ def _piece_in(
         base = segment.boundary(start, start + limit)
         if base is not None and first < base < stop:
             end, stop = segment.locate(base).position, base
-    return Piece(first, stop, segment, start, end, after.base)
+    return _Piece(first, stop, segment, start, end, after.base)
 
 
-def _gap(listing: Listing, log: PartitionLog, first: int, until: int) -> Piece:
+def _gap(listing: Listing, log: PartitionFolders, first: int, until: int) -> _Piece:
     stop = min(base_behind(files, first, until) for files in listing)
     around = listing.live or listing.archived
     file = file_with(around, first)
     if file is None:
-        return Piece(first, stop, gap=Problem.DELETED)
+        return _Piece(first, stop, gap=Problem.DELETED)
     near = [
         SegmentFile(each.path, log.partition, each.base, each.size)
         for each in around[around.index(file) :]
     ]
     is_compacted = len(near) > 1 and kind_of_gap(near) == Problem.COMPACTED
-    return Piece(first, stop, gap=Problem.COMPACTED_AWAY if is_compacted else Problem.MISSING)
+    return _Piece(first, stop, gap=Problem.COMPACTED_AWAY if is_compacted else Problem.MISSING)
 
 
 def read_stretch(
@@ -183,7 +183,7 @@ def read_stretch(
             yield from _rows(log, piece, names)
 
 
-def loss(log: PartitionLog, problem: Problem, first: int, until: int) -> str:
+def loss(log: PartitionFolders, problem: Problem, first: int, until: int) -> str:
     """Why a stream stops, and what to do."""
     return (
         f"{log.name}: {_text(problem, first, until)} in {log.place.parent}; to go on without them, "
@@ -191,7 +191,7 @@ def loss(log: PartitionLog, problem: Problem, first: int, until: int) -> str:
     )
 
 
-def _rows(log: PartitionLog, piece: Piece, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def _rows(log: PartitionFolders, piece: _Piece, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     segment, first = piece.segment, min(piece.first, piece.lowest)
     assert segment is not None, "no gap"
     split = Split(
@@ -219,7 +219,7 @@ def _rows(log: PartitionLog, piece: Piece, names: Sequence[str]) -> Iterator[pa.
 
 
 def _told(
-    log: PartitionLog, problem: Problem, first: int, until: int, count: int = 0
+    log: PartitionFolders, problem: Problem, first: int, until: int, count: int = 0
 ) -> pa.RecordBatch:
     split = Split(str(log.place), log.partition, 0, 0, last=False, topic=log.topic)
     return text_rows(split, [(None, _text(problem, first, until, count), None)])

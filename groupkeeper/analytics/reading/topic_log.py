@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from groupkeeper.analytics.reading import files
-from groupkeeper.analytics.reading.files import Place
+from groupkeeper.analytics.reading.files import AnyPath
 from groupkeeper.analytics.reading.walk import disagreeing
 from groupkeeper.protocol.record_batch import HEADER_SIZE, LENGTH_OVERHEAD, MAGIC
 
@@ -32,12 +32,12 @@ BLOCK_BYTES: Final = 64 * 1024
 UNINDEXED_MOST: Final = 64 * 1024 * 1024
 """A segment of which more than these bytes are behind its last entry in `.index` is not known."""
 
-Kind = np.dtype[np.void]
+_Kind = np.dtype[np.void]
 Entries = npt.NDArray[np.void]
 
 _FIELDS: Final = Struct(">qi4xb4xhiqq14xi")
-_ENTRY: Final[Kind] = np.dtype([("offset", ">i4"), ("position", ">i4")])
-_TIME: Final[Kind] = np.dtype([("time", ">i8"), ("offset", ">i4")])
+_ENTRY: Final[_Kind] = np.dtype([("offset", ">i4"), ("position", ">i4")])
+_TIME: Final[_Kind] = np.dtype([("time", ">i8"), ("offset", ">i4")])
 _BLOCKS: Final = 64
 """So many blocks are kept: groups that follow each other ask for the same ones."""
 
@@ -48,7 +48,7 @@ class NotKnown(Exception):
     """
 
 
-class Batch(NamedTuple):
+class _Batch(NamedTuple):
     """A batch with offsets [base, until); times are epoch milliseconds, -1 without one."""
 
     base: int
@@ -60,7 +60,7 @@ class Batch(NamedTuple):
 
 
 class _Block(NamedTuple):
-    batches: list[Batch]
+    batches: list[_Batch]
     next: int
     """Where the batch behind them begins."""
 
@@ -70,7 +70,7 @@ class TopicSegment:
     last one (None). Raises OSError and NotKnown.
     """
 
-    def __init__(self, path: Place, base: int, size: int, until: int | None) -> None:
+    def __init__(self, path: AnyPath, base: int, size: int, until: int | None) -> None:
         self.base = base
         self._until = until
         self._size = size
@@ -92,7 +92,7 @@ class TopicSegment:
         """To be called at the end."""
         self._file.close()
 
-    def from_offset(self, offset: int) -> Iterator[Batch]:
+    def from_offset(self, offset: int) -> Iterator[_Batch]:
         """Batches that end behind an offset."""
         mark = bisect_right(self._lasts, offset) - 1
         return (each for each in self._batches(max(mark, 0)) if each.until > offset)
@@ -150,7 +150,7 @@ class TopicSegment:
             self._lasts.append(end)
             self._positions.append(block.next)
 
-    def _batches(self, mark: int) -> Iterator[Batch]:
+    def _batches(self, mark: int) -> Iterator[_Batch]:
         for number in range(mark, len(self._positions)):
             yield from self._block(number).batches
 
@@ -174,7 +174,7 @@ class TopicSegment:
 
     def _read(self, start: int, stop: int) -> _Block:
         """Batches that begin in [start, stop)."""
-        found: list[Batch] = []
+        found: list[_Batch] = []
         position, begin, data, before = start, start, b"", self.base
         highest = self._until if self._until is not None else 2**63 - 1
         while position < stop:
@@ -190,25 +190,25 @@ class TopicSegment:
                 return self._torn(found)
             if not before <= base < until <= highest:
                 raise NotKnown("offsets do not rise")
-            found.append(Batch(base, until, attributes, base_time, max_time, records))
+            found.append(_Batch(base, until, attributes, base_time, max_time, records))
             position, before = position + size, until
         return _Block(found, position)
 
-    def _torn(self, found: list[Batch]) -> _Block:
+    def _torn(self, found: list[_Batch]) -> _Block:
         """The last batch of a log may be under way, or lie behind it as zeros."""
         if self._until is not None:
             raise NotKnown("bytes that are no batch")
         return _Block(found, self._size)
 
 
-def place_of(path: Place, base: int, size: int, since: int) -> tuple[int, int]:
+def place_of(path: AnyPath, base: int, size: int, since: int) -> tuple[int, int]:
     """See `TopicSegment.place_of`: the beginning of the segment if nothing else is sure."""
     with suppress(OSError, NotKnown), closing(TopicSegment(path, base, size, None)) as segment:
         return segment.place_of(since)
     return 0, base
 
 
-def first_time(path: Place) -> int:
+def first_time(path: AnyPath) -> int:
     """The largest timestamp of a segment's first batch; -1 if it has none. Raises OSError."""
     with path.open("rb") as file:
         data = file.read(HEADER_SIZE)
@@ -218,7 +218,7 @@ def first_time(path: Place) -> int:
     return int(max_time) if magic == MAGIC else -1
 
 
-def _marks(path: Place, base: int, size: int) -> tuple[list[int], list[int]]:
+def _marks(path: AnyPath, base: int, size: int) -> tuple[list[int], list[int]]:
     """Offsets and positions of entries of the index, BLOCK_BYTES or more apart."""
     entries = _entries(path.with_suffix(".index"), _ENTRY)
     positions = entries["position"].astype(np.int64)
@@ -229,7 +229,7 @@ def _marks(path: Place, base: int, size: int) -> tuple[list[int], list[int]]:
     return offsets[first].tolist(), positions[first].tolist()
 
 
-def _times(path: Place, base: int) -> tuple[list[int], list[int]]:
+def _times(path: AnyPath, base: int) -> tuple[list[int], list[int]]:
     entries = _entries(path.with_suffix(".timeindex"), _TIME)
     times = entries["time"].astype(np.int64)
     rising = _rising(times, -1, 2**63 - 1)
@@ -237,7 +237,7 @@ def _times(path: Place, base: int) -> tuple[list[int], list[int]]:
     return times[:rising].tolist(), offsets.tolist()
 
 
-def _entries(path: Place, kind: Kind) -> Entries:
+def _entries(path: AnyPath, kind: _Kind) -> Entries:
     try:
         data = path.read_bytes()
     except OSError:
@@ -260,7 +260,7 @@ _HOUR_MS: Final = 3_600_000
 class TopicLog:
     """A folder with segments. Close it at the end. Raises OSError."""
 
-    def __init__(self, folder: Place) -> None:
+    def __init__(self, folder: AnyPath) -> None:
         found = sorted((int(each.stem), each) for each in _segments_in(folder))
         self._paths = [path for _, path in found]
         self._bases = [base for base, _ in found]
@@ -299,7 +299,7 @@ class TopicLog:
             return 0 if is_whole else None
         return None
 
-    def from_offset(self, offset: int) -> Batch | None:
+    def from_offset(self, offset: int) -> _Batch | None:
         """The first batch that ends behind an offset; None if there is none.
 
         Raises NotKnown, and OSError.
@@ -335,7 +335,7 @@ class TopicLog:
         return found
 
 
-def _segments_in(folder: Place) -> Iterable[Place]:
+def _segments_in(folder: AnyPath) -> Iterable[AnyPath]:
     return (each for each in folder.iterdir() if _SEGMENT.fullmatch(each.name))
 
 
@@ -344,7 +344,7 @@ class TopicLogs:
 
     def __init__(self, data: Iterable[str]) -> None:
         self._data = [files.place(each) for each in data]
-        self._folders: dict[str, list[Place]] | None = None
+        self._folders: dict[str, list[AnyPath]] | None = None
 
     def open(self, topic: str, partition: int) -> TopicLog | None:
         """The log of a topic partition: the longest one, if several brokers have it. None if it is
@@ -358,7 +358,7 @@ class TopicLogs:
                     found = one
         return found
 
-    def _listed(self) -> dict[str, list[Place]]:
+    def _listed(self) -> dict[str, list[AnyPath]]:
         if self._folders is None:
             self._folders = {}
             for data in self._data:

@@ -17,7 +17,7 @@ from typing import BinaryIO, Final, NamedTuple
 
 import numpy as np
 
-from groupkeeper.analytics.reading.files import Place
+from groupkeeper.analytics.reading.files import AnyPath
 from groupkeeper.protocol.record_batch import (
     HEADER_SIZE,
     LENGTH_OVERHEAD,
@@ -110,7 +110,7 @@ def is_sound(file: BinaryIO, position: int, size: int) -> bool:
         return False
 
 
-def read_index(path: Place, size: int) -> list[int]:
+def read_index(path: AnyPath, size: int) -> list[int]:
     """Increasing positions from a segment's index; empty without an index.
 
     Zero padding, or garbage, begins at the first entry that does not increase.
@@ -156,7 +156,7 @@ def _rises(around: deque[Header]) -> bool:
     return all(one.until <= other.base for one, other in pairwise([*around]))
 
 
-def end_offset(path: Place, base: int, size: int) -> int:
+def end_offset(path: AnyPath, base: int, size: int) -> int:
     """The offset after a segment's last batch; `base` if it has none. Raises OSError."""
     places = read_index(path, size)
     with path.open("rb") as file:
@@ -174,7 +174,7 @@ def in_order(tail: Sequence[Header], lowest: int) -> list[Header]:
     return [each for number, each in enumerate(tail) if number not in wrong]
 
 
-def is_compacted(path: Place, base: int, size: int) -> bool:
+def is_compacted(path: AnyPath, base: int, size: int) -> bool:
     """Whether records are missing between those of a segment. Raises OSError."""
     expected = base
     with path.open("rb") as file:
@@ -185,7 +185,7 @@ def is_compacted(path: Place, base: int, size: int) -> bool:
     return False
 
 
-def size_before(path: Place, size: int, offset: int) -> int:
+def size_before(path: AnyPath, size: int, offset: int) -> int:
     """How many bytes of a segment are before the first batch from an offset on: all, if they cannot
     be read.
     """

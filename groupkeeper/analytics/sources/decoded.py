@@ -113,7 +113,7 @@ _KINDS: Final = {
 }
 """The fields of a value that have partitions, in the order of their rows."""
 
-Row = dict[str, object]
+_Row = dict[str, object]
 
 
 def decode(
@@ -151,11 +151,11 @@ def _decoded(batch: pa.RecordBatch) -> dict[str, pa.Array]:
     return found
 
 
-def _row(record: Row) -> Row:
+def _row(record: _Row) -> _Row:
     """A row of _OF_GROUPS; a tombstone has its member at most."""
     kind, key, value = record["key_type"], record["key"], record["value"]
     assert isinstance(kind, int), "only records with a type are decoded"
-    row: Row = {}
+    row: _Row = {}
     try:
         if kind < FIRST_KEY_TYPE:
             return {"classic": _classic(value)} if isinstance(value, bytes) else row
@@ -171,13 +171,13 @@ def _row(record: Row) -> Row:
     return row
 
 
-def _classic(value: bytes) -> Row:
+def _classic(value: bytes) -> _Row:
     row = groups.decode_group(value)
     time = row.pop("state_timestamp_ms")
     return row | {"state_time": time * 1000 if 0 <= time < LATEST_MS else None}
 
 
-def _modern(value: Value) -> Row:
+def _modern(value: Value) -> _Row:
     match value:
         case ConsumerEpoch() | Epoch():
             return {"epoch": value.epoch}
@@ -196,14 +196,14 @@ def _modern(value: Value) -> Row:
     }
 
 
-def _assignment(value: Value) -> list[Row]:
+def _assignment(value: Value) -> list[_Row]:
     """`kind` is the field's name; that of a target is `assigned`, too."""
-    found: list[Row] = []
+    found: list[_Row] = []
     for name in _KINDS[type(value)]:
         kind = "assigned" if name == "topics" else name
         parts: Iterable[Topic | Tasks] = getattr(value, name)
         for each in parts:
-            what: Row = (
+            what: _Row = (
                 {"topic_id": id_text(each.topic_id)}
                 if isinstance(each, Topic)
                 else {"subtopology": each.subtopology_id}

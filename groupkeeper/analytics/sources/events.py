@@ -32,7 +32,7 @@ SCHEMA: Final = pa.schema(
 LATEST_MS: Final = 2**63 // 1000 - 1
 """Of the times that Spark can tell, which counts microseconds."""
 
-Row = dict[str, object]
+_Row = dict[str, object]
 
 
 def decode_events(
@@ -57,7 +57,7 @@ def decode_events(
             yield pa.RecordBatch.from_pylist(fit, schema=schema)
 
 
-def _row(record: Row) -> Row:
+def _row(record: _Row) -> _Row:
     value, time = record.pop("value"), record.pop("timestamp_ms")
     row = record | {"time": _microseconds(time)}
     if record["problem"] is not None or not isinstance(value, bytes):

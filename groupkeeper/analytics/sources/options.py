@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import Final, Literal, TypeVar, cast, get_args
 
 from groupkeeper.analytics.errors import AnalyticsError
-from groupkeeper.analytics.reading.files import Place
+from groupkeeper.analytics.reading.files import AnyPath
 from groupkeeper.analytics.reading.follow import EARLIEST, Starting
 from groupkeeper.analytics.reading.plan import Selection
 from groupkeeper.analytics.reading.segments import expand
@@ -37,14 +37,14 @@ _HOW: Final = (
     "with create table, Spark hands no options to a source in Python"
 )
 
-Word = TypeVar("Word", bound=str)
+_Word = TypeVar("_Word", bound=str)
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """What to read, in tasks of which size, and how."""
 
-    paths: tuple[Place, ...]
+    paths: tuple[AnyPath, ...]
     chunk_bytes: int | None
     partition: int | None
     selection: Selection
@@ -204,10 +204,10 @@ def _size(name: str, text: str | None) -> int | None:
     return number
 
 
-def _word(name: str, text: str, known: Sequence[Word]) -> Word:
+def _word(name: str, text: str, known: Sequence[_Word]) -> _Word:
     if text not in known:
         raise AnalyticsError(f"no such {name}: {text} ({', '.join(known)})")
-    return cast(Word, text)
+    return cast(_Word, text)
 
 
 def _number(name: str, text: str | None, least: int) -> int | None:

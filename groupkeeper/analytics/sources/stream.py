@@ -19,8 +19,8 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from groupkeeper.analytics.reading.follow import Bookmark, Follower, Progress
-from groupkeeper.analytics.reading.partition_log import Hint, PartitionLog, find_logs
+from groupkeeper.analytics.reading.follow import Bookmark, Bookmarks, Follower
+from groupkeeper.analytics.reading.partition_log import Hint, PartitionFolders, find_logs
 from groupkeeper.analytics.reading.plan import LARGEST_CHUNK, chunk_bytes_for, pack
 from groupkeeper.analytics.reading.stretch import read_stretch
 from groupkeeper.analytics.sources.options import Options, StreamOptions
@@ -44,7 +44,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # t
         self._given = options
         self._format = format_name
         self._options = StreamOptions.of(options)
-        self._targets: Progress | None = None
+        self._targets: Bookmarks | None = None
         """Where a query ends that reads what is available now."""
         self._follower = Follower(reader.topic, self._logs, fail_on_loss=self._options.fail_on_loss)
 
@@ -81,12 +81,12 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # t
                 yield from self._reader.rows(read, str(stretch.log.place))
         set_loaded_aside()
 
-    def _logs(self) -> Mapping[str, PartitionLog]:
+    def _logs(self) -> Mapping[str, PartitionFolders]:
         """Those that are there now: what a pattern matches may have changed, too."""
         return find_logs(Options.of(self._given, self._format).paths, self._reader.topic)
 
 
-def _to_json(progress: Progress) -> Offset:
+def _to_json(progress: Bookmarks) -> Offset:
     return {
         name: {"offset": mark.offset, "epoch": mark.epoch, "crc": mark.crc}
         | mark.hint._asdict()
@@ -95,7 +95,7 @@ def _to_json(progress: Progress) -> Offset:
     }
 
 
-def _of_json(offset: Offset) -> Progress:
+def _of_json(offset: Offset) -> Bookmarks:
     return {
         name: Bookmark(
             mark["offset"],

@@ -20,9 +20,9 @@ import pyarrow as pa
 from pyarrow import fs
 
 from groupkeeper.analytics.errors import AnalyticsError, one_line
-from groupkeeper.analytics.reading.files import Place, located
+from groupkeeper.analytics.reading.files import AnyPath, located
 
-Item = TypeVar("Item")
+_Item = TypeVar("_Item")
 
 PRIVATE: Final = "_groupkeeper"
 """What is not a table: Spark, Arrow and others pass over names that begin so."""
@@ -31,10 +31,10 @@ _AT_ONCE: Final = 16
 stores answer so many requests at once."""
 
 
-class Files:
+class DurableFiles:
     """Paths are relative to the folder, with slashes. Methods raise OSError."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: AnyPath) -> None:
         self.place = place
         system, root = located(place)
         self.system = fs.SubTreeFileSystem(root, system)
@@ -100,7 +100,7 @@ class Files:
             self.system.create_dir(str(PurePosixPath(path).parent))
 
 
-def each(step: Callable[[Item], object], items: Iterable[Item]) -> None:
+def each(step: Callable[[_Item], object], items: Iterable[_Item]) -> None:
     """Take a step with all items, many at once."""
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         for _ in threads.map(step, items):
@@ -124,7 +124,7 @@ LOCK: Final = f"{PRIVATE}/lock"
 
 
 @contextmanager
-def locked(files: Files) -> Iterator[Callable[[], None]]:
+def locked(files: DurableFiles) -> Iterator[Callable[[], None]]:
     """Yields what raises AnalyticsError if another run has taken the lock. Raises it if another one
     has it.
     """
@@ -169,7 +169,7 @@ def _lock(folder: Path) -> int:
     return handle
 
 
-def _put_lock(files: Files) -> bytes:
+def _put_lock(files: DurableFiles) -> bytes:
     """pyarrow cannot ask a store to write only what is not there: of two runs that begin in the
     same moment the later one has the lock, and the other one is told at its end.
     """

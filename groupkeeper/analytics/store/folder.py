@@ -23,19 +23,19 @@ from pyarrow import parquet
 
 from groupkeeper.analytics.errors import AnalyticsError, EngineFailed, make_folder
 from groupkeeper.analytics.pipeline.output import OPEN, Output
-from groupkeeper.analytics.reading.files import Place, one_line
+from groupkeeper.analytics.reading.files import AnyPath, one_line
 from groupkeeper.analytics.reading.plan import Plan
 from groupkeeper.analytics.store import resume
-from groupkeeper.analytics.store.durable import LOCK, PRIVATE, Files, each, locked
-from groupkeeper.analytics.store.resume import Progress
+from groupkeeper.analytics.store.durable import LOCK, PRIVATE, DurableFiles, each, locked
+from groupkeeper.analytics.store.resume import ResumePoint
 from groupkeeper.analytics.store.tables import DAY, write_tables
 
 if TYPE_CHECKING:
     from groupkeeper.analytics.pipeline.run import Analysis
 
-Plans = Mapping[str, Plan]
+_Plans = Mapping[str, Plan]
 """By topic."""
-Newest = Mapping[str, Mapping[int, int]]
+_Newest = Mapping[str, Mapping[int, int]]
 """Topic -> partition -> first offset of its last segment."""
 ANSWERS: Final = "answers"
 _REPORT: Final = "report"
@@ -45,17 +45,17 @@ _PARTITION: Final = re.compile(rf"(?:state/|\w+/{OPEN}-)(-?\d+)")
 """In the names of these files."""
 
 
-class Store:
+class TableStore:
     """A context manager: nobody else writes to the folder meanwhile. With `rebuild`, what it holds
     is replaced at the end of the run. Raises AnalyticsError if it is not such a folder.
     """
 
-    def __init__(self, folder: Place, *, rebuild: bool = False) -> None:
+    def __init__(self, folder: AnyPath, *, rebuild: bool = False) -> None:
         self.folder = folder.resolve()
-        self.progress = Progress()
+        self.progress = ResumePoint()
         self.scratch = ""
         """A folder of this machine for files between the stages."""
-        self._files = Files(self.folder)
+        self._files = DurableFiles(self.folder)
         self._rebuild = rebuild
         self._state: ZipFile | None = None
 
@@ -84,7 +84,7 @@ class Store:
             if not self._rebuild:
                 raise
             return
-        before, state = found or (Progress(), None)
+        before, state = found or (ResumePoint(), None)
         self._settle(before)
         if not self._rebuild:
             self.progress, self._state = before, state
@@ -122,12 +122,12 @@ class Store:
         }
         return Output(Path(self.scratch, "tables"), states, unsolved)
 
-    def check(self, plans: Plans, newest: Newest) -> None:
+    def check(self, plans: _Plans, newest: _Newest) -> None:
         """Raises AnalyticsError unless these are the logs that the folder was made from."""
         for topic, places in self.progress.places.items():
             resume.check(plans[topic], places, newest[topic], topic)
 
-    def news(self, plans: Plans) -> dict[str, Plan]:
+    def news(self, plans: _Plans) -> dict[str, Plan]:
         """What was not read yet."""
         places = self.progress.places
         return {topic: resume.news(plan, places.get(topic, {})) for topic, plan in plans.items()}
@@ -139,7 +139,7 @@ class Store:
         before = {(kind, is_tombstone): n for kind, is_tombstone, n in self.progress.counts}
         return analysis.counts + Counter(before)
 
-    def commit(self, plans: Plans, analysis: "Analysis") -> None:
+    def commit(self, plans: _Plans, analysis: "Analysis") -> None:
         """The run counts from now on. `plans`: what was read."""
         now, made = self.progress, Path(self.scratch, "tables")
         if now.run and not analysis.is_news:
@@ -187,7 +187,7 @@ class Store:
 
     # -- what counts, and what does not ------------------------------------------------------------
 
-    def _settle(self, now: Progress) -> None:
+    def _settle(self, now: ResumePoint) -> None:
         """Move the files of the last run to their places, and remove what they replace; this may be
         repeated. Then remove what runs have left that were ended.
         """
@@ -206,9 +206,9 @@ class Store:
         each(files.remove, files.sizes(PRIVATE, recursive=False).keys() - kept)
 
 
-def write_answers(folder: Place, answers: Mapping[str, pa.Table]) -> None:
+def write_answers(folder: AnyPath, answers: Mapping[str, pa.Table]) -> None:
     """Those of the last analysis as it was chosen, in `answers/`: a file each."""
-    files = Files(folder)
+    files = DurableFiles(folder)
 
     def write(name: str) -> None:
         path, data = f"{ANSWERS}/{name}.parquet", _parquet(answers[name])
@@ -229,7 +229,7 @@ def _folders(paths: Iterable[str]) -> set[str]:
     return {str(parent) for path in paths for parent in PurePosixPath(path).parents}
 
 
-def _check(files: Files) -> None:
+def _check(files: DurableFiles) -> None:
     """Never write over or among the files of others."""
     try:
         is_ours = {*files.sizes(recursive=False)} <= {PRIVATE} or bool(files.read(resume.NAME))

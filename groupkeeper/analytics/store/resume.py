@@ -17,20 +17,20 @@ from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.pipeline.output import Ends
 from groupkeeper.analytics.reading import files, walk
-from groupkeeper.analytics.reading.files import Place as File
+from groupkeeper.analytics.reading.files import AnyPath as File
 from groupkeeper.analytics.reading.plan import NO_END, Chunk, Plan, Split
 from groupkeeper.analytics.reading.problems import Problem
-from groupkeeper.analytics.store.durable import PRIVATE, Files
+from groupkeeper.analytics.store.durable import PRIVATE, DurableFiles
 from groupkeeper.protocol.record_batch import HEADER_SIZE, BatchHeader, CorruptBatch, read_header
 
 FORMAT: Final = 3
 """Of all files of a folder, the states of folds included: another one is never read."""
 NAME: Final = f"{PRIVATE}/state.zip"
 _PROGRESS: Final = "progress.json"
-Row = dict[str, Any]  # of a problem
+_Row = dict[str, Any]  # of a problem
 
 
-class Place(NamedTuple):
+class _Place(NamedTuple):
     """How far a partition was read: its next log offset, and the last batch that was read, by which
     a log is known again: first offset of its file, position, and what is before its records in
     hexadecimal; "" if it is not known. `unsolved`: the problems behind that.
@@ -40,11 +40,11 @@ class Place(NamedTuple):
     segment: int = 0
     position: int = 0
     header: str = ""
-    unsolved: Sequence[Row] = ()
+    unsolved: Sequence[_Row] = ()
 
 
 @dataclass(slots=True)
-class Progress:
+class ResumePoint:
     """`run` names the last run, "" before the first one. `replaced`: files whose rows others have
     since that run. `groups`: those that are read (none: all). `counts`: records by key type and
     whether they are tombstones. `places`: topic -> partition -> place.
@@ -54,7 +54,7 @@ class Progress:
     replaced: list[str] = field(default_factory=list)
     groups: list[str] = field(default_factory=list)
     counts: list[tuple[int | None, bool, int]] = field(default_factory=list)
-    places: dict[str, dict[int, Place]] = field(default_factory=dict)
+    places: dict[str, dict[int, _Place]] = field(default_factory=dict)
 
     @property
     def staged(self) -> str:
@@ -71,7 +71,7 @@ class Progress:
         return data.getvalue()
 
 
-def read(files: Files) -> tuple[Progress, ZipFile] | None:
+def read(files: DurableFiles) -> tuple[ResumePoint, ZipFile] | None:
     """With the files. None if there is none. Raises AnalyticsError."""
     found = files.read(NAME)
     if found is None:
@@ -88,11 +88,11 @@ def read(files: Files) -> tuple[Progress, ZipFile] | None:
                 "or remove that one"
             )
         places = {
-            topic: {int(number): Place(*each) for number, each in of.items()}
+            topic: {int(number): _Place(*each) for number, each in of.items()}
             for topic, of in data.pop("places").items()
         }
         counts = [tuple(each) for each in data.pop("counts")]
-        return Progress(places=places, counts=counts, **data), packed
+        return ResumePoint(places=places, counts=counts, **data), packed
     except (AttributeError, BadZipFile, KeyError, TypeError, ValueError) as error:
         raise AnalyticsError(
             f"{files.place / NAME} cannot be read, it is cut off or damaged: analyze the log anew "
@@ -104,7 +104,7 @@ _ALL: Final = (0, NO_END)
 _ADVICE: Final = "analyze it anew with --rebuild, or into another folder"
 
 
-def news(plan: Plan, places: Mapping[int, Place]) -> Plan:
+def news(plan: Plan, places: Mapping[int, _Place]) -> Plan:
     """The plan without what was read."""
     seen: set[int] = set()
 
@@ -122,7 +122,7 @@ def news(plan: Plan, places: Mapping[int, Place]) -> Plan:
     return replace(plan, chunks=chunks, size=size)
 
 
-def _behind(split: Split, place: Place) -> Split | None:
+def _behind(split: Split, place: _Place) -> Split | None:
     """What of the split is from the place on; None if nothing is."""
     if split.first >= place.next:
         return split
@@ -145,7 +145,7 @@ def _behind(split: Split, place: Place) -> Split | None:
     return replace(part, identity=(0, 0))
 
 
-def _told_gap(split: Split, place: Place) -> Split:
+def _told_gap(split: Split, place: _Place) -> Split:
     """Retention may have removed records that nobody has read."""
     notes = [note for note in split.notes if note[0] != Problem.BEGINS]
     if len(notes) < len(split.notes) and split.first > place.next:
@@ -156,7 +156,7 @@ def _told_gap(split: Split, place: Place) -> Split:
 # -- is it the same log? -----------------------------------------------------------------------
 
 
-def check(plan: Plan, places: Mapping[int, Place], newest: Mapping[int, int], topic: str) -> None:
+def check(plan: Plan, places: Mapping[int, _Place], newest: Mapping[int, int], topic: str) -> None:
     """Raises AnalyticsError unless the logs are those that were read up to the places. `newest`:
     the first offset of the last segment of each partition, which may be empty.
     """
@@ -175,7 +175,7 @@ def check(plan: Plan, places: Mapping[int, Place], newest: Mapping[int, int], to
             _check(name, splits[partition], place, newest[partition])
 
 
-def _check(name: str, splits: Sequence[Split], place: Place, newest: int) -> None:
+def _check(name: str, splits: Sequence[Split], place: _Place, newest: int) -> None:
     if any(_has(files.place(split.path), place) for split in splits):
         return
     # Compaction moves batches, and takes records and whole batches out.
@@ -214,13 +214,13 @@ def _headers_from(splits: Sequence[Split], offset: int) -> Iterator[BatchHeader]
                         yield found
 
 
-def _has(path: File, place: Place) -> bool:
+def _has(path: File, place: _Place) -> bool:
     """Whether the last batch that was read is where it was."""
     is_there = place.header and int(path.stem) == place.segment
     return bool(is_there) and _bytes(path, place.position).hex() == place.header
 
 
-def _header(place: Place) -> BatchHeader:
+def _header(place: _Place) -> BatchHeader:
     return read_header(bytes.fromhex(place.header))
 
 
@@ -242,20 +242,20 @@ def _bytes(path: File, position: int) -> bytes:
 # -- where it ended ----------------------------------------------------------------------------
 
 
-def places(plan: Plan, before: Mapping[int, Place], ends: Ends) -> dict[int, Place]:
+def places(plan: Plan, before: Mapping[int, _Place], ends: Ends) -> dict[int, _Place]:
     """Where the next run goes on; `plan` is what was read, and `ends` where that ended."""
     found = dict(before)
     last = {split.partition: split for chunk in plan.chunks for split in chunk}
     for partition, split in last.items():
-        place = before.get(partition, Place(0))
+        place = before.get(partition, _Place(0))
         end = ends.ends.get(partition)
         if end is not None and end.offset >= place.next:
             path = files.place(end.path)
             data = _bytes(path, end.position)
             batch = read_header(data) if data else None
-            place = Place(end.offset + 1)
+            place = _Place(end.offset + 1)
             if batch and batch.base_offset <= end.offset <= batch.last_offset:
-                place = Place(batch.next_offset, int(path.stem), end.position, data.hex())
+                place = _Place(batch.next_offset, int(path.stem), end.position, data.hex())
         # What is before the last split does not change.
         reached = max(place.next, split.first) if split.only == _ALL else place.next
         unsolved = ends.problems.get(partition, ())

@@ -20,9 +20,9 @@ from pyarrow import dataset, fs, parquet
 from groupkeeper.analytics.errors import AnalyticsError, reading
 from groupkeeper.analytics.pipeline.output import OPEN, Passed
 from groupkeeper.analytics.reading.columns import SCHEMA
-from groupkeeper.analytics.reading.files import Place, located
+from groupkeeper.analytics.reading.files import AnyPath, located
 from groupkeeper.analytics.schemas import TABLES
-from groupkeeper.analytics.store.durable import Files
+from groupkeeper.analytics.store.durable import DurableFiles
 from groupkeeper.analytics.store.resume import NAME, read
 from groupkeeper.history.fields import LAST_MS
 
@@ -42,12 +42,12 @@ LASTING: Final = frozenset({"ownership", "sessions", "epochs", "coverage"})
 
 
 def read_tables(
-    folder: Place, since_ms: int | None = None, names: Iterable[str] = tuple(TABLES)
+    folder: AnyPath, since_ms: int | None = None, names: Iterable[str] = tuple(TABLES)
 ) -> dict[str, pa.Table]:
     """See `read_days`, of a folder that `groupkeeper analyze --out` has written. Raises
     AnalyticsError if it is none, or if a run on it has been ended just before its end.
     """
-    files = Files(folder)
+    files = DurableFiles(folder)
     found = read(files)
     if found is None:
         raise AnalyticsError(f"{folder} has no {NAME}: name a folder that analyze --out has made")
@@ -59,7 +59,7 @@ def read_tables(
 
 
 def read_days(
-    folder: Place, since_ms: int | None = None, names: Iterable[str] = tuple(TABLES)
+    folder: AnyPath, since_ms: int | None = None, names: Iterable[str] = tuple(TABLES)
 ) -> dict[str, pa.Table]:
     """Table -> its rows, with the columns of its schema, in a fixed order; empty if it has none.
 
@@ -69,7 +69,7 @@ def read_days(
     return {name: dataset_of(folder, name, since_ms).to_table() for name in names}
 
 
-def dataset_of(folder: Place, name: str, since_ms: int | None = None) -> dataset.Dataset:
+def dataset_of(folder: AnyPath, name: str, since_ms: int | None = None) -> dataset.Dataset:
     """The same of one table, not read yet. `folder` is one of tables, or of what workers left."""
     system, root = located(folder)
     chosen = fs.FileSelector(f"{root}/{name}", allow_not_found=True, recursive=True)
@@ -125,12 +125,12 @@ _ROWS: Final = 200_000
 """So many rows of a table wait for being written; those of a day become a row group."""
 _SCHEMAS: Final = {name: table.schema for name, table in TABLES.items()} | {RECORDS: SCHEMA}
 
-Source = Path | str
+_Source = Path | str
 """A file of a worker, or one of the folder of tables."""
 
 
 def write_tables(
-    made: Path, files: Files, target: str, run: str, old: Mapping[str, int]
+    made: Path, files: DurableFiles, target: str, run: str, old: Mapping[str, int]
 ) -> list[str]:
     """Write what is under `made` to the folder `target`. `old`: files of tables, and their bytes.
     Returns which of them are replaced by that. Raises AnalyticsError.
@@ -140,7 +140,7 @@ def write_tables(
         if size < SMALL_BYTES and not _is_open(path):
             small[path.rpartition("/")[0]].append(path)
     joined = [path for some in small.values() if len(some) > MOST_FILES for path in some]
-    sources: defaultdict[tuple[str, str], list[Source]] = defaultdict(list)
+    sources: defaultdict[tuple[str, str], list[_Source]] = defaultdict(list)
     for path in joined:
         sources[path.partition("/")[0], run].append(path)
     for source in sorted(made.glob("*/*.arrow")):
@@ -158,7 +158,7 @@ def _is_open(path: str) -> bool:
     return path.endswith(f"/{OPEN}.parquet")
 
 
-def _write(files: Files, target: str, of: tuple[tuple[str, str], Sequence[Source]]) -> None:
+def _write(files: DurableFiles, target: str, of: tuple[tuple[str, str], Sequence[_Source]]) -> None:
     """A file a day. Few large row groups are read faster than many small ones."""
     (name, prefix), sources = of
     writers: dict[str, parquet.ParquetWriter] = {}
@@ -186,7 +186,7 @@ def _write(files: Files, target: str, of: tuple[tuple[str, str], Sequence[Source
         flush()
 
 
-def _batches(files: Files, source: Source) -> Iterator[pa.RecordBatch]:
+def _batches(files: DurableFiles, source: _Source) -> Iterator[pa.RecordBatch]:
     if isinstance(source, Path):
         yield from Passed(str(source)).batches()
         return
@@ -194,7 +194,7 @@ def _batches(files: Files, source: Source) -> Iterator[pa.RecordBatch]:
         yield from parquet.ParquetFile(file).iter_batches()
 
 
-def _write_empty(files: Files, target: str, run: str) -> None:
+def _write_empty(files: DurableFiles, target: str, run: str) -> None:
     """A file without rows for each table that has no other one that stays: readers find all tables.
     Its day is one that another table has, so that nobody meets a day without rows.
     """

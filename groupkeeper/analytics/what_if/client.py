@@ -37,7 +37,7 @@ LEAVE_VERSION: Final = 5
 OnAnswer = Callable[[Any], None]
 
 
-class World(Protocol):
+class _World(Protocol):
     """What a client needs of the replay."""
 
     now: int
@@ -50,17 +50,19 @@ class World(Protocol):
 
     def at(self, when_ms: int, do: Callable[[], None]) -> None: ...
 
-    def send(self, client: "Client", version: int, request: Message, then: OnAnswer) -> None: ...
+    def send(
+        self, client: "ModelClient", version: int, request: Message, then: OnAnswer
+    ) -> None: ...
 
     def plan(self, owned: dict[str, list[int]]) -> dict[str, list[int]]:
         """Owned partitions of each member -> the new assignment."""
 
 
 @dataclass(eq=False, slots=True)
-class Client:
+class ModelClient:
     """One life of a client in the replay."""
 
-    world: World
+    world: _World
     life: Life
     instance: str | None
     session_timeout_ms: int

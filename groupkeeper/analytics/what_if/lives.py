@@ -17,7 +17,7 @@ from statistics import median
 from typing import Any, Final
 
 # Any: a row of a table, as pyarrow gives it.
-Row = Mapping[str, Any]
+HistoryRow = Mapping[str, Any]
 
 SESSION_TIMEOUT_MS: Final = 45_000
 REBALANCE_TIMEOUT_MS: Final = 300_000
@@ -48,10 +48,10 @@ class Life:
 
 
 def lives_of(
-    sessions: Iterable[Row],
+    sessions: Iterable[HistoryRow],
     begin_ms: int,
     end_ms: int,
-    members: Iterable[Row] = (),
+    members: Iterable[HistoryRow] = (),
     rounds: Sequence[tuple[int, int]] = (),
 ) -> list[Life]:
     """The lives behind the rows of one group in table `sessions`, by their start; `members` are its
@@ -86,7 +86,7 @@ def lives_of(
     return found
 
 
-def _is_timed(session: Row) -> bool:
+def _is_timed(session: HistoryRow) -> bool:
     """Whether a session goes on, or it is known when it ended."""
     return session["until"] is not None or session["ended_by"] is None
 
@@ -102,7 +102,7 @@ class _Slot:
     """When its client was last heard of; None while it lasts."""
     paused: bool = False
 
-    def take(self, life: Life, row: Row) -> None:
+    def take(self, life: Life, row: HistoryRow) -> None:
         until_ms = _ms(row["until"], None)
         self.life, self.member, self.free_ms, self.paused = life, row["member"], None, False
         life.end_ms, life.leaves, life.is_removed = until_ms, False, False
@@ -117,7 +117,9 @@ class _Slot:
         self.free_ms = life.end_ms
 
 
-def _add_longest(life: Life, row: Row, until_ms: int, rounds: Sequence[tuple[int, int]]) -> None:
+def _add_longest(
+    life: Life, row: HistoryRow, until_ms: int, rounds: Sequence[tuple[int, int]]
+) -> None:
     """The longest silence of a session that outlived it. When it was is not stored: half-way in the
     longest time without a rebalance, because the coordinator counts anew when it answers a join.
 
@@ -145,13 +147,13 @@ def _longest_quiet(
     return longest
 
 
-def _key(row: Row) -> tuple[str, ...]:
+def _key(row: HistoryRow) -> tuple[str, ...]:
     if row["instance"]:
         return (row["instance"],)
     return row["client_id"] or "", row["host"] or ""
 
 
-def _slot_for(slots: list[_Slot], row: Row, start_ms: int) -> _Slot:
+def _slot_for(slots: list[_Slot], row: HistoryRow, start_ms: int) -> _Slot:
     """That of the member it replaced, or of the one that was free last."""
     for slot in slots:
         if row["old_member"] and slot.member == row["old_member"]:
@@ -170,7 +172,9 @@ def client_name(
     return instance or f"{client_id or ''}{host or ''}#{number}"
 
 
-def _begun(row: Row, start_ms: int, number: int, told: tuple[int | None, int | None]) -> Life:
+def _begun(
+    row: HistoryRow, start_ms: int, number: int, told: tuple[int | None, int | None]
+) -> Life:
     return Life(
         client=client_name(row["instance"], row["client_id"], row["host"], number),
         instance=row["instance"],
@@ -218,7 +222,7 @@ class Behaviour:
         return max(now, spans[index][1]) if index >= 0 else now
 
 
-def behaviour_of(rounds: Iterable[Row], lives: Iterable[Life]) -> Behaviour:
+def behaviour_of(rounds: Iterable[HistoryRow], lives: Iterable[Life]) -> Behaviour:
     """Of one group, from its rows in table `rounds`."""
     rows = [row for row in rounds if row["started"] is not None]
     quick = [
@@ -247,7 +251,7 @@ def behaviour_of(rounds: Iterable[Row], lives: Iterable[Life]) -> Behaviour:
     )
 
 
-def _busy(rows: Iterable[Row], known: dict[str, Life]) -> dict[str, list[tuple[int, int]]]:
+def _busy(rows: Iterable[HistoryRow], known: dict[str, Life]) -> dict[str, list[tuple[int, int]]]:
     found: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for row in rows:
         name = _client(row, "last", known)
@@ -256,7 +260,7 @@ def _busy(rows: Iterable[Row], known: dict[str, Life]) -> dict[str, list[tuple[i
     return dict(found)
 
 
-def _client(row: Row, which: str, known: dict[str, Life]) -> str | None:
+def _client(row: HistoryRow, which: str, known: dict[str, Life]) -> str | None:
     """The client of `by_*` or `last_*`; of several that look alike, the first."""
     name = client_name(*(row[f"{which}_{part}"] for part in ("instance", "client_id", "host")))
     return name if name in known else None

@@ -13,7 +13,7 @@ from functools import partial
 from itertools import count
 from typing import Any, Final
 
-from groupkeeper.analytics.what_if.client import GROUP, Client, OnAnswer
+from groupkeeper.analytics.what_if.client import GROUP, ModelClient, OnAnswer
 from groupkeeper.analytics.what_if.lives import Behaviour, Life
 from groupkeeper.coordinator.caller import Caller, Peer
 from groupkeeper.coordinator.config import GroupConfig
@@ -41,7 +41,7 @@ _SILENT: Final = (CauseCode.SESSION_EXPIRED, CauseCode.JOIN_TIMEOUT, CauseCode.S
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ReplaySettings:
     """What is different from what was recorded; None: as it was. Times are milliseconds."""
 
     is_static: bool | None = None
@@ -68,7 +68,9 @@ class GivenUp(Exception):
     """The replay does not come to rest."""
 
 
-def replay(lives: Sequence[Life], behaviour: Behaviour, settings: Settings, end_ms: int) -> Outcome:
+def replay(
+    lives: Sequence[Life], behaviour: Behaviour, settings: ReplaySettings, end_ms: int
+) -> Outcome:
     """What would have happened until `end_ms` (Unix milliseconds). Raises GivenUp."""
     return _Replay(behaviour, settings, end_ms).run(lives)
 
@@ -81,7 +83,7 @@ class _Token:
 
 
 class _Replay:
-    def __init__(self, behaviour: Behaviour, settings: Settings, end_ms: int) -> None:
+    def __init__(self, behaviour: Behaviour, settings: ReplaySettings, end_ms: int) -> None:
         self.now = 0
         self.behaviour = behaviour
         self.is_cooperative = (
@@ -100,8 +102,8 @@ class _Replay:
         self._order = count()
         self._next: list[tuple[int, int, Callable[[], None]]] = []
         self._answers: deque[Callable[[], None]] = deque()
-        self._clients: list[Client] = []
-        self._by_id: dict[str, Client] = {}
+        self._clients: list[ModelClient] = []
+        self._by_id: dict[str, ModelClient] = {}
         self._vanished: dict[str, int] = {}
         """Member ids of clients that vanished, and when."""
         self._owners: dict[int, str] = {}
@@ -147,7 +149,7 @@ class _Replay:
     def at(self, when_ms: int, do: Callable[[], None]) -> None:
         heapq.heappush(self._next, (max(when_ms, self.now), next(self._order), do))
 
-    def send(self, client: Client, version: int, request: Message, then: OnAnswer) -> None:
+    def send(self, client: ModelClient, version: int, request: Message, then: OnAnswer) -> None:
         token = _Token(
             lambda answer: self._answers.append(partial(self._answer, client, then, answer))
         )
@@ -155,7 +157,7 @@ class _Replay:
         caller = Caller(version, Peer(client.life.client_id, client.life.host))
         self._take(self._partition.handle(request_any, caller, token, (self.now, self.now)))
 
-    def _answer(self, client: Client, then: OnAnswer, answer: Any) -> None:
+    def _answer(self, client: ModelClient, then: OnAnswer, answer: Any) -> None:
         if client.is_over:
             return
         if client.is_paused:
@@ -183,7 +185,7 @@ class _Replay:
     def _start(self, life: Life) -> None:
         settings = self._settings
         is_static = life.instance is not None if settings.is_static is None else settings.is_static
-        client = Client(
+        client = ModelClient(
             self,
             life,
             life.client if is_static else None,
@@ -197,14 +199,14 @@ class _Replay:
             self.at(life.end_ms, partial(self._finish, client))
         client.join()
 
-    def _pause(self, client: Client, until_ms: int) -> None:
+    def _pause(self, client: ModelClient, until_ms: int) -> None:
         if client.is_over:
             return
         self._last_request(client)
         client.is_paused = True
         self.at(until_ms, client.resume)
 
-    def _finish(self, client: Client) -> None:
+    def _finish(self, client: ModelClient) -> None:
         if client.is_over:
             return
         self._last_request(client)
@@ -232,7 +234,7 @@ class _Replay:
         group = self._partition.groups.get(GROUP)
         return group is not None and group.state is GroupState.PREPARING_REBALANCE
 
-    def _timer(self, client: Client) -> Timer:
+    def _timer(self, client: ModelClient) -> Timer:
         return Timer(TimerKind.SESSION, GROUP, client.member_id)
 
     def _keep_alive(self, due: int, until_ms: int) -> int | None:
@@ -243,7 +245,7 @@ class _Replay:
                 sessions[self._timer(client)] = until_ms + client.session_timeout_ms
         return self._partition.next_deadline()
 
-    def _last_request(self, client: Client) -> None:
+    def _last_request(self, client: ModelClient) -> None:
         """The session runs from now on, whatever it was moved to."""
         timer, deadlines = self._timer(client), self._partition.deadlines
         if timer in deadlines.due:

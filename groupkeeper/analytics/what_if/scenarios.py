@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from groupkeeper.analytics.questions.question import SURE, Question
 from groupkeeper.analytics.schemas import EVENTS, LONG, TEXT, YES, Column
-from groupkeeper.analytics.what_if.lives import Behaviour, Life, Row, behaviour_of, lives_of
-from groupkeeper.analytics.what_if.replay import GivenUp, Outcome, Settings, replay
+from groupkeeper.analytics.what_if.lives import Behaviour, HistoryRow, Life, behaviour_of, lives_of
+from groupkeeper.analytics.what_if.replay import GivenUp, Outcome, ReplaySettings, replay
 
 SESSION_TIMEOUTS_MS: Final = (6_000, 10_000, 20_000, 30_000, 45_000, 60_000, 120_000, 300_000)
 REBALANCE_TIMEOUTS_MS: Final = (30_000, 60_000, 120_000, 300_000, 600_000)
@@ -44,7 +44,7 @@ class Scenario:
     """Settings, under the name of the scenario; `setting` and `value` are the one that varies."""
 
     name: str
-    settings: Settings
+    settings: ReplaySettings
     setting: str | None = None
     value: int | None = None
     is_today: bool = False
@@ -86,7 +86,7 @@ WHAT_IF: Final = Question(
 )
 
 
-def what_if(group: str, tables: Mapping[str, Sequence[Row]]) -> Iterator[dict[str, Any]]:
+def what_if(group: str, tables: Mapping[str, Sequence[HistoryRow]]) -> Iterator[dict[str, Any]]:
     """Rows of the answer for one group; `tables` are its rows in the views that questions read."""
     recorded, sessions = tables["rounds"], tables["sessions"]
     every = [row for rows in tables.values() for row in rows]
@@ -112,10 +112,10 @@ def what_if(group: str, tables: Mapping[str, Sequence[Row]]) -> Iterator[dict[st
         return
     behaviour = behaviour_of(rounds, lives)
     try:
-        base = replay(lives, behaviour, Settings(), end_ms)
+        base = replay(lives, behaviour, ReplaySettings(), end_ms)
     except GivenUp:
         return
-    outcomes = {Settings(): base}
+    outcomes = {ReplaySettings(): base}
     for scenario in scenarios(lives, behaviour, rounds):
         settings = _changed(scenario.settings, lives)
         try:
@@ -127,7 +127,7 @@ def what_if(group: str, tables: Mapping[str, Sequence[Row]]) -> Iterator[dict[st
         yield _row(scenario, outcome, base, len(recorded)) | sure | {"group": group}
 
 
-def _changed(settings: Settings, lives: Sequence[Life]) -> Settings:
+def _changed(settings: ReplaySettings, lives: Sequence[Life]) -> ReplaySettings:
     """The same without timeouts that all clients had anyway."""
     as_they_were: dict[str, Any] = {
         name: None
@@ -138,33 +138,33 @@ def _changed(settings: Settings, lives: Sequence[Life]) -> Settings:
 
 
 def scenarios(
-    lives: Sequence[Life], behaviour: Behaviour, rounds: Sequence[Row]
+    lives: Sequence[Life], behaviour: Behaviour, rounds: Sequence[HistoryRow]
 ) -> Iterator[Scenario]:
     """Those that make sense for the group: nothing that it has already."""
     session_ms = _usual(life.session_timeout_ms for life in lives)
     rebalance_ms = _usual(life.rebalance_timeout_ms for life in lives)
     are_static = all(life.instance is not None for life in lives)
-    yield Scenario(AS_IT_WAS, Settings(), is_today=True)
+    yield Scenario(AS_IT_WAS, ReplaySettings(), is_today=True)
     if not are_static:
-        yield Scenario(STATIC, Settings(is_static=True))
+        yield Scenario(STATIC, ReplaySettings(is_static=True))
     for value in sorted({*SESSION_TIMEOUTS_MS, session_ms}):
         key, now = "session.timeout.ms", value == session_ms
-        changed = Settings(session_timeout_ms=value)
+        changed = ReplaySettings(session_timeout_ms=value)
         yield Scenario(SESSION, changed, key, value, now)
         if not are_static:
-            both = Settings(is_static=True, session_timeout_ms=value)
+            both = ReplaySettings(is_static=True, session_timeout_ms=value)
             yield Scenario(STATIC_SESSION, both, key, value)
     if any(row["ended_by"] == "timeout" for row in rounds) or behaviour.busy:
         for value in sorted({*REBALANCE_TIMEOUTS_MS, rebalance_ms}):
-            changed = Settings(rebalance_timeout_ms=value)
+            changed = ReplaySettings(rebalance_timeout_ms=value)
             key, now = "max.poll.interval.ms", value == rebalance_ms
             yield Scenario(REBALANCE, changed, key, value, now)
     if any(row["from_state"] == "Empty" for row in rounds):
         for value in INITIAL_DELAYS_MS:
             key = "group.initial.rebalance.delay.ms"
-            yield Scenario(DELAY, Settings(initial_delay_ms=value), key, value)
+            yield Scenario(DELAY, ReplaySettings(initial_delay_ms=value), key, value)
     if not behaviour.is_cooperative:
-        yield Scenario(COOPERATIVE, Settings(is_cooperative=True))
+        yield Scenario(COOPERATIVE, ReplaySettings(is_cooperative=True))
 
 
 def _usual(values: Iterable[int]) -> int:

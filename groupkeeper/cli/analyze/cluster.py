@@ -16,9 +16,9 @@ from groupkeeper.analytics.errors import AnalyticsError, one_line
 from groupkeeper.analytics.page import check_report
 from groupkeeper.analytics.reading import files
 from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS
-from groupkeeper.analytics.store.durable import Files
+from groupkeeper.analytics.store.durable import DurableFiles
 from groupkeeper.analytics.store.resume import read
-from groupkeeper.cli.cluster import Cluster, Refused
+from groupkeeper.cli.cluster import Cluster, CommandRefused
 from groupkeeper.cli.progress import progress
 from groupkeeper.cli.why.show import remark
 from groupkeeper.client import CallFailed
@@ -64,7 +64,7 @@ def _starts(request: Request) -> "dict[Partition, int]":
     """
     if request.out is None or request.rebuild:
         return {}
-    found = read(Files(files.place(str(request.out))))
+    found = read(DurableFiles(files.place(str(request.out))))
     return {
         # The header of a batch begins with its offset.
         (topic, number): int(place.header[:16], 16) if place.header else place.next
@@ -76,7 +76,7 @@ def _starts(request: Request) -> "dict[Partition, int]":
 async def _copy(
     client: "Client", request: Request, starts: "Mapping[Partition, int]", place: Path
 ) -> None:
-    """Raises Refused and CallFailed."""
+    """Raises CommandRefused and CallFailed."""
     groups = request.choice.groups
     wanted = await _partitions(client, OFFSETS, groups)
     if request.asks:
@@ -91,30 +91,32 @@ async def _copy(
         _write_ids(await describe_topics(client), place)
     except CallFailed as failure:
         if failure.error is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-            raise Refused(_RIGHT.format(failure.detail)) from None
+            raise CommandRefused(_RIGHT.format(failure.detail)) from None
         if failure.error is ErrorCode.OFFSET_OUT_OF_RANGE:
-            raise Refused(f"{failure.detail}: {_OTHER}") from None
+            raise CommandRefused(f"{failure.detail}: {_OTHER}") from None
         raise
     except OSError as error:
-        raise Refused(
+        raise CommandRefused(
             f"cannot write to {place}: {error.strerror}; TMPDIR names another place"
         ) from error
 
 
 async def _partitions(client: "Client", topic: str, groups: Collection[str]) -> "list[Partition]":
     """Those that can have records of the groups (none: of all); none of events, if there are none.
-    Raises Refused.
+    Raises CommandRefused.
     """
     [found] = await describe_topics(client, [topic])
     error, is_optional = ErrorCode(found.error_code), topic == EVENTS
     if error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and not is_optional:
-        raise Refused(f"this cluster has no topic {topic}: no group has joined or committed so far")
+        raise CommandRefused(
+            f"this cluster has no topic {topic}: no group has joined or committed so far"
+        )
     if error is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
         if not is_optional:
-            raise Refused(_RIGHT.format(topic))
+            raise CommandRefused(_RIGHT.format(topic))
         remark(f"events are not read: {_RIGHT.format(topic)}, if there is one")
     elif error not in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
-        raise Refused(f"the topic {topic} cannot be read: {error.name}")
+        raise CommandRefused(f"the topic {topic} cannot be read: {error.name}")
     count = len(found.partitions)
     if groups and count:
         return [(topic, number) for number in {partition_of(group, count) for group in groups}]

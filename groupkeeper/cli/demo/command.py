@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from groupkeeper.cli.demo.stage import Stage, StageError
+from groupkeeper.cli.demo.stage import DemoProcesses, StageError
 from groupkeeper.cli.why.now import session_limits, settings_of
 from groupkeeper.cli.why.read import read_last
 from groupkeeper.cli.why.show import Printer
-from groupkeeper.history.rounds import COMPLETED, UNDER_WAY, Entry, Round
+from groupkeeper.history.rounds import COMPLETED, UNDER_WAY, HistoryEntry, Round
 from groupkeeper.server.signals import at_signals
 from groupkeeper.settings.options import format_address
 
@@ -34,12 +34,12 @@ ROUNDS: Final = 100
 
 
 @dataclass(slots=True, frozen=True)
-class Step:
+class _Step:
     """Something that happens to the group, and the entry of `why` that ends it."""
 
     title: str
-    act: Callable[[Stage, "Client"], Awaitable[None]]
-    ends_with: Callable[[Entry], bool]
+    act: Callable[[DemoProcesses, "Client"], Awaitable[None]]
+    ends_with: Callable[[HistoryEntry], bool]
 
 
 @click.command()
@@ -71,7 +71,7 @@ async def _run(*, keep: bool) -> None:
     task = asyncio.current_task()
     assert task is not None, "asyncio.run made one"
     at_signals(task.cancel, "SIGHUP")
-    async with Stage(TOPIC) as stage, Client(stage.kafka) as client:
+    async with DemoProcesses(TOPIC) as stage, Client(stage.kafka) as client:
         where = f"kafka={stage.kafka} http=http://{format_address(stage.http)}/"
         print(f"A server runs, with its data in memory: {where}", flush=True)
         print(f"The paragraphs are what `groupkeeper why {GROUP}` prints.", flush=True)
@@ -83,7 +83,7 @@ async def _run(*, keep: bool) -> None:
     print("\nAll processes have ended.", flush=True)
 
 
-async def _keep(stage: Stage) -> None:
+async def _keep(stage: DemoProcesses) -> None:
     """Until a signal ends it, which is no failure."""
     ended = asyncio.Event()
     at_signals(ended.set, "SIGHUP")
@@ -98,12 +98,12 @@ async def _keep(stage: Stage) -> None:
 class _Story:
     """Plays one step after the other, and prints the entries that each of them adds."""
 
-    def __init__(self, stage: Stage, client: "Client") -> None:
+    def __init__(self, stage: DemoProcesses, client: "Client") -> None:
         self._stage = stage
         self._client = client
         self._shown = 0
 
-    async def play(self, number: int, step: Step) -> None:
+    async def play(self, number: int, step: _Step) -> None:
         print(f"\n{number}. {step.title}\n", flush=True)
         with _waiting():
             entries = await self._until_over(step)
@@ -112,7 +112,7 @@ class _Story:
             printer.entry(entry)
         print(f"  Partitions: {await self._owners()}.", flush=True)
 
-    async def _until_over(self, step: Step) -> list[Entry]:
+    async def _until_over(self, step: _Step) -> list[HistoryEntry]:
         """Act; the new entries, when one ends the step."""
         try:
             async with asyncio.timeout(STEP_S):
@@ -127,12 +127,12 @@ class _Story:
         except TimeoutError:
             raise StageError(f"nothing came of this within {STEP_S:.0f} s: {step.title}") from None
 
-    async def _entries(self) -> list[Entry]:
+    async def _entries(self) -> list[HistoryEntry]:
         """As `groupkeeper why` has them, without the round that is under way."""
-        from groupkeeper.client.group_events import EventLog
+        from groupkeeper.client.group_events import EventTopicReader
 
         limits = session_limits(await settings_of(self._client, GROUP))
-        log = await EventLog.of(self._client, GROUP)
+        log = await EventTopicReader.of(self._client, GROUP)
         told = await read_last(log, ROUNDS, limits, lambda what, size: None)
         return [
             each
@@ -170,7 +170,7 @@ def _waiting() -> Iterator[None]:
 STATIC, SLOW, KILLED = "consumer-1", "consumer-2", "consumer-3"
 
 
-async def _start_two(stage: Stage, client: "Client") -> None:
+async def _start_two(stage: DemoProcesses, client: "Client") -> None:
     from groupkeeper.client.groups import describe_groups
 
     await _start_static(stage)
@@ -180,25 +180,25 @@ async def _start_two(stage: Stage, client: "Client") -> None:
     await stage.start(SLOW, TOPIC, GROUP, SLOW, "--busy-s", str(BUSY_S))
 
 
-async def _start_static(stage: Stage) -> None:
+async def _start_static(stage: DemoProcesses) -> None:
     await stage.start(STATIC, TOPIC, GROUP, STATIC, "--instance", STATIC)
 
 
-async def _start_third(stage: Stage, _: "Client") -> None:
+async def _start_third(stage: DemoProcesses, _: "Client") -> None:
     await stage.start(KILLED, TOPIC, GROUP, KILLED)
 
 
-async def _kill_third(stage: Stage, _: "Client") -> None:
+async def _kill_third(stage: DemoProcesses, _: "Client") -> None:
     await asyncio.sleep(SETTLED_S)
     await stage.kill(KILLED)
 
 
-async def _restart(stage: Stage, _: "Client") -> None:
+async def _restart(stage: DemoProcesses, _: "Client") -> None:
     await stage.kill(STATIC)
     await _start_static(stage)
 
 
-def _completed(entry: Entry, members: int, *, lost: int = 0) -> bool:
+def _completed(entry: HistoryEntry, members: int, *, lost: int = 0) -> bool:
     return (
         isinstance(entry, Round)
         and entry.outcome == COMPLETED
@@ -206,27 +206,27 @@ def _completed(entry: Entry, members: int, *, lost: int = 0) -> bool:
     )
 
 
-def _replaced(entry: Entry) -> bool:
+def _replaced(entry: HistoryEntry) -> bool:
     return not isinstance(entry, Round) and entry.type == "member_replaced"
 
 
 STEPS: Final = (
-    Step(
+    _Step(
         f"{STATIC} and {SLOW} start. A new group waits for more members: one rebalance is enough.",
         _start_two,
         lambda entry: _completed(entry, 2),
     ),
-    Step(
+    _Step(
         f"{KILLED} starts. {SLOW} is busy for {BUSY_S} s before it rejoins, and all wait for it.",
         _start_third,
         lambda entry: _completed(entry, 3),
     ),
-    Step(
+    _Step(
         f"{KILLED} is killed. Its session timeout of 3 s runs out, and the others take over.",
         _kill_third,
         lambda entry: _completed(entry, 2, lost=1),
     ),
-    Step(
+    _Step(
         f"{STATIC}, which has a group.instance.id, is killed and restarted. Nothing moves.",
         _restart,
         _replaced,

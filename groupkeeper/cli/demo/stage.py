@@ -34,7 +34,7 @@ class _Running:
     log: Path
 
 
-class Stage:
+class DemoProcesses:
     """`async with Stage("orders") as stage:` starts a server with this topic; at the end every
     process is killed and the directory is removed, whatever happened.
     """

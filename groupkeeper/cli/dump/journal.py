@@ -15,7 +15,7 @@ from groupkeeper.storage.journal.format import (
     CLAIM,
     MARK,
     ROUND,
-    Entry,
+    JournalEntry,
     ends_of,
     entries_of,
     next_round,
@@ -39,7 +39,7 @@ class _Round(NamedTuple):
     def end(self) -> int:
         return self.position + ROUND.size + self.size
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[JournalEntry]:
         return entries_of(self.window, self.position + ROUND.size, self.size)
 
 
@@ -96,7 +96,7 @@ def _rounds(dump: Dump, path: str) -> Iterator[_Round]:
             end, number = position, later
 
 
-def _show_entry(dump: Dump, entry: Entry) -> None:
+def _show_entry(dump: Dump, entry: JournalEntry) -> None:
     name, data = entry.name.decode(), bytes(entry.data)
     if entry.kind == BATCH:
         header = read_header(data)

@@ -16,7 +16,7 @@ from groupkeeper.cli.dump.record_text import (
     group_event,
     plain,
 )
-from groupkeeper.cli.progress import Progress
+from groupkeeper.cli.progress import ByteProgress
 from groupkeeper.protocol.group_events import TOPIC as EVENT_TOPIC
 from groupkeeper.protocol.record_batch import (
     HEADER_SIZE,
@@ -46,7 +46,7 @@ class Dump:
     """What one call of the command shows, and how."""
 
     files: Files
-    told: Progress
+    told: ByteProgress
     records: bool = True
     offsets: bool = False
     everything: bool = False
@@ -90,7 +90,7 @@ class Dump:
                 self.damage(what, str(problem))
 
 
-class Piece(NamedTuple):
+class _Piece(NamedTuple):
     """A batch in a file, or damaged bytes."""
 
     position: int
@@ -147,7 +147,7 @@ def show_segment(dump: Dump, path: str, *, text: RecordText, quiet: bool = False
     return found
 
 
-def _pieces_of(dump: Dump, handle: int) -> Iterator[Piece]:
+def _pieces_of(dump: Dump, handle: int) -> Iterator[_Piece]:
     """The batches of a file, and the damaged places between them. Raises OSError."""
     position = lowest = tries = 0
     window = Window(dump.files, handle, dump.files.size(handle))
@@ -170,25 +170,25 @@ def _pieces_of(dump: Dump, handle: int) -> Iterator[Piece]:
         position = piece.end
 
 
-def _piece_at(window: Window, position: int) -> Piece:
+def _piece_at(window: Window, position: int) -> _Piece:
     """What begins at a position: `end` is only right if it is a sound batch."""
     size = window.size
     try:
         header = read_header(window.read(position, min(HEADER_SIZE, size - position)))
     except CorruptBatch as problem:
-        return Piece(position, size, damage=f"at byte {position}: {problem}")
+        return _Piece(position, size, damage=f"at byte {position}: {problem}")
     end = position + header.size
     if end > size:
-        return Piece(position, size, damage=f"the batch at byte {position} is cut off")
+        return _Piece(position, size, damage=f"the batch at byte {position} is cut off")
     batch = window.read(position, header.size)
     damage = ""
     if not check_crc(batch, header):
         what = f"the batch with base offset {header.base_offset} at byte {position}"
         damage = f"{what} fails its checksum"
-    return Piece(position, end, header, batch, damage)
+    return _Piece(position, end, header, batch, damage)
 
 
-def _show(dump: Dump, piece: Piece, header: BatchHeader, due: int, text: RecordText) -> None:
+def _show(dump: Dump, piece: _Piece, header: BatchHeader, due: int, text: RecordText) -> None:
     if not piece.damage and 0 <= due < header.base_offset:
         dump.line(f"no offsets {due} to {header.base_offset - 1}")
     horizon = {}

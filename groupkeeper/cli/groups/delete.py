@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from groupkeeper.cli.cluster import FAILED, Cluster, cluster_options
-from groupkeeper.cli.groups.select import Selection, group_options
+from groupkeeper.cli.groups.select import GroupSelection, group_options
 from groupkeeper.cli.tables import show
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.command()
 @group_options
 @cluster_options
-def delete(selection: Selection, cluster: Cluster) -> int:
+def delete(selection: GroupSelection, cluster: Cluster) -> int:
     """Delete groups that have no members.
 
     Their offsets are deleted, too.

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from groupkeeper.cli.cluster import FAILED, Cluster, cluster_options
-from groupkeeper.cli.groups.select import Selection, group_options
-from groupkeeper.cli.tables import Row, show
+from groupkeeper.cli.groups.select import GroupSelection, group_options
+from groupkeeper.cli.tables import TableRow, show
 from groupkeeper.why.texts import printable
 
 if TYPE_CHECKING:
     from groupkeeper.client import Client
-    from groupkeeper.client.groups import Group
-    from groupkeeper.client.lag import Place
+    from groupkeeper.client.groups import GroupDescription
+    from groupkeeper.client.lag import GroupPartition
 
 GROUPS_AT_ONCE: Final = 500
 """Groups that are asked for, shown and forgotten before the next ones."""
@@ -44,7 +44,7 @@ ONLY_VERBOSE: Final = frozenset(
 @click.option("--verbose", is_flag=True, help="More columns: epochs, assignments.")
 @cluster_options
 def describe(
-    selection: Selection, lag_seconds: bool, verbose: bool, cluster: Cluster, **views: bool
+    selection: GroupSelection, lag_seconds: bool, verbose: bool, cluster: Cluster, **views: bool
 ) -> int:
     """Show offsets, members or states of groups.
 
@@ -99,8 +99,8 @@ class _Report:
             show(self._shown(rows[name]), as_json=self._json)
 
     async def _rows(
-        self, client: "Client", groups: "Mapping[str, Group]"
-    ) -> dict[str, Sequence[Row]]:
+        self, client: "Client", groups: "Mapping[str, GroupDescription]"
+    ) -> dict[str, Sequence[TableRow]]:
         if self._view == "state":
             return {name: [_state(client, group)] for name, group in groups.items()}
         if self._view == "members":
@@ -109,11 +109,11 @@ class _Report:
 
         now_ms = int(time.time() * 1000) if self._seconds else None
         places = await places_of(client, groups, now_ms)
-        rows: Callable[[str, Sequence[Place]], Sequence[Row]]
+        rows: Callable[[str, Sequence[GroupPartition]], Sequence[TableRow]]
         rows = _topics if self._view == "topics" else _offsets
         return {name: rows(name, some) for name, some in places.items()}
 
-    def _shown(self, rows: Sequence[Row]) -> Sequence[Row]:
+    def _shown(self, rows: Sequence[TableRow]) -> Sequence[TableRow]:
         """The rows with the columns that were asked for."""
         left_out = set() if self._verbose else {*ONLY_VERBOSE}
         if not self._seconds:
@@ -122,7 +122,7 @@ class _Report:
             left_out.add("group_instance_id")
         return [{key: row[key] for key in row if key not in left_out} for row in rows]
 
-    def _remark(self, group: "Group") -> None:
+    def _remark(self, group: "GroupDescription") -> None:
         from groupkeeper.client.groups import EMPTY
 
         remark = ""
@@ -135,7 +135,7 @@ class _Report:
             print(f"\n{printable(remark)}", file=sys.stderr)
 
 
-def _offsets(group: str, places: "Sequence[Place]") -> Sequence[Row]:
+def _offsets(group: str, places: "Sequence[GroupPartition]") -> Sequence[TableRow]:
     return [
         {
             "group": group,
@@ -154,14 +154,14 @@ def _offsets(group: str, places: "Sequence[Place]") -> Sequence[Row]:
     ]
 
 
-def _epoch(place: "Place") -> int | None:
+def _epoch(place: "GroupPartition") -> int | None:
     epoch = -1 if place.committed is None else place.committed.leader_epoch
     return None if epoch < 0 else epoch
 
 
-def _topics(group: str, places: "Sequence[Place]") -> Sequence[Row]:
+def _topics(group: str, places: "Sequence[GroupPartition]") -> Sequence[TableRow]:
     """Sums over what is known of each topic's partitions; the seconds are those of the oldest."""
-    by_topic: dict[str, list[Place]] = {}
+    by_topic: dict[str, list[GroupPartition]] = {}
     for each in places:
         by_topic.setdefault(each.topic, []).append(each)
     rows = []
@@ -181,7 +181,7 @@ def _topics(group: str, places: "Sequence[Place]") -> Sequence[Row]:
     return rows
 
 
-def _members(group: "Group") -> Sequence[Row]:
+def _members(group: "GroupDescription") -> Sequence[TableRow]:
     return [
         {
             "group": group.group_id,
@@ -199,7 +199,7 @@ def _members(group: "Group") -> Sequence[Row]:
     ]
 
 
-def _state(client: "Client", group: "Group") -> Row:
+def _state(client: "Client", group: "GroupDescription") -> TableRow:
     return {
         "group": group.group_id,
         "coordinator": f"{client.address_of(group.coordinator)} ({group.coordinator})",

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from groupkeeper.cli.cluster import FAILED, Cluster, Refused, cluster_options
-from groupkeeper.cli.groups.select import Selection, group_options
-from groupkeeper.cli.tables import Row, show
+from groupkeeper.cli.cluster import FAILED, Cluster, CommandRefused, cluster_options
+from groupkeeper.cli.groups.select import GroupSelection, group_options
+from groupkeeper.cli.tables import TableRow, show
 
 if TYPE_CHECKING:
     from groupkeeper.client import Client
-    from groupkeeper.client.groups import Member
+    from groupkeeper.client.groups import DescribedMember
     from groupkeeper.protocol.errors import ErrorCode
 
 REASON = "member was removed by an admin"
@@ -33,7 +33,7 @@ PLANNED, REMOVED = "Would be removed", "Removed"
 @click.option("--execute", is_flag=True, help="Do it.")
 @cluster_options
 def remove_members(
-    selection: Selection,
+    selection: GroupSelection,
     all_members: bool,
     reason: str | None,
     dry_run: bool,
@@ -82,30 +82,30 @@ def remove_members(
 
 async def _matching(
     client: "Client", ids: Sequence[str], patterns: Mapping[str, Sequence[str]]
-) -> "dict[str, Sequence[Member]]":
-    """The members of each group that match; raises Refused if there are none, or a group that is
-    named does not exist.
+) -> "dict[str, Sequence[DescribedMember]]":
+    """The members of each group that match. Raises CommandRefused if there are none, or if a group
+    that is named does not exist.
     """
     from groupkeeper.client.groups import DEAD, describe_groups
 
-    found: dict[str, Sequence[Member]] = {}
+    found: dict[str, Sequence[DescribedMember]] = {}
     count = 0
     for name, group in (await describe_groups(client, ids)).items():
         if group.state == DEAD:
-            raise Refused(f"group '{name}' does not exist")
+            raise CommandRefused(f"group '{name}' does not exist")
         count += len(group.members)
         if some := [each for each in group.members if matches(each, patterns)]:
             found[name] = some
     if not found:
         where = f"group '{ids[0]}'" if len(ids) == 1 else f"{len(ids)} groups"
-        raise Refused(
+        raise CommandRefused(
             f"none of the {count} members of {where} matches: "
             "`groupkeeper groups describe --members` shows them"
         )
     return found
 
 
-def matches(member: "Member", patterns: Mapping[str, Sequence[str]]) -> bool:
+def matches(member: "DescribedMember", patterns: Mapping[str, Sequence[str]]) -> bool:
     """Whether each attribute that patterns are given for matches one of them."""
     return all(
         any(fnmatchcase(_attribute(member, name), each) for each in some)
@@ -113,14 +113,14 @@ def matches(member: "Member", patterns: Mapping[str, Sequence[str]]) -> bool:
     )
 
 
-def _attribute(member: "Member", name: str) -> str:
+def _attribute(member: "DescribedMember", name: str) -> str:
     """Kafka writes hosts as "/10.0.0.7", and "" is no instance id."""
     value: str = getattr(member, name) or ""
     return value.removeprefix("/") if name == "host" else value
 
 
 async def _remove(
-    client: "Client", group_id: str, members: "Sequence[Member]", reason: str | None
+    client: "Client", group_id: str, members: "Sequence[DescribedMember]", reason: str | None
 ) -> list[str]:
     """What became of each member."""
     from groupkeeper.client import CallFailed
@@ -149,7 +149,7 @@ def _status(error: "ErrorCode") -> str:
     return f"Error: {error.name}" if error else REMOVED
 
 
-def _row(group: str, member: "Member", status: str) -> Row:
+def _row(group: str, member: "DescribedMember", status: str) -> TableRow:
     return {
         "group": group,
         "consumer_id": member.member_id,

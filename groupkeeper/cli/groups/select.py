@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from groupkeeper.cli.cluster import FAILED, Function, Refused, with_options
+from groupkeeper.cli.cluster import FAILED, CommandRefused, Function, with_options
 
 if TYPE_CHECKING:
     from groupkeeper.client import Client
@@ -21,7 +21,7 @@ NAMED: Final = 20
 
 
 @dataclass(slots=True, frozen=True)
-class Selection:
+class GroupSelection:
     """Group names as they were given; without any, all groups of consumers, or those that match."""
 
     names: Sequence[str]
@@ -29,7 +29,7 @@ class Selection:
 
     async def ids(self, client: "Client") -> tuple[list[str], int]:
         """The names in order, and the exit code so far; asks the cluster only if they are not
-        given. Raises Refused if no group matches the pattern.
+        given. Raises CommandRefused if no group matches the pattern.
         """
         if self.names:
             return sorted(set(self.names)), 0
@@ -42,7 +42,7 @@ class Selection:
             return found, exit_code
         matching = [each for each in found if self.pattern.fullmatch(each)]
         if not matching:
-            raise Refused(
+            raise CommandRefused(
                 f"none of {len(found)} consumer groups matches '{self.pattern.pattern}': "
                 "`groupkeeper groups list` shows them"
             )
@@ -82,7 +82,7 @@ def group_options(function: Function) -> Function:
     ) -> Any:
         if bool(group) + all_groups + (group_regex is not None) != 1:
             raise click.UsageError("Name groups with one of --group, --all-groups, --group-regex")
-        selection = Selection(group, _compiled(group_regex))
+        selection = GroupSelection(group, _compiled(group_regex))
         return function(*arguments, selection=selection, **more)
 
     found: Function = with_options(collected, *_OPTIONS)

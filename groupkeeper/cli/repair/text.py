@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from groupkeeper.repair.logs import Contents, is_of_groups
+from groupkeeper.repair.logs import LogContents, is_of_groups
 from groupkeeper.repair.survey import DamagedCatalog, DamagedLog, Survey
 from groupkeeper.storage.errors import Loss
 from groupkeeper.why.texts import count
@@ -60,7 +60,7 @@ def _log_lines(data_dir: str, log: DamagedLog, most: int | None) -> Iterator[str
         yield f"  archive   {text}"
 
 
-def _contents(name: str, found: Contents) -> str:
+def _contents(name: str, found: LogContents) -> str:
     if is_of_groups(name):
         return _groups(found)
     if found.first == found.end:
@@ -68,7 +68,7 @@ def _contents(name: str, found: Contents) -> str:
     return f"{count(found.records, 'record')}, offsets {found.first} to {found.end - 1}"
 
 
-def _groups(found: Contents) -> str:
+def _groups(found: LogContents) -> str:
     parts = count(found.groups, "group"), count(found.members, "member")
     records = count(found.records, "record")
     return f"{', '.join(parts)}, {count(found.offsets, 'offset')} (in {records})"
@@ -98,13 +98,13 @@ def _catalog_lines(catalog: DamagedCatalog, most: int | None) -> Iterator[str]:
         yield from _list(lines, most)
 
 
-def _sound_lines(sound: Mapping[str, Contents]) -> Iterator[str]:
+def _sound_lines(sound: Mapping[str, LogContents]) -> Iterator[str]:
     groups = [each for name, each in sound.items() if is_of_groups(name)]
     others = [each for name, each in sound.items() if not is_of_groups(name)]
     if groups:
         summed = ("records", "groups", "members", "offsets")
         sums = {key: sum(getattr(each, key) for each in groups) for key in summed}
-        total = _groups(Contents(0, 0, **sums))
+        total = _groups(LogContents(0, 0, **sums))
         yield f"Sound: {count(len(groups), 'log')} of groups, with {total}"
     if others:
         records = count(sum(each.records for each in others), "record")

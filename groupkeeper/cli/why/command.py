@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from groupkeeper.cli.cluster import Cluster, Refused, cluster_options
+from groupkeeper.cli.cluster import Cluster, CommandRefused, cluster_options
 from groupkeeper.cli.http_port import port_address
 from groupkeeper.cli.progress import progress
 from groupkeeper.cli.why.now import (
@@ -18,7 +18,7 @@ from groupkeeper.cli.why.now import (
     session_limits,
     settings_of,
 )
-from groupkeeper.cli.why.read import Told, read_from, read_last
+from groupkeeper.cli.why.read import ReadEntries, read_from, read_last
 from groupkeeper.cli.why.show import Printer, remark
 from groupkeeper.cli.why.times import since_option
 from groupkeeper.history.returns import find_returns
@@ -29,8 +29,8 @@ from groupkeeper.why.texts import time_text
 
 if TYPE_CHECKING:
     from groupkeeper.client import Client
-    from groupkeeper.client.group_events import EventLog
-    from groupkeeper.client.groups import Group
+    from groupkeeper.client.group_events import EventTopicReader
+    from groupkeeper.client.groups import GroupDescription
 
 LAST: Final = 10
 """Rounds that are shown unless the call says more."""
@@ -112,13 +112,13 @@ class _Report:
         self._printer = Printer(as_json=cluster.as_json)
 
     async def run(self, last: int | None, since: int | None, *, watch: bool) -> int:
-        from groupkeeper.client.group_events import EventLog, NoEventLog
+        from groupkeeper.client.group_events import EventTopicReader, NoEventLog
 
         await self._check_http()
         self._settings = await settings_of(self._client, self._group)
         limits = session_limits(self._settings)
         try:
-            log = await EventLog.of(self._client, self._group)
+            log = await EventTopicReader.of(self._client, self._group)
         except NoEventLog:
             return await self._tell_without_events()
         with progress() as show:
@@ -153,15 +153,19 @@ class _Report:
                 "unless the server was started with another, or leave --http out"
             )
 
-    async def _tell_nothing(self, log: "EventLog", told: Told, since: int | None) -> None:
-        """Say why there is nothing to show. Raises Refused if there is no group, either."""
+    async def _tell_nothing(
+        self, log: "EventTopicReader", told: ReadEntries, since: int | None
+    ) -> None:
+        """Say why there is nothing to show. Raises CommandRefused if there is no group, either."""
         group = await self._described()
         when = "" if since is None else f" since {time_text(since)}"
         if told.left_out:
             remark(f"no rebalances of group '{self._group}': {told.left_out}")
             return
         if group.state == "Dead":
-            raise Refused(f"consumer group '{self._group}' does not exist, and has no events{when}")
+            raise CommandRefused(
+                f"consumer group '{self._group}' does not exist, and has no events{when}"
+            )
         if not log.readable and log.unreadable:
             remark(f"the topic {TOPIC} is not that of Groupkeeper: {log.first_error}")
         elif self._events_enabled() == "false":
@@ -197,7 +201,7 @@ class _Report:
             return
         self._printer.text(described_text(group), **described_json(group))
 
-    async def _described(self) -> "Group":
+    async def _described(self) -> "GroupDescription":
         from groupkeeper.client.groups import describe_groups
 
         return (await describe_groups(self._client, [self._group]))[self._group]
@@ -206,7 +210,7 @@ class _Report:
         """There is no topic with events: what any cluster tells, and why that is all."""
         group = await self._described()
         if group.state == "Dead":
-            raise Refused(f"consumer group '{self._group}' does not exist")
+            raise CommandRefused(f"consumer group '{self._group}' does not exist")
         enabled = self._events_enabled()
         if enabled is None:
             remark(
@@ -222,7 +226,7 @@ class _Report:
 
     # -- as it happens ---------------------------------------------------------------------------
 
-    async def _watch(self, log: "EventLog", told: Told) -> None:
+    async def _watch(self, log: "EventTopicReader", told: ReadEntries) -> None:
         """Print what happens from now on, until the command is interrupted."""
         folding, before = told.folding, deque(told.entries, maxlen=LAST)
 

@@ -13,7 +13,7 @@ from groupkeeper.why.texts import count, person, some_of
 
 if TYPE_CHECKING:
     from groupkeeper.client import Client
-    from groupkeeper.client.groups import Group
+    from groupkeeper.client.groups import GroupDescription
 
 HTTP_PORT: Final = 9644
 """Where a server has its HTTP port unless told otherwise."""
@@ -76,7 +76,7 @@ async def find_views(client: "Client", group: str, given: Address | None) -> Liv
 # -- what any cluster tells ------------------------------------------------------------------------
 
 
-def described_text(group: "Group") -> str:
+def described_text(group: "GroupDescription") -> str:
     """A group as DescribeGroups has it: state, members, and who has nothing assigned."""
     parts = [f"Now: {group.state}, {count(len(group.members), 'member')}"]
     if group.protocol:
@@ -90,7 +90,7 @@ def described_text(group: "Group") -> str:
     return text
 
 
-def described_json(group: "Group") -> dict[str, Any]:
+def described_json(group: "GroupDescription") -> dict[str, Any]:
     """The same as JSON."""
     members = [_who(each) | {"assignment": each.assignment} for each in group.members]
     return {

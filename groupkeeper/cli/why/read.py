@@ -5,14 +5,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from groupkeeper.cli.progress import Progress
+from groupkeeper.cli.progress import ByteProgress
 from groupkeeper.history.returns import find_returns
-from groupkeeper.history.rounds import Entry, Folding, Round, SessionLimits, time_of
+from groupkeeper.history.rounds import Folding, HistoryEntry, Round, SessionLimits, time_of
 from groupkeeper.protocol.group_events import TOPIC, Event
 from groupkeeper.why.texts import time_text
 
 if TYPE_CHECKING:
-    from groupkeeper.client.group_events import EventLog
+    from groupkeeper.client.group_events import EventTopicReader
 
 MOST_ENTRIES: Final = 10_000
 """Rounds and lines that are kept while events are read; then the oldest are left out."""
@@ -21,17 +21,17 @@ MOST_MEMBERS: Final = 200_000
 
 
 @dataclass(slots=True)
-class Told:
+class ReadEntries:
     """What was read. `folding` goes on where the events ended."""
 
-    entries: deque[Entry] = field(default_factory=deque)
+    entries: deque[HistoryEntry] = field(default_factory=deque)
     folding: Folding = field(default_factory=Folding)
     left_out: str = ""
     """Why earlier events are not in it; empty if they are."""
     members: int = 0
     """That the rounds of `entries` list."""
 
-    def all(self, *, with_rest: bool = True) -> list[Entry]:
+    def all(self, *, with_rest: bool = True) -> list[HistoryEntry]:
         """The entries in order; with the rest, also what is not over yet."""
         found = [*self.entries, *(self.folding.rest() if with_rest else ())]
         find_returns(found)
@@ -55,14 +55,16 @@ class Told:
         self.left_out = f"so much was stored that only what came since {oldest} is shown"
 
 
-def _members_in(entry: Entry) -> int:
+def _members_in(entry: HistoryEntry) -> int:
     if not isinstance(entry, Round):
         return 0
     lists = (entry.expected, entry.joined, entry.missing, entry.assignment or ())
     return sum(map(len, lists))
 
 
-async def read_last(log: "EventLog", rounds: int, limits: SessionLimits, show: Progress) -> Told:
+async def read_last(
+    log: "EventTopicReader", rounds: int, limits: SessionLimits, show: ByteProgress
+) -> ReadEntries:
     """So many rounds, read from the end backwards, and no more of the log than they need."""
     pieces: list[list[Event]] = []
     started, seen = 0, 0
@@ -74,7 +76,7 @@ async def read_last(log: "EventLog", rounds: int, limits: SessionLimits, show: P
         started += sum(each.type == "rebalance_started" for each in piece)
         if started >= rounds:
             break
-    told = Told(folding=Folding(limits))
+    told = ReadEntries(folding=Folding(limits))
     for piece in reversed(pieces):
         told.take(piece)
     if started < rounds and log.start > start:
@@ -83,9 +85,11 @@ async def read_last(log: "EventLog", rounds: int, limits: SessionLimits, show: P
     return told
 
 
-async def read_from(log: "EventLog", offset: int, limits: SessionLimits, show: Progress) -> Told:
+async def read_from(
+    log: "EventTopicReader", offset: int, limits: SessionLimits, show: ByteProgress
+) -> ReadEntries:
     """All from an offset on."""
-    told, seen = Told(folding=Folding(limits)), 0
+    told, seen = ReadEntries(folding=Folding(limits)), 0
     async for events in log.read(offset, log.end):
         show(TOPIC, log.bytes_read - seen)
         seen = log.bytes_read

@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from typing import Any, Final
 
-from groupkeeper.history.rounds import Entry
+from groupkeeper.history.rounds import HistoryEntry
 from groupkeeper.why.entries import WIDTH, entry_json, entry_text, filled
 from groupkeeper.why.live import live_key, live_text, status_text
 from groupkeeper.why.texts import printable
@@ -22,7 +22,7 @@ class Printer:
         self._key: object = None
         self._has_status = False
 
-    def entry(self, entry: Entry) -> None:
+    def entry(self, entry: HistoryEntry) -> None:
         """A round, or an event outside of rounds."""
         if self._json:
             self._object(entry_json(entry))

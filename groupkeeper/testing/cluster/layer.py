@@ -16,12 +16,12 @@ from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages import describe_cluster, metadata
 from groupkeeper.testing.cluster.leadership import Cluster
 from groupkeeper.testing.cluster.partitions import PARTITION_APIS, ask_leader
-from groupkeeper.testing.faults.entries import Split, blank, entries_of
+from groupkeeper.testing.faults.entries import SplitRequest, blank, entries_of
 from groupkeeper.testing.faults.levels import Level, Named
 from groupkeeper.testing.wire.tap import Answer, Exchange
 from groupkeeper.topics.catalog import Topic
 
-Row = Any
+_Row = Any
 """A part of a request or an answer. Any: each API has its own."""
 Proceed = Callable[[], None]
 
@@ -88,10 +88,10 @@ class ClusterLayer:
         """A request that names several groups, with a row each in its answer."""
         at, coordinator = self._node(exchange), self._cluster.coordinator
         version = exchange.caller.api_version
-        split = Split(entries_of(exchange.request, version, {}), version, {})
+        split = SplitRequest(entries_of(exchange.request, version, {}), version, {})
         split.choose(1, lambda entry: coordinator(entry.names.group or "") != at)
 
-        def refused(level: Level, names: Named, source: Row) -> Row:
+        def refused(level: Level, names: Named, source: _Row) -> _Row:
             row = blank(level, names, source)
             row.error_code = ErrorCode.NOT_COORDINATOR
             return row
@@ -127,7 +127,7 @@ class ClusterLayer:
         exchange.on_answer(change)
         proceed()
 
-    def _place(self, found: Row, group_id: str) -> None:
+    def _place(self, found: _Row, group_id: str) -> None:
         if found.error_code == ErrorCode.NONE:
             found.node_id = node = self._cluster.coordinator(group_id)
             found.host, found.port = self._cluster.address(node)
@@ -154,7 +154,7 @@ class ClusterLayer:
                 each.partitions = [self._led(topic, row) for row in each.partitions]
         return answer
 
-    def _led(self, topic: Topic, row: Row) -> Row:
+    def _led(self, topic: Topic, row: _Row) -> _Row:
         cluster, row = self._cluster, copy(row)
         row.leader_id, moves = cluster.leader(topic, row.partition_index)
         row.leader_epoch += moves
@@ -201,7 +201,7 @@ class ClusterLayer:
             each.assignments = self._assigned(each.assignments)
         proceed()
 
-    def _assigned(self, assignments: Sequence[Row] | None) -> list[Row] | None:
+    def _assigned(self, assignments: Sequence[_Row] | None) -> list[_Row] | None:
         """The same on the one node that the server knows, where the nodes exist."""
         if assignments is None:
             return None

@@ -12,12 +12,12 @@ from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.fetch import LeaderIdAndEpoch, NodeEndpoint
 from groupkeeper.testing.cluster.leadership import Cluster
-from groupkeeper.testing.faults.entries import Entry, Split, blank, entries_of
+from groupkeeper.testing.faults.entries import RequestItem, SplitRequest, blank, entries_of
 from groupkeeper.testing.faults.levels import Level, Named, named
 from groupkeeper.testing.wire.tap import Answer, Exchange
 from groupkeeper.topics.catalog import Topic
 
-Row = Any
+_Row = Any
 """A part of a request or an answer. Any: each API has its own."""
 
 PARTITION_APIS: Final = (
@@ -76,7 +76,7 @@ class _Asked:
         version, by_id = exchange.caller.api_version, cluster.server.topics.catalog.by_id
         since = _NAMES_LEADERS_SINCE.get(exchange.key)
         self._names_leaders = since is not None and version >= since
-        self._split = Split(entries_of(exchange.request, version, by_id), version, by_id)
+        self._split = SplitRequest(entries_of(exchange.request, version, by_id), version, by_id)
         self._errors: dict[Named, ErrorCode] = {}
         """Of the partitions that are refused."""
         self._split.choose(_DEPTH, self._is_refused)
@@ -86,7 +86,7 @@ class _Asked:
         """Whether it refuses anything."""
         return self._split.has_chosen
 
-    def wait_with(self, rest: Row) -> None:
+    def wait_with(self, rest: _Row) -> None:
         """The server may let the rest wait."""
         self._rest = rest
         self._cluster.waiting.add(self)
@@ -95,7 +95,7 @@ class _Asked:
         """See `Waiting`. The server looks at the field when it begins to wait."""
         self._rest.max_wait_ms = 0
 
-    def rest(self) -> Row | None:
+    def rest(self) -> _Row | None:
         """The request without the partitions that are refused; the server's own epochs know nothing
         of moves. None if nothing is left.
         """
@@ -105,7 +105,7 @@ class _Asked:
         return rest
 
     def _change(
-        self, message: Row, levels: tuple[Level, ...], change: Callable[[Row, Row], Row]
+        self, message: _Row, levels: tuple[Level, ...], change: Callable[[_Row, _Row], _Row]
     ) -> None:
         """Replace the rows of partitions by what is made of a topic's row and each of them."""
         topics, partitions = (level.array or "" for level in levels[1:])
@@ -114,7 +114,7 @@ class _Asked:
             setattr(row, partitions, [change(row, each) for each in getattr(row, partitions)])
         setattr(message, topics, rows)
 
-    def _is_refused(self, entry: Entry) -> bool:
+    def _is_refused(self, entry: RequestItem) -> bool:
         """The epoch first, as in Kafka."""
         topic, index = self._topic(entry.names), entry.names.partition
         current = None if topic is None or index is None else self._epoch(topic, index)
@@ -156,7 +156,7 @@ class _Asked:
             self._name_endpoints(answer)
         return answer
 
-    def _refused(self, level: Level, names: Named, source: Row) -> Row:
+    def _refused(self, level: Level, names: Named, source: _Row) -> _Row:
         row = blank(level, names, source)
         row.error_code = self._errors.get(names, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         topic, index = self._topic(names), names.partition
@@ -166,7 +166,7 @@ class _Asked:
             row.current_leader = LeaderIdAndEpoch(leader_id=node, leader_epoch=known)
         return row
 
-    def _again(self, topic_row: Row, row: Row) -> Row:
+    def _again(self, topic_row: _Row, row: _Row) -> _Row:
         """A partition that was served, perhaps long after the request came."""
         by_id, level = self._split.topics_by_id, self._split.answered[_DEPTH]
         around = named(topic_row, self._split.answered[1], Named(), by_id)
@@ -194,7 +194,7 @@ class _Asked:
         ]
 
 
-def _without_epoch(row: Row) -> Row:
+def _without_epoch(row: _Row) -> _Row:
     if getattr(row, "current_leader_epoch", _NO_EPOCH) == _NO_EPOCH:
         return row
     row = copy(row)

@@ -8,7 +8,7 @@ from groupkeeper.testing import effects
 from groupkeeper.testing.control.parts import Do, Routes, ServedBroker, number
 from groupkeeper.testing.faults.rules import Effect, Rule
 from groupkeeper.testing.time.control import TIMEOUT_S
-from groupkeeper.web.parts import Call, Object, Refused
+from groupkeeper.web.parts import HttpRefused, Object, RoutedRequest
 
 ROUTES: Final = Routes()
 
@@ -16,7 +16,7 @@ ROUTES: Final = Routes()
 
 
 @ROUTES.add("GET", "broker", "Broker")
-def broker_now(broker: ServedBroker, _: Call) -> Object:
+def broker_now(broker: ServedBroker, _: RoutedRequest) -> Object:
     """Whether the broker runs, and its time."""
     return {
         "is_up": broker.is_up,
@@ -27,7 +27,7 @@ def broker_now(broker: ServedBroker, _: Call) -> Object:
 
 
 def _acting(act: Callable[[ServedBroker], None], about: str) -> Do:
-    def do(broker: ServedBroker, call: Call) -> Object:
+    def do(broker: ServedBroker, call: RoutedRequest) -> Object:
         act(broker)
         return broker_now(broker, call)
 
@@ -46,13 +46,13 @@ for _path, _act, _about in (
 
 
 @ROUTES.add("GET", "logs", "Logs")
-def logs(broker: ServedBroker, _: Call) -> Object:
+def logs(broker: ServedBroker, _: RoutedRequest) -> Object:
     """The last lines of the broker's log."""
     return {"lines": broker.logs}
 
 
 @ROUTES.add("GET", "transcript", "Transcript")
-def transcript(broker: ServedBroker, _: Call) -> Object:
+def transcript(broker: ServedBroker, _: RoutedRequest) -> Object:
     """What clients and broker said."""
     return {"text": broker.transcript()}
 
@@ -61,7 +61,7 @@ def transcript(broker: ServedBroker, _: Call) -> Object:
 
 
 @ROUTES.add("POST", "time/advance", "Broker", "Advance")
-def advance(broker: ServedBroker, call: Call) -> Object:
+def advance(broker: ServedBroker, call: RoutedRequest) -> Object:
     """Move time ahead, through all that is due until then; members stay alive."""
     body = call.body
     silent, everyone = body.get("silent", ()), body.get("all", False)
@@ -74,42 +74,42 @@ def advance(broker: ServedBroker, call: Call) -> Object:
 
 
 @ROUTES.add("GET", "nodes", "Nodes")
-def nodes(broker: ServedBroker, _: Call) -> Object:
+def nodes(broker: ServedBroker, _: RoutedRequest) -> Object:
     """The nodes, and where they listen."""
     rows = [{"id": each.id, "address": each.address, "is_up": each.is_up} for each in broker.nodes]
     return {"nodes": rows}
 
 
 @ROUTES.add("POST", "nodes/{node}/stop", "Nodes")
-def stop_node(broker: ServedBroker, call: Call) -> Object:
+def stop_node(broker: ServedBroker, call: RoutedRequest) -> Object:
     """Hand over, and close the port."""
     broker.node(number(call, "node")).stop()
     return nodes(broker, call)
 
 
 @ROUTES.add("POST", "nodes/{node}/start", "Nodes")
-def start_node(broker: ServedBroker, call: Call) -> Object:
+def start_node(broker: ServedBroker, call: RoutedRequest) -> Object:
     """Listen on the port again."""
     broker.node(number(call, "node")).start()
     return nodes(broker, call)
 
 
 @ROUTES.add("GET", "groups/{group}/coordinator", "Coordinator")
-def coordinator(broker: ServedBroker, call: Call) -> Object:
+def coordinator(broker: ServedBroker, call: RoutedRequest) -> Object:
     """The node that coordinates a group."""
     group = call.names["group"]
     return {"group": group, "coordinator": broker.coordinator(group)}
 
 
 @ROUTES.add("POST", "groups/{group}/coordinator", "Coordinator", "Move")
-def move_coordinator(broker: ServedBroker, call: Call) -> Object:
+def move_coordinator(broker: ServedBroker, call: RoutedRequest) -> Object:
     """Let another node coordinate a group."""
     broker.move_coordinator(call.names["group"], to=call.body["to"])
     return coordinator(broker, call)
 
 
 @ROUTES.add("GET", "topics/{topic}/partitions/{partition}/leader", "Leader")
-def leader(broker: ServedBroker, call: Call) -> Object:
+def leader(broker: ServedBroker, call: RoutedRequest) -> Object:
     """The node that leads a partition."""
     topic, partition = call.names["topic"], number(call, "partition")
     leader = broker.leader(topic, partition)
@@ -117,7 +117,7 @@ def leader(broker: ServedBroker, call: Call) -> Object:
 
 
 @ROUTES.add("POST", "topics/{topic}/partitions/{partition}/leader", "Leader", "Move")
-def move_leader(broker: ServedBroker, call: Call) -> Object:
+def move_leader(broker: ServedBroker, call: RoutedRequest) -> Object:
     """Let another node lead a partition."""
     broker.move_leader(call.names["topic"], number(call, "partition"), to=call.body["to"])
     return leader(broker, call)
@@ -127,13 +127,13 @@ def move_leader(broker: ServedBroker, call: Call) -> Object:
 
 
 @ROUTES.add("GET", "faults", "Faults")
-def faults(broker: ServedBroker, _: Call) -> Object:
+def faults(broker: ServedBroker, _: RoutedRequest) -> Object:
     """The fault rules, and how often each fired."""
     return {"faults": [_rule(rule) for rule in broker.faults]}
 
 
 @ROUTES.add("POST", "faults", "Fault", "NewFault")
-def add_fault(broker: ServedBroker, call: Call) -> Object:
+def add_fault(broker: ServedBroker, call: RoutedRequest) -> Object:
     """Let something happen to requests."""
     when = dict(call.body)
     effect = _effect(when.pop("effect"))
@@ -143,12 +143,12 @@ def add_fault(broker: ServedBroker, call: Call) -> Object:
 
 
 @ROUTES.add("DELETE", "faults/{fault}", "Fault")
-def remove_fault(broker: ServedBroker, call: Call) -> Object:
+def remove_fault(broker: ServedBroker, call: RoutedRequest) -> Object:
     """Remove a fault rule; the answer says how often it fired."""
     at = number(call, "fault")
     rule = next((each for each in broker.faults if each.number == at), None)
     if rule is None:
-        raise Refused(404, f"there is no fault {at}: GET faults lists them")
+        raise HttpRefused(404, f"there is no fault {at}: GET faults lists them")
     rule.remove()
     return _rule(rule)
 
@@ -159,12 +159,12 @@ def _rule(rule: Rule) -> Object:
 
 # Any: arguments.
 def _effect(given: Mapping[str, Any]) -> Effect:
-    """The effect of this name with these arguments. Raises Refused and WrongArgument."""
+    """The effect of this name with these arguments. Raises HttpRefused and WrongArgument."""
     arguments = dict(given)
     make = getattr(effects, arguments.pop("name"))
     try:
         signature(make).bind(**arguments)
     except TypeError as problem:
-        raise Refused(400, f"effect '{given['name']}': {problem}: see the document") from None
+        raise HttpRefused(400, f"effect '{given['name']}': {problem}: see the document") from None
     effect: Effect = make(**arguments)
     return effect

@@ -7,13 +7,13 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from groupkeeper.observe.logs import Logger
-from groupkeeper.testing.control.parts import OF_A_CHANGE, WAITS, Parts, Routes, ServedBroker
+from groupkeeper.testing.control.parts import OF_A_CHANGE, WAITS, ControlParts, Routes, ServedBroker
 from groupkeeper.testing.control.schemas import ROUND
 from groupkeeper.testing.group import TIMEOUT_S
 from groupkeeper.testing.seeding import Record
 from groupkeeper.testing.views import GroupNow, MemberNow, Round
 from groupkeeper.testing.waiting import Conditions
-from groupkeeper.web.parts import SOON, Call, Object, Refused
+from groupkeeper.web.parts import SOON, HttpRefused, Object, RoutedRequest
 from groupkeeper.web.route import Parameter, Route
 
 ROUTES: Final = Routes()
@@ -25,24 +25,24 @@ _log = Logger("control")
 
 
 @ROUTES.add("GET", "groups", "Groups")
-def groups(broker: ServedBroker, _: Call) -> Object:
+def groups(broker: ServedBroker, _: RoutedRequest) -> Object:
     """The groups that exist."""
     return {"groups": broker.groups()}
 
 
 @ROUTES.add("GET", "groups/{group}", "Group")
-def group(broker: ServedBroker, call: Call) -> Object:
+def group(broker: ServedBroker, call: RoutedRequest) -> Object:
     """A group as it is now; whether it exists or not."""
     return _group(broker.group(call.names["group"]).now)
 
 
 @ROUTES.add("GET", "groups/{group}/timeline", "Timeline")
-def timeline(broker: ServedBroker, call: Call) -> Object:
+def timeline(broker: ServedBroker, call: RoutedRequest) -> Object:
     """What happened to a group, and why, as text."""
     return {"group": call.names["group"], "text": broker.timeline(call.names["group"])}
 
 
-async def wait(parts: Parts, call: Call) -> Object:
+async def wait(parts: ControlParts, call: RoutedRequest) -> Object:
     """Wait until the group is as wanted; 408 says what is not so."""
     body = dict(call.body)
     timeout = body.pop("timeout_ms", TIMEOUT_S * 1000) / 1000
@@ -54,7 +54,7 @@ async def wait(parts: Parts, call: Call) -> Object:
     group = parts.broker.aio.group(call.names["group"])
     if parts.waits.locked():
         _log.warning("wait refused", group=group.id, limit="WAITS", most=WAITS)
-        raise Refused(503, f"{WAITS} waits are under way: ask again when one has ended", SOON)
+        raise HttpRefused(503, f"{WAITS} waits are under way: ask again when one has ended", SOON)
     async with parts.waits:
         return _group(await group.wait_until(timeout=timeout, **wanted))
 
@@ -74,35 +74,35 @@ ROUTES.append(  # on the loop of the control, so that it keeps no thread
 
 
 @ROUTES.add("POST", "groups/{group}/expire", "Group", "Expiry")
-def expire(broker: ServedBroker, call: Call) -> Object:
+def expire(broker: ServedBroker, call: RoutedRequest) -> Object:
     """End the session of a member now."""
     broker.group(call.names["group"]).expire(call.body["member"])
     return group(broker, call)
 
 
 @ROUTES.add("POST", "groups/{group}/fence", "Group", "Fencing")
-def fence(broker: ServedBroker, call: Call) -> Object:
+def fence(broker: ServedBroker, call: RoutedRequest) -> Object:
     """Let another process take an instance id over."""
     broker.group(call.names["group"]).fence(call.body["instance"])
     return group(broker, call)
 
 
 @ROUTES.add("POST", "groups/{group}/rebalance", "Group", "Forcing")
-def rebalance(broker: ServedBroker, call: Call) -> Object:
+def rebalance(broker: ServedBroker, call: RoutedRequest) -> Object:
     """Force a rebalance."""
     broker.group(call.names["group"]).rebalance(call.body.get("reason"))
     return group(broker, call)
 
 
 @ROUTES.add("GET", "groups/{group}/committed", "Committed")
-def committed(broker: ServedBroker, call: Call) -> Object:
+def committed(broker: ServedBroker, call: RoutedRequest) -> Object:
     """Committed offsets."""
     group = call.names["group"]
     return {"group": group, "committed": _rows(broker.committed(group), "offset")}
 
 
 @ROUTES.add("POST", "groups/{group}/committed", "Committed", "Commit")
-def commit(broker: ServedBroker, call: Call) -> Object:
+def commit(broker: ServedBroker, call: RoutedRequest) -> Object:
     """Commit offsets for a group without members."""
     broker.commit(call.names["group"], _places(call.body["committed"]))
     return committed(broker, call)
@@ -144,14 +144,14 @@ def _round(each: Round) -> Object:
 
 
 @ROUTES.add("GET", "topics", "Topics")
-def topics(broker: ServedBroker, _: Call) -> Object:
+def topics(broker: ServedBroker, _: RoutedRequest) -> Object:
     """The topics, without internal ones."""
     counts = broker.topics.items()
     return {"topics": [{"topic": name, "partitions": count} for name, count in counts]}
 
 
 @ROUTES.add("POST", "topics", "Topics", "NewTopic")
-def create_topic(broker: ServedBroker, call: Call) -> Object:
+def create_topic(broker: ServedBroker, call: RoutedRequest) -> Object:
     """Create a topic."""
     body = call.body
     configs = {key: str(value) for key, value in body.get("configs", {}).items()}
@@ -160,14 +160,14 @@ def create_topic(broker: ServedBroker, call: Call) -> Object:
 
 
 @ROUTES.add("GET", "topics/{topic}/records", "Records", "", _PARTITION)
-def records(broker: ServedBroker, call: Call) -> Object:
+def records(broker: ServedBroker, call: RoutedRequest) -> Object:
     """All records that are in a topic."""
     found = broker.records(call.names["topic"], call.query["partition"])
     return {"records": [_record(each) for each in found]}
 
 
 @ROUTES.add("POST", "topics/{topic}/records", "Records", "NewRecords")
-def produce(broker: ServedBroker, call: Call) -> Object:
+def produce(broker: ServedBroker, call: RoutedRequest) -> Object:
     """Append records."""
     made = [_produce(broker, call.names["topic"], row) for row in call.body["records"]]
     return {"records": [_record(each) for each in made]}
@@ -185,16 +185,16 @@ def _produce(broker: ServedBroker, topic: str, row: Mapping[str, Any]) -> Record
 
 
 def _data(row: Mapping[str, Any], name: str) -> bytes | None:
-    """A text, or bytes as base64, or neither: null. Raises Refused."""
+    """A text, or bytes as base64, or neither: null. Raises HttpRefused."""
     text, coded = row.get(name), row.get(f"{name}_base64")
     if coded is None:
         return None if text is None else str(text).encode()
     if text is not None:
-        raise Refused(400, f"'{name}' and '{name}_base64' exclude each other: give one")
+        raise HttpRefused(400, f"'{name}' and '{name}_base64' exclude each other: give one")
     try:
         return base64.b64decode(coded, validate=True)
     except binascii.Error:
-        raise Refused(400, f"'{name}_base64' is not base64") from None
+        raise HttpRefused(400, f"'{name}_base64' is not base64") from None
 
 
 def _record(record: Record) -> Object:

@@ -15,12 +15,12 @@ from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest
 from groupkeeper.settings.table import SettingsError
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.testing.control import broker_routes, group_routes
-from groupkeeper.testing.control.parts import Parts, ServedBroker
+from groupkeeper.testing.control.parts import ControlParts, ServedBroker
 from groupkeeper.testing.control.schemas import DOCUMENTED, PREFIX, schemas
 from groupkeeper.testing.errors import BrokerDown, RequestFailed, WaitTimedOut
 from groupkeeper.web.body import check, check_host, read_body
 from groupkeeper.web.openapi import document
-from groupkeeper.web.parts import Call, Object, Refused
+from groupkeeper.web.parts import HttpRefused, Object, RoutedRequest
 from groupkeeper.web.route import DOCUMENT, Route, find_route, read_query
 
 __all__ = ["PREFIX", "Control"]
@@ -42,7 +42,7 @@ class Control:
     """Answers requests under `PREFIX`."""
 
     def __init__(self, broker: ServedBroker) -> None:
-        self._parts = Parts(broker)
+        self._parts = ControlParts(broker)
         self._schemas = schemas()
 
     async def close(self) -> None:
@@ -58,10 +58,10 @@ class Control:
                 return _answer(200, document(ROUTES, DOCUMENTED))
             route, names = find_route(ROUTES, PREFIX, request)
             body = self._body(route, request)
-            call = Call(request, names, read_query(request.query, route.parameters), body)
+            call = RoutedRequest(request, names, read_query(request.query, route.parameters), body)
             found = await route.handle(self._parts, call)
             return found if isinstance(found, HttpAnswer) else _answer(200, self._about() | found)
-        except Refused as refused:
+        except HttpRefused as refused:
             whole = self._about() | {"error": refused.text}
             return _answer(refused.status, whole, refused.headers)
         except tuple(STATUSES) as error:
@@ -78,7 +78,7 @@ class Control:
 
     # Any: JSON.
     def _body(self, route: Route, request: HttpRequest) -> Mapping[str, Any]:
-        """Of a change that takes one. Raises Refused."""
+        """Of a change that takes one. Raises HttpRefused."""
         if not route.body:
             return {}
         body = read_body(request, (), "")
@@ -90,7 +90,9 @@ def _check_sender(request: HttpRequest) -> None:
     """No page of a browser may ask: it has an Origin header, or another name for this machine."""
     check_host(request, (), "")
     if request.headers.get("origin"):
-        raise Refused(403, "the control port is not for pages of a browser: send no Origin header")
+        raise HttpRefused(
+            403, "the control port is not for pages of a browser: send no Origin header"
+        )
 
 
 def _answer(status: int, whole: Object, headers: Mapping[str, str] | None = None) -> HttpAnswer:

@@ -9,7 +9,7 @@ from typing import Final
 
 from groupkeeper.testing.bench import Bench
 from groupkeeper.testing.broker import Broker
-from groupkeeper.web.parts import Call, Object, Refused
+from groupkeeper.web.parts import HttpRefused, Object, RoutedRequest
 from groupkeeper.web.route import Handle, Parameter, Route, table
 
 READERS: Final = 4
@@ -54,7 +54,7 @@ class ServedBroker(Broker):
 
 
 @dataclass(slots=True, frozen=True)
-class Parts:
+class ControlParts:
     """What a route is given."""
 
     broker: ServedBroker
@@ -67,9 +67,9 @@ class Parts:
     """Places for them."""
 
 
-Do = Callable[[ServedBroker, Call], Object]
+Do = Callable[[ServedBroker, RoutedRequest], Object]
 """Does what a route is for, on a thread; its documentation is that of the route. Raises what the
-broker raises, and Refused."""
+broker raises, and HttpRefused."""
 
 ALWAYS: Final = (403, 409, 500)
 OF_A_CHANGE: Final = (*ALWAYS, 415)
@@ -98,7 +98,7 @@ class Routes(list[Route]):
 
 def _on_thread(do: Do, *, changes: bool) -> Handle:
     @wraps(do)
-    async def handle(parts: Parts, call: Call) -> Object:
+    async def handle(parts: ControlParts, call: RoutedRequest) -> Object:
         executor = parts.changing if changes else parts.looking
         work = partial(do, parts.broker, call)
         return await asyncio.get_running_loop().run_in_executor(executor, work)
@@ -106,9 +106,9 @@ def _on_thread(do: Do, *, changes: bool) -> Handle:
     return handle
 
 
-def number(call: Call, name: str) -> int:
-    """A part of the path. Raises Refused."""
+def number(call: RoutedRequest, name: str) -> int:
+    """A part of the path. Raises HttpRefused."""
     text = call.names[name]
     if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise Refused(400, f"{name} '{text[:100]}' is no number")
+        raise HttpRefused(400, f"{name} '{text[:100]}' is no number")
     return int(text)

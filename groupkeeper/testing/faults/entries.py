@@ -52,12 +52,12 @@ class Wanted(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Entry:
+class RequestItem:
     """An item of a request. Any: a message of any class, or an id."""
 
     item: Any
     names: Named
-    below: list["Entry"] | None
+    below: list["RequestItem"] | None
     """The items in it; None: it has none, or asks for all."""
     not_named: frozenset[Kind]
     """What it concerns without naming it, as a request for all topics does."""
@@ -67,7 +67,7 @@ class Entry:
 Make = Callable[[Level, Named, Any], Any]
 
 
-def entries_of(request: Any, version: int, topics_by_id: TopicsById) -> Entry:
+def entries_of(request: Any, version: int, topics_by_id: TopicsById) -> RequestItem:
     """The request as a tree."""
     cls: type = type(request)
     levels = levels_of(cls, version)
@@ -79,18 +79,18 @@ def entries_of(request: Any, version: int, topics_by_id: TopicsById) -> Entry:
         if kind not in named_above
     )
 
-    def entry(item: Any, depth: int, around: Named) -> Entry:
+    def entry(item: Any, depth: int, around: Named) -> RequestItem:
         names = named(item, levels[depth], around, topics_by_id)
         if getattr(request, "key_type", KEY_TYPE_GROUP) != KEY_TYPE_GROUP:
             names = Named()
         if depth + 1 == len(levels):
-            return Entry(item, names, None, only_answered)
+            return RequestItem(item, names, None, only_answered)
         items = _items(request, version, item, levels[depth + 1])
         if items is None:
             deeper = (kind for level in levels[depth + 1 :] for kind in level.kinds.values())
-            return Entry(item, names, None, only_answered | frozenset(deeper))
+            return RequestItem(item, names, None, only_answered | frozenset(deeper))
         below = [entry(each, depth + 1, names) for each in items]
-        return Entry(item, names, below, only_answered if below else frozenset())
+        return RequestItem(item, names, below, only_answered if below else frozenset())
 
     return entry(request, 0, Named())
 
@@ -102,30 +102,30 @@ def _items(request: Any, version: int, item: Any, level: Level) -> Iterable[Any]
     return None if is_metadata and version == 0 and not items else items
 
 
-def matches(entry: Entry, wanted: Wanted) -> bool:
+def matches(entry: RequestItem, wanted: Wanted) -> bool:
     """Whether anything in it is wanted."""
     if entry.below:
         return any(matches(each, wanted) for each in entry.below)
     return wanted.fits(entry.names, entry.not_named)
 
 
-class Split:
+class SplitRequest:
     """A request of which the chosen entries get an answer of their own."""
 
-    def __init__(self, root: Entry, version: int, topics_by_id: TopicsById) -> None:
+    def __init__(self, root: RequestItem, version: int, topics_by_id: TopicsById) -> None:
         self.root, self.topics_by_id = root, topics_by_id
         cls: type = type(root.item)
         self.asked = levels_of(cls, version)
         self.answered = answer_levels_of(cls, version)
-        self._chosen: set[Entry] = set()
+        self._chosen: set[RequestItem] = set()
         self._deepest = 0
 
-    def choose(self, depth: int, is_chosen: Callable[[Entry], bool]) -> None:
+    def choose(self, depth: int, is_chosen: Callable[[RequestItem], bool]) -> None:
         """Choose among the entries of a level, at most that of the deepest rows of the answer."""
         self._deepest = depth
         self._chosen = {each for each in self._at(self.root, depth) if is_chosen(each)}
 
-    def _at(self, entry: Entry, depth: int) -> Iterator[Entry]:
+    def _at(self, entry: RequestItem, depth: int) -> Iterator[RequestItem]:
         if depth == 0:
             yield entry
         for each in (entry.below or ()) if depth else ():
@@ -142,7 +142,7 @@ class Split:
         """The request without the chosen entries; None if nothing is left of it."""
         return self._without(self.root, 0) if self._chosen else self.root.item
 
-    def _without(self, entry: Entry, depth: int) -> Any | None:
+    def _without(self, entry: RequestItem, depth: int) -> Any | None:
         if entry in self._chosen:
             return None
         if not entry.below or depth == self._deepest:
@@ -169,7 +169,7 @@ class Split:
             answer = blank(self.answered[0], self.root.names, self.root.item)
         return self._merged(self.root, answer, 0, make) if self._chosen else answer
 
-    def _merged(self, entry: Entry, row: Any, depth: int, make: Make) -> Any:
+    def _merged(self, entry: RequestItem, row: Any, depth: int, make: Make) -> Any:
         level = self.answered[depth + 1]
         assert level.array is not None and entry.below is not None, "below the answer"
         rows: dict[Any, deque[Any]] = defaultdict(deque)
@@ -191,20 +191,26 @@ class Split:
         setattr(row, level.array, [*merged, *(each for some in rows.values() for each in some)])
         return row
 
-    def _has_chosen(self, entry: Entry) -> bool:
+    def _has_chosen(self, entry: RequestItem) -> bool:
         return entry in self._chosen or any(map(self._has_chosen, entry.below or ()))
 
     def _key(self, row: Any, level: Level) -> Any:
         return _key_of(
-            Entry(row, named(row, level, Named(), self.topics_by_id), None, KINDS), level
+            RequestItem(row, named(row, level, Named(), self.topics_by_id), None, KINDS), level
         )
 
 
-class WantedSplit(Split):
+class WantedSplit(SplitRequest):
     """A split of what a rule wants, which the request may not name, but the answer."""
 
     def __init__(
-        self, root: Entry, version: int, wanted: Wanted, topics_by_id: TopicsById, *, top: bool
+        self,
+        root: RequestItem,
+        version: int,
+        wanted: Wanted,
+        topics_by_id: TopicsById,
+        *,
+        top: bool,
     ) -> None:
         """`top`: the whole answer may have the error, if nothing in particular is wanted."""
         super().__init__(root, version, topics_by_id)
@@ -233,7 +239,7 @@ class WantedSplit(Split):
         fitting = [at for at in depths if at >= first and (at or top or len(depths) == 1)]
         return fitting[0] if fitting else depths[-1]
 
-    def _wants_unnamed(self, entry: Entry, depth: int) -> bool:
+    def _wants_unnamed(self, entry: RequestItem, depth: int) -> bool:
         if depth == 0:
             return False
         if entry.below is None:
@@ -274,7 +280,7 @@ class WantedSplit(Split):
         return row
 
 
-def _key_of(entry: Entry, level: Level) -> Any:
+def _key_of(entry: RequestItem, level: Level) -> Any:
     """What tells the rows of a level of the answer apart."""
     if "resource_type" in level.fields:
         return entry.item.resource_type, entry.item.resource_name

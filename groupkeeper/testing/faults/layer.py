@@ -11,7 +11,7 @@ from itertools import count
 
 from groupkeeper.coordinator.caller import Link
 from groupkeeper.testing.errors import WrongArgument
-from groupkeeper.testing.faults.entries import Entry, entries_of, matches
+from groupkeeper.testing.faults.entries import RequestItem, entries_of, matches
 from groupkeeper.testing.faults.rules import Effect, Hit, Rule, When
 from groupkeeper.testing.host import Host
 from groupkeeper.testing.wire.tap import Exchange
@@ -83,7 +83,7 @@ class Faults:
     def _take(
         self, exchange: Exchange, proceed: Callable[[], None], rules: tuple[Rule, ...]
     ) -> None:
-        root: Entry | None = None
+        root: RequestItem | None = None
         for at, rule in enumerate(rules):
             if not rule.may_fire(exchange):
                 continue

@@ -13,7 +13,7 @@ from groupkeeper.coordinator.caller import Link
 from groupkeeper.protocol.registry import APIS
 from groupkeeper.testing import arguments
 from groupkeeper.testing.errors import RuleNeverFired, WrongArgument
-from groupkeeper.testing.faults.entries import Entry, Wanted
+from groupkeeper.testing.faults.entries import RequestItem, Wanted
 from groupkeeper.testing.faults.levels import Kind, answer_levels_of, levels_of
 from groupkeeper.testing.host import Host
 from groupkeeper.testing.wire.tap import Exchange
@@ -31,7 +31,7 @@ class Hit:
     exchange: Exchange
     proceed: Callable[[], None]
     """Passes the exchange on to later rules, and to the server."""
-    root: Entry
+    root: RequestItem
     rule: "Rule"
 
     @property

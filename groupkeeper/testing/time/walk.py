@@ -45,7 +45,7 @@ MEMBERS_IN_A_SLICE: Final = 50
 """Whose heartbeats are made up for, in less than a millisecond."""
 CHECK: Final = Timer(TimerKind.OFFSET_EXPIRY)
 
-Awaited = tuple[str, int, str, str]
+_Awaited = tuple[str, int, str, str]
 """A member that its group waits for: group id, round, state, member id."""
 Kept = tuple[Group, Member, int]
 """A member that is heard of, and the distance of its heartbeats in ms."""
@@ -77,7 +77,7 @@ class Walk:
         self._server = server
         self._silent = silent
         self._timeout_s = timeout_s
-        self._given_up: set[Awaited] = set()
+        self._given_up: set[_Awaited] = set()
         """Members that were waited for long enough."""
         self._heard: set[str] = set()
         """Members that were heard of when they were looked at first. A machine that is busy for
@@ -242,7 +242,7 @@ class Walk:
                 return
             await asyncio.sleep(LOOK_S)
 
-    def _awaited(self) -> Iterator[Awaited]:
+    def _awaited(self) -> Iterator[_Awaited]:
         """The members that groups wait for, and that are heard of. One whose JoinGroup a rule holds
         cannot answer.
         """

@@ -60,7 +60,7 @@ _MEMBER_ID = re.compile(
 )
 
 
-class Names:
+class TextNames:
     """What the things of one conversation are called in the text; bounded."""
 
     omits_unknown: ClassVar[bool] = True
@@ -142,14 +142,14 @@ class Names:
 # Any: each API has its own messages.
 
 
-def tell(message: Any, version: int, names: Names) -> list[str]:
+def tell(message: Any, version: int, names: TextNames) -> list[str]:
     """The first line without who and what, and the lines of the elements."""
     scalars, lines = _struct(message, version, names, "  ", layout_of(type(message)).name)
     return [" ".join(scalars), *lines]
 
 
 def _struct(
-    value: Any, version: int, names: Names, indent: str, message: str
+    value: Any, version: int, names: TextNames, indent: str, message: str
 ) -> tuple[list[str], list[str]]:
     scalars: list[str] = []
     lines: list[str] = []
@@ -171,7 +171,7 @@ def _struct(
     return scalars, lines
 
 
-def _names_topic(value: Any, names: Names) -> bool:
+def _names_topic(value: Any, names: TextNames) -> bool:
     """Whether a part of an answer has the name of a topic beside its id; then it is learned."""
     name = getattr(value, "topic", "") or getattr(value, "name", "")
     if name and any(value.topic_id):
@@ -180,7 +180,7 @@ def _names_topic(value: Any, names: Names) -> bool:
 
 
 def _elements(
-    field: Field, told: Any, version: int, names: Names, place: tuple[str, str]
+    field: Field, told: Any, version: int, names: TextNames, place: tuple[str, str]
 ) -> list[str]:
     indent, message = place
     if told is None:
@@ -213,7 +213,7 @@ def _is_void(field: Field, value: Any) -> bool:
     return value is False or (value in ("", b"", []) and field.default is not None)
 
 
-def _scalar(name: str, value: Any, names: Names) -> str:
+def _scalar(name: str, value: Any, names: TextNames) -> str:
     match value:
         case bytes() | str() | int() if name in CHANCE:
             return CHANCE[name]

@@ -23,7 +23,7 @@ from groupkeeper.protocol.messages.sync_group import SyncGroupRequest
 from groupkeeper.protocol.registry import APIS
 from groupkeeper.protocol.types import ArrayOf, StructOf
 from groupkeeper.testing.wire.tap import Answer, Exchange
-from groupkeeper.testing.wire.telling import Names, tell
+from groupkeeper.testing.wire.telling import TextNames, tell
 from groupkeeper.why.texts import partitions_text
 
 ENTRIES: Final = 5_000
@@ -72,7 +72,7 @@ class Transcript:
 
     def clear(self) -> None:
         """Begin anew."""
-        self._names = Names()
+        self._names = TextNames()
         self._began_ms = self._wall_ms()
         self._said: dict[int, _Said] = {}
         self._numbers = 0
