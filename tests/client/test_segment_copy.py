@@ -178,9 +178,9 @@ async def test_few_partitions_are_read_at_a_time(tmp_path: Path) -> None:
     for place in places:
         node.logs[place] = node_with([0, 2]).logs[T]
     under_way = most = 0
-    fetch = segment_copy.PartitionLog.fetch
+    fetch = segment_copy.PartitionReader.fetch
 
-    async def counted(log: segment_copy.PartitionLog, start: int, wait_ms: int = 0) -> object:
+    async def counted(log: segment_copy.PartitionReader, start: int, wait_ms: int = 0) -> object:
         nonlocal under_way, most
         under_way += 1
         most = max(most, under_way)
@@ -191,7 +191,7 @@ async def test_few_partitions_are_read_at_a_time(tmp_path: Path) -> None:
             under_way -= 1
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(segment_copy.PartitionLog, "fetch", counted)
+        patch.setattr(segment_copy.PartitionReader, "fetch", counted)
         await Copy().of(node, tmp_path, places)
     assert most == segment_copy.AT_ONCE
     assert len(written(tmp_path)) == len(places)
