@@ -41,27 +41,27 @@ CODES: Final[Mapping[str, Word]] = {
         "Nothing is wrong; if members come one by one at a start, raise"
         " `group.initial.rebalance.delay.ms` of the coordinator.",
         family="J",
-        briefly="joined",
+        briefly="joined as a new member",
     ),
     "static_member_joined": Word(
         "A member with an instance id that the group did not know joined.",
         "Nothing is wrong at the first start; if it comes again at each restart, the old one was"
         " removed first: raise `session.timeout.ms` above the time that a restart takes.",
         family="J",
-        briefly="joined",
+        briefly="joined with an instance id that the group did not have",
     ),
     "static_member_returned_changed": Word(
         "A static member restarted with protocols that elect another one.",
         "Set the same `partition.assignment.strategy` for all members.",
         family="R",
-        briefly="restarted",
+        briefly="restarted with other protocols or topics",
     ),
     "static_member_returned_unready": Word(
         "A static member restarted while the group was rebalancing.",
         "Restart members one after the other, each when the group is Stable again; a"
         " `session.timeout.ms` above the time that a restart takes avoids the rebalance before.",
         family="R",
-        briefly="restarted",
+        briefly="restarted during a rebalance",
     ),
     "subscription_changed": Word(
         "A member rejoined with other topics or protocols.",
@@ -77,7 +77,7 @@ CODES: Final[Mapping[str, Word]] = {
         "Nothing is wrong if topics changed; create them before consumers start, or raise"
         " `metadata.max.age.ms` to notice changes less often.",
         family="T",
-        briefly="rejoined",
+        briefly="rejoined as the leader, to get new assignments",
     ),
     "member_rejoined": Word(
         "A member rejoined with the same topics and other user data: the second rebalance of a"
@@ -85,7 +85,7 @@ CODES: Final[Mapping[str, Word]] = {
         "Nothing is wrong: only partitions that moved stood still; with static members"
         " (`group.instance.id`) restarts need neither rebalance.",
         family="T",
-        briefly="rejoined",
+        briefly="rejoined with other user data",
     ),
     "member_left": Word(
         "A member sent LeaveGroup for itself.",
@@ -99,7 +99,7 @@ CODES: Final[Mapping[str, Word]] = {
         "Ask whoever runs the client in `cause.who`; a member that was only restarted needs no"
         " removal if its `session.timeout.ms` is longer than the restart.",
         family="F",
-        briefly="removed a member",
+        briefly="removed members",
     ),
     "session_expired": Word(
         "No heartbeat came within the member's session timeout.",
@@ -113,21 +113,21 @@ CODES: Final[Mapping[str, Word]] = {
         "Lower `max.poll.records` or raise `max.poll.interval.ms`, which is the rebalance timeout,"
         " above the longest time between two calls of poll.",
         family="S",
-        briefly="did not rejoin in time",
+        briefly="did not rejoin within the rebalance timeout",
     ),
     "sync_timeout": Word(
         "A member joined and sent no SyncGroup within the rebalance timeout.",
         "Find what stopped the process between joining and the assignment; if the leader needs so"
         " long to assign, raise `max.poll.interval.ms`, which is the rebalance timeout.",
         family="S",
-        briefly="did not ask for its assignment in time",
+        briefly="did not ask for its assignment within the rebalance timeout",
     ),
     "pending_member_expired": Word(
         "A client was given a member id and did not join with it within its session timeout.",
         "Find out whether the client ended in its first seconds, or cannot reach the coordinator;"
         " the id is kept for `session.timeout.ms`.",
         family="E",
-        briefly="did not use its member id",
+        briefly="did not join with the id that it was given",
     ),
     "group_shrunk": Word(
         "The group has more members than it may have.",
@@ -163,11 +163,13 @@ LIKELY: Final[Mapping[str, Word]] = {
         "Raise `max.poll.interval.ms` above the longest time that a batch takes, or lower"
         " `max.poll.records`.",
         family="S",
+        briefly="did not call poll in time and left",
     ),
     "shutdown": Word(
         "The client was closed or unsubscribed.",
         "Nothing is wrong; set `group.instance.id` so that a restart within `session.timeout.ms`"
         " needs no rebalance.",
+        briefly="was closed or unsubscribed",
     ),
     "crash_or_network": Word(
         "The process ended, was paused, or was cut off: nothing came from it any more.",
@@ -179,12 +181,14 @@ LIKELY: Final[Mapping[str, Word]] = {
         "Raise `max.poll.interval.ms` above the longest time that a batch takes, or lower"
         " `max.poll.records`.",
         family="S",
+        briefly="did not come back to poll in time",
     ),
     "duel": Word(
         "Two running clients have the same instance id and replace each other: at least two that"
         " were replaced had just been heard of, or were heard of afterwards.",
         "Give each client a `group.instance.id` of its own.",
         family="R",
+        briefly="fought over its instance id",
     ),
     "rolling_restart": Word(
         "Members are restarted one after the other: at least two, told apart by instance id, or by"
@@ -192,6 +196,7 @@ LIKELY: Final[Mapping[str, Word]] = {
         "Set `group.instance.id` and a `session.timeout.ms` above the time that a restart takes:"
         " then restarts need no rebalance.",
         family="R",
+        briefly="was restarted",
     ),
 }
 """What probably is behind a code -> meaning and advice."""

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupkeeper.analytics.page import About, render
+from groupkeeper.analytics.page import ReportHeader, render
 from groupkeeper.analytics.schemas import TABLES
 from tests.analytics.page_findings import (
     FINDINGS,
@@ -182,7 +182,7 @@ def about(**more: Any) -> About:
         "records": 10_482_113,
         "read_bytes": 812_344_000,
     }
-    return About(**(given | more))
+    return ReportHeader(**(given | more))
 
 
 # -- one group -------------------------------------------------------------------------------------

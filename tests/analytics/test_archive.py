@@ -21,9 +21,9 @@ for module in pkgutil.walk_packages(groupkeeper.analytics.__path__, "groupkeeper
     importlib.import_module(module.name)
 splits = [split for chunk in plan([Path(sys.argv[2])]).chunks for split in chunk]
 print(sum(rows.num_rows for split in splits for rows in parse_split(split)))
-from groupkeeper.analytics.page import About, render
+from groupkeeper.analytics.page import ReportHeader, render
 from datetime import UTC, datetime
-assert "<style>" in render({}, About([], datetime.now(UTC), "1"))
+assert "<style>" in render({}, ReportHeader([], datetime.now(UTC), "1"))
 """
 
 

@@ -114,11 +114,14 @@ def percent(share: float) -> str:
 
 def did(cause: object, likely: object, row: AnswerRow) -> str:
     """What a client did, after its name."""
-    told = _LIKELY.get(str(likely)) or _DID.get(str(cause))
+    known = (table.get(str(code)) for table, code in ((LIKELY, likely), (CODES, cause)))
+    told = next((word.briefly for word in known if word and word.briefly), "")
     if cause == "session_expired" and row.get("silent_ms") and row.get("session_timeout_ms"):
         session, silent = row["session_timeout_ms"], row["silent_ms"]
         told = f"missed its session of {span(session)} (silent for {span(silent)})"
-    return told or (UNKNOWN if cause is None else f"gave the cause {quoted(cause)}")
+    if cause == "replaced":  # of a member, not of a rebalance
+        return told or "was replaced by a client with its instance id"
+    return told or (UNKNOWN if cause in (None, "unknown") else f"gave the cause {quoted(cause)}")
 
 
 def because(row: AnswerRow, told: str, whom: str = "{}") -> str:
@@ -126,33 +129,6 @@ def because(row: AnswerRow, told: str, whom: str = "{}") -> str:
     if who(row) != SOMEBODY:
         return f"because {whom.format(who(row))} {told}"
     return UNEXPLAINED if told == UNKNOWN else f"because clients {told}"
-
-
-_DID: Final[Mapping[str, str]] = {
-    "member_joined": "joined as a new member",
-    "static_member_joined": "joined with an instance id that the group did not have",
-    "static_member_returned_changed": "restarted with other protocols or topics",
-    "static_member_returned_unready": "restarted during a rebalance",
-    "subscription_changed": "rejoined with other topics or protocols",
-    "leader_rejoined": "rejoined as the leader, to get new assignments",
-    "member_rejoined": "rejoined with other user data",
-    "member_left": "left",
-    "member_removed_by_admin": "removed members",
-    "session_expired": "missed its session",
-    "join_timeout": "did not rejoin within the rebalance timeout",
-    "sync_timeout": "did not ask for its assignment within the rebalance timeout",
-    "pending_member_expired": "did not join with the id that it was given",
-    "operator": "was told to by an operator",
-    "replaced": "was replaced by a client with its instance id",
-    "unknown": UNKNOWN,
-}
-_LIKELY: Final[Mapping[str, str]] = {
-    "max_poll_exceeded": "did not call poll in time and left",
-    "shutdown": "was closed or unsubscribed",
-    "slow_member": "did not come back to poll in time",
-    "duel": "fought over its instance id",
-    "rolling_restart": "was restarted",
-}
 
 
 def advise(cause: object, likely: object, row: AnswerRow) -> str:
