@@ -1,3 +1,3 @@
-"""The history of groups, folded from events: stored by a coordinator, or inferred from the records
-of an offsets log. Plain Python, resumable, and the same for any slices of the input.
+"""Rebuilds the history of groups (rebalances, sessions, owners) from the events that a coordinator
+stored, or from the records of `__consumer_offsets`. Resumable; slicing the input changes nothing.
 """

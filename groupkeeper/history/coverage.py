@@ -1,5 +1,5 @@
-"""Which coordinators wrote a partition of a log, and from where on nothing is missing in it: the
-tables `epochs` and `coverage`.
+"""Tracks who wrote a partition of a log and from which offset on it is complete: the tables
+`epochs` and `coverage`.
 """
 
 from collections.abc import Iterable
@@ -12,8 +12,8 @@ OFFSETS_LOG: Final = "__consumer_offsets"
 
 
 class Span(NamedTuple):
-    """Records of one leader epoch, one behind the other. From `whole_from` on no offset is missing
-    between them.
+    """Consecutive records of one leader epoch. No offset is missing from `whole_from` on, a record
+    written at `whole_ms`.
     """
 
     first_offset: int
@@ -30,11 +30,11 @@ _UNREAD: Final[Row] = {"records": 0, "from": None, "until": None}
 
 
 class Coverage:
-    """The records that were read of a partition, and from where on without a gap."""
+    """The records read of one partition, and the offset from which on none is missing."""
 
     _row: Row
     _place: tuple[int, int] | None
-    """Epoch and seq of the last event."""
+    """Epoch and `seq` of the last event."""
 
     def __init__(self, log: str, partition: int) -> None:
         self._row = {"log": log, "partition": partition, **_UNREAD}
@@ -42,19 +42,19 @@ class Coverage:
 
     @property
     def last_offset(self) -> int:
-        """Of the last record; -1 if there was none."""
+        """The offset of the last record read; -1 before the first."""
         last: int = self._row.get("last_offset", -1)
         return last
 
     @property
     def whole_from(self) -> int:
-        """The offset from which on nothing is missing."""
-        # Offsets begin at 0: a log that begins later lacks what was before.
+        """The offset from which on no record is missing."""
+        # Offsets begin at 0: a log that begins later has lost its first records.
         whole: int = self._row.get("known_from_offset", 0)
         return whole
 
     def read(self, span: Span) -> None:
-        """The next records, of whatever kind."""
+        """Add the next records, of any kind."""
         row = self._row
         first_offset, last_offset, whole_from, whole_ms, _, first_ms, last_ms, records = span
         if not row["records"]:
@@ -69,7 +69,7 @@ class Coverage:
         row["records"] += records
 
     def told(self, event: Event, offset: int) -> None:
-        """The last record is an event: were events left out before it?"""
+        """Check the last record, an event, for a gap before it: `seq` rises by 1 in an epoch."""
         place = event.epoch, event.seq
         epoch, seq = self._place or (place[0], place[1] - 1)
         if place[1] != (seq + 1 if place[0] == epoch else 0):
@@ -82,16 +82,17 @@ class Coverage:
         self._row["known_from_offset"], self._row["known_from"] = offset, instant(at_ms)
 
     def rows(self) -> list[Row]:
-        """A row, if anything was read."""
+        """The row of `coverage`; none if no record was read."""
         return [{**self._row}] if self._row["records"] else []
 
 
 def known_of(
     spans: Iterable[Span], lost_until: Iterable[int] = (), before: Coverage | None = None
 ) -> KnownOffsets:
-    """How far a partition is known whose spans these are, all of them that follow `before`, which
-    is changed. `lost_until`: where records are there again after some were lost; missing offsets
-    that are not listed were compacted.
+    """Return from where on a partition is known, given all its spans after `before` (updated here).
+
+    `lost_until` lists the first offset after each loss of records. Missing offsets that are not
+    listed there were compacted.
     """
     whole = before or Coverage(OFFSETS_LOG, -1)
     for each in spans:
@@ -100,7 +101,7 @@ def known_of(
 
 
 class Epochs:
-    """The writers of a partition, one after the other. `rows` gets those that are over."""
+    """The successive writers of one partition. Rows of finished epochs go to `rows`."""
 
     _row: Row | None
 
@@ -110,7 +111,7 @@ class Epochs:
         self._row = None
 
     def wrote(self, span: Span, node: int | None = None) -> Row:
-        """The next records. Returns the row of their writer."""
+        """Add the next records, written by `node`. Returns the row of their epoch."""
         row = self._row
         if row is None or (row["epoch"], row["node"]) != (span.leader_epoch, node):
             if row is not None:
@@ -121,7 +122,7 @@ class Epochs:
         return row
 
     def told(self, event: Event, span: Span) -> None:
-        """The next event, with checked fields, and the span of its record."""
+        """Add the next event, with checked fields, and the span of its record."""
         before, fields = self._row, event.fields
         row = self.wrote(span, event.node)
         if event.type == "coordinator_loaded":
@@ -129,12 +130,12 @@ class Epochs:
             row["groups"] = fields.get("groups")
         elif event.type == "coordinator_closed":
             if before is not None and before is not row and before["node"] == event.node:
-                row = {} if before.get("closed") else before  # the next claim has stored it
+                row = {} if before.get("closed") else before  # stored by the next coordinator
             row["closed"], row["why_closed"] = event.at_ms, fields.get("why")
         elif event.type == "not_back":
             row["not_back"] = row.get("not_back", 0) + len(fields.get("absent") or ())
 
     @property
     def last(self) -> list[Row]:
-        """The row of the last writer, if there is one."""
+        """The row of the current writer; empty if no record was read."""
         return [{**self._row}] if self._row is not None else []

@@ -1,4 +1,4 @@
-"""The fold of one group's events of one source: its rebalances, owners and members."""
+"""Folds the events of one group, from one source, into rounds, ownership and sessions."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -27,11 +27,11 @@ _OWNS: Final = frozenset(
         *("member_removed", "member_replaced", "group_emptied"),
     }
 )
-"""Types of events that change owners."""
+"""Types of events that change which member owns a partition."""
 
 
 class GroupFold:
-    """Folds events of a group and source: `rows` gets what is finished."""
+    """Folds the events of one group and source; finished rows go to `rows`."""
 
     __slots__ = ("_about", "_folding", "_last", "_ownership", "_rows", "sessions")
 
@@ -49,11 +49,11 @@ class GroupFold:
         self._last = 0
 
     def add(self, told: Told) -> None:
-        """An event of the group, of a known type and with checked fields."""
+        """Add an event of the group, of a known type and with checked fields."""
         event, self._last = self.sessions.with_address(told.event), told.offset
         if event is not told.event:
             told = told._replace(event=event)
-        if event.type == "group_created":  # its end was not read, if it was known
+        if event.type == "group_created":  # the end of an earlier group was not read
             self._ownership.forget(told.offset)
         self.sessions.add(told)
         finished = self._folding.fold(event)
@@ -91,12 +91,12 @@ class GroupFold:
         elif kind == "group_emptied":
             self._ownership.emptied(at_ms, event.generation, offset)
         elif kind == "rebalance_completed" and not event.round:
-            self._completed(plan_of(event), told)  # a record behind a gap, and no rebalance
+            self._completed(plan_of(event), told)  # a record after a gap, not a rebalance
 
     def assigned(
         self, offset: int, at_ms: int, generation: int, who: Part, places: Iterable[OwnedPartition]
     ) -> None:
-        """A member has these partitions, and no others, whatever others have."""
+        """Set the partitions of a member to exactly `places`; other members keep theirs."""
         self._ownership.assigned(offset, at_ms, generation, who, places)
 
     def _not_completed(self, current: Round, told: Told) -> None:
@@ -105,13 +105,13 @@ class GroupFold:
             self._ownership.emptied(event.at_ms, event.generation, offset)
         elif current.outcome != SUPERSEDED:
             if event.epoch == current.epoch and event.type not in LOADS:
-                self._ownership.forget(offset)  # its end was left out
+                self._ownership.forget(offset)  # the event of its end is missing
             else:
                 self._ownership.lost()
         self._tell(current, told, None)
 
     def _tell(self, current: Round, told: Told, unowned_ms: int | None) -> None:
-        """A row. Who came back on its connection was not away."""
+        """Add the row of a round. Members that came back on the same connection were not away."""
         stayed = on_one_connection(current)
         members = {(each.get("who") or {}).get("member") for each in current.added} - stayed
         away = [self.sessions.away_ms(each) for each in members if each]
@@ -122,18 +122,18 @@ class GroupFold:
     # -- the coordinator and the end --------------------------------------------------------------
 
     def coordinated(self, told: Told) -> None:
-        """The coordinator was loaded or closed: events of the partition."""
+        """Add a `coordinator_loaded` or `coordinator_closed` event of the partition."""
         for each in self._folding.fold(told.event):
             if isinstance(each, Round):
                 self._not_completed(each, told)
 
     def taken_over(self, at_ms: int, offset: int) -> None:
-        """Another coordinator has begun: it knows what was stored."""
+        """Another coordinator took over: it has only the stored state."""
         self.sessions.loaded(at_ms, offset)
         self._ownership.taken_over(at_ms, offset)
 
     def end(self, gap: Gap) -> None:
-        """The group is gone, or what follows is not related: everything ends."""
+        """End everything: the group was deleted, or its later records are unrelated."""
         self.sessions.all_ended(UNKNOWN, gap.at_ms, gap.offset)
         self._ownership.forget(gap.offset, gap.owned_ms)
         current = self._folding.under_way
@@ -142,7 +142,7 @@ class GroupFold:
             self._tell(current, self._told(gap.offset), None)
 
     def open(self, rows: Rows) -> None:
-        """Add what is not finished to `rows`."""
+        """Add unfinished rows to `rows`."""
         current = self._folding.under_way
         if current is not None:
             told = self._told(self._last)
@@ -151,6 +151,6 @@ class GroupFold:
         rows["ownership"] += self._ownership.open()
 
     def _told(self, offset: int) -> Told:
-        """Stands for the last event, in rows that no event finished."""
+        """A stand-in for the last event, for rows that no event finished."""
         nothing = Event(0, 0, -1, 0, 0, self._about.group, "")
         return Told(offset, nothing, self._about.source, self._about.confidence)

@@ -1,14 +1,14 @@
-"""The history of one group: from its events, and, before the first of them, from its records.
+"""The history of one group: from its events and, before the first event, from its records.
 
     history = GroupHistory("billing", Writer(partition, known), names)
     for each in ...:                # in the order of each log, events before later records
-        history.add(each)           # what is `sound` of Told; Record, CommitRun
+        history.add(each)           # Told as returned by `sound`; Record; CommitRun
     finished = history.take()       # rows that never change again
     under_way = history.open()      # rows that later calls replace
     history = GroupHistory.restore(history.state(), Writer(partition, known), names)
 
-Rows of both sources come from the same fold, `GroupFold`: records are turned into events first.
-Events of the partition, of no group, are for all of its groups.
+Both sources use the same fold, `GroupFold`: records are first turned into events. Events of the
+partition, which name no group, apply to all of its groups.
 """
 
 from collections.abc import Iterator, Mapping
@@ -51,7 +51,7 @@ from groupkeeper.protocol.records.modern_groups import EPOCH_TYPES, decode_moder
 GROUP_KEY_TYPE: Final = 2
 _EPOCH_BYTES: Final = slice(2, 6)
 _OF_GROUPS: Final = frozenset({GROUP_KEY_TYPE, *EPOCH_TYPES})
-"""Key types of records that say whether a group exists."""
+"""Key types of the records that state whether a group exists."""
 _BEGINS: Final = frozenset(
     {
         *("group_created", "group_emptied", "member_joined", "member_rejoined", "member_replaced"),
@@ -59,16 +59,16 @@ _BEGINS: Final = frozenset(
         *("rebalance_completed", "rebalance_abandoned", "commits"),
     }
 )
-"""Types of events that tell of members: others do not make a group known."""
+"""Types of events about members. A history of events begins with one of these."""
 
 
 class GroupHistory:
-    """Events, records and commits of one group in, rows out: into `out`, which groups may share.
+    """Turns the events, records and commits of one group into rows in `out`, which groups may
+    share.
 
-    From its first event on, the rows of a group are those of its events; what was before is
-    inferred from its records. Events are not kept for ever, so the first one may tell of members
-    that have been there for long: their sessions begin as records tell, and partitions have the
-    owners that records tell up to the first plan that events tell.
+    Rows before the first event are inferred from records; later ones come from events. Old events
+    are deleted, so the first event may concern members that joined long before. Their sessions
+    begin as inferred from records, and owners are inferred up to the first assignments in an event.
     """
 
     __slots__ = (
@@ -77,17 +77,17 @@ class GroupHistory:
     )
 
     first_ms: int | None
-    """Time of its first event; None if it has none."""
+    """Time of the first event; None if there is none."""
     _planned_ms: int | None
-    """Time of the first plan that events tell."""
+    """Time of the first assignments in an event."""
     _unbegun: dict[str, Row]
-    """Member -> its session, which has ended and whose beginning no event told: records may."""
+    """Member -> its ended session without a known beginning, which records may supply."""
     _epoch: int | None
     """Leader epoch of the last event."""
     _events: GroupFold | None
     _log: GroupFold | None
     _infers: bool
-    """False if its first record comes behind its first event."""
+    """False if the first record comes after the first event."""
     _story: Story | None
     _newer: NewerStory | None
 
@@ -97,14 +97,14 @@ class GroupHistory:
         self.first_ms = self._planned_ms = self._epoch = None
         self._unbegun = {}
         self._ended: list[Row] = []
-        """Sessions that the event at hand has ended."""
+        """Sessions that the current event has ended."""
         self._events = self._log = self._story = self._newer = None
         self._infers = True
         self._batch: list[GroupRecord] = []
-        """The records of one batch: a conversion of a group is told by all of them."""
+        """Group records of the current batch: a converted group writes several in one batch."""
 
     def add(self, fed: Told | GroupRecord | CommitRun) -> None:
-        """Events are `sound` ones, of the group or of no group."""
+        """Add the next input. Events come from `sound`, and are of the group or of no group."""
         if isinstance(fed, GroupRecord):
             if self._batch and self._batch[0].batch != fed.batch:
                 self.flush()
@@ -118,8 +118,8 @@ class GroupHistory:
             self._story.commit(fed, fed.first_offset >= self._out.known.from_offset)
 
     def goes_on(self, event: Event, member: str) -> bool:
-        """Whether a `commits` of this member says no more than that the member is there: it is
-        known from the events, and the coordinator is the same.
+        """Return whether a `commits` event only confirms a member that events already show, from
+        the same coordinator.
         """
         fold = self._events
         return (
@@ -130,17 +130,17 @@ class GroupHistory:
 
     @property
     def is_told(self) -> bool:
-        """Whether events are followed."""
+        """Whether the history currently follows events."""
         return self._events is not None
 
     def take(self) -> Rows:
-        """The rows that are finished since the last call."""
+        """Return the rows finished since the last call."""
         self.flush()
         return self._out.take()
 
     def open(self, more: RowWriter | None = None) -> Rows:
-        """The rows that are not finished: later calls return them with what has changed. They are
-        added to those of `more`.
+        """Return the unfinished rows, together with those of `more`. Later calls return updated
+        versions.
         """
         self.flush()
         more = more or RowWriter(self._out.partition, self._out.known)
@@ -201,7 +201,7 @@ class GroupHistory:
         self._ended.clear()
 
     def let_go(self) -> None:
-        """Finish what events tell as it is."""
+        """Finish all rows from events in their present state."""
         if self._events is not None:
             self._events.open(self._out.rows)
         self._events = None
@@ -209,7 +209,7 @@ class GroupHistory:
     # -- records ---------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """The batch of the last records is over."""
+        """Process the records of the last batch, which is complete."""
         batch = self._batch
         if not batch:
             return
@@ -219,7 +219,7 @@ class GroupHistory:
             if record.key_type not in _OF_GROUPS:
                 self._member(record)
                 continue
-            # The other protocol, with a value where this record has none.
+            # Converted: the batch holds a tombstone of one protocol and a value of the other.
             is_modern, is_tombstone = _kind(record)
             goes_on = (not is_modern, not is_tombstone) in held
             converted = goes_on and (is_tombstone or not is_modern)
@@ -235,8 +235,8 @@ class GroupHistory:
                 self._out.rows["sessions"].append(row)
 
     def _take_up(self, out: RowWriter) -> list[Row]:
-        """Keep the rows that records tell of the time that events do not tell of. Returns sessions
-        that were under way at the first event.
+        """Keep the inferred rows of the time before the first event. Returns the sessions that were
+        open at that event.
         """
         inferred, rows, first_ms = out.inferred, out.rows, self.first_ms
         under_way: list[Row] = []
@@ -255,7 +255,7 @@ class GroupHistory:
         return under_way
 
     def _member(self, record: GroupRecord) -> None:
-        """Of a newer group."""
+        """Add a member record of a consumer, share or streams group."""
         if self._newer is None:
             self._newer = NewerStory(self._about(LOG), self._out.inferred)
         try:
@@ -266,7 +266,7 @@ class GroupHistory:
             self._snapshot(record, "unreadable")
 
     def _epoch_record(self, record: GroupRecord, converted: bool) -> None:
-        """Of a newer group."""
+        """Add the group record of a consumer, share or streams group."""
         kind = CONVERTED if converted else "deleted" if record.value is None else "epoch"
         epoch = None
         if record.value is not None:
@@ -277,7 +277,7 @@ class GroupHistory:
         self._snapshot(record, kind, generation=epoch)
 
     def _group_record(self, record: GroupRecord, converted: bool) -> None:
-        """Of a classic group."""
+        """Add the group record of a classic group."""
         story = self._story
         if story is None:
             story = self._story = Story.begin(record, self._out.known)
@@ -311,7 +311,7 @@ class GroupHistory:
             story.take(record, now)
 
     def _infer(self, items: list[StoryItem]) -> None:
-        """Fold what a record says, if stored events do not say it."""
+        """Fold the events inferred from a record, unless stored events cover its time."""
         for each in items if self._infers else ():
             if isinstance(each, Gap):
                 if self._log is not None:
@@ -327,16 +327,16 @@ class GroupHistory:
         about = {"group": self.group, "offset": record.offset, "time": time, "kind": kind}
         self._out.add("snapshots", **about, **more)
 
-    # -- to go on later ---------------------------------------------------------------------------
+    # -- state ------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """State for `restore`, without the rows that `take` would return: a JSON object."""
+        """The state for `restore` as a JSON object, without the rows that `take` would return."""
         self.flush()
         return {"group": self.group, **saved(self)}
 
     @classmethod
     def restore(cls, state: Mapping[str, Any], out: RowWriter, names: Names = NO_NAMES) -> Self:
-        """A history that goes on from this `state`."""
+        """Restore a history from `state()`."""
         found = cls(state["group"], out, names)
         if state["events"] is not None:
             found._events = found._new_fold()
@@ -351,8 +351,8 @@ class GroupHistory:
 
 
 def sound(told: Told) -> Told | None:
-    """An event with checked fields; None if it is of an unknown type, has a number that no server
-    writes, or is of a partition and not about its groups.
+    """Return an event with checked fields; None if its type is unknown, a number is out of range,
+    or it is of the partition and does not concern groups.
     """
     event = told.event
     if event.type not in TYPES or out_of_range(event) is not None:
@@ -363,12 +363,12 @@ def sound(told: Told) -> Told | None:
 
 
 def _is(time: int | None, before_ms: int) -> bool:
-    """Whether a time is known and before another."""
+    """Return whether a time is known and before another."""
     return time is not None and time < before_ms
 
 
 def _up_to(owned: list[Row], end_ms: int | None) -> Iterator[Row]:
-    """Rows of `ownership` up to a time, if there is one."""
+    """The rows of `ownership`, cut at `end_ms` if it is given."""
     for row in owned:
         since, until = row["from"], row["until"]
         if end_ms is None or _is(until, end_ms):
@@ -384,5 +384,7 @@ def _tells_of_members(event: Event) -> bool:
 
 
 def _kind(record: GroupRecord) -> tuple[bool, bool]:
-    """Whether it is of a newer group, and whether it is a tombstone."""
+    """Return whether the record is of a consumer, share or streams group, and whether it is a
+    tombstone.
+    """
     return record.key_type != GROUP_KEY_TYPE, record.value is None

@@ -1,13 +1,13 @@
 """Infers the cause of a rebalance from the records of two generations and the commits between them.
 
-Without events nobody says it: a member that is in the second record only has joined, one that is
-only in the first has left or its session expired. What these records cannot tell is `unknown`, and
-every code has a stated confidence (docs/analytics.md says how it was measured).
+A member only in the second record has joined; one only in the first has left or its session
+expired. If the records cannot decide, the cause is `unknown`. Every code has a stated confidence
+(docs/analytics.md describes how it was measured).
 
-Departures: a commit shows that its member was there. A session that expired was silent for the
-whole session timeout before the join phase began; who committed later than that has left. The join
-phase began, at the earliest, a heartbeat before a member that stayed last committed, because it
-then learned of it and rejoined.
+Departures: a commit shows that its member was alive. An expired member was silent for the whole
+session timeout before the join phase began; a member that committed later has left. The join phase
+began no earlier than one heartbeat interval before the last commit of a remaining member, which
+learns of the rebalance with its next heartbeat and then rejoins.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ SUBSCRIPTION: Final = CauseCode.SUBSCRIPTION_CHANGED.value
 LEADER: Final = CauseCode.LEADER_REJOINED.value
 REJOINED: Final = CauseCode.MEMBER_REJOINED.value
 MAX_POLL: Final = "max_poll_exceeded"
-"""Codes of causes, and of what is likely behind one."""
+"""Codes of causes, and of likely reasons behind them."""
 
 CONFIDENCE: Final[Mapping[str, float]] = {
     UNKNOWN: 0.99,
@@ -45,19 +45,20 @@ CONFIDENCE: Final[Mapping[str, float]] = {
     LEADER: 0.9,
     REJOINED: 0.9,
 }
-"""How sure a row with this cause is: see docs/analytics.md. One with an unknown cause claims only
-that it happened."""
+"""Confidence of rows by cause, see docs/analytics.md. With an unknown cause a row only claims that
+the rebalance happened."""
 HEARTBEAT_MS: Final = 3_000
 """`heartbeat.interval.ms` of most clients; at most a third of the session timeout."""
 FOLLOW_UP_MS: Final = 15_000
-"""Members that gave partitions up join again at once, and the others after a heartbeat."""
+"""Longest time until the second round of a cooperative rebalance: members that gave up partitions
+rejoin at once, the others after a heartbeat."""
 SLACK_MS: Final = 1_000
-"""Time that timers and requests take."""
+"""Allowance for delays of timers and requests."""
 
 
 class Evidence(NamedTuple):
-    """Commits for the partitions of a member: when the last one was, None without any, and how
-    long they were apart at most, None if that cannot be said.
+    """Commits for a member's partitions: time of the last one (None if there is none) and the
+    longest pause between two in ms (None if unknown).
     """
 
     last_ms: int | None = None
@@ -65,7 +66,7 @@ class Evidence(NamedTuple):
 
 
 class Departure(NamedTuple):
-    """Why a member is gone, and until when it can last have been there."""
+    """Why a member is gone, and the latest time at which it can have been in the group."""
 
     code: str
     until_ms: int
@@ -79,16 +80,16 @@ class Changes:
     joined: list[RecordedMember] = field(default_factory=list)
     gone: list[RecordedMember] = field(default_factory=list)
     replaced: list[tuple[RecordedMember, RecordedMember]] = field(default_factory=list)
-    """Old and new one with the same instance id."""
+    """Old and new member with the same instance id."""
     resubscribed: list[RecordedMember] = field(default_factory=list)
     rejoined: list[RecordedMember] = field(default_factory=list)
-    """Members with the same topics, but other bytes."""
+    """Members with the same topics, but other subscription bytes."""
 
 
 @dataclass(slots=True)
 class InferredCause:
-    """The first cause of a rebalance, who it was if only one can have been it, and codes of all
-    others that were found.
+    """The first cause of a rebalance, the member behind it if only one is possible, and the codes
+    of all other causes found.
     """
 
     code: str
@@ -96,14 +97,14 @@ class InferredCause:
     more: list[str] = field(default_factory=list)
     likely: str | None = None
     departures: dict[str, Departure] = field(default_factory=dict)
-    """Member id -> why it is gone."""
+    """Member id -> why the member is gone."""
 
 
 class CauseEvidence(NamedTuple):
-    """Evidence for a cause: when the join phase ended; commits by member id; whether another
-    coordinator has loaded the group meanwhile, so that sessions began anew; whether the record
-    before took partitions from members and gave them to none; whether it converted the group,
-    which Kafka lets rebalance then; when that was written.
+    """Evidence for a cause. `end_ms`: end of the join phase; `evidence`: commits by member id;
+    `reloaded`: another coordinator has loaded the group since, which restarts sessions; `withheld`:
+    the earlier record, of `began_ms`, revoked partitions and assigned them to none; `converted`: it
+    converted the group, after which Kafka triggers a rebalance.
     """
 
     end_ms: int
@@ -119,23 +120,23 @@ class CauseEvidence(NamedTuple):
         return self.end_ms - self.began_ms <= FOLLOW_UP_MS
 
     def of(self, member: RecordedMember) -> Evidence:
-        """Commits for its partitions."""
+        """Return the commits for the partitions of a member."""
         return self.evidence.get(member.member, _NOTHING)
 
     def seen_ms(self, member: RecordedMember) -> int:
-        """When it was there for the last time, as far as the log says."""
+        """Return when the member was last seen, as far as the log shows."""
         return min(max(self.of(member).last_ms or 0, member.heard_ms), self.end_ms)
 
 
 class Start(NamedTuple):
-    """When the join phase can have begun: not before, and not after. Wide if that is not known."""
+    """The earliest and latest possible start of the join phase; a wide range if little is known."""
 
     earliest_ms: int
     latest_ms: int
 
 
 def compare(before: Mapping[str, RecordedMember], now: Mapping[str, RecordedMember]) -> Changes:
-    """Find the changes of a record."""
+    """Compare the members of two records, both by member id."""
     found = Changes()
     instances = {
         each.instance: each
@@ -167,9 +168,9 @@ def explain(
     setting: CauseEvidence,
     aborted: int,
 ) -> InferredCause:
-    """The cause of a round. `before` is None for a new group; `aborted` is how many rounds ended
-    without assignments between the two records. Of `changes`, members of an instance whose session
-    had expired before it came back are not `replaced`, but `gone` and `joined`.
+    """Infer the cause of a round. `before` is None for a new group; `aborted` is the number of
+    rounds without assignments between the records. Updates `changes`: a static member that came
+    back after its session had expired is moved from `replaced` to `gone` and `joined`.
     """
     members = {} if before is None else before.members
     gone = {each.member for each in changes.gone}
@@ -207,7 +208,7 @@ def _who(
     found: InferredCause,
     protocol_changed: bool,
 ) -> dict[str, list[RecordedMember]]:
-    """Codes of all causes that the records show, and the members behind each."""
+    """Return the codes of all causes that the records show, and the members behind each."""
     who: dict[str, list[RecordedMember]] = {}
     for each in changes.gone:
         who.setdefault(found.departures[each.member].code, []).append(each)
@@ -225,14 +226,14 @@ def _who(
     if setting.withheld and changes.rejoined and (not who or setting.soon):
         who[REJOINED] = changes.rejoined
     elif not who and leader and not setting.converted:
-        # Nobody else rejoins by itself: other bytes only name what was assigned since.
+        # Only a leader rejoins unprompted; changed bytes merely list newly owned partitions.
         who[LEADER] = leader
     return who
 
 
 def _returned(old: RecordedMember, setting: CauseEvidence, changed: bool) -> Sequence[str]:
-    """A static member has a new id in a new generation. One whose session had not expired yet
-    replaced the old one, in a group that had another cause to rebalance.
+    """Return the codes for a static member with a new id. If the old session had not expired yet,
+    the new member replaced it while the group was rebalancing for another cause.
     """
     if changed:
         return (RETURNED_CHANGED,)
@@ -247,7 +248,7 @@ def _first(
     start: Start,
     aborted: int,
 ) -> str:
-    """Which of the causes came first; unknown if that cannot be said."""
+    """Return the code of the first cause; unknown if the order cannot be decided."""
     if setting.converted:
         return UNKNOWN
     firsts = {code for code in who if code != RETURNED_UNREADY}
@@ -268,7 +269,9 @@ def _first(
 
 
 def _restarts(changes: Changes) -> bool:
-    """Whether all that joined are clients of members that are gone, so that these left first."""
+    """Return whether all joined members are clients of members that are gone, and thus
+    left first.
+    """
     gone = {each.identity for each in changes.gone}
     return all(each.identity in gone for each in changes.joined)
 
@@ -277,10 +280,9 @@ def _restarts(changes: Changes) -> bool:
 
 
 def _start(stayed: Sequence[RecordedMember], now: Generation, setting: CauseEvidence) -> Start:
-    """When the join phase began.
-
-    Members with an eager assignor commit nothing from their rejoin on, others until the end of the
-    join phase: of those, the one that was the first to stop says when it had not begun yet.
+    """Return when the join phase can have begun. Members with an eager assignor stop committing
+    when they rejoin, others at its end; among the eager, the first to stop bounds the start from
+    below.
     """
     if not stayed:
         return Start(setting.end_ms, setting.end_ms)
@@ -302,17 +304,17 @@ def _heartbeat_ms(member: RecordedMember) -> int:
 def _departure(
     member: RecordedMember, setting: CauseEvidence, start: Start, came_back: bool, begun: bool
 ) -> Departure:
-    """`came_back`: the same client joined in this round. `begun`: something else, too, can have
-    begun the round.
+    """Return why a member is gone. `came_back`: the same client joined in this round. `begun`:
+    something else may have begun the round.
     """
     last_ms, end_ms = setting.of(member).last_ms, setting.end_ms
     seen_ms = setting.seen_ms(member)
     if end_ms - seen_ms >= member.session_ms:
         return _silent(member, setting, start, came_back)
-    if member.instance is not None:  # it stays when it is closed
+    if member.instance is not None:  # static members do not leave when closed
         return Departure(REMOVED, end_ms)
     late_ms = end_ms - member.rebalance_ms
-    if begun and max(seen_ms, start.earliest_ms) <= late_ms:  # it may not have rejoined in time
+    if begun and max(seen_ms, start.earliest_ms) <= late_ms:  # may have missed the join phase
         return Departure(UNKNOWN, end_ms)
     return Departure(LEFT, end_ms if last_ms is None else last_ms)
 
@@ -320,11 +322,11 @@ def _departure(
 def _silent(
     member: RecordedMember, setting: CauseEvidence, start: Start, came_back: bool
 ) -> Departure:
-    """Nothing was seen of it for its session timeout."""
+    """Return why a member is gone that was silent for its session timeout."""
     last_ms, longest_ms = setting.of(member)
     seen_ms, end_ms = setting.seen_ms(member), setting.end_ms
     session_ms, poll_ms = member.session_ms, member.rebalance_ms
-    # Without a commit nothing says how long it lived, but that its end began a round.
+    # Without a commit, only the start of this round shows when the member went.
     expired = Departure(EXPIRED, end_ms if last_ms is None else min(seen_ms + session_ms, end_ms))
     if member.instance is not None:
         return expired
@@ -345,7 +347,7 @@ def _silent(
 def _together(
     gone: Sequence[RecordedMember], setting: CauseEvidence, found: dict[str, Departure]
 ) -> None:
-    """If all members are gone, the last one decides of those that went silent with it."""
+    """If all members are gone, those that fell silent together with the last one share its fate."""
     last = max(gone, key=setting.seen_ms)
     fate = found[last.member]
     for each in gone:

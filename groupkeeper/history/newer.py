@@ -1,9 +1,10 @@
-"""Consumer, share and streams groups (KIP-848, KIP-932, KIP-1071) from record to record.
+"""Builds the history of consumer, share and streams groups (KIP-848, KIP-932, KIP-1071) from
+records.
 
-Their records say who is a member, and which partitions it has, one by one: `members`,
-`assignments`, `sessions` and `ownership` need no inference, and there are no rounds. Why a member
-is gone they do not say; nor does the log know their session timeout, which is a setting of the
-coordinator. Topics are named where `names` has their ids, else shown by their ids.
+Each record states one member or its partitions, so `members`, `assignments`, `sessions` and
+`ownership` need no inference, and there are no rounds. Records do not state why a member left, or
+the session timeout (a setting of the coordinator). Topics are shown by name if `names` has their
+id, and by id otherwise.
 """
 
 import base64
@@ -34,18 +35,18 @@ CURRENT_TYPES: Final = (8, 14, 22)
 
 
 class NewerStory:
-    """The members of one group, and the fold of what records say of them."""
+    """The members of one group and the fold of their records."""
 
     _fold: GroupFold
     _members: dict[str, list[Any]]
-    """Member id -> who it is, its rebalance timeout, and what it subscribes to."""
+    """Member id -> identity, rebalance timeout (ms), subscribed topics."""
 
     def __init__(self, about: RowSource, rows: Rows) -> None:
-        """`rows` gets what is finished."""
+        """`rows` receives finished rows."""
         self._fold, self._members = GroupFold(about, rows), {}
 
     def add(self, record: GroupRecord, key: ModernKey, names: Names, out: RowWriter) -> None:
-        """A record about a member. Raises DecodeError."""
+        """Add a record about a member. Raises DecodeError."""
         member = key.member_id
         if member is None:
             return
@@ -66,15 +67,15 @@ class NewerStory:
             self._current(record, member, decoded.member_epoch, places, out)
 
     def open(self, rows: Rows) -> None:
-        """Add what is not over yet to `rows`."""
+        """Add unfinished rows to `rows`."""
         self._fold.open(rows)
 
     def end(self, record: GroupRecord) -> None:
-        """The group is gone."""
+        """End the history: the group was deleted."""
         self._fold.end(Gap.at(record))
 
     def _member(self, record: GroupRecord, member: str, value: AnyMember, out: RowWriter) -> None:
-        """It has joined, or subscribes to something else."""
+        """Add a new member, or the changed subscription of a known one."""
         instance, rebalance_ms, topics = None, None, None
         if not isinstance(value, ShareMember):
             instance, rebalance_ms = value.instance_id, value.rebalance_timeout_ms
@@ -96,7 +97,7 @@ class NewerStory:
         places: list[OwnedPartition],
         out: RowWriter,
     ) -> None:
-        """Rows of the partitions that a member has now."""
+        """Add rows of the partitions that a member has now."""
         who, rebalance_ms, topics = self._members.get(member, [{"member": member}, None, None])
         at = {"group": record.group, "offset": record.offset, "generation": epoch}
         at["time"] = instant(record.time_ms)
@@ -116,7 +117,7 @@ class NewerStory:
 
 
 def partitions_of(current: Current, names: Names) -> Iterator[tuple[str, list[int]]]:
-    """The partitions of a member by topic; in streams groups the active tasks by subtopology."""
+    """Return a member's partitions by topic; for streams groups, active tasks by subtopology."""
     if isinstance(current, StreamsCurrent):
         yield from ((each.subtopology_id, sorted(each.partitions)) for each in current.active)
     else:
@@ -125,5 +126,5 @@ def partitions_of(current: Current, names: Names) -> Iterator[tuple[str, list[in
 
 
 def id_text(topic_id: bytes) -> str:
-    """A topic id as Kafka writes it."""
+    """Return a topic id in Kafka's text form, unpadded base64url."""
     return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")

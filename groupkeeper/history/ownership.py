@@ -1,19 +1,19 @@
-"""Owners of the partitions of one group: the table `ownership`.
+"""Follows which member owns each partition of one group: the table `ownership`.
 
-A partition has an owner, has none, or that is unknown: then it has no row. What a rebalance does
-depends on its protocol:
+A partition has an owner, has none, or has no row if that is unknown. A rebalance changes owners
+depending on its protocol:
 
-- eager: all partitions are without an owner until the assignments are stored: from when their
-  owner rejoined, because it gives them up before, or was removed. Without either, an owner that the
-  join phase ended without has them to the end, and of others they are without one from the start of
-  the rebalance; of those that were superseded, of the first one;
-- cooperative: only those are that move. A partition that is taken from a member is without an owner
-  from the plan that takes it until the one that gives it to another;
-- neither is known, or records tell the end of the join phase, and not its beginning: a partition
-  that moves is without an owner from the start that is told, others are owned on.
+- eager: members give up all partitions. Each is without an owner from the time its owner rejoined
+  or was removed until the assignments are stored. An owner that missed the join phase keeps its
+  partitions until the end. If the time is unknown for another owner, the start of the rebalance
+  counts, or of the first one that it superseded;
+- cooperative: only partitions that move lose their owner, from the assignments that revoke them
+  until those that give them to another member;
+- unknown, or inferred from records, which do not show the start of the join phase: a partition that
+  moves is without an owner from the known start on; others keep theirs.
 
 Partitions of an emptied group have no owner until the next assignments. After a failure of the
-coordinator members own what they owned. A plan that nobody stored whole ends what was known.
+coordinator members own what they owned. Assignments that were not stored whole end all rows.
 """
 
 from collections.abc import Iterable, Mapping
@@ -38,45 +38,45 @@ OwnedPartition = tuple[str, int]
 
 @dataclass(slots=True)
 class Held:
-    """Since when a partition has its owner, or none."""
+    """The owner of a partition, or the lack of one, since a time."""
 
     since_ms: int
     offset: int
-    """Of the event that says so."""
+    """Offset of the event that states it."""
     generation: int
     who: Part | None
-    """None: nobody owns it."""
+    """The owner; None if the partition has none."""
     is_taken: bool = False
-    """A cooperative plan took it from its owner, for another member."""
+    """A cooperative assignment revoked it from its owner, for another member."""
 
 
 GONE_MOST: Final = 20_000
-"""Members of which it is remembered that they were removed since the last plan."""
+"""Maximum number of removed members remembered since the last assignments."""
 
 _STEPS: Final = {"rebalance_started": 0, "rebalance_joined": 1, "rebalance_completed": 0}
-"""Type of event -> by how much it raises the generation."""
+"""Type of event -> how much it raises the generation."""
 
 
 class Ownership:
-    """The owners of one group's partitions. `rows` gets what is over."""
+    """The owners of one group's partitions. Finished rows go to `rows`."""
 
     _held: dict[OwnedPartition, Held]
     _is_cooperative: bool | None
-    """As of the last plan."""
+    """Protocol of the last assignments; None if unknown."""
     _generation: int | None
-    """Of the last plan, or of the Empty group; None if the owners are not known."""
+    """Generation of the last assignments, or of the Empty group; None if owners are unknown."""
     _last: int
-    """Of the last step of a rebalance."""
+    """Generation at the last step of a rebalance."""
     _known_ms: int
-    """The last time at which the group had that generation."""
+    """Latest time at which the group is known to have had `_generation`."""
     _began_ms: int | None
-    """When the rebalance under way began, or the first of those that were superseded."""
+    """Start of the rebalance under way, or of the first one that it superseded."""
     _gone: dict[str, tuple[int, float]]
-    """When members were removed since then, and how sure that is."""
+    """Member -> time of its removal since the last assignments, and the confidence of that."""
     _rejoined: dict[str, int]
-    """When members joined first since then, of join phases that have ended."""
+    """Member -> its first join since the last assignments, of join phases that have ended."""
     _replaced: dict[str, Part]
-    """Member -> whom it replaced since the group was stored."""
+    """Member -> the member it replaced since the group was stored."""
 
     def __init__(self, about: RowSource, rows: list[Row]) -> None:
         self._rows = rows
@@ -86,10 +86,12 @@ class Ownership:
         self._held, self._gone, self._rejoined, self._replaced = {}, {}, {}, {}
         self._last = self._known_ms = 0
 
-    # -- what happened ---------------------------------------------------------------------------
+    # -- events ----------------------------------------------------------------------------------
 
     def seen(self, told: Told) -> None:
-        """An event of the group came, before what it changes: was a whole rebalance left out?"""
+        """Check an event, before its changes, for a jump of the generation: a whole rebalance is
+        missing then, and the owners are forgotten.
+        """
         offset, event = told.offset, told.event
         step = _STEPS.get(event.type)
         if self._generation is not None:
@@ -106,21 +108,21 @@ class Ownership:
             self._began_ms = at_ms
 
     def joined(self, people: Iterable[Part], began_ms: int) -> None:
-        """A join phase that began then ended with these members: `member` and `after_ms`."""
+        """A join phase ended with these members, each with `member` and `after_ms`."""
         for each in people:
             if each.get("member"):
                 at_ms = began_ms + max(number(each, "after_ms") or 0, 0)
                 self._rejoined.setdefault(each["member"], at_ms)
 
     def removed(self, member: str, at_ms: int, confidence: float) -> None:
-        """A member is gone."""
+        """A member was removed."""
         if len(self._gone) < GONE_MOST:
             self._gone[member] = at_ms, confidence
 
     def replaced(self, old: str, who: Part, at_ms: int, generation: int, offset: int) -> None:
-        """A static member has another id, and owns what it owned."""
+        """A static member got a new id, and keeps its partitions."""
         if self._began_ms is not None and self._is_cooperative is False:
-            self.removed(old, at_ms, 1.0)  # the new one has to wait for the assignments
+            self.removed(old, at_ms, 1.0)  # the new id has to wait for the assignments
             return
         for place, held in self._held.items():
             if held.who is not None and held.who.get("member") == old:
@@ -129,8 +131,8 @@ class Ownership:
                 self._held[place] = Held(max(at_ms, held.since_ms), offset, generation, who)
 
     def completed(self, current: Round, people: Mapping[str, Part], offset: int) -> int | None:
-        """A plan was stored. `people`: the members. Returns for how long its partitions had no
-        owner, summed up, in ms; None if that is not known.
+        """Assignments were stored; `people` holds the clients of members. Returns the summed time
+        in ms in which partitions had no owner; None if unknown.
         """
         plan = _plan(current, people)
         end = current.ended_at_ms or 0
@@ -171,7 +173,7 @@ class Ownership:
     def assigned(
         self, offset: int, at_ms: int, generation: int, who: Part, places: Iterable[OwnedPartition]
     ) -> None:
-        """A member has these partitions, and no others, whatever others have."""
+        """Set the partitions of a member to exactly `places`; other members keep theirs."""
         own = {place for place, each in self._held.items() if _is_of(each, who)}
         wanted = set(places)
         for place in sorted(own ^ wanted):
@@ -200,7 +202,7 @@ class Ownership:
         self._replaced = {}
 
     def taken_over(self, at_ms: int, offset: int) -> None:
-        """Another coordinator knows the members that were stored."""
+        """Another coordinator took over, with only the stored members."""
         for place, held in self._held.items():
             if old := self._replaced.get((held.who or {}).get("member", "")):
                 self._end(place, held, at_ms, offset)
@@ -209,14 +211,14 @@ class Ownership:
         self.lost()
 
     def lost(self) -> None:
-        """The coordinator failed during a rebalance: the last plan counts."""
+        """The coordinator failed during a rebalance: the last assignments apply."""
         self._last = self._generation or 0
         self._began_ms = None
         self._gone, self._rejoined = {}, {}
 
     def forget(self, offset: int, at_ms: int | None = None) -> None:
-        """The group is gone at that time; or, without it, something was left out, and what was
-        known is true until it was last confirmed.
+        """End all rows: at `at_ms` if the group was deleted; without it, events are missing, and
+        rows end when they were last confirmed.
         """
         until = self._known_ms if at_ms is None else at_ms
         for place, held in self._held.items():
@@ -228,7 +230,7 @@ class Ownership:
     # -- rows ------------------------------------------------------------------------------------
 
     def open(self) -> Iterable[Row]:
-        """Rows that are not over. During an eager rebalance nobody owns anything."""
+        """The unfinished rows. During an eager rebalance no partition has an owner."""
         began = self._began_ms if self._is_cooperative is False else None
         for place, held in self._held.items():
             if held.who is None or began is None or began <= held.since_ms:
@@ -264,7 +266,7 @@ class Ownership:
 
     def _began(self, current: Round, end: int) -> int:
         began = self._began_ms
-        if began is None:  # that was not read
+        if began is None:  # the start was not read
             began = end - max(current.duration_ms or 0, 0)
         return min(began, end)
 
@@ -273,24 +275,26 @@ class Ownership:
         return same and self._is_cooperative is not False
 
     def _freed(self, held: Held, new: Part | None, began: int, end: int) -> int:
-        """When a partition lost its owner, which changes with this plan."""
+        """Return when a partition lost the owner that the new assignments replace."""
         if self._is_cooperative is False:
             freed = self._given_up(held, began)
-        else:  # until it was taken, or its owner was removed
+        else:  # revoked, or its owner was removed
             gone_ms, _ = self._gone_of(held)
             otherwise_ms = end if new is None else began
             freed = otherwise_ms if gone_ms is None else gone_ms
         return min(max(freed, held.since_ms), end)
 
     def _given_up(self, held: Held, otherwise_ms: int) -> int:
-        """When the owner of a partition rejoined with an eager assignor, or was removed."""
+        """Return when the owner rejoined with an eager assignor, or was removed."""
         rejoined_ms = self._rejoined.get((held.who or {}).get("member", ""))
         gone_ms, _ = self._gone_of(held)
         known = [each for each in (rejoined_ms, gone_ms) if each is not None]
         return min(known, default=otherwise_ms)
 
     def _gone_of(self, held: Held) -> tuple[int | None, float]:
-        """When its owner was removed since the last plan, None if not, and how sure that is."""
+        """Return when the owner was removed since the last assignments (None if not), and the
+        confidence.
+        """
         member = (held.who or {}).get("member", "")
         return self._gone.get(member, (None, self._confidence))
 
@@ -305,7 +309,7 @@ def _is_of(held: Held, who: Part) -> bool:
 
 
 def _plan(current: Round, people: Mapping[str, Part]) -> dict[OwnedPartition, Part]:
-    """The owner of each partition of a plan, as far as it was stored."""
+    """Return the owner of each partition of the stored assignments."""
     plan: dict[OwnedPartition, Part] = {}
     for each in current.assignment or ():
         member = each["member"]

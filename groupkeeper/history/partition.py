@@ -1,21 +1,21 @@
 """Folds one partition of `__consumer_offsets` and of `__group_events` into rows of tables.
 
     fold = PartitionHistory(partition, known)
-    for each in ...:            # events first: they tell from where on nothing is inferred
+    for each in ...:            # events first: nothing is inferred after the first one
         fold.add(each)          # Told, Record, CommitRun, Span, each kind in the order of its log
     finished, under_way = fold.take(), fold.open()
 
-Rows of `take` never change again; those of `open` are replaced by what a later call returns.
-`state` is a JSON object, with which `PartitionHistory.restore` goes on: a log that is read in parts
-has the rows of one that is read at once. It may be cut anywhere between two record batches.
+Rows of `take` never change again; those of `open` are replaced by a later call. `state` returns a
+JSON object for `PartitionHistory.restore`. Reading a log in parts, cut between any two record
+batches, yields the same rows as reading it at once.
 
-Events are those of one writer after the other, but a topic of this name may have other authors, and
-a limit of the server may have left events out: what does not fit is unknown, and never a guess.
+Events normally come from one writer after the other. But the topic may have foreign authors, and a
+limit of the server may have dropped events: what does not fit becomes unknown, never a guess.
 
-Two records of one group are neighbours in a compacted log, too: compaction keeps only the newest
-record of a key in the range that it cleaned, so that of two that are left the later one is behind
-that range, with all that was written since. A record without one before it may have had one there,
-and where records were lost nothing is inferred across the gap.
+Two records of one group are neighbours in a compacted log, too. Compaction keeps only the newest
+record of a key in the range it cleaned, so of two records left the later one is after that range,
+together with everything written since. A record without a predecessor may have had one that was
+compacted. Where records were lost, nothing is inferred across the gap.
 """
 
 from collections.abc import Collection, Mapping
@@ -43,15 +43,15 @@ from groupkeeper.protocol.group_events import TOPIC, TYPES
 Fed = Told | GroupRecord | CommitRun | Span
 
 GROUPS_MOST: Final = 100_000
-"""Groups of a partition whose events are followed at a time. Of more, those that were heard of
-least lately are finished as they are, and begin anew with their next event."""
+"""Maximum number of groups of a partition whose events are followed (LRU). The rows of a group that
+is dropped are finished as they are; it begins anew with its next event."""
 
 
 class PartitionHistory:
-    """History of the groups of one partition. Rows of the tables `left_out` are not made."""
+    """The history of the groups of one partition. Rows of the tables `left_out` are not made."""
 
     _lately: dict[str, None]
-    """Groups whose events are followed; the one that was heard of least lately is the first."""
+    """Groups whose events are followed, least recently seen first."""
     _records: Coverage
     _writers: Epochs
     _events: Coverage
@@ -64,21 +64,21 @@ class PartitionHistory:
         names: Names = NO_NAMES,
         left_out: Collection[str] = (),
     ) -> None:
-        """`known`: of all records that are fed; `names`: topic id -> name."""
+        """`known`: completeness of all records to come; `names`: topic id -> name."""
         self._out, self._names = RowWriter(partition, known, left_out), names
         self._groups: dict[str, GroupHistory] = {}
         self._lately = {}
         self._waiting: dict[str, GroupHistory] = {}
-        """Groups with records of the batch that is read."""
+        """Groups with records in the current batch."""
         self._batch = -1
         self._commits: dict[str, dict[str, _Commits]] = {}
-        """Group -> member -> its `commits` that the group is not told yet."""
+        """Group -> member -> pending `commits` events, not yet added to the group."""
         rows = self._out.rows["epochs"]
         self._records, self._writers = _log(OFFSETS_LOG, partition, rows)
         self._events, self._leaders = _log(TOPIC, partition, rows)
 
     def add(self, fed: Fed) -> None:
-        """The next event, record, run of commits or span. Raises ValueError if the offset of an
+        """Add the next event, record, run of commits or span. Raises ValueError if the offset of an
         event does not rise.
         """
         if isinstance(fed, Told):
@@ -99,8 +99,8 @@ class PartitionHistory:
             self._writers.wrote(fed)
 
     def skip(self, offset: int, at_ms: int, epoch: int | None = None) -> Span:
-        """The next record of the event log is no event: a tombstone, or of no known form. Raises
-        ValueError if the offset does not rise.
+        """Skip a record of the event log that is not an event: a tombstone, or of an unknown form.
+        Raises ValueError if the offset does not rise.
         """
         if offset <= (last := self._events.last_offset):
             raise ValueError(
@@ -137,8 +137,9 @@ class PartitionHistory:
                 each.add(Told(offset, event, source, sure))
 
     def _is_put_off(self, told: Told) -> bool:
-        """Nearly all events are `commits`, and of those of a member between two other events of
-        the group the last one says all: they are told as one.
+        """Merge a `commits` event into the pending one of its member; False if it has to be added
+        now. Most events are `commits`, and the last between two other events of the group says it
+        all.
         """
         event = told.event
         who = event.fields.get("who")
@@ -160,7 +161,7 @@ class PartitionHistory:
         return is_more
 
     def _tell_commits(self, name: str) -> None:
-        """Tell a group what was put off."""
+        """Add the pending `commits` events of a group to its history."""
         if name in self._commits:
             for run in self._commits.pop(name).values():
                 self._of(name).add(run.told())
@@ -196,13 +197,13 @@ class PartitionHistory:
     # -- rows ------------------------------------------------------------------------------------
 
     def take(self) -> Rows:
-        """The rows that are finished since the last call."""
+        """Return the rows finished since the last call."""
         self._end_batch()
         self._tell_all_commits()
         return self._out.take()
 
     def open(self) -> Rows:
-        """The rows that are not finished: later calls return them with what has changed."""
+        """Return the unfinished rows. Later calls return updated versions."""
         self._end_batch()
         self._tell_all_commits()
         more = RowWriter(self._out.partition, self._out.known)
@@ -212,10 +213,10 @@ class PartitionHistory:
         more.rows["coverage"] += [*self._events.rows(), *self._records.rows()]
         return more.rows
 
-    # -- to go on later --------------------------------------------------------------------------
+    # -- state -----------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """State for `restore`, without the rows that `take` would return: a JSON object."""
+        """The state for `restore` as a JSON object, without the rows that `take` would return."""
         self._end_batch()
         self._tell_all_commits()
         return {
@@ -233,8 +234,8 @@ class PartitionHistory:
         names: Names = NO_NAMES,
         left_out: Collection[str] = (),
     ) -> Self:
-        """A fold that goes on from this `state`. `known` of all that is fed from now on; as before
-        without.
+        """Restore a fold from `state()`. `known`: completeness of all records to come; None for as
+        before.
         """
         from_offset, lost_until = state["known"]
         known = known or KnownOffsets(from_offset, tuple(lost_until))
@@ -248,7 +249,7 @@ _NO_COUNT: Final = -LAST_MS - 1
 
 
 class _Commits:
-    """A run of `commits` of one member."""
+    """Consecutive `commits` events of one member, to be added as one event."""
 
     __slots__ = ("_beats", "_gap_ms", "_last")
 
@@ -257,7 +258,7 @@ class _Commits:
         self._beats = self._gap_ms = _NO_COUNT
 
     def add(self, told: Told) -> bool:
-        """False, and nothing is added, if the run and this event cannot be told as one."""
+        """Add an event; False, without adding it, if it cannot be merged with the others."""
         before, event = self._last.event, told.event
         fields = event.fields
         if (
@@ -277,7 +278,7 @@ class _Commits:
         return True
 
     def told(self) -> Told:
-        """The last one, with the highest counts of all."""
+        """Return the last event with the highest counts of all."""
         event = self._last.event
         fields = checked(event)[0]
         if self._beats != _NO_COUNT:
@@ -288,5 +289,5 @@ class _Commits:
 
 
 def _log(name: str, partition: int, epochs: list[Row]) -> tuple[Coverage, Epochs]:
-    """Coverage and writers of a log."""
+    """Return the coverage and the epochs of a log."""
     return Coverage(name, partition), Epochs(name, partition, epochs)

@@ -1,6 +1,4 @@
-"""Records of groups in an offsets log, and runs of commits between them; and a group record taken
-apart: the members of a generation, their subscriptions and partitions.
-"""
+"""Reads group records: members of a generation, their subscriptions and assigned partitions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,8 +12,7 @@ from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.records.consumer_offsets import MemberMetadata, decode_group_value
 
 _REMEMBERED: Final = 1024
-"""Subscriptions, and assignments, that are not decoded again: members repeat theirs in each
-record."""
+"""Decoded subscriptions, and assignments, to cache: members repeat theirs in each record."""
 
 
 REBALANCE, RESET, CONVERTED = "rebalance", "reset", "converted"
@@ -23,8 +20,8 @@ REBALANCE, RESET, CONVERTED = "rebalance", "reset", "converted"
 
 
 class GroupRecord(NamedTuple):
-    """A record about a group, of any key type from 2 on. `batch` is the same for the records of one
-    record batch and differs from those before and behind. Of key type 2 the key is not needed.
+    """A record about a group, of any key type from 2 on; `key` may be None for type 2. `batch` is
+    equal for the records of one record batch, and differs from its neighbours'.
     """
 
     offset: int
@@ -38,8 +35,8 @@ class GroupRecord(NamedTuple):
 
 
 class CommitRun(NamedTuple):
-    """Commits of one partition, without one of the group's own records between them. Log offsets
-    and times of the first and the last one, and the longest time between two; 0 for a single one.
+    """Commits of one group for one partition, without a group record between them. Log offsets and
+    times of the first and last commit; `longest_ms` is the longest pause, 0 for a single commit.
     """
 
     first_offset: int
@@ -54,8 +51,8 @@ class CommitRun(NamedTuple):
 
 
 class _Subscription(NamedTuple):
-    """Of a member: a digest of its bytes; version, topics (sorted), and how many partitions it
-    said that it owned. Null if the bytes are not of the consumer protocol, or do not say it.
+    """A member's subscription: digest of its bytes, version, sorted topics, and number of owned
+    partitions. None if the bytes are not of the consumer protocol or lack the value.
     """
 
     digest: str
@@ -66,7 +63,7 @@ class _Subscription(NamedTuple):
 
 @dataclass(slots=True)
 class RecordedMember:
-    """A member as a record has it. Its host has no slash; `digest` is of its subscription."""
+    """A member in a group record. `host` has no leading slash; `digest` is of the subscription."""
 
     member: str
     instance: str | None
@@ -77,11 +74,11 @@ class RecordedMember:
     digest: str
     topics: tuple[str, ...] | None
     heard_ms: int = 0
-    """When it answered for the last time, as far as group records say."""
+    """Time of the member's last answer, as far as group records show."""
 
     @property
     def who(self) -> dict[str, str | None]:
-        """As events have it."""
+        """The client in the form of events (`who` in docs/events.md)."""
         return {
             "member": self.member,
             "instance": self.instance,
@@ -91,19 +88,19 @@ class RecordedMember:
 
     @property
     def client(self) -> tuple[str, str, int, int]:
-        """Values that may differ in the next record."""
+        """Values that may change without a new member id."""
         return self.client_id, self.host, self.session_ms, self.rebalance_ms
 
     @property
     def identity(self) -> str:
-        """Name of a client that stays over a restart, if it is the only one."""
+        """Name of a client that survives restarts, provided no other client has the same."""
         return self.instance if self.instance is not None else f"{self.client_id}\0{self.host}"
 
 
 @dataclass(slots=True)
 class Generation:
-    """A group record with a value. `assigned`: member id -> topic -> partitions; null if the bytes
-    are not of the consumer protocol. Subscriptions are in the order of members.
+    """A group record with a value. `assigned`: member id -> topic -> partitions, None if the bytes
+    are not of the consumer protocol. `subscriptions` are in the order of `members`.
     """
 
     generation: int
@@ -117,12 +114,14 @@ class Generation:
 
     @property
     def is_told(self) -> bool:
-        """Whether members said that they own partitions when they joined."""
+        """Whether any member stated owned partitions when joining."""
         return any(each.owned for each in self.subscriptions)
 
 
 def read_generation(value: bytes) -> Generation:
-    """Raises DecodeError. Of a repeated member id, which no coordinator writes, the last counts."""
+    """Decode the value of a group record. Raises DecodeError. Of repeated member ids, which no
+    coordinator writes, the last one counts.
+    """
     decoded = decode_group_value(value)
     found = Generation(
         decoded.generation,
@@ -143,9 +142,9 @@ def read_generation(value: bytes) -> Generation:
 
 
 def kind_of(before: Generation | None, now: Generation) -> str:
-    """Kind of change in a record; `before` is None if no value comes before it.
+    """Return the kind of change in a record; `before` is None without an earlier value.
 
-    The order matters: a group that becomes empty also gets a new generation.
+    The order of checks matters: a group that becomes empty also gets a new generation.
     """
     if before is None:
         if now.members:
@@ -161,12 +160,12 @@ def kind_of(before: Generation | None, now: Generation) -> str:
 
 
 def unwritten(before: Generation | None, now: Generation) -> int:
-    """Generations between two records."""
+    """The number of generations between two records that were not written."""
     return 0 if before is None else max(0, now.generation - before.generation - 1)
 
 
 def write_members(record: GroupRecord, now: Generation, out: RowWriter) -> None:
-    """Rows of `members` and `assignments`: whole ones, as a record may have many."""
+    """Write the rows of `members` and `assignments`; built as whole dicts for speed."""
     at = {
         "group": record.group,
         "partition": out.partition,

@@ -1,9 +1,9 @@
-"""Members that were lost and came back: how long they were gone.
+"""Measures how long members were away: matches members that join with earlier ones that left.
 
-A member is taken for a restart of one that is gone if it has the same instance id or, without one,
-the same client id and host, and comes soon: of several that are gone, of the one that went last,
-and each comes back once. That holds for stored events and inferred ones alike: clients of one
-process that go together also come back together, and are as many as are found.
+A joining member is taken for a restart if it has the same instance id or, without one, the same
+client id and host, and joins within `RETURN_MS`. Of several candidates the last to leave is taken,
+and each only once. This works for stored and inferred events alike: clients of one process that
+leave together return together, and in the same number.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,49 +15,49 @@ from groupkeeper.history.fields import Part, number
 from groupkeeper.history.rounds import HistoryEntry, Round
 
 RETURN_MS: Final = 900_000
-"""A member that joins later than this after another one is gone is not taken for the same one."""
+"""Longest absence, in ms, of a member that is still taken for the same client."""
 SWEEP_AT: Final = 64
-"""With so many more than were kept, those that are gone for too long are forgotten."""
+"""Expired entries are dropped after this many additions."""
 
 _Name = tuple[str | None, ...]
-"""Name of a client, whatever its member id."""
+"""Identity of a client across member ids."""
 
 
 @dataclass(slots=True)
 class Lost:
-    """A member that is gone."""
+    """A member that left."""
 
     heard_ms: int
-    """When its last request came, in Unix milliseconds; if that is not known, when it was gone."""
+    """Time of its last request in Unix ms; the time of its removal if that is unknown."""
     connection: str | None = None
     session_timeout_ms: int | None = None
     is_exact: bool = True
-    """Its last request is known."""
+    """Whether the time of the last request is known."""
     before: Round | None = None
-    """The round in which it went; None if that is not kept."""
+    """The round in which the member left; None if rounds are not kept."""
 
 
 class Returns:
-    """Members that are gone, and may come back within `RETURN_MS`: hardly more are remembered."""
+    """Members that left and may return within `RETURN_MS`. Memory is bounded by periodic sweeps."""
 
     __slots__ = ("_lost", "_sweep_at")
 
     _lost: dict[_Name, list[Lost]]
-    """By who it is; the one that went first is the first."""
+    """Lost members by identity, oldest first."""
 
     def __init__(self) -> None:
         self._lost = {}
         self._sweep_at = SWEEP_AT
 
     def lose(self, who: Part, lost: Lost) -> None:
-        """A member is gone."""
+        """Add a member that left."""
         self._lost.setdefault(_name(who), []).append(lost)
         if len(self._lost) > self._sweep_at:
             self._sweep(lost.heard_ms - RETURN_MS)
 
     def take_back(self, who: Part, at_ms: int) -> Lost | None:
-        """The member that probably was the same client, which is forgotten: the last one that went.
-        None if there is none.
+        """Remove and return the member that probably was the same client: the last one of this
+        identity to leave, within `RETURN_MS`. None if there is none.
         """
         name = _name(who)
         some = self._lost.get(name, [])
@@ -70,7 +70,7 @@ class Returns:
         return None
 
     def _sweep(self, since_ms: int) -> None:
-        """Forget those that went before that."""
+        """Drop members last heard of before `since_ms`."""
         kept = {
             name: [each for each in some if each.heard_ms >= since_ms]
             for name, some in self._lost.items()
@@ -79,7 +79,7 @@ class Returns:
         self._sweep_at = 2 * len(self._lost) + SWEEP_AT
 
     def add(self, current: Round) -> None:
-        """A round, in their order: set its `away_ms`, and `returned_ms` of the ones before."""
+        """Add a round, in order: sets its `away_ms` and the `returned_ms` of earlier rounds."""
         stayed = on_one_connection(current)
         evidence = (current.cause or {}).get("evidence") or {}
         about = evidence.get("connection"), current.session_timeout_ms
@@ -93,7 +93,7 @@ class Returns:
 
 
 def find_returns(entries: Iterable[HistoryEntry]) -> None:
-    """Set `returned_ms` and `away_ms` of rounds in which members were lost and came back."""
+    """Set `returned_ms` and `away_ms` of all rounds in which members left and came back."""
     returns = Returns()
     for each in entries:
         if isinstance(each, Round):
@@ -112,7 +112,7 @@ def _tell(current: Round, at_ms: int, lost: Lost | None) -> None:
 
 
 def on_one_connection(current: Round) -> set[str | None]:
-    """Ids of members that left and came back without a restart."""
+    """Return the ids of members that left and rejoined on the same connection: no restart."""
     causes = [current.cause or {}, *current.more_causes]
     return {
         (cause.get("who") or {}).get("member")
@@ -122,14 +122,14 @@ def on_one_connection(current: Round) -> set[str | None]:
 
 
 def heard(removed: Mapping[str, Any]) -> int:
-    """When the last request of a removed member came, in Unix milliseconds."""
+    """Return the time of a removed member's last request, in Unix ms."""
     evidence = removed.get("cause", {}).get("evidence", {})
     at_ms: int = removed["at_ms"]
     return at_ms - (number(evidence, "silent_ms") or 0)
 
 
 def is_same(gone: Part, come: Part) -> bool:
-    """Whether a member is probably a restart of one that is gone."""
+    """Return whether a joining member is probably a restart of the one that left."""
     return _name(gone) == _name(come)
 
 

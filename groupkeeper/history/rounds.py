@@ -1,13 +1,12 @@
-"""Folds the events of one group into rounds: one `Round` for each rebalance, from its cause to the
-new assignments.
+"""Folds the events of one group into rounds: one `Round` per rebalance, from cause to assignments.
 
     folding = Folding()
     entries = [entry for event in events for entry in folding.add(event)]
     entries += folding.rest()
 
 Events are of one group and of its partition, in the order of (epoch, seq). An entry is a finished
-`Round`, or an event that belongs to none. What is before the first event that was read is unknown:
-a round may lack its beginning. `state.saved` and `restore` let a fold go on in another process.
+`Round`, or an event outside of rounds. If the events of the start were not read, a round lacks its
+beginning. `state.saved` and `restore` continue a fold in another process.
 """
 
 from collections import Counter
@@ -22,37 +21,38 @@ COMPLETED: Final = "completed"
 EMPTIED: Final = "emptied"
 SUPERSEDED: Final = "superseded"
 LOST: Final = "lost"
-"""Outcomes. Lost: the coordinator closed or moved before the round was over."""
+"""Outcomes. `lost`: the coordinator closed or moved before the round was over."""
 
 PEOPLE: Final = 10_000
-"""Members whose client is remembered; then the one that was heard of first is forgotten."""
+"""Maximum number of members whose client is remembered; the least recently seen is dropped."""
 ALIKE_MS: Final = 900_000
-"""Rounds with one cause that begin this far apart, or closer, are counted together."""
+"""Successive rounds with the same cause count as repeats if they begin at most this far apart."""
 
 
 @dataclass(slots=True, frozen=True)
 class SessionLimits:
-    """Which `session.timeout.ms` the coordinator accepts; Kafka's defaults."""
+    """The range of `session.timeout.ms` that the coordinator accepts; Kafka's defaults."""
 
     min_ms: int = 6_000
-    """Its `group.min.session.timeout.ms`."""
+    """Setting `group.min.session.timeout.ms`."""
     max_ms: int = 1_800_000
-    """Its `group.max.session.timeout.ms`."""
+    """Setting `group.max.session.timeout.ms`."""
 
 
 @dataclass(slots=True, frozen=True)
 class Outage:
-    """A time before a load in which no event was stored."""
+    """The time before a load in which no event was stored."""
 
     ms: int
     is_exact: bool
-    """The coordinator was closed at its beginning; else it ended later than its last event."""
+    """True if a close of the coordinator marks the start; else the outage is shorter than `ms`,
+    which is counted from the last event."""
 
 
 @dataclass(slots=True)
 class Round:
-    """One rebalance. Times ending in `_at_ms` are Unix milliseconds, others durations; None is
-    unknown. Parts of events (`cause`, `who`, items of lists) are as docs/events.md has them.
+    """One rebalance. Fields ending in `_at_ms` are Unix ms, other `_ms` are durations; None is
+    unknown. Parts of events (`cause`, `who`, list items) are as in docs/events.md.
     """
 
     group: str
@@ -74,18 +74,19 @@ class Round:
     missing: list[Part] = field(default_factory=list)
     ended_by: str | None = None
     last: Part | None = None
-    """`member`, `instance`, `after_ms` and `who` (null if unknown) of the one that arrived last."""
+    """The member that arrived last: `member`, `instance`, `after_ms` and `who` (null if
+    unknown)."""
     leader: str | None = None
     protocol: str | None = None
     join_ms: int | None = None
     leader_ms: int | None = None
     duration_ms: int | None = None
     standstill_ms: int | None = None
-    """How long the partition stood still that did longest, as the event says, or else how long the
-    round took; with the rounds before that were superseded."""
+    """The longest standstill of any partition as the event states it, or else the duration of the
+    round; both include preceding superseded rounds."""
     assignment: list[Part] | None = None
     partitions: int | None = None
-    """How many are assigned; None if that is unknown."""
+    """Number of assigned partitions; None if unknown."""
     moved: int | None = None
     unassigned_ms: int | None = None
     added: list[Part] = field(default_factory=list)
@@ -95,31 +96,32 @@ class Round:
     replaced: list[Part] = field(default_factory=list)
     rejoined: list[Part] = field(default_factory=list)
     repeats: int = 1
-    """How many rounds in a row had this cause, this one included."""
+    """Number of successive rounds with this cause, including this one."""
     repeats_since_ms: int | None = None
-    """From the first of them to this one."""
+    """Time from the first of these rounds to this one."""
     repeats_from: str | None = None
-    """The state before the first of them."""
+    """The state before the first of these rounds."""
     returned_ms: int | None = None
-    """A member was lost, and came back: from its last request until a client of the same instance,
-    or of the same host and client id, joined."""
+    """For a member lost in this round that came back: time from its last request until a client
+    with the same instance id, or host and client id, joined."""
     away_ms: int | None = None
-    """The same of the round in which it came back."""
+    """The same duration, in the round in which the member came back."""
     away_connection: str | None = None
-    """`open` or `closed`: its connection when its session ended; null if that is unknown."""
+    """`open` or `closed`: state of that member's connection when its session ended; null if
+    unknown."""
     session_timeout_ms: int | None = None
-    """Of the member that was lost or came back."""
+    """Session timeout of the member that was lost or came back."""
     outage: Outage | None = None
-    """Before the last load; null if that is unknown."""
+    """The outage before the last load; null if unknown."""
     limits: SessionLimits = SessionLimits()
-    """Of the coordinator that is asked, for advice; not in the JSON."""
+    """Limits of the coordinator, for advice; not in the JSON."""
     arrived: int | None = None
-    """How many joined, of a list that was cut, too; not in the JSON."""
+    """How many members joined, even if the list `joined` was cut; not in the JSON."""
 
     def as_json(self) -> dict[str, Any]:
-        """The round as a JSON object; the names of its fields are stable."""
+        """Return the round as a JSON object; its field names are stable."""
         whole = {name: getattr(self, name) for name in JSON_FIELDS}
-        # Not asdict: it copies each of thousands of members.
+        # asdict would copy each of thousands of members.
         return whole | {"outage": None if self.outage is None else asdict(self.outage)}
 
 
@@ -132,7 +134,7 @@ HistoryEntry = Round | Event
 
 
 def time_of(entry: HistoryEntry) -> int:
-    """When it happened, or began, in Unix milliseconds."""
+    """Return when the entry happened, or began, in Unix ms."""
     if isinstance(entry, Event):
         return entry.at_ms
     return entry.started_at_ms or entry.ended_at_ms or 0
@@ -144,15 +146,15 @@ _MEMBERSHIP: Final = {
     "member_replaced": "replaced",
     "member_rejoined": "rejoined",
 }
-"""Type of event -> list of the round that it goes into."""
+"""Type of event -> the list of the round that receives it."""
 _QUIET: Final = frozenset({"commits", "member_rejoined", "group_created"})
-"""No entry of their own outside of a round."""
+"""Types of events that make no entry outside of a round."""
 LOADS: Final = frozenset({"coordinator_loaded", "coordinator_closed"})
-"""Types of events of a partition that concern its groups."""
+"""Types of partition events that concern its groups."""
 
 
 class _Alike(NamedTuple):
-    """The last round that began: what the next one is compared with."""
+    """The last round that began, for comparison with the next one."""
 
     code: str | None
     started_at_ms: int
@@ -162,11 +164,11 @@ class _Alike(NamedTuple):
 
 
 class Folding:
-    """Takes events in order, and returns what is finished. `limits` go into the rounds."""
+    """Folds events, in order, into entries. `limits` are passed on to the rounds."""
 
     under_way: Round | None
     _before: list[Event]
-    """Changes of membership in the step that may start a round."""
+    """Changes of membership in the current step, which may start a round."""
     _closed: list[int] | None
     _superseded_ms: int
     _alike: _Alike | None
@@ -174,17 +176,17 @@ class Folding:
     _last: tuple[str, int] | None
     """Type and time of the last event."""
     _outage: Outage | None
-    """Before the load of this epoch."""
+    """The outage before the load of this epoch."""
 
     def __init__(self, limits: SessionLimits | None = None) -> None:
         self._limits = limits or SessionLimits()
         self.unknown: Counter[str] = Counter()
-        """Types, and `type.field`, that this version does not know: how many of each."""
+        """Number of events per unknown type, and of unknown fields as `type.field`."""
         self.under_way = self._closed = self._alike = self._last = self._outage = None
         self._before, self._people, self._superseded_ms = [], {}, 0
 
     def add(self, event: Event) -> list[HistoryEntry]:
-        """The entries that this event finishes."""
+        """Return the entries that this event finishes."""
         if event.type not in TYPES:
             self.unknown[event.type] += 1
             return []
@@ -193,7 +195,7 @@ class Folding:
         return self.fold(with_fields(event, fields))
 
     def fold(self, event: Event) -> list[HistoryEntry]:
-        """Take an event of a known type whose fields are `checked`."""
+        """Return the entries finished by an event of a known type with `checked` fields."""
         event = self._after_outage(event)
         self._meet(event)
         first = self._before[0] if self._before else event
@@ -203,7 +205,7 @@ class Folding:
         if current is not None and (event.type in LOADS or event.epoch != current.epoch):
             entries.append(self._close(current, LOST, event))
         if event.type == "rebalance_started":
-            if self.under_way is not None:  # its end was left out
+            if self.under_way is not None:  # the event of its end is missing
                 entries.append(self._close(self.under_way, LOST, event))
             self._start(event)
         elif event.round and event.type not in LOADS:
@@ -215,17 +217,17 @@ class Folding:
         return entries
 
     def rest(self) -> list[HistoryEntry]:
-        """At the end: what did not lead to a round, and the round under way."""
+        """Return the remaining entries at the end of the input, and the round under way."""
         return self.let_go() + ([] if self.under_way is None else [self.under_way])
 
     def let_go(self) -> list[HistoryEntry]:
-        """Changes of membership that no round followed in the same step."""
+        """Return the changes of membership in the last step if no round followed."""
         found: list[HistoryEntry] = [each for each in self._before if each.type not in _QUIET]
         self._before = []
         return found
 
     def who(self, member: str) -> Part | None:
-        """The client of a member, as far as an event told it."""
+        """Return the client of a member, if an event named it."""
         return self._people.get(member)
 
     def _round_of(self, event: Event) -> Round:
@@ -234,11 +236,11 @@ class Folding:
         return found
 
     def _after_outage(self, event: Event) -> Event:
-        """The event; that of a load with the `outage` before it, as far as that was read."""
+        """Return the event; for a load, with the `outage` before it if known."""
         before, self._last = self._last, (event.type, event.at_ms)
         if event.type != "coordinator_loaded":
             return event
-        self._outage = self._alike = None  # clients may all join anew: that is no row of rounds
+        self._outage = self._alike = None  # clients may all rejoin: not a series of alike rounds
         if before is not None:
             is_exact = before[0] == "coordinator_closed"
             self._outage = Outage(max(0, event.at_ms - before[1]), is_exact)
@@ -260,7 +262,7 @@ class Folding:
             _keep(started, each)
         self._before = []
         self._count_alike(started)
-        self.under_way, self._closed = started, None  # a group that is made anew counts from 1
+        self.under_way, self._closed = started, None  # a recreated group counts from 1
 
     def _count_alike(self, started: Round) -> None:
         before, code = self._alike, (started.cause or {}).get("code")
@@ -278,7 +280,7 @@ class Folding:
     def _in_round(self, event: Event) -> list[HistoryEntry]:
         if [event.epoch, event.round] == self._closed:
             return [] if event.type == "group_emptied" or event.type in _QUIET else [event]
-        if self.under_way is None:  # its beginning is not in what was read
+        if self.under_way is None:  # its beginning was not read
             self.under_way = self._round_of(event)
         current = self.under_way
         current.generation = event.generation
@@ -339,14 +341,14 @@ class Folding:
             del people[next(iter(people))]
 
     def _forget_people(self, current: Round) -> None:
-        """Clients that are no members any more are not named again."""
+        """Drop clients that are no longer members."""
         if current.arrived == len(current.joined):
             stay = {each["member"] for each in (*current.joined, *current.missing)}
             self._people = {name: who for name, who in self._people.items() if name in stay}
 
 
 def plan_of(event: Event) -> Round:
-    """The plan of a `rebalance_completed` outside of a round."""
+    """Return the assignments of a `rebalance_completed` outside of a round."""
     current = Round(event.group or "", event.epoch, event.round, event.generation)
     current.ended_at_ms = event.at_ms
     _completed(current, event.fields)

@@ -1,4 +1,4 @@
-"""Rows of tables as folds return them: dicts of columns, times as Unix milliseconds."""
+"""Table rows as the folds return them: dicts of columns, with times in Unix milliseconds."""
 
 import json
 from collections.abc import Callable, Collection, Mapping
@@ -11,7 +11,7 @@ from groupkeeper.protocol.group_events import TYPES, Event, decode
 # Any: each column has its own type.
 Row = dict[str, Any]
 Rows = dict[str, list[Row]]
-"""Name of a table -> its rows: columns that one leaves out are null, see `analytics.schemas`."""
+"""Table name -> rows. Absent columns are null, see `analytics.schemas`."""
 TABLES: Final = (
     *("events", "rounds", "ownership", "sessions", "refusals", "snapshots", "members"),
     *("assignments", "epochs", "coverage"),
@@ -21,12 +21,12 @@ EVENTS: Final = "events"
 LOG: Final = "log"
 """Values of `source`: stored by a coordinator, or inferred from records."""
 SEEN: Final = 0.99
-"""Confidence of what records say themselves, if none is missing."""
+"""Confidence of direct statements of records, if none is missing."""
 
 
 class KnownOffsets(NamedTuple):
-    """How far a log is known: from `from_offset` on nothing was compacted or lost, and before each
-    of `lost_until`, in rising order, records are missing for another reason than compaction.
+    """How far a log is known. From `from_offset` on nothing was compacted or lost. `lost_until`
+    lists, in rising order, the first offset after each loss that was not compaction.
     """
 
     from_offset: int = 0
@@ -37,31 +37,29 @@ ALL: Final = KnownOffsets()
 """Nothing is missing."""
 
 BY_BOTH: Final = ("rounds", "ownership", "sessions")
-"""Tables that stored events and records tell of."""
+"""Tables with rows from both stored events and records."""
 
 
 class RowWriter:
-    """Collects the rows of one partition of the logs, but those of the tables `left_out`: they may
-    be most of the work, and nobody may want them.
-    """
+    """Collects the rows of one partition of the logs, except those of the tables `left_out`."""
 
     def __init__(
         self, partition: int, known: KnownOffsets = ALL, left_out: Collection[str] = ()
     ) -> None:
-        """`known`: how far the offsets log is."""
+        """`known`: how far the offsets log is complete."""
         self.partition, self.known, self.left_out = partition, known, left_out
         self.rows: Rows = {name: [] for name in TABLES}
         self.inferred: Rows = {name: [] for name in BY_BOTH}
-        """Rows of one group that were found in records, which `GroupHistory` takes up."""
+        """Rows of one group inferred from records, until `GroupHistory` takes them."""
 
     def add(self, table: str, **values: object) -> None:
-        """A row that records tell, with these columns and the partition."""
+        """Add a row from a record, with these columns and the partition."""
         if table not in self.left_out:
             rows = self.inferred[table] if table in BY_BOTH else self.rows[table]
             rows.append({"partition": self.partition, **values})
 
     def take(self) -> Rows:
-        """Rows that were added since the last call."""
+        """Return the rows added since the last call."""
         taken = {name: [*rows] for name, rows in self.rows.items()}
         for rows in self.rows.values():
             rows.clear()
@@ -69,13 +67,13 @@ class RowWriter:
 
 
 EAGER: Final = frozenset({"range", "roundrobin", "sticky"})
-"""Assignors whose members give all partitions up before they rejoin, in all known clients."""
+"""Assignors whose members give up all partitions before they rejoin, in all known clients."""
 COOPERATIVE: Final = "cooperative"
-"""Part of the name of assignors whose members keep their partitions meanwhile (KIP-429)."""
+"""Part of the names of assignors whose members keep partitions while rejoining (KIP-429)."""
 
 
 class Told(NamedTuple):
-    """An event, and who says so: `offset` is that of the record in the log of its `source`."""
+    """An event, its source, and the offset of its record in the log of that source."""
 
     offset: int
     event: Event
@@ -84,7 +82,7 @@ class Told(NamedTuple):
 
 
 class RowSource(NamedTuple):
-    """Group of rows, in a partition of the log of their source."""
+    """The group, partition and source of rows."""
 
     group: str
     partition: int
@@ -92,12 +90,12 @@ class RowSource(NamedTuple):
 
     @property
     def confidence(self) -> float:
-        """Of what is told, and not inferred from it."""
+        """Confidence of direct statements, as opposed to inferred ones."""
         return 1.0 if self.source == EVENTS else SEEN
 
     @property
     def columns(self) -> Row:
-        """Columns that all of its rows have."""
+        """Columns common to all of its rows."""
         return {**self._asdict(), "confidence": self.confidence}
 
 
@@ -118,25 +116,25 @@ _NUMBERS: Final = {
     **dict.fromkeys(("epoch", "node", "generation", "round"), _INT),
     **dict.fromkeys(("seq", "mono_ms"), _LONG),
 }
-"""Of the envelope: the least and the most."""
+"""Least and greatest value of numbers of the envelope."""
 REFUSALS: Final = frozenset({"requests_refused", "member_fenced"})
-"""Types of events that have a row in `refusals`."""
+"""Types of events with a row in `refusals`."""
 _OF_ROUND: Final = (
     *("group", "epoch", "round", "generation", "outcome", "from_state", "protocol", "ended_by"),
     *("join_ms", "leader_ms", "duration_ms", "partitions", "moved"),
 )
-"""Columns of `rounds` that are attributes of a `Round`."""
+"""Columns of `rounds` that are attributes of `Round`."""
 _NOT_IN_RECORDS: Final = dict.fromkeys(("epoch", "round", "started", "missing", "duration_ms"))
 _CHANGES: Final = dict.fromkeys(("joined", "removed", "replaced"))
 
 
 def instant(ms: int | None) -> int | None:
-    """A time in Unix milliseconds; None if it is unknown (negative) or behind the year 9999."""
+    """Return a time in Unix ms; None if it is negative (unknown) or after the year 9999."""
     return ms if ms is not None and 0 <= ms <= LAST_MS else None
 
 
 def member_columns(who: Part | None) -> Row:
-    """`member`, `instance`, `client_id`, `host` and `software` of a client, as events have it."""
+    """Return `member`, `instance`, `client_id`, `host` and `software` of a client in event form."""
     if who is None:
         return {**_NOBODY}
     return {
@@ -149,7 +147,7 @@ def member_columns(who: Part | None) -> Row:
 
 
 def software_text(software: Any) -> str | None:
-    """Name and version of a client library, as an event has them; None if it has none."""
+    """Return name and version of a client library from an event; None if it has none."""
     if not isinstance(software, dict):
         return None
     words = (software.get("name"), software.get("version"))
@@ -157,7 +155,7 @@ def software_text(software: Any) -> str | None:
 
 
 def text(value: object) -> str | None:
-    """A text of an event; None if it is none."""
+    """Return a string of an event; None for other types."""
     return value if isinstance(value, str) else None
 
 
@@ -171,7 +169,9 @@ def event_row(
     fields: Part,
     encode: Callable[[object], str] = _ENCODER.encode,
 ) -> Row:
-    """Of the table `events`. `fields`: those that are known, checked. `encode` makes their JSON."""
+    """A row of `events`. `fields` are the known, checked ones; `encode` makes JSON of all
+    fields.
+    """
     cause = fields.get("cause") or {}
     return {
         "group": event.group,
@@ -194,9 +194,9 @@ def event_row(
 
 
 def out_of_range(event: Event) -> str | None:
-    """The number of the envelope that no server writes, by name; None if all are sound."""
+    """Return the name of a number of the envelope that no server writes; None if all are valid."""
     seq, epoch, node, at_ms, mono_ms, _, _, generation, _, round_, _, _ = event
-    if (  # nearly all are
+    if (  # fast path: nearly all are valid
         -1 <= epoch <= _INT[1]
         and -1 <= node <= _INT[1]
         and -1 <= generation <= _INT[1]
@@ -213,8 +213,8 @@ def out_of_range(event: Event) -> str | None:
 
 
 def decoded_row(partition: int, offset: int, key: bytes | None, value: bytes) -> Row:
-    """Of the table `events`, from a record's key and value. Raises ValueError with a line that says
-    what is wrong.
+    """A row of `events`, from a record's key and value. Raises ValueError with a one-line
+    reason.
     """
     event = decode(key, value)
     if (name := out_of_range(event)) is not None:
@@ -223,18 +223,18 @@ def decoded_row(partition: int, offset: int, key: bytes | None, value: bytes) ->
     try:
         return event_row(partition, offset, event, fields, _STRICT.encode)
     except ValueError:
-        raise ValueError("a group event whose fields are no JSON") from None
+        raise ValueError("a group event whose fields are not valid JSON") from None
 
 
 def _time(told: int | None, at_ms: int) -> int:
-    """A time of an event's own; that of the event in its place if no clock shows it."""
+    """Return a time from an event's fields; that of the event itself if it is absent or
+    impossible.
+    """
     return at_ms if told is None or not 0 <= told <= LAST_MS else told
 
 
 def refusal_row(partition: int, offset: int, event: Event) -> Row:
-    """Of the table `refusals`: of a `requests_refused`, or a `member_fenced`. Its fields are
-    checked.
-    """
+    """A row of `refusals`, from a `requests_refused` or `member_fenced` with checked fields."""
     fields, is_fenced = event.fields, event.type == "member_fenced"
     last, first = (_time(fields.get(name), event.at_ms) for name in ("last_ms", "first_ms"))
     count = fields.get("count")
@@ -261,9 +261,9 @@ def refusal_row(partition: int, offset: int, event: Event) -> Row:
 
 
 def keeps_partitions(protocol: str | None, is_told: bool) -> bool | None:
-    """Whether members of a group with this protocol keep their partitions while they rejoin; None
-    if nothing says it. The name of a known assignor decides; of others, `is_told`: whether members
-    named partitions that they own, or gave some up.
+    """Return whether members keep partitions while they rejoin; None if unknown. The name of a
+    known assignor decides; for others `is_told`: whether members stated owned or revoked
+    partitions.
     """
     if protocol in EAGER:
         return False
@@ -271,7 +271,7 @@ def keeps_partitions(protocol: str | None, is_told: bool) -> bool | None:
 
 
 def is_cooperative(current: Round) -> bool | None:
-    """Whether members kept partitions while they rejoined; None if nothing says it."""
+    """Return whether members kept partitions while they rejoined; None if unknown."""
     evidence = (each.get("evidence") or {} for each in (current.cause or {}, *current.more_causes))
     is_told = any("revoked" in each or "owned" in each for each in evidence)
     return keeps_partitions(current.protocol, is_told)
@@ -280,8 +280,8 @@ def is_cooperative(current: Round) -> bool | None:
 def round_row(
     partition: int, told: Told, current: Round, unowned_ms: int | None, away_ms: int | None
 ) -> Row:
-    """Of the table `rounds`. `told`: the last event of it. What records do not tell is null: the
-    beginning, and, without the state before, who came and went.
+    """A row of `rounds`. `told` is its last event. Values that records do not show are null: the
+    start and, without an earlier state, the numbers of members that came and went.
     """
     cause = current.cause or {}
     by = member_columns(cause.get("who"))
@@ -322,7 +322,7 @@ def round_row(
 
 
 def _held_ms(joined: list[Part]) -> int | None:
-    """How much later the last one joined than the one before it."""
+    """Return how much later the last member joined than the one before it, in ms."""
     if len(joined) < 2:
         return None
     before, last = (number(each, "after_ms") for each in joined[-2:])

@@ -1,8 +1,7 @@
-"""The members of one group from their join to their end: the table `sessions`.
+"""Follows the members of one group from their join to their end: the table `sessions`.
 
-What is not read is unknown: a member that is named without its join has no beginning, and one that
-the next rebalance does not name has ended in an unknown way. Who commits is a member, too, until
-the members are known from a rebalance.
+A member first named without a join has no beginning; one that the next rebalance does not list
+ended in an unknown way. Committing clients count as members until a rebalance lists all of them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,13 +18,13 @@ LOST: Final = "lost"
 LOADED: Final = "loaded"
 REPLACED: Final = "replaced"
 PENDING: Final = "pending_member_expired"
-"""Cause of the end of an id that was never a member's."""
+"""Removal of a member id that was assigned (KIP-394) but never joined with."""
 ENDED_MS: Final = 600_000
-"""Commits are told a minute later: for so long it is remembered that their member has ended."""
+"""How long an ended member is remembered: `commits` events come up to a minute late."""
 ENDED_MOST: Final = 10_000
-"""So many members are remembered that have ended."""
+"""Maximum number of ended members that are remembered."""
 OPEN_MOST: Final = 20_000
-"""So many members of a group are followed; more than that no coordinator takes."""
+"""Maximum number of open sessions of a group; no coordinator accepts more members."""
 
 
 @dataclass(slots=True)
@@ -41,14 +40,14 @@ class Session:
     session_timeout_ms: int | None = None
     rebalance_timeout_ms: int | None = None
     is_stored: bool = False
-    """The member is in the group's record: it survives the coordinator."""
+    """The member is in the group's record, so it survives a change of coordinator."""
     beats: int | None = None
-    """Heartbeats as they were told last; they are counted from the join or the load."""
+    """Latest count of heartbeats, which starts at the join or the load."""
     beats_before: int = 0
     """Heartbeats before the last load."""
     longest_gap_ms: int | None = None
     earlier: Row | None = None
-    """What records tell of it, from before the first event."""
+    """The inferred row of this session, from the time before the first event."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -57,10 +56,10 @@ class _End:
 
     by: str
     at_ms: int
-    """Negative: it is not known."""
+    """Unix ms; negative if unknown."""
     offset: int
     confidence: float | None = None
-    """None: that of the source."""
+    """None for the default of the source."""
     likely: str | None = None
     reason: str | None = None
     silent_ms: int | None = None
@@ -68,15 +67,15 @@ class _End:
 
 
 class Sessions:
-    """The sessions of one group, from events of one source. `rows` gets those that are over."""
+    """The sessions of one group, from events of one source. Rows of ended ones go to `rows`."""
 
     _open: dict[str, Session]
     _recorded: dict[str, Session]
-    """Sessions that have ended since the group's record was stored: a load finds them in it."""
+    """Ended sessions that the stored group record still contains; a load restores their members."""
     _returns: Returns
     _ended: dict[str, int]
     _is_whole: bool
-    """All members are known: the log has the group's beginning, or a list of them."""
+    """Whether all members are known: from the group's creation, or from a list of its members."""
 
     def __init__(self, about: RowSource, rows: list[Row]) -> None:
         self._rows = rows
@@ -85,22 +84,22 @@ class Sessions:
         self._open, self._recorded, self._ended = {}, {}, {}
         self._returns, self._is_whole = Returns(), False
         self._confidence = about.confidence
-        """Of the event that is taken."""
+        """Confidence of the current event."""
 
     @property
     def people(self) -> dict[str, Part]:
-        """The clients of all members that are known."""
+        """The clients of all known members."""
         return {member: each.who for member, each in self._open.items()}
 
     def away_ms(self, member: str) -> int | None:
-        """How long the client of a member was gone before it joined; None if it is new."""
+        """Return how long a member's client was gone before it joined; None if it is new."""
         session = self._open.get(member)
         return None if session is None else session.away_ms
 
     def with_address(self, event: Event) -> Event:
-        """With the address that a member's own requests had. Of one that has sent none since the
-        coordinator was loaded, an event tells that in the group's record; there a static member
-        that was replaced keeps the address of the first (as in Kafka).
+        """Return the event with the host of the member's own requests. For a member without
+        requests since the load, the event has the host of the group record; there a replaced static
+        member keeps the host of the first instance (as in Kafka).
         """
         fields = event.fields
         cause = fields.get("cause")
@@ -119,10 +118,10 @@ class Sessions:
         host = known and known.who.get("host")
         return {**part, "who": {**who, "host": host}} if host else part
 
-    # -- what happened ---------------------------------------------------------------------------
+    # -- events ----------------------------------------------------------------------------------
 
     def add(self, told: Told) -> None:
-        """An event of the group, with checked fields."""
+        """Add an event of the group, with checked fields."""
         take = _TAKES.get(told.event.type)
         if take is not None:
             self._confidence = told.confidence
@@ -191,7 +190,7 @@ class Sessions:
         self._returns.lose(who, Lost(heard_ms, connection, known.session_timeout_ms, is_exact))
 
     def _listed(self, event: Event, offset: int) -> None:
-        """The join phase ended: these are the members."""
+        """Take over the list of members at the end of the join phase."""
         fields = event.fields
         joined, missing = fields.get("joined"), fields.get("missing")
         if joined is None or missing is None:
@@ -217,7 +216,7 @@ class Sessions:
     def _untold(
         self, item: Part, since: int | None, instances: Mapping[str | None, str], offset: int
     ) -> None:
-        """A member whose join was not stored, or not read."""
+        """Add a member whose join was not stored or not read."""
         who = {"member": item["member"], "instance": item.get("instance")}
         kind = UNKNOWN
         old = instances.get(who["instance"]) if who["instance"] else None
@@ -232,7 +231,7 @@ class Sessions:
         self._stored()
 
     def _stored(self) -> None:
-        """The group's record was stored, with all members."""
+        """Mark all members as stored: the group's record was written."""
         self._recorded.clear()
         for each in self._open.values():
             each.is_stored = True
@@ -243,7 +242,7 @@ class Sessions:
         self._is_whole = True
 
     def loaded(self, at_ms: int, offset: int) -> None:
-        """Another coordinator took over: it knows the members that were stored."""
+        """Another coordinator took over, with only the stored members."""
         for name, each in [*self._open.items()]:
             if not each.is_stored:
                 self._end(name, each, _End(LOST, at_ms, offset))
@@ -257,19 +256,19 @@ class Sessions:
         self._recorded.clear()
 
     def all_ended(self, by: str, at_ms: int, offset: int) -> None:
-        """No member is left, and how those went that are known was not stored."""
+        """End all sessions: the group has no members left, and how they left was not stored."""
         for name, each in [*self._open.items()]:
             self._end(name, each, _End(by, at_ms, offset))
 
     # -- parts -----------------------------------------------------------------------------------
 
     def is_open(self, member: str, at_ms: int) -> bool:
-        """Whether the member is known at that time, and has not ended since."""
+        """Return whether the member is known at that time and has not ended since."""
         return member in self._open and at_ms > self._ended.get(member, -1)
 
     def _heard(self, who: Part, at_ms: int, offset: int) -> Session | None:
-        """The member, which is new if no event told of it: who commits or rejoins was in the
-        group's record before.
+        """Return the open session of a committing or rejoining member. If no event has named the
+        member, it was stored before: a session without beginning is added.
         """
         member = who.get("member")
         if not member or at_ms <= self._ended.get(member, -1):
@@ -283,7 +282,7 @@ class Sessions:
         return known
 
     def _begin(self, session: Session, fields: Part) -> None:
-        """A member is new."""
+        """Add a new member."""
         _set_timeouts(session, fields)
         member, at_ms = session.who["member"], session.since_ms or 0
         if member in self._open:
@@ -306,7 +305,7 @@ class Sessions:
         return session
 
     def _tell(self, session: Session, fields: Part) -> None:
-        """Take over what an event says of heartbeats."""
+        """Take over the counts of heartbeats from an event."""
         beats, gap_ms = number(fields, "heartbeats"), number(fields, "longest_gap_ms")
         if beats is not None:
             session.beats = max(session.beats or 0, beats)
@@ -328,8 +327,8 @@ class Sessions:
     # -- rows ------------------------------------------------------------------------------------
 
     def follow(self, earlier: Row) -> bool:
-        """Let a session whose beginning no event told go on from this row; False if there is none
-        of its member.
+        """Let an open session without a known beginning continue an inferred row. Returns False if
+        the member has no such session.
         """
         known = self._open.get(earlier["member"])
         if known is None or known.since_ms is not None:
@@ -338,7 +337,7 @@ class Sessions:
         return True
 
     def open(self) -> Iterable[Row]:
-        """Sessions that have not ended."""
+        """Return the rows of sessions that have not ended."""
         return (self._row(each, None) for each in self._open.values())
 
     def _row(self, session: Session, end: _End | None) -> Row:
@@ -371,7 +370,7 @@ class Sessions:
 
 
 def begun(row: Row, earlier: Row) -> Row:
-    """A session whose beginning no event told, with what records tell of it."""
+    """Complete a session without a known beginning by the inferred row of its beginning."""
     made = {name: earlier[name] for name in ("from", "began_as", "old_member", "away_ms", "source")}
     for name in ("session_timeout_ms", "rebalance_timeout_ms"):
         made[name] = earlier[name] if row[name] is None else row[name]
@@ -396,4 +395,4 @@ _TAKES: Final = {
     "rebalance_completed": Sessions._completed,
     "group_emptied": Sessions._emptied,
 }
-"""Type of event -> what it changes."""
+"""Type of event -> method that handles it."""

@@ -1,11 +1,12 @@
-"""The state of folds as JSON: the attributes that a class names in its body, by their types.
+"""Saves folds as JSON and restores them, by the types of the attributes a class declares in its
+body.
 
     state = saved(fold)                         # a JSON object
-    fold = restore(Fold(about, rows), state)    # goes on from there
+    fold = restore(Fold(about, rows), state)    # continues from there
 
-What a class only sets in `__init__` is not saved. An attribute that is such an object itself is
-restored in its place; one that may be None has to be made before, if the state has it. Dataclasses
-and named tuples are lists of their fields, and dicts are lists of pairs if their keys are no texts.
+Attributes set only in `__init__` are not saved. A nested fold is restored in place; if it is
+optional, it has to exist before `restore` when the state has a value for it. Dataclasses and named
+tuples become lists of their fields; dicts with keys other than strings become lists of pairs.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,14 +21,14 @@ _One = TypeVar("_One")
 
 # Any: values of all types, and JSON.
 class _Codec(NamedTuple):
-    """Makes JSON of a value, and the value of JSON."""
+    """Converts values of one type to JSON and back."""
 
     save: Callable[[Any], Any]
     load: Callable[[Any], Any]
 
 
 def saved(one: object) -> dict[str, Any]:
-    """The state of a fold, without its leading underscores: a JSON object."""
+    """Return the state of a fold as a JSON object; names lose their leading underscores."""
     kind: Any = type(one)
     return {
         name.lstrip("_"): codec.save(getattr(one, name)) for name, codec in _parts(kind).items()
@@ -35,7 +36,7 @@ def saved(one: object) -> dict[str, Any]:
 
 
 def restore(one: _One, state: Mapping[str, Any]) -> _One:
-    """Fill a new fold with a state that `saved` returned."""
+    """Fill a new fold with a state returned by `saved`."""
     kind: Any = type(one)
     for name, codec in _parts(kind).items():
         data, old = state[name.lstrip("_")], getattr(one, name)

@@ -1,8 +1,8 @@
-"""Turns the records of one classic group, and the commits between them, into events: what its
-coordinator did, as far as two neighbouring records say so.
+"""Turns the records of one classic group, and the commits between them, into the events that its
+coordinator would have stored, as far as two neighbouring records show them.
 
-A record tells the end of a join phase and the plan behind it. When members came or went follows
-from their commits (`history.inference`); when the join phase began is not told.
+A record shows the end of a join phase and the assignments. The times at which members joined or
+left follow from their commits (`history.inference`); the start of the join phase is unknown.
 """
 
 from bisect import bisect_right
@@ -34,17 +34,17 @@ from groupkeeper.history.rows import LOG, SEEN, KnownOffsets, Told, instant
 from groupkeeper.protocol.group_events import SHORTENED, Event
 
 MOST_ABORTED: Final = 1000
-"""A generation that rises by more than this is not taken for so many rounds."""
+"""If the generation rises by more than this, the difference is not taken for aborted rounds."""
 REGULAR: Final = 3
-"""From so many commits on, the longest time between two of them says how regular they are."""
+"""From this many commits on, the longest pause between two of them measures their regularity."""
 NEW, KNOWN, LOST = "new", "known", "lost"
 NOTHING: Final[Mapping[str, object]] = {}
 
 
 class Gap(NamedTuple):
-    """The end of all that was known of a group, at the record with this offset: the group is gone,
-    or what was before is not related. `at_ms` is -1 if the time is not known. Owners are known
-    until `owned_ms`.
+    """The end of what is known of a group, at the record with this offset: the group was deleted,
+    or the earlier history is unrelated. `at_ms` is -1 if unknown. Owners are known until
+    `owned_ms`.
     """
 
     offset: int
@@ -53,7 +53,7 @@ class Gap(NamedTuple):
 
     @classmethod
     def at(cls, record: GroupRecord, known_ms: int = 0) -> Self:
-        """With this record; `known_ms` is the time of the last one before it."""
+        """The gap at this record; `known_ms` is the time of the previous record."""
         if instant(record.time_ms) is None:
             return cls(record.offset, -1, known_ms)
         return cls(record.offset, record.time_ms, record.time_ms)
@@ -67,18 +67,19 @@ StoryItem = Told | Gap
 
 @dataclass(slots=True)
 class Commits:
-    """Commits for one partition since its member owns it."""
+    """Commits for one partition since its current member owns it."""
 
     member: str
     commits: int = 0
     last_ms: int | None = None
     longest_ms: int = 0
     behind: int = -1
-    """The group's record before the last commit: a pause around a rebalance is no gap."""
+    """Offset of the group record before the last commit. Pauses across a group record do
+    not count."""
 
     def add(self, run: CommitRun, behind: int, is_whole: bool) -> None:
-        """More of them, behind this record of the group. How regular they are counts only where no
-        commit is missing.
+        """Add commits after the group record at offset `behind`. Only if `is_whole` (no commit is
+        missing) do they count as evidence of regularity.
         """
         if is_whole:
             gap = 0
@@ -91,7 +92,7 @@ class Commits:
 
 
 def _evidence(held: Mapping[OwnedPartition, Commits]) -> dict[str, Evidence]:
-    """Of each member that owns something."""
+    """Return the evidence for each member that owns partitions."""
     found: dict[str, Evidence] = {}
     for each in held.values():
         last, longest = found.get(each.member, (None, None))
@@ -105,9 +106,9 @@ def _evidence(held: Mapping[OwnedPartition, Commits]) -> dict[str, Evidence]:
 
 @dataclass(slots=True)
 class Story:
-    """`before` is the last record with a value: members, without what they subscribe to. None with
-    `since` NEW for a group that did not exist, with LOST for one of which that is not known.
-    `since` CONVERTED: the last record made a classic group of a newer one.
+    """The state between two records of a classic group. `before` is the last record with a value,
+    without subscriptions: None if the group did not exist (`since` is NEW) or that is unknown
+    (LOST). `since` is CONVERTED after a record that made a consumer group a classic one.
     """
 
     since: str
@@ -116,17 +117,17 @@ class Story:
     time_ms: int = 0
     epoch: int | None = None
     is_withheld: bool = False
-    """The last record took partitions from members, and gave them to none."""
+    """The last record took partitions from members and assigned them to none."""
     held: dict[OwnedPartition, Commits] = field(default_factory=dict)
 
     @classmethod
     def begin(cls, record: GroupRecord, known: KnownOffsets) -> Self:
-        """A group that has no record before this one."""
+        """The story of a group without an earlier record."""
         is_new = record.offset >= known.from_offset and not known.lost_until
         return cls(NEW if is_new else LOST)
 
     def commit(self, run: CommitRun, is_whole: bool) -> None:
-        """Commits since the group's last record."""
+        """Add commits after the group's last record."""
         if instant(run.first_ms) is None or instant(run.last_ms) is None:
             return
         commits = self.held.get((run.topic, run.partition))
@@ -134,12 +135,12 @@ class Story:
             commits.add(run, self.offset, is_whole)
 
     def end(self, record: GroupRecord, is_known: bool) -> list[StoryItem]:
-        """The group is gone, or what becomes of it is not known."""
+        """End the story: the group was deleted, or its further fate is unknown."""
         self.before, self.since, self.held = None, NEW if is_known else LOST, {}
         return [Gap.at(record, self.time_ms)]
 
     def take(self, record: GroupRecord, now: Generation) -> None:
-        """A record with a value, which is remembered without its subscriptions."""
+        """Remember a record with a value, without its subscriptions."""
         self.before, self.since = now, KNOWN
         now.subscriptions, now.assigned = [], {}
         self.offset, self.time_ms = record.offset, record.time_ms
@@ -148,14 +149,14 @@ class Story:
     def add(
         self, record: GroupRecord, now: Generation, kind: str, known: KnownOffsets
     ) -> list[StoryItem]:
-        """A record with a value: what it says, and as `take`."""
+        """Remember a record like `take`, and return the events it shows."""
         telling = Telling(record, now)
         changes = inference.compare(self._members, now.members)
         is_cut = self.since == LOST or self._is_cut_off(record, known) or kind == CONVERTED
         is_cut |= instant(record.time_ms) is None or instant(self.time_ms) is None
         fits = kind != RESET and unwritten(self.before, now) <= MOST_ABORTED
         is_round = self.before is None or now.generation > self.before.generation
-        is_odd = not is_round and bool(changes.gone or changes.joined)  # no coordinator writes that
+        is_odd = not is_round and bool(changes.gone or changes.joined)  # never from a coordinator
         if is_cut or is_odd or not fits:
             is_round = kind in (REBALANCE, RESET) and bool(now.members) and not is_odd
             self._start_over(telling, is_round)
@@ -166,10 +167,10 @@ class Story:
             self.since = CONVERTED
         return telling.items
 
-    # -- what a record says ----------------------------------------------------------------------
+    # -- events of a record ----------------------------------------------------------------------
 
     def _start_over(self, telling: "Telling", is_round: bool) -> None:
-        """Take a record as it is, since what was before it is not known."""
+        """Take a record on its own, since the record before it is unknown."""
         record, now = telling.record, telling.now
         telling.items.append(Gap.at(record, self.time_ms))
         self.held = {}
@@ -185,7 +186,7 @@ class Story:
         telling.completed(at_ms, None, CONFIDENCE[UNKNOWN])
 
     def _go_on(self, telling: "Telling", changes: Changes, is_round: bool) -> None:
-        """Compare with the record before, or with no group."""
+        """Compare a record with the one before, or with a group that did not exist."""
         record, now, before = telling.record, telling.now, self.before
         end_ms = record.time_ms
         if is_round and now.state_ms is not None:
@@ -224,8 +225,8 @@ class Story:
             telling.emptied(CONFIDENCE[cause.code])
 
     def _own(self, now: Generation, renamed: Mapping[str, str]) -> int:
-        """Take over who owns what. Returns how many partitions have another owner than before.
-        `renamed`: old member id of a static member that came back -> its new one.
+        """Take over the assigned partitions. Returns how many changed their owner. `renamed`: old
+        member id of a returned static member -> its new id.
         """
         held, moved = self.held, 0
         self.held = {}
@@ -243,11 +244,11 @@ class Story:
 
     @property
     def _members(self) -> dict[str, RecordedMember]:
-        """Of the last record."""
+        """Members of the last record."""
         return {} if self.before is None else self.before.members
 
     def _is_cut_off(self, record: GroupRecord, known: KnownOffsets) -> bool:
-        """Whether records were lost since the last one."""
+        """Return whether records were lost since the last one."""
         lost = known.lost_until
         return bisect_right(lost, self.offset) != bisect_right(lost, record.offset)
 
@@ -255,13 +256,13 @@ class Story:
 def inferred(
     record: GroupRecord, type_: str, at_ms: int, fields: Mapping[str, object], generation: int = 0
 ) -> Told:
-    """An event that a record tells."""
+    """An event inferred from a record."""
     about = record.offset, record.group, type_, generation, "", 0, fields
     return Told(record.offset, Event(0, 0, -1, at_ms, *about), LOG, SEEN)
 
 
 class Telling:
-    """The events of one record, in order."""
+    """Collects the events of one record, in order."""
 
     def __init__(self, record: GroupRecord, now: Generation) -> None:
         self.record, self.now = record, now
@@ -276,14 +277,14 @@ class Telling:
         confidence: float = SEEN,
         generation: int | None = None,
     ) -> None:
-        """Add one; rounds of one group follow each other, and need no number."""
+        """Add an event. Rounds do not overlap, so 1 serves as the number of each."""
         generation = self.now.generation if generation is None else generation
         told = inferred(self.record, type_, at_ms, fields, generation)
         event = told.event._replace(round=int(self.is_in_round))
         self.items.append(told._replace(event=event, confidence=confidence))
 
     def member(self, type_: str, member: RecordedMember, at_ms: int, **more: object) -> None:
-        """A member came, or is told as it is now."""
+        """Add an event about a member with its present timeouts."""
         timeouts = {
             "session_timeout_ms": member.session_ms,
             "rebalance_timeout_ms": member.rebalance_ms,
@@ -291,7 +292,9 @@ class Telling:
         self.tell(type_, at_ms, {"who": member.who, **timeouts, **more})
 
     def superseded(self, cause: InferredCause, aborted: int, end_ms: int) -> None:
-        """So many rounds ended without assignments, at the latest with the last join phase."""
+        """Add `aborted` rounds without assignments, which ended no later than the last
+        join phase.
+        """
         code = cause.code if not cause.more else UNKNOWN
         for number in range(self.now.generation - aborted, self.now.generation):
             self.tell("rebalance_started", end_ms, {"cause": {"code": code}}, SEEN, number - 1)
@@ -300,7 +303,7 @@ class Telling:
             self.tell("rebalance_abandoned", end_ms, why, CONFIDENCE[code], number)
 
     def started(self, cause: InferredCause, from_state: str | None, end_ms: int) -> None:
-        """A round with this cause, whose join phase ended then."""
+        """Add the start of a round whose join phase ended at `end_ms`; its own time is unknown."""
         first = {
             "code": cause.code,
             "likely": cause.likely,
@@ -319,7 +322,7 @@ class Telling:
         setting: CauseEvidence,
         before: Mapping[str, RecordedMember],
     ) -> None:
-        """Members that went, came, or changed."""
+        """Add the members that left, joined, or changed."""
         end_ms = setting.end_ms
         for old in changes.gone:
             code, until_ms, likely = cause.departures[old.member]
@@ -341,13 +344,13 @@ class Telling:
                 self.member("member_rejoined", each, end_ms)
 
     def completed(self, end_ms: int, moved: int | None, sure: float) -> None:
-        """The join phase ended then, and the plan was stored with the record."""
+        """Add the end of the join phase at `end_ms`, and the assignments stored with the record."""
         now, time_ms = self.now, self.record.time_ms
         joined = [{"member": key, "instance": each.instance} for key, each in now.members.items()]
         fields: dict[str, object] = {"leader": now.leader, "protocol": now.protocol}
         self.tell("rebalance_joined", end_ms, fields | {"joined": joined, "missing": []})
         fields = {"moved": moved}
-        if instant(time_ms) is not None:  # else nobody knows since when
+        if instant(time_ms) is not None:  # else the start of ownership is unknown
             shares = now.assigned.items()
             plan = [{"member": key, "partitions": share} for key, share in shares if share]
             fields |= {"assignment": plan, "leader_ms": max(0, time_ms - end_ms)}
@@ -356,7 +359,7 @@ class Telling:
         self.tell("rebalance_completed", time_ms, fields, sure)
 
     def emptied(self, sure: float) -> None:
-        """No member is left, or none was there."""
+        """Add the end of a round that left the group without members."""
         if self.is_in_round:
             self.tell("rebalance_abandoned", self.record.time_ms, {"why": "emptied"}, sure)
         self.tell("group_emptied", self.record.time_ms)

@@ -49,7 +49,7 @@ BAD = {
     "seq is out of range": pair("g", "x", 2**63)[1],
     "epoch is out of range": pair("g", "x")[1].replace(b'"epoch":5', b'"epoch":2147483648'),
     "under the key": pair("h", "x")[1],
-    "fields are no JSON": pair("g", "x")[1].replace(b'"round":2', b'"round":2,"a":NaN'),
+    "fields are not valid JSON": pair("g", "x")[1].replace(b'"round":2', b'"round":2,"a":NaN'),
 }
 
 
