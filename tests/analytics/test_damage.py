@@ -254,7 +254,7 @@ def notes(folder):
 
 def test_a_log_whose_first_segment_is_missing_says_where_it_begins(tmp_path):
     write_segment(tmp_path / "__consumer_offsets-0", 80, renumbered(BATCHES, 80))
-    assert notes(tmp_path) == ["log does not begin at offset 0: 0 to 79 are not there"]
+    assert notes(tmp_path) == ["log does not begin at offset 0: 0 to 79 are missing"]
 
 
 def renumbered(batches, by):
@@ -263,7 +263,7 @@ def renumbered(batches, by):
 
 def test_a_missing_segment_is_told_with_its_offsets(folder):
     write_segment(folder, 100, renumbered(BATCHES, 100))
-    assert notes(folder) == ["offsets missing between segments: 80 to 99 are not there"]
+    assert notes(folder) == ["offsets missing between segments: 80 to 99 are missing"]
     assert is_damage(notes(folder)[0])
 
 

@@ -268,7 +268,7 @@ def test_a_start_that_is_not_there_is_refused(log, tmp_path, starting, said):
 
 def test_a_checkpoint_of_another_topic_is_refused(log, tmp_path):
     stream = Stream(tmp_path)
-    with pytest.raises(AnalyticsError, match="of another source: it has __group_events-3"):
+    with pytest.raises(AnalyticsError, match="another source: it names __group_events-3"):
         stream.follower.next({"__group_events-3": Bookmark(0)})
 
 

@@ -93,7 +93,7 @@ def test_a_file_that_is_no_segment_is_nothing_to_read(folder):
 
 def test_two_copies_of_one_partition_are_refused(folder, tmp_path):
     write_segment(tmp_path / "copy" / "__consumer_offsets-3", 0, BATCHES[0])
-    with pytest.raises(AnalyticsError, match="partition 3 is there twice"):
+    with pytest.raises(AnalyticsError, match="partition 3 is in both"):
         plan([tmp_path])
 
 
@@ -135,7 +135,7 @@ def test_an_archive_or_a_log_is_read_alone_if_it_is_named(archived, name, size):
 
 def test_an_archive_of_another_log_is_refused(archived, tmp_path):
     archived.rename(tmp_path / "__consumer_offsets-3")
-    with pytest.raises(AnalyticsError, match="partition 3 is there twice"):
+    with pytest.raises(AnalyticsError, match="partition 3 is in both"):
         plan([tmp_path])
 
 
@@ -241,7 +241,7 @@ def test_lone_segments_need_a_partition(tmp_path):
 
 def test_segments_of_two_unnamed_folders_are_not_mixed(tmp_path):
     lone = [write_segment(tmp_path / name, 0, BATCHES[0]) for name in "ab"]
-    with pytest.raises(AnalyticsError, match="name no partition: read them apart"):
+    with pytest.raises(AnalyticsError, match="names a partition: read them separately"):
         plan(lone, partition=5)
 
 

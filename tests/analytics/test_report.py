@@ -200,7 +200,7 @@ def test_damage_has_an_exit_code_of_its_own(one_log, tmp_path, capsys):
     damaged[9] ^= 1
     write_segment(tmp_path / "__consumer_offsets-0", 0, bytes(damaged))
     assert report.analyze([tmp_path]) == 3
-    assert "bytes that are no batch skipped" in capsys.readouterr().out
+    assert "bytes that are not a batch skipped" in capsys.readouterr().out
 
 
 def test_events_alone_are_said_to_need_an_option(tmp_path, capsys):

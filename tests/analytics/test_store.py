@@ -229,7 +229,7 @@ def test_what_was_removed_before_it_was_read_is_told(folder, capsys):
     (log / OFFSETS / f"{0:020d}.log").unlink()
     write_segment(log / OFFSETS, 30, batch([commit("g", "t", 0, 30)], 30))
     assert analyzed(log, out) == 0
-    assert "offsets removed before they were read: 20 to 29 are not there" in (
+    assert "offsets removed before they were read: 20 to 29 are missing" in (
         capsys.readouterr().out
     )
     found = read_tables(out)

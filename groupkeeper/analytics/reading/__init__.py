@@ -1,11 +1,10 @@
-"""From folders of segments to Arrow record batches: planning, parsing and what damage leaves. No
-Spark here.
+"""Reads folders of log segments into Arrow record batches; damage becomes rows. Does not use Spark.
 
     for split in chunk:
         for batch in parse_split(split): ...
 
-The parser is loaded when it is first used: loading its kernels takes half a second, and compiling
-them the first time 20.
+The parser is imported on first use: loading its kernels takes half a second, and compiling them the
+first time takes 20.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
 
 
 def parse_split(split: "Split", names: Sequence[str] | None = None) -> "Iterator[pa.RecordBatch]":
-    """The rows of one split, read from its file, with the columns `names` of `columns.SCHEMA`, or
-    with all. What cannot be read, or is gone, is a row.
+    """Parse one split from its file into the columns `names` of `columns.SCHEMA` (default: all).
+    Unreadable or missing bytes become rows.
     """
     from groupkeeper.analytics.reading import parser
 
@@ -33,10 +32,10 @@ def parse_split(split: "Split", names: Sequence[str] | None = None) -> "Iterator
 def parse(
     buffer: bytes, split: "Split", names: Sequence[str] | None = None
 ) -> "Iterator[pa.RecordBatch]":
-    """The rows of `buffer`, which holds the bytes of `split` and starts with a batch, with the
-    columns `names` of `columns.SCHEMA`, or with all.
+    """Parse `buffer`, the bytes of `split` from the start of a batch, into the columns `names` of
+    `columns.SCHEMA` (default: all).
 
-    Damaged bytes raise nothing: they become rows with `problem` and `problem_bytes`.
+    Damage does not raise: it becomes rows with `problem` and `problem_bytes`.
     """
     from groupkeeper.analytics.reading import parser
 

@@ -1,5 +1,5 @@
-"""Columns of a parsed log, which docs/analytics.md describes, and rows about damage: they have
-`problem` and `problem_bytes`, and no offset.
+"""The Arrow columns of a parsed log (see docs/analytics.md), and rows that report damage: those
+have `problem` and `problem_bytes`, and no offset.
 """
 
 from collections.abc import Iterable
@@ -43,11 +43,11 @@ EVENT_COLUMNS: Final = (
     *("partition", "batch_position", "offset", "timestamp_ms", "leader_epoch", "group"),
     *("tombstone", "value", "problem", "problem_bytes"),
 )
-"""Those of records of `__group_events`, whose values the parser does not decode. The group is that
-of the key, null for events of the partition itself; a key that is null or no UTF-8 is a problem."""
+"""Columns for records of `__group_events`, whose values the parser does not decode. The group is
+the key, null for events of the partition itself; a key that is null or not UTF-8 is a problem."""
 
 NO_EPOCH: Final = -(2**31) - 1
-"""In the place of a leader epoch that is not to be believed: no int32."""
+"""Stands for an implausible leader epoch; outside of int32."""
 TRANSACTIONAL: Final = 0x10
 CONTROL: Final = 0x20
 OFFSET_KEY_TYPES: Final = (0, 1)
@@ -55,7 +55,7 @@ GROUP_KEY_TYPE: Final = 2
 
 
 def problem_rows(split: Split, problems: Iterable[LostBytes]) -> pa.RecordBatch:
-    """Rows for bytes without records. Neighbours of DUPLICATE are one row.
+    """Return rows for bytes without records. Adjacent DUPLICATE ranges are merged into one row.
 
     A batch that is cut off at the end of the log counts as TORN_TAIL: it is still being written.
     """
@@ -85,18 +85,20 @@ def _text(problem: Problem, split: Split) -> str:
 
 
 def note_rows(split: Split) -> pa.RecordBatch:
-    """Rows for the offsets that the plan did not find in any segment."""
+    """Return rows for offsets that the plan found in no segment."""
     return text_rows(
         split,
         [
-            (split.start, f"{kind.text}: {first} to {until - 1} are not there", None)
+            (split.start, f"{kind.text}: {first} to {until - 1} are missing", None)
             for kind, first, until in split.notes
         ],
     )
 
 
 def text_rows(split: Split, rows: Iterable[tuple[int | None, str, int | None]]) -> pa.RecordBatch:
-    """Rows about damage: position in the file, text, and number of bytes without records."""
+    """Return rows about damage from position in the file, text, and number of bytes without
+    records.
+    """
     return pa.RecordBatch.from_pylist(
         [
             {

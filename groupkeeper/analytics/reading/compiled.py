@@ -1,4 +1,4 @@
-"""numba's decorators with types for mypy, and the folder that caches compiled kernels.
+"""Typed wrappers of numba's decorators, and the folder that caches compiled kernels.
 
 Compiling takes seconds in every worker process, so kernels have fixed signatures and are cached on
 disk: beside this package, or, if that is not writable (a system-wide installation, a read-only
@@ -25,7 +25,9 @@ _Function = TypeVar("_Function", bound=Callable[..., object])
 
 
 def cache_folder(package: Path) -> Path | None:
-    """The folder for compiled kernels; None if numba's default, beside the source, is writable."""
+    """Return the folder for compiled kernels; None if numba's default, beside the source, is
+    writable.
+    """
     beside = package / "__pycache__"
     if os.access(beside if beside.is_dir() else package, os.W_OK):
         return None
@@ -57,8 +59,8 @@ BUFFER: Final = numba.uint8[::1]
 
 
 class _Cache(FunctionCache):  # type: ignore[misc]  # numba has no types
-    """Loads kernels without what only compiling needs: numba imports and registers all that it can
-    compile before the first one, a fifth of a second.
+    """Loads cached kernels without numba's initialization for compiling, which imports and
+    registers everything it can compile: that takes a fifth of a second.
     """
 
     def load_overload(self, sig: object, target_context: object) -> object:
@@ -72,13 +74,13 @@ class _Cache(FunctionCache):  # type: ignore[misc]  # numba has no types
 
 
 _told: list[Callable[[], object]] = []
-"""To be called before the first kernel is compiled."""
+"""Callbacks to run before the first kernel is compiled."""
 
 
 @contextmanager
 def told_of_compiling(tell: Callable[[], object]) -> Iterator[None]:
-    """Call `tell` if a kernel is compiled meanwhile, before the first one: all together take some
-    20 seconds.
+    """Call `tell` before the first kernel is compiled in this context, if any is: compiling all
+    takes some 20 seconds.
     """
     _told.append(tell)
     try:
@@ -88,7 +90,7 @@ def told_of_compiling(tell: Callable[[], object]) -> Iterator[None]:
 
 
 def kernel(signature: object) -> Callable[[_Function], _Function]:
-    """Compile for one signature at once, or load the kernel from the cache."""
+    """Compile a function for one signature immediately, or load the kernel from the cache."""
 
     def made(function: _Function) -> _Function:
         if numba.config.DISABLE_JIT:
@@ -103,7 +105,7 @@ def kernel(signature: object) -> Callable[[_Function], _Function]:
 
 
 def inline(function: _Function) -> _Function:
-    """A helper that is compiled into the kernels that call it, so that loading a cached kernel
-    compiles nothing. Without "always", tuples and array views are handed over in memory.
+    """Inline a helper into the kernels that call it, so that loading a cached kernel compiles
+    nothing. Without "always", tuples and array views are passed in memory.
     """
     return numba.njit(function, nogil=True, inline="always")  # type: ignore[no-any-return]  # numba has no types

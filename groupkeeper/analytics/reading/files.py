@@ -1,8 +1,8 @@
-"""Files and folders to read from, and to write tables to: local ones, and those on pyarrow's file
-systems (S3, Google Cloud Storage, Azure, HDFS), named by a URL.
+"""Paths of files to read and of tables to write: local ones, and those on pyarrow's file systems
+(S3, Google Cloud Storage, Azure, HDFS), named by a URL.
 
-A `RemotePath` has the part of `pathlib.Path` that the reading needs, so that the rest knows no
-difference. Only what depends on the kind of a file is a function here.
+`RemotePath` has the needed part of `pathlib.Path`, so other modules use both alike. Operations that
+depend on the kind of file system are functions here.
 """
 
 import os
@@ -20,16 +20,18 @@ SCHEMES: Final = {name: name for name in ("s3", "gs", "gcs", "abfs", "abfss", "h
     "s3a": "s3",
     "s3n": "s3",
 }
-"""Schemes of URLs, and what pyarrow calls them: Hadoop has names of its own for S3."""
+"""URL scheme -> pyarrow's name for it: Hadoop uses other names for S3."""
 
 
 class RemotePath:
-    """A file or folder on a file system of pyarrow. Its text is the URL."""
+    """A file or folder on a pyarrow file system. `str` returns its URL."""
 
     __slots__ = ("_base", "_path", "_query")
 
     def __init__(self, base: str, path: PurePosixPath, query: str = "") -> None:
-        """`base` is the scheme and what follows up to the path, `query` the settings behind it."""
+        """`base` is the scheme and everything up to the path, `query` the settings after
+        the path.
+        """
         self._base = base
         self._path = path
         self._query = query
@@ -67,7 +69,7 @@ class RemotePath:
     def with_suffix(self, suffix: str) -> "RemotePath":
         return RemotePath(self._base, self._path.with_suffix(suffix), self._query)
 
-    def open(self, mode: Literal["rb"]) -> BinaryIO:  # as pathlib's
+    def open(self, mode: Literal["rb"]) -> BinaryIO:  # signature of pathlib
         """Raises OSError."""
         system, path = self.located()
         return cast(BinaryIO, system.open_input_file(path))
@@ -107,7 +109,7 @@ class RemotePath:
                 yield self / str(PurePosixPath(found.path).relative_to(path))
 
     def located(self) -> "tuple[pyarrow_fs.FileSystem, str]":
-        """The file system, and the path on it."""
+        """Return the file system, and the path on it."""
         system, root = _system(f"{self._base}/{self._query}")
         return system, str(PurePosixPath(root, str(self._path).lstrip("/")))
 
@@ -116,8 +118,8 @@ AnyPath = Union[Path, RemotePath]  # noqa: UP007  # a value, for mypy and isinst
 
 
 class Status(NamedTuple):
-    """Size in bytes, and what tells a file from one that replaced it: device and inode, or time of
-    change and size.
+    """Size in bytes, and the identity of a file as opposed to a replacement: (device, inode), or
+    (time of change, size) on remote file systems.
     """
 
     size: int
@@ -125,7 +127,7 @@ class Status(NamedTuple):
 
 
 def place(text: str) -> AnyPath:
-    """A local path, or one on another file system if it has one of SCHEMES. Raises
+    """Return a local path, or a remote one for a URL whose scheme is in SCHEMES. Raises
     AnalyticsError.
     """
     scheme, separator, rest = text.partition("://")
@@ -149,7 +151,7 @@ def _system(url: str) -> "tuple[pyarrow_fs.FileSystem, str]":
 
 
 def located(path: AnyPath) -> "tuple[pyarrow_fs.FileSystem, str]":
-    """The file system of pyarrow, and the path on it."""
+    """Return the pyarrow file system, and the path on it."""
     if isinstance(path, RemotePath):
         return path.located()
     from pyarrow import fs as pyarrow_fs
@@ -158,13 +160,15 @@ def located(path: AnyPath) -> "tuple[pyarrow_fs.FileSystem, str]":
 
 
 def one_line(error: BaseException) -> str:
-    """Why: the system's words, or the first line of a library's."""
+    """Return the reason: the system's message, or the first line of a library's."""
     said = error.strerror if isinstance(error, OSError) else None
     return said or (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def absolute(path: AnyPath) -> AnyPath:
-    """Not resolved: a link's name says which partition it is, its target's need not."""
+    """Return the absolute path without resolving links: a link's name states its partition, its
+    target's name need not.
+    """
     return path if isinstance(path, RemotePath) else Path(os.path.abspath(path))
 
 
@@ -180,7 +184,7 @@ def status(path: AnyPath) -> Status:
 
 
 def identity(path: AnyPath, file: BinaryIO) -> tuple[int, int]:
-    """That of an open file. Raises OSError."""
+    """Return the identity of an open file, as in `Status`. Raises OSError."""
     if isinstance(path, RemotePath):
         return status(path).identity
     found = os.fstat(file.fileno())
@@ -188,5 +192,5 @@ def identity(path: AnyPath, file: BinaryIO) -> tuple[int, int]:
 
 
 def is_listed(path: AnyPath) -> bool:
-    """Whether a name is there, if only a link that leads nowhere."""
+    """Return whether the name exists, even as a broken link."""
     return path.exists() if isinstance(path, RemotePath) else os.path.lexists(path)

@@ -1,8 +1,7 @@
-"""Follows all logs of a topic: from one progress to the next, and what to read between them.
+"""Follows all logs of a topic: from one progress to the next, and the offsets to read in between.
 
-Progress is a `Bookmark` for each log, by the log's name. A log that appears is read from offset 0
-on. What became of a log that cannot be read on is told once: the progress makes a step for it in
-which nothing of that log is read.
+Progress is a `Bookmark` per log name. A new log is read from offset 0. The fate of a log that
+cannot be continued is reported once, in a step of the progress that reads nothing of it.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -28,7 +27,8 @@ from groupkeeper.analytics.reading.walk import Header
 
 UNKNOWN: Final = -1
 Starting = Literal["earliest", "latest"] | Mapping[int, int]
-"""Offsets by partition, of which LATEST and EARLIEST are two numbers."""
+"""Initial offsets by partition, where LATEST and EARLIEST are special numbers; or one of these for
+all."""
 LATEST: Final = -1
 EARLIEST: Final = -2
 _HORIZON: Final = 0x40
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 class Bookmark(NamedTuple):
-    """The progress in a log: an offset where a batch begins, or the end of the log, and the leader
+    """The progress in a log: an offset where a batch begins, or the end of the log, with the leader
     epoch and the CRC of the batch before it.
     """
 
@@ -45,9 +45,9 @@ class Bookmark(NamedTuple):
     epoch: int = UNKNOWN
     crc: int = UNKNOWN
     is_gone: bool = False
-    """The log could not be found any more."""
+    """The log was not found any more."""
     hint: Hint = NO_HINT
-    """Where that batch was: it is looked for there first, so that a look costs what is new."""
+    """Place of that batch, where the search starts, so that a look costs only what is new."""
 
 
 Bookmarks = Mapping[str, Bookmark]
@@ -55,21 +55,21 @@ _BEGINNING: Final = Bookmark(0)
 
 
 class Follower:
-    """All methods raise AnalyticsError: for files that cannot be read, and for lost records if
-    `fail_on_loss`.
+    """Progress and stretches of one topic. All methods raise AnalyticsError: for unreadable files,
+    and for lost records if `fail_on_loss`.
     """
 
     def __init__(
         self, topic: str, find: Callable[[], Mapping[str, PartitionFolders]], *, fail_on_loss: bool
     ) -> None:
-        """`find` is asked for the topic's logs at every look."""
+        """`find` returns the topic's logs; it is called for every look."""
         self._topic = topic
         self._find = find
         self._fail_on_loss = fail_on_loss
 
     def beginning(self, starting: Starting) -> Bookmarks:
-        """Where to start in the logs that are there. Partitions that are not named start at their
-        first offset; an offset inside of a batch starts at that batch.
+        """Return the initial progress of the existing logs. Partitions not in `starting` begin at
+        their first offset; an offset inside a batch is lowered to the start of the batch.
         """
         logs = self._find()
         if isinstance(starting, str):
@@ -84,18 +84,18 @@ class Follower:
         }
 
     def ends(self) -> Bookmarks:
-        """Where all logs end now."""
+        """Return the current ends of all logs."""
         return _ends(self._find(), {})
 
     def next(
         self, start: Bookmarks, max_bytes: int | None = None, targets: Bookmarks | None = None
     ) -> Bookmarks:
-        """How far to read from `start` on: about `max_bytes` if they are given, and not beyond
-        `targets` if these are.
+        """Return the next progress after `start`: about `max_bytes` further if given, and not
+        beyond `targets` if given.
         """
         for name in start:
             if topic_of(Path(name)) != self._topic:
-                raise AnalyticsError(f"the checkpoint is of another source: it has {name}")
+                raise AnalyticsError(f"the checkpoint belongs to another source: it names {name}")
         logs = self._find()
         now = _ends(logs, start)
         wanted = now if targets is None else targets
@@ -117,8 +117,8 @@ class Follower:
         return found
 
     def stretches(self, start: Bookmarks, end: Bookmarks, limit: int) -> Iterator[Stretch]:
-        """What is to be read, and told, from one progress to the next, by logs: stretches of about
-        `limit` bytes at most.
+        """Yield stretches of about `limit` bytes at most to read, and to report, between two
+        progresses, log by log.
         """
         logs = self._find()
         for name, mark in end.items():
@@ -137,7 +137,7 @@ class Follower:
     def _checked(
         self, name: str, log: PartitionFolders | None, mark: Bookmark, end: Bookmark | None
     ) -> Bookmark:
-        """The mark, or a step from it if the log does not go on from there."""
+        """Return the mark, or a step from it if the log does not continue there."""
         if log is None or end is None:
             step, problem = mark._replace(is_gone=True), Problem.VANISHED
         elif mark.is_gone:
@@ -157,7 +157,7 @@ class Follower:
 
 
 def _told_by(before: Bookmark, mark: Bookmark) -> Problem:
-    """What a step tells that reads nothing."""
+    """Return the problem that a step without reading reports."""
     if mark.is_gone and not before.is_gone:
         return Problem.VANISHED
     if mark.offset < before.offset:
@@ -184,25 +184,27 @@ def _begin(log: PartitionFolders, offset: int) -> Bookmark:
 
 
 def _ends(logs: Mapping[str, PartitionFolders], near: Bookmarks) -> Bookmarks:
-    """Behind the last whole batch of each log that has files. `near`: earlier progress."""
+    """Return the end of the last whole batch of each log that has files. `near`: earlier
+    progress.
+    """
     hints = {name: mark.hint for name, mark in near.items()}
     found = {}
     for name, log in logs.items():
         end = _in_segment(log, NO_END, hints.get(name, NO_HINT), _end_in)
-        # Before a segment without a batch, the last one is in another segment.
+        # The newest segment has no batch: the last batch is in an earlier one.
         found[name] = _floor(log, end) if isinstance(end, int) else end
     return {name: end for name, end in found.items() if end is not None}
 
 
 def _end_in(segment: OpenSegment) -> Bookmark | int:
-    """The offset if the segment has no batch."""
+    """Return the end of the last batch; only an offset if the segment has no batch."""
     last = segment.last()
     return _mark(segment, last) if last else segment.base
 
 
 def _is_rewritten(log: PartitionFolders, mark: Bookmark) -> bool:
-    """Whether the batch before a bookmark is not the one that was there. As far as compaction
-    leaves a way to know.
+    """Return whether the batch before a bookmark was replaced by another, as far as compaction
+    leaves evidence.
     """
 
     def look(segment: OpenSegment) -> bool:
@@ -223,7 +225,7 @@ def _is_rewritten(log: PartitionFolders, mark: Bookmark) -> bool:
 
 
 def _floor(log: PartitionFolders, offset: int, hint: Hint = NO_HINT) -> Bookmark:
-    """An offset, or where the batch begins that it is in."""
+    """Return a bookmark at the offset, or at the start of the batch that contains it."""
 
     def look(segment: OpenSegment) -> Bookmark:
         _, before, after = segment.locate(offset)
@@ -235,7 +237,7 @@ def _floor(log: PartitionFolders, offset: int, hint: Hint = NO_HINT) -> Bookmark
 
 
 def _pending(log: PartitionFolders, mark: Bookmark) -> int:
-    """About how many bytes follow a mark."""
+    """Return roughly how many bytes follow a mark."""
     listing = looked_at(log, lambda listing: listing)
     sizes = {each.base: each.size for each in (*listing.live, *listing.archived)}
     later = sum(size for base, size in sizes.items() if base >= mark.offset)
@@ -246,9 +248,9 @@ def _pending(log: PartitionFolders, mark: Bookmark) -> int:
 
 
 def _after(log: PartitionFolders, mark: Bookmark, end: Bookmark, size: int) -> Bookmark:
-    """About `size` bytes behind a bookmark, and one batch at least, but not behind `end`."""
+    """Advance a bookmark by about `size` bytes and one batch at least, but not beyond `end`."""
     while mark.offset < end.offset and size > 0:
-        # Pieces may be half as large again.
+        # Pieces may exceed the limit by half.
         limit = max(1, size * 2 // 3)
         with closing(pieces(log, mark.offset, end.offset, limit, mark.hint)) as found:
             piece = next(found)
@@ -273,8 +275,8 @@ def _stretches(log: PartitionFolders, start: Bookmark, until: int, limit: int) -
 def _in_segment(
     log: PartitionFolders, offset: int, hint: Hint, look: Callable[[OpenSegment], T]
 ) -> T | None:
-    """What `look` says about the segment with the last batch before an offset; None if there is
-    none.
+    """Return the result of `look` for the segment with the last batch before an offset; None if
+    there is none.
     """
 
     def see(listing: Listing) -> T | None:
@@ -288,7 +290,7 @@ def _in_segment(
 
 
 def _mark(segment: OpenSegment, before: Header) -> Bookmark:
-    """The bookmark behind a batch."""
+    """Return the bookmark after a batch."""
     header = segment.header(before)
     hint = Hint(segment.inode, before.position)
     return Bookmark(before.until, header.leader_epoch, header.crc, hint=hint)

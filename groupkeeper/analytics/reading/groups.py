@@ -1,5 +1,5 @@
-"""What records of groups say: values of classic groups, and what a coordinator knows of a consumer,
-share or streams group from its newest records.
+"""Decodes records of groups: values of classic groups, and the state of a consumer, share or
+streams group from its newest records.
 
 Plain Python, because these records are few compared with commits. The state of a newer group
 follows from epochs, as in Kafka's `ConsumerGroup`, `ShareGroup` and `StreamsGroup`.
@@ -35,16 +35,16 @@ ASSIGNMENT_TYPE: Final = pa.list_(
 )
 FIRST_KEY_TYPE: Final = 3
 _STABLE: Final = {"consumer": 0, "streams": 1}
-"""The state of a member that has what it is to have: Kafka's two `MemberState`."""
+"""The stable state of a member in each of Kafka's two `MemberState` enums."""
 
 _TOPOLOGY: Final = b"\0\x17"
-"""Begins the key of a streams group's topology, of which it is only known whether there is one."""
+"""Start of the key of a streams group's topology, of which only the existence is used."""
 
 _Row = dict[str, Any]  # of a table
 
 
 def decode_group(value: bytes) -> _Row:
-    """What a record of a classic group holds. Raises DecodeError."""
+    """Decode the value of a classic group's record. Raises DecodeError."""
     group = decode_group_value(value)
     return {
         "protocol_type": group.protocol_type,
@@ -57,8 +57,8 @@ def decode_group(value: bytes) -> _Row:
 
 
 def _member(member: MemberMetadata) -> _Row:
-    """Topics and assignment are null if the bytes are not of the consumer protocol: Connect has its
-    own.
+    """Describe a member. Topics and assignment are null if the bytes are not of the consumer
+    protocol, as in Kafka Connect.
     """
     return {
         "member_id": member.member_id,
@@ -73,7 +73,7 @@ def _member(member: MemberMetadata) -> _Row:
 
 
 def _assignment(data: bytes) -> list[_Row] | None:
-    """Bytes are empty for a member that the leader assigned nothing."""
+    """Decode an assignment. The bytes are empty for a member without partitions."""
     if not data:
         return []
     try:
@@ -84,9 +84,9 @@ def _assignment(data: bytes) -> list[_Row] | None:
 
 
 def describe(records: Iterable[tuple[bytes, bytes | None]], names: Names) -> _Row:
-    """`type`, `state`, `epoch`, `assignment_epoch` and `members` of a group from the newest record
-    of each key. If a value cannot be decoded, `type`, and `problem` says why instead. `names` are
-    those of topics by id; topics without one are shown by their id.
+    """Return `type`, `state`, `epoch`, `assignment_epoch` and `members` of a group, given the
+    newest record of each key; or `type` and `problem` if a value cannot be decoded. `names`: topic
+    id -> name; topics without a name are shown by id.
     """
     group = _Group()
     try:
@@ -116,7 +116,7 @@ class _Group:
     current: dict[str, Current] = field(default_factory=dict)
 
     def add(self, key: bytes, value: bytes | None) -> None:
-        """Take one record in."""
+        """Add one record."""
         self.living |= value is not None
         found = decode_modern_key(key)
         if found is None:
@@ -140,7 +140,7 @@ class _Group:
 
     @property
     def state(self) -> str | None:
-        """As Kafka shows it; None if the log does not say."""
+        """The state as Kafka shows it; None if the log does not determine it."""
         if self.epoch is None:
             return "Dead" if self.deleted or not self.living else None
         if not self.members:
@@ -162,7 +162,7 @@ class _Group:
         )
 
     def member(self, member_id: str, names: Names) -> _Row:
-        """As a member is shown."""
+        """Return the row of a member."""
         member, current = self.members[member_id], self.current.get(member_id)
         owned = partitions_of(current, names) if current else ()
         return {
@@ -178,7 +178,8 @@ class _Group:
 
 
 def topic_names(plan: Plan) -> dict[bytes, str]:
-    """Names of topics by id, from `partition.metadata` in the folders beside those that are read.
+    """Return topic names by id, from the `partition.metadata` files of all partitions in the data
+    folders of the plan.
 
     Records of newer groups hold only ids; a copy of the offsets topic alone has no names.
     """
@@ -193,7 +194,7 @@ def topic_names(plan: Plan) -> dict[bytes, str]:
 
 
 def _topic_id(file: AnyPath) -> bytes:
-    """ValueError if there is none."""
+    """Return the topic id in a `partition.metadata` file. Raises ValueError if there is none."""
     for line in file.read_bytes().decode().splitlines():
         name, _, value = line.partition(":")
         if name == "topic_id":

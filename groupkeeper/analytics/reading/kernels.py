@@ -38,12 +38,12 @@ _HEADER: Final = 61
 _SMALLEST_OLD: Final = 26
 _SMALLEST_RECORD: Final = 7
 SCAN_LIMIT: Final = 1024**3
-"""Bytes whose checksums are tried in search of the next batch: length fields in damaged bytes may
-ask for any number of long ones."""
+"""Maximum number of bytes to checksum in search of the next batch: in damaged bytes any number of
+length fields may look like long batches."""
 
 
 def _crc_tables() -> Int64Array:
-    """Eight tables of CRC-32C (Castagnoli), for eight bytes a step."""
+    """Return eight tables of CRC-32C (Castagnoli), which process eight bytes per step."""
     tables = np.zeros((8, 256), np.int64)
     for number in range(256):
         crc = number
@@ -61,7 +61,9 @@ _CRC: Final = _crc_tables().astype(np.uint32)
 
 @inline
 def byte_at(buffer: ByteArray, pos: int) -> int:
-    """Without numba's test for an index from the end: then eight of these are one instruction."""
+    """Return a byte; uint64 skips numba's test for negative indexes, so eight calls become one
+    load.
+    """
     return np.int64(buffer[np.uint64(pos)])  # type: ignore[return-value]  # numba's int64
 
 
@@ -89,8 +91,8 @@ def int64_at(buffer: ByteArray, pos: int) -> int:
 
 @inline
 def unsigned_varint_at(buffer: ByteArray, pos: int, end: int) -> tuple[int, int]:
-    """The number and the position after it; position -1 if it does not end before `end` or exceeds
-    64 bits.
+    """Return the number and the position after it; position -1 if the varint does not end before
+    `end` or exceeds 64 bits.
     """
     value = np.int64(0)
     shift = np.int64(0)
@@ -108,7 +110,7 @@ def unsigned_varint_at(buffer: ByteArray, pos: int, end: int) -> tuple[int, int]
 
 @inline
 def varint_at(buffer: ByteArray, pos: int, end: int) -> tuple[int, int]:
-    """Zig-zag encoded: 0, -1, 1, -2, ... Position -1 as for `unsigned_varint_at`."""
+    """Return a zig-zag encoded number (0, -1, 1, -2, ...) as `unsigned_varint_at` does."""
     raw, pos = unsigned_varint_at(buffer, pos, end)
     # Not >> alone: the raw number of a ten-byte varint may use the sign bit.
     return (raw >> 1 & 0x7FFFFFFFFFFFFFFF) ^ -(raw & 1), pos
@@ -116,8 +118,8 @@ def varint_at(buffer: ByteArray, pos: int, end: int) -> tuple[int, int]:
 
 @kernel(INT(BYTES, INT, INT))
 def crc32c(buffer: ByteArray, start: int, end: int) -> int:
-    """CRC-32C of [start, end). Compiled, because one call per small batch from Python costs more
-    than the parsing.
+    """Return the CRC-32C of [start, end). Compiled, because one call from Python per small batch
+    would cost more than the parsing.
     """
     crc = np.uint32(0xFFFFFFFF)
     low = np.uint32(0xFF)
@@ -155,7 +157,7 @@ def _only_zeros(buffer: ByteArray, pos: int, end: int) -> bool:
 
 @inline
 def _trouble(buffer: ByteArray, pos: int, end: int) -> tuple[int, int]:
-    """The Problem of the batch at `pos` (0: none), and its size in bytes."""
+    """Return the Problem of the batch at `pos` (0: none) and its size in bytes."""
     left = end - pos
     if left < 12:
         return _TORN, left
@@ -197,8 +199,8 @@ def _read_header(buffer: ByteArray, pos: int, size: int, line: Int64Array) -> No
 
 @inline
 def check_count(line: Int64Array) -> None:
-    """Reject a count that the bytes cannot hold, before rows are allocated for it: a record takes
-    at least seven bytes.
+    """Reject a record count that the bytes cannot hold, at seven bytes or more per record, before
+    rows are allocated for it.
     """
     if line[COUNT] * _SMALLEST_RECORD > line[RECORDS_END] - line[RECORDS]:
         line[PROBLEM] = _BAD_RECORDS
@@ -207,8 +209,8 @@ def check_count(line: Int64Array) -> None:
 
 @kernel(INT(BYTES, INT, INT))
 def next_sound(buffer: ByteArray, pos: int, end: int) -> int:
-    """Where the next whole batch with a good checksum starts, from `pos` on; `end` without one, or
-    once SCAN_LIMIT bytes of checksums were in vain.
+    """Return the position of the next whole batch with a good checksum, from `pos` on; `end` if
+    there is none within SCAN_LIMIT bytes of checksums.
     """
     checked = 0
     while pos + _HEADER <= end:
@@ -226,7 +228,7 @@ def next_sound(buffer: ByteArray, pos: int, end: int) -> int:
 
 @inline
 def _is_complete(buffer: ByteArray, pos: int, end: int) -> bool:
-    """Whether all records of a batch are there although its length says that they are not."""
+    """Return whether all records of a batch are present although its length exceeds the buffer."""
     if crc32c(buffer, pos + 21, end) == int32_at(buffer, pos + 17) & 0xFFFFFFFF:
         return True
     if int16_at(buffer, pos + 21) & 7:
@@ -242,8 +244,8 @@ def _is_complete(buffer: ByteArray, pos: int, end: int) -> bool:
 
 @inline
 def _is_unfinished(buffer: ByteArray, pos: int, end: int, first: int, until: int) -> bool:
-    """Whether the bytes up to the end can be the beginning of a batch with an offset in [first,
-    until), or are zeros.
+    """Return whether the bytes up to the end are zeros, or can be the start of a batch with an
+    offset in [first, until).
     """
     left = end - pos
     if left < 8 or _only_zeros(buffer, pos, end):
@@ -263,11 +265,11 @@ def _is_unfinished(buffer: ByteArray, pos: int, end: int, first: int, until: int
 
 @kernel(INT(BYTES, INT, INT, INTS, TABLE))
 def walk(buffer: ByteArray, first: int, until: int, state: Int64Array, batches: Int64Array) -> int:
-    """Fill the batch table from the headers on, until it is full or the buffer ends. Returns the
-    number of rows.
+    """Fill the batch table from headers until it is full or the buffer ends. Returns the row count.
 
-    `state` has the position to go on from, and where the next sound batch is known to be. Rows with
-    a PROBLEM have COUNT 0. Bytes that are no batch take one row up to the next sound batch.
+    `state` holds the position to continue from, and the position of the next sound batch if known.
+    Rows with a PROBLEM have COUNT 0. Bytes that are not a batch are one row, up to the next sound
+    batch.
     """
     end = len(buffer)
     used = 0
@@ -284,7 +286,7 @@ def walk(buffer: ByteArray, first: int, until: int, state: Int64Array, batches: 
             if state[1] <= pos:
                 state[1] = next_sound(buffer, pos + 1, end)
             framed = _BAD_CHECKSUM <= problem <= _OLD_MAGIC
-            # The length of a damaged batch is believed only if it leads over no sound one.
+            # The length of a damaged batch is trusted only if no sound batch begins within it.
             if not framed or pos + size > state[1]:
                 size = state[1] - pos
                 torn = problem == _TORN and state[1] == end
@@ -301,7 +303,7 @@ def walk(buffer: ByteArray, first: int, until: int, state: Int64Array, batches: 
 
 @kernel(INT(INTS, INTS, INTS32))
 def string_offsets(starts: Int64Array, lengths: Int64Array, offsets: Int32Array) -> int:
-    """Arrow's offsets for strings of these lengths (null: length 0). Returns their sum."""
+    """Fill in Arrow's offsets for strings of these lengths (null: length 0). Returns their sum."""
     total = 0
     offsets[0] = 0
     for i in range(len(starts)):
@@ -312,7 +314,7 @@ def string_offsets(starts: Int64Array, lengths: Int64Array, offsets: Int32Array)
 
 @kernel(NOTHING(BYTES, INTS, INTS, BUFFER))
 def gather(buffer: ByteArray, starts: Int64Array, lengths: Int64Array, out: ByteArray) -> None:
-    """Copy the strings into `out`, one after the other."""
+    """Copy the strings into `out`, back to back."""
     at = 0
     for i in range(len(starts)):
         start = starts[i]

@@ -1,11 +1,10 @@
-"""Parses bytes of segments into Arrow record batches, one row per record: compiled kernels over
-windows of batches.
+"""Parses segment bytes into Arrow record batches, one row per record, with compiled kernels.
 
-A window has about a hundred thousand records, so memory use is bounded. Compressed batches are
-first decompressed behind the bytes of the window, so the kernels only see plain records.
+A window of batches has about a hundred thousand records, which bounds memory use. Compressed
+batches are first decompressed behind the window's bytes, so the kernels see only plain records.
 
-The file may change between planning and reading: a broker truncates it, or compaction replaces it.
-What it replaced is read again by offsets, from the files that are there then.
+The file may be truncated by a broker, or replaced by compaction, between planning and reading.
+Replaced offsets are read again from the files that hold them now.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,7 +36,7 @@ from groupkeeper.protocol.record_batch import DECOMPRESSED_LIMIT
 
 _OFFSET_SIZE: Final = 8
 _ATTEMPTS: Final = 3
-"""How often bytes are looked for that compaction moves again and again."""
+"""How often to look again for bytes that compaction moves meanwhile."""
 WINDOW_RECORDS: Final = 100_000
 _WINDOW_BATCHES: Final = 32_768
 _CODEC: Final = 0x07
@@ -82,7 +81,7 @@ def parse(
     names = names or SCHEMA.names
     view = np.frombuffer(buffer, np.uint8)
     table = _batches(view, split)
-    # What is before each batch; windows end where that exceeds another WINDOW_RECORDS.
+    # Records up to each batch; a window ends where they exceed another WINDOW_RECORDS.
     records = np.cumsum(table[:, kernels.COUNT])
     start = 0
     room = np.empty(0, np.int64)
@@ -106,7 +105,7 @@ def parse(
 
 
 def _rows(count: int, room: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """A record table in `room`, which is used again in every window, and the room."""
+    """Return a record table in `room`, a buffer reused by every window, and the buffer."""
     size = count * fields.RECORD_FIELDS
     if size > len(room):
         room = np.empty(size, np.int64)
@@ -114,7 +113,7 @@ def _rows(count: int, room: Int64Array) -> tuple[Int64Array, Int64Array]:
 
 
 def _batches(view: ByteArray, split: Split) -> Int64Array:
-    """The batch table of the whole split."""
+    """Return the batch table of the whole split."""
     tables = []
     state = np.zeros(2, np.int64)
     while state[0] < len(view):
@@ -132,11 +131,10 @@ def _batches(view: ByteArray, split: Split) -> Int64Array:
 def settle(
     problems: Int64Array, bases: Int64Array, spans: Int64Array, epochs: Int64Array, split: Split
 ) -> None:
-    """Decide which of the batches found in a split count: offsets must rise, and each is read once.
+    """Decide which batches of a split count: offsets must rise, and each is read only once.
 
-    Sets the Problem of batches (0: none so far) with a base offset that cannot be right, or that
-    are read from another segment, and the epoch of those whose leader epoch cannot be right.
-    `spans` are numbers of offsets.
+    Sets `problems` (0: none so far) of batches whose base offset is impossible or that are read
+    from another segment, and replaces impossible leader epochs. `spans` are numbers of offsets.
     """
     _check_offsets(problems, bases, spans, split)
     sound = np.flatnonzero(problems == 0)
@@ -164,7 +162,7 @@ def _check_offsets(
 
 
 def _lost(batches: Int64Array) -> Iterator[LostBytes]:
-    """What `problem_rows` takes."""
+    """Yield the arguments of `problem_rows`."""
     told = (batches[:, kernels.PROBLEM] != 0) | (batches[:, kernels.LEADER_EPOCH] == NO_EPOCH)
     names = (kernels.POSITION, kernels.PROBLEM, kernels.SIZE)
     for position, problem, size in batches[told][:, names].tolist():
@@ -175,10 +173,10 @@ def _lost(batches: Int64Array) -> Iterator[LostBytes]:
 
 
 def _unfold(buffer: bytes, view: ByteArray, batches: Int64Array) -> tuple[ByteArray, Int64Array]:
-    """A buffer with the records of all batches decompressed, and the batches: fewer than given if
+    """Decompress batches. Returns a buffer with all records, and the batches, fewer than given if
     DECOMPRESSED_LIMIT was reached.
 
-    RECORDS and RECORDS_END of compressed batches point to the decompressed records.
+    RECORDS and RECORDS_END of compressed batches then point to the decompressed records.
     """
     parts: list[bytes] = []
     at = len(view)
@@ -208,7 +206,7 @@ def _unfold(buffer: bytes, view: ByteArray, batches: Int64Array) -> tuple[ByteAr
 def batch_of(
     working: ByteArray, batches: Int64Array, rows: Int64Array, split: Split, names: Sequence[str]
 ) -> pa.RecordBatch:
-    """The columns `names` of a record table and its batch table, whose strings are in `working`."""
+    """Return the columns `names` of a record table; its strings are in `working`."""
     columns = [_column(name, working, batches, rows, split) for name in names]
     schema = pa.schema([SCHEMA.field(name) for name in names])
     return pa.RecordBatch.from_arrays(columns, schema=schema)
@@ -217,7 +215,7 @@ def batch_of(
 def _column(
     name: str, working: ByteArray, batches: Int64Array, rows: Int64Array, split: Split
 ) -> pa.Array:
-    """One column of SCHEMA from the record table, or from the batch of each record."""
+    """Return one column of SCHEMA, from the record table or from the batch of each record."""
     of_batch = rows[fields.BATCH]
     valid: _Mask | None = None
     match name:
@@ -270,7 +268,7 @@ def _numbers(name: str, values: Int64Array, valid: _Mask | None = None) -> pa.Ar
 
 
 def _strings(name: str, working: ByteArray, starts: Int64Array, lengths: Int64Array) -> pa.Array:
-    """A string or binary column. The kernels have checked that strings are UTF-8."""
+    """Return a string or binary column. The kernels have checked that strings are UTF-8."""
     offsets = np.empty(len(starts) + 1, np.int32)
     data = np.empty(kernels.string_offsets(starts, lengths, offsets), np.uint8)
     kernels.gather(working, starts, lengths, data)
@@ -288,7 +286,7 @@ def _bitmap(valid: _Mask | None) -> pa.Buffer | None:
 
 
 def _buffers(split: Split, attempts: int) -> Iterator[tuple[Split, bytes | tuple[int, str, int]]]:
-    """What to parse, with its bytes, or a row about bytes that are not there."""
+    """Yield parts to parse with their bytes, or with a row about missing bytes."""
     try:
         path = files.place(split.path)
         with path.open("rb") as file:
@@ -312,7 +310,9 @@ def _buffers(split: Split, attempts: int) -> Iterator[tuple[Split, bytes | tuple
 
 
 def _is_replaced(split: Split, identity: tuple[int, int], buffer: bytes) -> bool:
-    """Whether this is not the file that was planned, or not its content: inodes are used again."""
+    """Return whether the file is not the planned one, or its content was replaced: inodes are
+    reused.
+    """
     if split.identity == (0, 0):
         return False
     if split.identity != identity:
@@ -324,7 +324,7 @@ def _is_replaced(split: Split, identity: tuple[int, int], buffer: bytes) -> bool
 def _read_again(
     split: Split, attempts: int
 ) -> Iterator[tuple[Split, bytes | tuple[int, str, int]]]:
-    """The offsets of the split, from the segments that are in its folder now."""
+    """Read the offsets of the split from the segments that are in its folder now."""
     path = files.place(split.path)
     gone = split, (split.start, Problem.GONE.text, split.size)
     try:

@@ -1,9 +1,9 @@
-"""The files of one partition's log: its folder, and the archive of its segments; and where in a
-segment the batches with given offsets are.
+"""Finds the files of one partition's log (its folder and the archive of its segments), and the
+batches with given offsets in a segment.
 
-Files may change at any time. A segment is in the archive before compaction replaces it in the
-folder, and a compacted segment is complete when its name ends in `.swap`, before those that it
-replaces are removed. What was in a file when it was opened stays readable after that.
+Files may change at any time. A segment is archived before compaction replaces it in the folder, and
+a compacted segment is complete once its name ends in `.swap`, before the segments it replaces are
+removed. An open file stays readable after that.
 """
 
 import os
@@ -31,9 +31,9 @@ from groupkeeper.protocol.record_batch import HEADER_SIZE, BatchHeader, read_hea
 
 _FILE: Final = re.compile(r"([0-9]{20})\.log(\.swap)?")
 _ATTEMPTS: Final = 10
-"""How often files are looked for that are replaced again and again."""
+"""How often to look again for files that are replaced meanwhile."""
 _CLOSE: Final = 128 * 1024
-"""Up to so many bytes are walked rather than looked up in the index."""
+"""Distances in bytes that are walked rather than looked up in the index."""
 NO_END: Final = 2**63 - 1
 
 T = TypeVar("T")
@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class PartitionFolders:
-    """A partition's folder and that of its archive, which need not be there."""
+    """A partition's folder and the folder of its archive; either may be missing on disk."""
 
     folder: Path | None
     archive: Path | None
@@ -69,7 +69,7 @@ class PartitionFolders:
 
 
 class _File(NamedTuple):
-    """A segment in a listing, with its first offset and its size in bytes."""
+    """A segment in a listing: base offset, path, inode, and size in bytes."""
 
     base: int
     path: Path
@@ -78,22 +78,21 @@ class _File(NamedTuple):
 
 
 _Files = Sequence[_File]
-"""By first offset."""
+"""Sorted by base offset."""
 
 
 class Listing(NamedTuple):
-    """The segments of a log at a moment, empty ones too; the best to read from first."""
+    """The segments of a log at one moment, including empty ones, in order of preference."""
 
     archived: _Files
     live: _Files
     swapped: _Files
-    """Those that compaction is about to put in place, or was when a crash ended it."""
+    """Compacted segments not yet renamed, or left behind by a crash."""
 
 
 def list_segments(log: PartitionFolders) -> Listing:
-    """A missing folder has none.
-
-    First the folder: what is compacted in it was in the archive before, if there is one.
+    """List the segments; a missing folder has none. The folder is listed before the archive,
+    because compaction archives a segment before it replaces it.
     """
     live, archived = _list(log.folder), _list(log.archive)
     return Listing(
@@ -116,8 +115,8 @@ def _list(folder: Path | None) -> _Files:
 def looked_at(
     log: PartitionFolders, look: Callable[[Listing], T], listing: Listing | None = None
 ) -> T:
-    """What `look` finds in the segments of a moment, first in those of an earlier listing; again if
-    it meets a file that is not the listed one any more (FileNotFoundError). Raises AnalyticsError.
+    """Return the result of `look` for a listing: first `listing` if given, and new ones while
+    `look` finds replaced files (FileNotFoundError). Raises AnalyticsError.
     """
     for _ in range(_ATTEMPTS):
         try:
@@ -131,21 +130,21 @@ def looked_at(
 
 
 def file_with(files: _Files, offset: int) -> _File | None:
-    """The file that may have an offset."""
+    """Return the file that may have the offset."""
     number = bisect_right(files, offset, key=lambda each: each.base)
     return files[number - 1] if number else None
 
 
 def base_behind(files: _Files, offset: int, until: int) -> int:
-    """The first offset of the next file, if that is before `until`; else `until`."""
+    """Return the base offset of the next file after `offset`, at most `until`."""
     number = bisect_right(files, offset, key=lambda each: each.base)
     return min(files[number].base, until) if number < len(files) else until
 
 
 def find_logs(paths: Iterable[AnyPath], topic: str) -> dict[str, PartitionFolders]:
-    """The logs of a topic in partition folders at or under `paths`, by name in the order of
-    partitions: none in folders without any. Raises AnalyticsError for a path that is no folder, and
-    for a partition found in two places.
+    """Return the logs of a topic in partition folders at or under `paths`, by name, sorted by
+    partition; may be empty. Raises AnalyticsError for a path that is not a folder, and for a
+    partition found in two places.
     """
     found: list[Path] = []
     given: list[Path] = []
@@ -160,17 +159,17 @@ def find_logs(paths: Iterable[AnyPath], topic: str) -> dict[str, PartitionFolder
     live, archived = in_one_place(each for each in found if topic_of(each) == topic)
     for number, folder in live.items():
         if folder not in given:
-            # It may appear between two looks at the log.
+            # An archive may be created later.
             archived.setdefault(number, folder.parent / ARCHIVE / folder.name)
     logs = (PartitionFolders(live.get(each), archived.get(each)) for each in {*live, *archived})
     return {log.name: log for log in sorted(logs, key=lambda log: log.partition)}
 
 
-# -- inside of a segment -------------------------------------------------------------------------
+# -- inside a segment ----------------------------------------------------------------------------
 
 
 class Hint(NamedTuple):
-    """Where a batch was: the inode of its file, and its position."""
+    """The place of a batch: the inode of its file, and its position."""
 
     inode: int
     position: int
@@ -180,18 +179,20 @@ NO_HINT: Final = Hint(0, 0)
 
 
 class Spot(NamedTuple):
-    """Where the batches before an offset end in a segment."""
+    """The place of an offset between two batches of a segment; `position` is the end of earlier
+    ones.
+    """
 
     position: int
     before: Header | None
     """The last batch before the offset, if it is near."""
     after: Header | None
-    """The first batch that ends behind the offset; it may begin before it."""
+    """The first batch that ends after the offset; it may begin before it."""
 
 
 class OpenSegment:
-    """Reads a file as it is at this moment. Positions come from the index, from the hint, or from a
-    walk over batch headers. Raises OSError, and FileNotFoundError if it is not the listed file.
+    """An open segment file in its present state. Positions come from the index, the hint, or a walk
+    over batch headers. Raises OSError, and FileNotFoundError if the listed file was replaced.
     """
 
     def __init__(self, file: _File, hint: Hint = NO_HINT) -> None:
@@ -211,12 +212,12 @@ class OpenSegment:
         self._file.close()
 
     def read(self, start: int, end: int) -> bytes:
-        """Fewer bytes if the file was cut off since it was opened."""
+        """Read [start, end); fewer bytes if the file was truncated since it was opened."""
         self._file.seek(start)
         return self._file.read(end - start)
 
     def locate(self, offset: int) -> Spot:
-        """Batches with a base offset that cannot be right are passed over."""
+        """Return the place of an offset. Batches with an impossible base offset are skipped."""
         near, lowest = self._near(offset)
         tail: deque[Header] = deque(maxlen=walk.TAIL)
         beyond = 0
@@ -231,10 +232,10 @@ class OpenSegment:
         return Spot(self.header(before).end if before else near, before, after)
 
     def last(self) -> Header | None:
-        """The last batch that is whole and sound. None without one.
+        """Return the last whole and sound batch; None if there is none.
 
-        No checksum covers base offsets: a batch behind a gap counts once another one follows it, or
-        if there are more gaps, as compaction leaves them.
+        No checksum covers base offsets: a batch after a gap counts only if another one follows it,
+        or if there are more gaps, as compaction leaves them.
         """
         near, lowest = self._near(NO_END)
         good = walk.in_order(deque(walk.headers(self._file, near, self.size), walk.TAIL), lowest)
@@ -247,14 +248,14 @@ class OpenSegment:
         return next((each for each in reversed(good) if self.is_sound(each.position)), None)
 
     def boundary(self, start: int, wanted: int) -> int | None:
-        """The base offset of the first batch at or behind the position `wanted`, if a batch starts
-        at `start`; None without one.
+        """Return the base offset of the first batch at or after position `wanted`, given that a
+        batch starts at `start`; None if there is none.
         """
         position, base = walk.boundary(self._file, self.size, self._places(), start, wanted)
         return base if position < self.size else None
 
     def header(self, found: Header) -> BatchHeader:
-        """All of the header of a batch, with its place in the file as position."""
+        """Return the full header of a batch, with its position in the file."""
         header = read_header(self.read(found.position, found.position + HEADER_SIZE))
         header.position = found.position
         return header
@@ -263,8 +264,8 @@ class OpenSegment:
         return walk.is_sound(self._file, position, self.size)
 
     def _near(self, offset: int) -> tuple[int, int]:
-        """Position of a sound batch that begins before `offset`, not far from it, or of the first
-        one; and the lowest offset that can be there.
+        """Return the position of a sound batch shortly before `offset`, or of the first batch, and
+        the lowest offset possible there.
         """
         near, lowest = 0, self.base
         if self._hint and self.is_sound(self._hint):

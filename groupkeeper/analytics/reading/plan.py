@@ -7,10 +7,9 @@ or, without an index, by a walk over batch headers; small ones are packed togeth
 belong to a running broker: its newest index is padded with zeros, its last batch may be torn, and
 files may be replaced or deleted at any time.
 
-Which records are wanted is a `Selection`. All records of a group are in one partition, by Kafka's
-rule of placement, so that only one folder has to be read for it: if it is known how many partitions
-there are. A data directory of Groupkeeper says so in its file `format`, and a copy of a broker's
-folders does not.
+A `Selection` limits the records. Kafka's placement puts all records of a group into one partition,
+so a selection by group reads only one folder, provided that the number of partitions is known: the
+file `format` of a Groupkeeper data directory states it, a copy of a broker's folders does not.
 """
 
 import json
@@ -47,11 +46,11 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Wanted groups, partitions of the log, key types, times of records, [since, until) in epoch
-    milliseconds, and log offsets, [first, end) in each partition. None: all.
+    """Filter by group, partition of the log, key type, time of record in [since, until), in epoch
+    ms, and log offset in [first, end), for each partition. None: no limit.
 
-    A row that has no value to compare is wanted: markers of transactions have no group, and rows
-    about damage have nothing.
+    A row without a value to compare is included: transaction markers have no group, and rows about
+    damage have none of these.
     """
 
     groups: frozenset[str] | None = None
@@ -60,13 +59,13 @@ class Selection:
     since: int | None = None
     until: int | None = None
     count: int | None = None
-    """How many partitions the log has, if the caller knows."""
+    """Number of partitions of the log, if the caller has it."""
     first: int | None = None
     end: int | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that `mask` looks at; none if all rows of a partition are wanted."""
+        """The columns that `mask` compares; none if all rows of a partition are included."""
         has_times = self.since is not None or self.until is not None
         asked = (
             ("group", self.groups is not None),
@@ -77,8 +76,8 @@ class Selection:
         return tuple(name for name, is_asked in asked if is_asked)
 
     def mask(self, batch: pa.RecordBatch) -> pa.Array:
-        """Which rows of a batch that has `columns` are wanted."""
-        wanted = pa.repeat(True, batch.num_rows)  # a value of the array
+        """Return a boolean mask of the included rows of a batch that has `columns`."""
+        wanted = pa.repeat(True, batch.num_rows)
         for name in self.columns:
             column = batch.column(name)
             for check in self._checks(name, column):
@@ -95,8 +94,8 @@ class Selection:
         return [pc.is_in(column, pa.array(sorted(values or ()), column.type))]
 
     def may_have(self, partition: int, count: int | None) -> bool:
-        """Whether a partition of the log can have wanted records. `count` is the number of
-        partitions that its folder tells; None: it does not.
+        """Return whether a partition of the log can have included records. `count`: number of
+        partitions according to its folder; None if unknown.
         """
         if self.partitions is not None and partition not in self.partitions:
             return False
@@ -106,11 +105,11 @@ class Selection:
         return any(partition_of_group(group, count) == partition for group in self.groups)
 
     def overlaps(self, first: int, end: int) -> bool:
-        """Whether records with offsets [first, end) can be wanted."""
+        """Return whether records with offsets in [first, end) can be included."""
         return (self.first is None or self.first < end) and (self.end is None or first < self.end)
 
     def within(self, other: "Selection") -> "Selection":
-        """What both want."""
+        """Return the intersection with another selection."""
         since, until, first, end = (
             [each for each in pair if each is not None]
             for pair in (
@@ -144,8 +143,8 @@ EVERYTHING: Final = Selection()
 
 
 def partition_count(data: AnyPath) -> int | None:
-    """The number of partitions that the file `format` of a data directory tells, a line of JSON and
-    its checksum; None without it.
+    """Return the number of partitions in the file `format` of a data directory, a line of JSON and
+    its checksum; None without a valid file.
     """
     try:
         line, _, said = (data / "format").read_bytes().partition(b"\n")
@@ -167,9 +166,9 @@ class Split:
     """Bytes [start, end) of one segment, with offsets in [first, until). `last`: the log ends here,
     so a torn batch is still being written.
 
-    `identity` is that of `files.Status`; (0, 0) if it does not matter. Batches with offsets in
+    `identity` is as in `files.Status`; (0, 0) disables its check. Batches with offsets in
     `elsewhere` are read from other segments, and those outside of `only` by other tasks. Records
-    that are not of the selection are left out.
+    outside of the selection are left out.
     """
 
     path: str
@@ -196,8 +195,8 @@ Chunk = tuple[Split, ...]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Chunks to read in parallel, in the order of the log; no chunk is empty. `size` is that of
-    what is read.
+    """Non-empty chunks to read in parallel, in the order of the log; `size` is their number of
+    bytes.
     """
 
     chunks: tuple[Chunk, ...]
@@ -213,11 +212,11 @@ def plan(
     topic: str = OFFSETS,
     selection: Selection = EVERYTHING,
 ) -> Plan:
-    """Plan the reading of one topic, of what is wanted of all that is under `paths`: data folders,
-    partition folders or single segments.
+    """Plan the reading of the selected records of one topic under `paths`: data folders, partition
+    folders or single segments.
 
     A split ends at the first batch boundary at or after `chunk_bytes` bytes. The plan is empty if
-    all segments are empty. `partition` is that of segments in no partition folder. Raises
+    all segments are empty. `partition` applies to segments outside of partition folders. Raises
     AnalyticsError for a path that is missing or has no log of the topic, and for a partition found
     in two folders.
     """
@@ -227,8 +226,8 @@ def plan(
 def plan_topics(
     paths: Iterable[AnyPath], chunk_bytes: int | None = None, partition: int | None = None
 ) -> dict[str, Plan]:
-    """As `plan`, of both topics: each path has to hold one of them. A lone segment in no partition
-    folder is of the offsets log.
+    """Plan the reading of both topics as `plan` does; each path has to hold at least one of them. A
+    lone segment outside of partition folders is taken for the offsets log.
     """
     found = find_topics(paths, partition)
     return {topic: plan_segments(segments, chunk_bytes) for topic, segments in found.items()}
@@ -239,7 +238,7 @@ def plan_segments(
     chunk_bytes: int | None = None,
     selection: Selection = EVERYTHING,
 ) -> Plan:
-    """Plan the reading of what `find_segments` has found."""
+    """Plan the reading of the segments that `find_segments` returned."""
     folders = {each.data for each in segments} if selection.groups is not None else ()
     counts = {folder: partition_count(folder) for folder in folders}
     segments = [
@@ -264,7 +263,7 @@ def plan_segments(
 
 
 def data_folders(plan: Plan) -> list[str]:
-    """The folders that hold the partition folders of a plan, and may hold those of topics."""
+    """Return the folders with the partition folders of a plan; they may hold other topics, too."""
     splits = (split for chunk in plan.chunks for split in chunk)
     parents = {place(each.path).parent for each in splits}
     above = (each.parent for each in parents if partition_of(each) != NO_PARTITION)
@@ -272,8 +271,8 @@ def data_folders(plan: Plan) -> list[str]:
 
 
 def chunk_bytes_for(size: int) -> int:
-    """A few chunks per core, so that cores finish together, but none so small that starting its
-    task costs more than reading it.
+    """Return a chunk size that gives each core a few chunks, so that cores finish together, but
+    large enough that starting a task costs less than reading its chunk.
     """
     wanted = size // (CHUNKS_PER_CORE * (os.cpu_count() or 1))
     return min(max(wanted, SMALLEST_CHUNK), LARGEST_CHUNK)
@@ -282,8 +281,8 @@ def chunk_bytes_for(size: int) -> int:
 def cut(
     covered: CoveringSegment, limit: int, *, last: bool, since: int | None = None
 ) -> Iterator[Split]:
-    """Splits that cover the segment and start at batches, of at least `limit` bytes but for the
-    last. With `since`: they cover the records from that time on.
+    """Yield splits that cover the segment, start at batches and have at least `limit` bytes, except
+    the last. With `since`, they cover the records from that time on.
     """
     segment = covered.segment
     begin = 0, segment.base
@@ -307,7 +306,7 @@ def cut(
 
 
 def _boundaries(segment: SegmentFile, limit: int, start: int) -> Iterator[tuple[int, int]]:
-    """Positions and base offsets of the batches where a segment is cut."""
+    """Yield positions and base offsets of the batches where a segment is cut."""
     # A remainder of less than half a chunk is not worth a split of its own.
     if segment.size - start <= limit * 3 // 2:
         return
@@ -320,12 +319,12 @@ def _boundaries(segment: SegmentFile, limit: int, start: int) -> Iterator[tuple[
                     return
                 yield start, base
     except OSError:
-        # The task that reads it says why it cannot be read.
+        # The task that reads the file reports the error.
         return
 
 
 class _Sized(Protocol):
-    """Something of so many bytes."""
+    """An object with a size in bytes."""
 
     @property
     def size(self) -> int: ...

@@ -1,16 +1,16 @@
-"""What can be wrong in a log, the text that tells it, and which of it is harmless."""
+"""Kinds of damage and gaps in a log, their messages, and which of them are harmless."""
 
 from enum import IntEnum
 from typing import Final, Self
 
 
 class Problem(IntEnum):
-    """Up to GONE it concerns bytes that gave no rows; BAD_KEY and BAD_VALUE concern one record, and
-    those from COMPACTED_AWAY to REWRITTEN are of streams. Details follow after a colon.
+    """A kind of problem. Up to GONE: bytes without rows; BAD_KEY and BAD_VALUE: one record; from
+    COMPACTED_AWAY to REWRITTEN: only in streams. Details follow the text after a colon.
     """
 
     text: str
-    """Empty for what is never told."""
+    """Empty if it is never reported."""
 
     def __new__(cls, number: int, text: str = "") -> Self:
         made = int.__new__(cls, number)
@@ -21,7 +21,7 @@ class Problem(IntEnum):
     NONE = 0
     TORN_TAIL = 1, "unfinished batch at the end of the log"
     TORN = 2, "batch is cut off"
-    BAD_HEADER = 3, "bytes that are no batch skipped, up to the next batch"
+    BAD_HEADER = 3, "bytes that are not a batch skipped, up to the next batch"
     BAD_CHECKSUM = 4, "batch with a wrong checksum skipped"
     OLD_MAGIC = 5, "batch of an old format (magic 0 or 1) skipped"
     BAD_RECORDS = 6, "batch whose records cannot be told apart skipped"
@@ -57,7 +57,7 @@ _HARMLESS: Final = frozenset(
 
 
 def is_damage(problem: str) -> bool:
-    """Whether the text of the column `problem` tells of records that are lost or wrong, and not of
-    what is normal in a log that is being written or compacted.
+    """Return whether the text of a column `problem` reports lost or wrong records, rather than a
+    normal state of a log that is being written or compacted.
     """
     return problem.partition(":")[0] not in _HARMLESS

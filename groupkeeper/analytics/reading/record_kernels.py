@@ -1,8 +1,8 @@
 """Compiled kernels over raw log bytes: records, and the keys and values of offset commits.
 
-They locate fields and check that they fit; strings stay in the buffer as start and length (start
--1: null). Values of group records are few; `reading.groups` decodes them in plain Python. Source:
-Kafka's DefaultRecord, OffsetCommitKey.json, OffsetCommitValue.json.
+They locate and check fields; strings stay in the buffer as start and length (start -1: null).
+Values of group records are few and are decoded in plain Python (`reading.groups`). Source: Kafka's
+DefaultRecord, OffsetCommitKey.json, OffsetCommitValue.json.
 """
 
 from typing import Final
@@ -62,8 +62,8 @@ def _set(row: Int64Array, column: int, start: int, length: int) -> None:
 
 @inline
 def _blob_at(buffer: ByteArray, pos: int, end: int) -> tuple[int, int, int]:
-    """Start, length and end of bytes with a varint length; start -1 for null, end -1 if they do not
-    fit.
+    """Return start, length and end of bytes with a varint length; start -1 for null, end -1 if they
+    do not fit.
     """
     length, pos = varint_at(buffer, pos, end)
     if pos < 0 or length < -1 or length > end - pos:
@@ -75,7 +75,7 @@ def _blob_at(buffer: ByteArray, pos: int, end: int) -> tuple[int, int, int]:
 
 @inline
 def _is_utf8(buffer: ByteArray, pos: int, length: int) -> bool:
-    """As Python decodes it: no overlong forms, no surrogates, nothing above U+10FFFF."""
+    """Validate UTF-8 like Python: no overlong forms, no surrogates, nothing above U+10FFFF."""
     end = pos + length
     while pos < end:
         first = byte_at(buffer, pos)
@@ -105,8 +105,8 @@ def _is_utf8(buffer: ByteArray, pos: int, length: int) -> bool:
 
 @inline
 def _string_at(buffer: ByteArray, pos: int, end: int) -> tuple[int, int, int]:
-    """As `_blob_at`, for a string with an int16 length. Null counts as not fitting, as do bytes
-    that are not UTF-8: no string of an offset commit may be null.
+    """Like `_blob_at`, for a string with an int16 length. Null and invalid UTF-8 count as not
+    fitting: no string of an offset commit may be null.
     """
     if end - pos < 2:
         return -1, 0, -1
@@ -119,7 +119,9 @@ def _string_at(buffer: ByteArray, pos: int, end: int) -> tuple[int, int, int]:
 
 @inline
 def _after_headers(buffer: ByteArray, pos: int, end: int) -> int:
-    """The position after a record's headers; -1 if they do not fit. Coordinators write none."""
+    """Return the position after a record's headers; -1 if they do not fit. Coordinators
+    write none.
+    """
     count, pos = varint_at(buffer, pos, end)
     if pos < 0 or count < 0:
         return -1
@@ -180,8 +182,8 @@ def _read_offset_key(buffer: ByteArray, pos: int, end: int, row: Int64Array) -> 
 
 @inline
 def _read_key(buffer: ByteArray, row: Int64Array) -> bool:
-    """Type, group, topic and partition. Keys of types up to 24 begin with the group; of others only
-    the type is known.
+    """Read type, group, topic and partition. Keys of types up to 24 begin with the group; of later
+    types only the type is read.
     """
     pos = row[KEY]
     end = pos + row[KEY + 1]
@@ -218,7 +220,7 @@ def _read_plain_value(buffer: ByteArray, pos: int, end: int, version: int, row: 
 
 @inline
 def _read_flexible_value(buffer: ByteArray, pos: int, end: int, row: Int64Array) -> bool:
-    """OffsetCommitValue from 4 on (KIP-915): compact string; its tagged fields are not used."""
+    """OffsetCommitValue from 4 on (KIP-915), with a compact string; tagged fields are ignored."""
     if end - pos < 12:
         return False
     length, start = _unsigned_at(buffer, pos + 12, end)
@@ -234,8 +236,8 @@ def _read_flexible_value(buffer: ByteArray, pos: int, end: int, row: Int64Array)
 
 @inline
 def _unsigned_at(buffer: ByteArray, pos: int, end: int) -> tuple[int, int]:
-    """An unsigned varint of 32 bits in at most five bytes, as in flexible messages; position -1 if
-    it is invalid.
+    """Return an unsigned 32-bit varint of at most five bytes, as in flexible messages, and the
+    position after it; position -1 if invalid.
     """
     value, after = unsigned_varint_at(buffer, pos, min(end, pos + 5))
     return value, -1 if value > 0xFFFFFFFF else after
@@ -243,7 +245,9 @@ def _unsigned_at(buffer: ByteArray, pos: int, end: int) -> tuple[int, int]:
 
 @inline
 def _tags_fit(buffer: ByteArray, pos: int, end: int) -> bool:
-    """Whether tags increase (KIP-482), tag 0 (the topic id) has 16 bytes, and nothing follows."""
+    """Return whether tags rise (KIP-482), tag 0 (the topic id) has 16 bytes, and nothing
+    follows.
+    """
     count, pos = _unsigned_at(buffer, pos, end)
     last = -1
     while pos >= 0 and count > 0:
@@ -275,7 +279,7 @@ def _read_value(buffer: ByteArray, row: Int64Array) -> bool:
 
 @inline
 def _interpret(buffer: ByteArray, row: Int64Array) -> None:
-    """Read key and value. KEY is cleared where it was decoded, VALUE where it is a commit's."""
+    """Decode key and value. Clears KEY once decoded, and VALUE of a decoded commit."""
     if not _read_key(buffer, row):
         row[PROBLEM] = _BAD_KEY
         return
@@ -294,7 +298,7 @@ def _interpret(buffer: ByteArray, row: Int64Array) -> None:
 
 @inline
 def _interpret_event(buffer: ByteArray, row: Int64Array) -> None:
-    """The key of a group event is its group; events of the partition itself have an empty one."""
+    """Decode the key of a group event, its group; empty for events of the partition itself."""
     if row[KEY] < 0 or not _is_utf8(buffer, row[KEY], row[KEY + 1]):
         row[PROBLEM] = _BAD_KEY
     elif row[KEY + 1]:
@@ -313,9 +317,9 @@ def _clear(row: Int64Array, batch: int) -> None:
 def read_records(buffer: ByteArray, batches: Int64Array, rows: Int64Array, are_events: int) -> int:
     """Fill the record table from uncompressed batches. Returns the number of rows.
 
-    A batch gives all of its records or none: if one does not fit its frame, or bytes are left over,
-    the batch is marked as a problem. `rows` has room for the sum of COUNT. Group events are not
-    decoded.
+    A batch yields all of its records or none: if a record does not fit its frame, or bytes are left
+    over, the batch is marked as a problem. `rows` has room for the sum of COUNT. Values of group
+    events are not decoded.
     """
     at = 0
     for number in range(len(batches)):
@@ -342,8 +346,8 @@ def read_records(buffer: ByteArray, batches: Int64Array, rows: Int64Array, are_e
 
 @kernel(INT(BYTES, TABLE, INT))
 def interpret(buffer: ByteArray, rows: Int64Array, are_events: int) -> int:
-    """Read the keys and values of a record table that has KEY, VALUE and TOMBSTONE, else as
-    `cleared` makes it. Returns the number of rows.
+    """Decode keys and values of a record table from `cleared` in which KEY, VALUE and TOMBSTONE are
+    set. Returns the number of rows.
     """
     count: int = rows.shape[1]
     for at in range(count):
@@ -356,7 +360,7 @@ def interpret(buffer: ByteArray, rows: Int64Array, are_events: int) -> int:
 
 
 def cleared(count: int) -> Int64Array:
-    """A record table in which nothing was read."""
+    """Return an empty record table."""
     rows = np.zeros((RECORD_FIELDS, count), np.int64)
     rows[KEY_TYPE] = NO_TYPE
     rows[[GROUP, TOPIC, METADATA, KEY, VALUE]] = -1

@@ -1,12 +1,12 @@
-"""Finds the segments to read: the `*.log` files of the folders `__consumer_offsets-<n>` or
+"""Finds the segments to read: the `*.log` files of folders `__consumer_offsets-<n>` or
 `__group_events-<n>`, and of archives.
 
-Folders and files may be symbolic links: names count as they are given, never as they resolve.
+Folders and files may be symbolic links: their own names count, never those of their targets.
 
-What the segments of one partition hold is said by `cover`: gaps between them, and what two of them
-hold. A compaction that a copy caught half-way leaves segments whose offsets overlap: the later
-segment counts. Offsets between two segments are removed by compaction, or a segment is missing: it
-was compaction if compaction also left holes in a segment before the gap or behind it.
+`cover` determines the offsets of each segment of a partition, gaps between segments and overlaps. A
+copy taken in the middle of a compaction has segments with overlapping offsets: the later segment
+counts. A gap is due to compaction or to a missing segment; compaction is assumed if it also left
+holes in a segment next to the gap or after it.
 """
 
 import os
@@ -29,7 +29,7 @@ OFFSETS: Final = "__consumer_offsets"
 EVENTS: Final = group_events.TOPIC
 TOPICS: Final = (OFFSETS, EVENTS)
 ARCHIVE: Final = "archive"
-"""The folder in a data folder that keeps segments as they were before compaction."""
+"""Folder of a data directory that keeps segments as they were before compaction."""
 NO_PARTITION: Final = -1
 
 _FOLDER: Final = re.compile(f"({'|'.join(TOPICS)})-([0-9]+)")
@@ -40,10 +40,10 @@ _SCHEME: Final = re.compile(r"([a-z][a-z0-9+.-]+):/")
 
 @dataclass(frozen=True, slots=True)
 class SegmentFile:
-    """A `.log` file with `size` in bytes to read, first offset `base`, and its device and inode.
+    """A `.log` file: `size` bytes to read, base offset, device and inode.
 
-    The partition is NO_PARTITION if the folder does not name one. A file that cannot be looked at
-    has size 0.
+    `partition` is NO_PARTITION if the folder does not name one. The size of an inaccessible file is
+    0.
     """
 
     path: AnyPath
@@ -65,21 +65,21 @@ class SegmentFile:
 
 
 def expand(paths: Iterable[str]) -> list[AnyPath]:
-    """What is named by paths, URLs, and patterns with `*`, `?` or `[` of local paths. Raises
-    AnalyticsError.
+    """Return the paths named by local paths, patterns of them with `*`, `?` or `[`, and URLs.
+    Raises AnalyticsError.
     """
     return [path for each in paths for path in _expand(each)]
 
 
 def _expand(given: str) -> list[AnyPath]:
-    if not given:  # as of a variable that is not set: not the working directory
+    if not given:  # such as an unset variable; does not mean the working directory
         raise AnalyticsError("a path is empty: name a data directory, or . for this one")
     scheme = _SCHEME.match(given)
     if scheme and scheme[1] in files.SCHEMES:
         return [files.place(given)]
     if scheme and scheme[1] != "file":
         known = ", ".join(sorted(files.SCHEMES))
-        raise AnalyticsError(f"{given}: no file system for {scheme[1]}: (there are file, {known})")
+        raise AnalyticsError(f"{given}: no file system for {scheme[1]}: (known: file, {known})")
     name = given
     if scheme:
         rest = given.removeprefix("file:")
@@ -95,11 +95,11 @@ def _expand(given: str) -> list[AnyPath]:
 def find_segments(
     paths: Iterable[AnyPath], partition: int | None = None, topic: str = OFFSETS
 ) -> list[SegmentFile]:
-    """Segments of one topic that are not empty, by partition and base offset. Raises
+    """Return the non-empty segments of one topic, by partition and base offset. Raises
     AnalyticsError.
 
-    Of a partition and its archive, the archive counts where it has the records: there they are as
-    they were before compaction. `partition` is that of segments whose folder does not name one.
+    Where a partition's archive has records, it replaces the partition folder: archived records are
+    as they were before compaction. `partition` applies to segments whose folder does not name one.
     """
     return find_topics(paths, partition, (topic,))[topic]
 
@@ -107,8 +107,8 @@ def find_segments(
 def find_topics(
     paths: Iterable[AnyPath], partition: int | None = None, topics: Sequence[str] = TOPICS
 ) -> dict[str, list[SegmentFile]]:
-    """As `find_segments`, by topic: each path has to hold one of them. A segment in no partition
-    folder is of the first topic.
+    """Return segments by topic, otherwise as `find_segments`; each path has to hold at least one
+    topic. Segments outside of partition folders belong to the first topic.
     """
     found: dict[str, list[AnyPath]] = {topic: [] for topic in topics}
     for path in paths:
@@ -139,7 +139,7 @@ def _segments(log_files: Iterable[AnyPath], partition: int | None, topic: str) -
 
 
 def in_one_place(folders: Iterable[P]) -> tuple[dict[int, P], dict[int, P]]:
-    """Partition -> its folder, and partition -> that of its archive. Raises AnalyticsError for a
+    """Return the folders, and the archive folders, by partition. Raises AnalyticsError for a
     partition in two places.
     """
     live: dict[int, P] = {}
@@ -158,22 +158,24 @@ def in_one_place(folders: Iterable[P]) -> tuple[dict[int, P], dict[int, P]]:
 
 def _twice(partition: int, one: AnyPath, other: AnyPath) -> AnalyticsError:
     if partition == NO_PARTITION:
-        return AnalyticsError(f"segments in {one} and {other} name no partition: read them apart")
-    return AnalyticsError(f"partition {partition} is there twice, in {one} and {other}: name one")
+        return AnalyticsError(f"neither {one} nor {other} names a partition: read them separately")
+    return AnalyticsError(f"partition {partition} is in both {one} and {other}: name only one")
 
 
 def _check_lone(log_files: Iterable[AnyPath], partition: int | None) -> None:
-    """Several segments of which no folder says the partition may be of several partitions."""
+    """Reject several segments without a known partition: they may belong to different ones."""
     lone = [file for file in log_files if partition_of(file.parent) == NO_PARTITION]
     if len(lone) > 1 and partition is None:
         raise AnalyticsError(
-            f"the partition of {lone[0]} and {len(lone) - 1} more is not known, as they are in no "
-            f"{OFFSETS}-<n> folder: say partition (--partition N) if they are of one"
+            f"the partition of {lone[0]} and {len(lone) - 1} more is unknown, as they are not in a "
+            f"{OFFSETS}-<n> folder: set partition (--partition N) if they are of one partition"
         )
 
 
 def _without_archived(segments: Iterable[SegmentFile]) -> Iterator[SegmentFile]:
-    """The segments, but of those that also have archived records only what is before these."""
+    """Yield the segments; of partitions with an archive, only records outside of the archived
+    range.
+    """
     archived: dict[int, list[int]] = {}
     for each in segments:
         if each.is_archived:
@@ -189,8 +191,8 @@ def _without_archived(segments: Iterable[SegmentFile]) -> Iterator[SegmentFile]:
 def newest_segments(
     paths: Iterable[AnyPath], partition: int | None = None
 ) -> dict[str, dict[int, int]]:
-    """Topic -> partition -> base offset of its last segment, which may be empty. Arguments and
-    errors: see `find_topics`.
+    """Return topic -> partition -> base offset of the last segment, which may be empty. For
+    arguments and errors see `find_topics`.
     """
     found: dict[str, dict[int, int]] = {topic: {} for topic in TOPICS}
     for path in paths:
@@ -204,20 +206,20 @@ def newest_segments(
 
 
 def partition_of(folder: AnyPath) -> int:
-    """The partition in a folder's name, or NO_PARTITION."""
+    """Return the partition in a folder's name, or NO_PARTITION."""
     match = _FOLDER.fullmatch(folder.name)
     return int(match[2]) if match else NO_PARTITION
 
 
 def topic_of(folder: AnyPath) -> str | None:
-    """The topic in a folder's name; None if it is none of TOPICS."""
+    """Return the topic in a folder's name; None if it is not one of TOPICS."""
     match = _FOLDER.fullmatch(folder.name)
     return match[1] if match else None
 
 
 def _log_files(path: AnyPath) -> Iterator[AnyPath]:
-    """Segments of TOPICS at or under `path`, without `.log.deleted`, `.log.swap` and
-    `.log.cleaned`, and `path` itself if it is a segment.
+    """Yield the segments of TOPICS at or under `path`, which may be a segment itself; without
+    `.log.deleted`, `.log.swap` and `.log.cleaned` files.
     """
     if not _is_there(path):
         raise AnalyticsError(f"no such file or folder: {path}")
@@ -234,10 +236,10 @@ def _log_files(path: AnyPath) -> Iterator[AnyPath]:
 
 
 def folders_in(path: Path) -> Iterator[Path]:
-    """The partition folders of TOPICS below a local folder."""
+    """Yield the partition folders of TOPICS below a local folder."""
     for parent, folders, _ in os.walk(path):
         yield from (Path(parent, name) for name in filter(_FOLDER.fullmatch, folders))
-        # Partition folders have no subfolders: do not descend into those of other topics.
+        # Do not descend into partition folders of other topics: they have no subfolders.
         folders[:] = [name for name in folders if not re.search(r"-\d+$", name)]
 
 
@@ -257,7 +259,7 @@ def _is_there(path: AnyPath) -> bool:
 
 
 def log_files_in(folder: AnyPath) -> list[AnyPath]:
-    """The segments of one partition folder, by base offset. Raises AnalyticsError."""
+    """Return the segments of one partition folder, by base offset. Raises AnalyticsError."""
     try:
         found = [file for file in folder.iterdir() if _SEGMENT.fullmatch(file.name)]
         return sorted(found, key=str)
@@ -266,7 +268,7 @@ def log_files_in(folder: AnyPath) -> list[AnyPath]:
 
 
 def _segment(file: AnyPath, partition: int | None, topic: str) -> SegmentFile | None:
-    """None for an empty file and for one that compaction has deleted."""
+    """Return the segment; None if the file is empty or was deleted by compaction."""
     number = partition_of(file.parent)
     if number == NO_PARTITION and partition is not None:
         number = partition
@@ -274,11 +276,11 @@ def _segment(file: AnyPath, partition: int | None, topic: str) -> SegmentFile | 
 
 
 def segment_file(file: AnyPath, partition: int, topic: str) -> SegmentFile | None:
-    """None for an empty file and for one that compaction has deleted."""
+    """Return the segment; None if the file is empty or was deleted by compaction."""
     try:
         status = files.status(file)
     except OSError:
-        # A link that leads nowhere is there; a file that compaction has deleted is not.
+        # A broken link counts as a segment; a file deleted by compaction does not.
         lost = SegmentFile(file, partition, int(file.stem), 0, topic=topic)
         return lost if files.is_listed(file) else None
     if not status.size:
@@ -288,13 +290,13 @@ def segment_file(file: AnyPath, partition: int, topic: str) -> SegmentFile | Non
 
 Range = tuple[int, int]
 Note = tuple[Problem, int, int]
-"""A problem with the offsets [first, until) that are not there."""
+"""A problem with the missing offsets [first, until)."""
 
 
 @dataclass(frozen=True, slots=True)
 class CoveringSegment:
-    """A segment whose offsets are below `until`. Those in ranges [first, until) of `elsewhere` are
-    in other segments, too.
+    """A segment with offsets below `until`; those in ranges [first, until) of `elsewhere` are also
+    in later segments.
     """
 
     segment: SegmentFile
@@ -304,7 +306,7 @@ class CoveringSegment:
 
 
 def cover(segments: Sequence[SegmentFile]) -> Iterator[CoveringSegment]:
-    """What each segment of one partition has to give, in the order of base offsets."""
+    """Yield the share of each segment of one partition, by base offset."""
     ends = [_end(each) for each in segments[:-1]]
     ends.append(_end(segments[-1]) if _overlap(segments, ends) else None)
     reached = 0
@@ -320,7 +322,7 @@ def cover(segments: Sequence[SegmentFile]) -> Iterator[CoveringSegment]:
         until = min(limit, later[0].base) if later else limit
         elsewhere: tuple[Range, ...] = ()
         end = ends[number]
-        # An end beyond those of all later segments is a damaged offset, and no overlap.
+        # An end beyond those of all later segments is a damaged offset, not an overlap.
         if end is not None and until < end <= max(each or 0 for each in (0, *ends[number + 1 :])):
             elsewhere = _held(end, later, ends[number + 1 :])
             until = next((each.base for each in later if each.base >= end), limit)
@@ -329,7 +331,7 @@ def cover(segments: Sequence[SegmentFile]) -> Iterator[CoveringSegment]:
 
 
 def _end(segment: SegmentFile) -> int | None:
-    """The offset after the segment's last; None if it cannot be read."""
+    """Return the offset after the segment's last; None if the file is unreadable."""
     try:
         return walk.end_offset(segment.path, segment.base, segment.size)
     except OSError:
@@ -337,13 +339,13 @@ def _end(segment: SegmentFile) -> int | None:
 
 
 def _overlap(segments: Sequence[SegmentFile], ends: Sequence[int | None]) -> bool:
-    """Whether a segment seems to reach into the next one."""
+    """Return whether a segment seems to reach into the next one."""
     bases = (each.base for each in segments[1:])
     return any(end is not None and end > base for end, base in zip(ends, bases, strict=True))
 
 
 def _held(end: int, later: Sequence[SegmentFile], ends: Sequence[int | None]) -> tuple[Range, ...]:
-    """Ranges below `end` that later segments hold."""
+    """Return the ranges below `end` that later segments hold."""
     return tuple(
         (each.base, stop)
         for each, stop in zip(later, ends, strict=True)
@@ -352,7 +354,9 @@ def _held(end: int, later: Sequence[SegmentFile], ends: Sequence[int | None]) ->
 
 
 def kind_of_gap(segments: Sequence[SegmentFile]) -> Problem:
-    """Compaction takes a log from its beginning: holes behind a gap tell of it as well."""
+    """Return COMPACTED if any of these segments has holes, else MISSING. Compaction starts at the
+    beginning of a log, so holes after a gap are evidence, too.
+    """
     for each in segments:
         try:
             if walk.is_compacted(each.path, each.base, each.size):

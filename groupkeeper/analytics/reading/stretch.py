@@ -1,9 +1,8 @@
-"""The rows of the offsets between two places of a log, and what became of those that have none.
+"""Reads the rows of a range of offsets of a log, and reports offsets without rows.
 
-Offsets never change, and files do: segments roll, compaction replaces them, the archive keeps them
-as they were, retention deletes them. So offsets are looked for when they are read: in the archive
-first, then in the segments, and where neither has them in a compacted segment that is not in its
-place yet.
+Offsets never change, but files do: segments roll, compaction replaces them, the archive keeps the
+originals, retention deletes them. So files are looked up by offset when they are read: first in the
+archive, then in the segments, then in compacted segments that are not renamed yet.
 """
 
 from collections.abc import Generator, Iterator, Sequence
@@ -36,9 +35,8 @@ _LOSSES: Final = frozenset({Problem.DELETED, Problem.MISSING})
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Offsets [first, until) of a log, about `size` bytes.
-
-    With `problem` it is not read, but told. `hint`: a batch before it.
+    """Offsets [first, until) of a log, about `size` bytes. With `problem`, they are not read but
+    reported. `hint`: a batch before `first`.
     """
 
     log: PartitionFolders
@@ -51,9 +49,8 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Offsets [first, until) and the bytes [start, end) of an open segment that hold them.
-
-    Without a segment, no file holds them; `gap` says why.
+    """Offsets [first, until) and the bytes [start, end) of an open segment that hold them. Without
+    a segment, no file holds them, and `gap` is the reason.
     """
 
     first: int
@@ -62,7 +59,7 @@ class _Piece:
     start: int = 0
     end: int = 0
     lowest: int = 0
-    """Where the first batch begins if that is before `first`."""
+    """Base offset of the first batch if it is below `first`."""
     gap: Problem = Problem.NONE
 
     @property
@@ -73,18 +70,18 @@ class _Piece:
 def pieces(
     log: PartitionFolders, first: int, until: int, limit: int, hint: Hint = NO_HINT
 ) -> Generator[_Piece, None, None]:
-    """Pieces that together have the offsets [first, until), in order, of about `limit` bytes at
-    most.
+    """Yield pieces that together cover the offsets [first, until), in order, each of about `limit`
+    bytes at most.
 
-    Both are offsets where a batch begins, or the end of the log. A piece's segment is open until
-    the next piece is asked for. Raises AnalyticsError.
+    Both are offsets where a batch begins, or the end of the log. A piece's segment stays open until
+    the next piece is requested. Raises AnalyticsError.
     """
     listing = looked_at(log, lambda listing: listing)
     while first < until:
         look = partial(_look, first=first, until=until, limit=limit, hint=hint)
         piece = looked_at(log, look, listing)
         if piece is None:
-            # A file may be renamed while its folder is listed: what is missing is looked for twice.
+            # Look again: a file that is renamed while its folder is listed may be missed.
             listing = looked_at(log, lambda listing: listing)
             piece = looked_at(log, look, listing)
         if piece is None:
@@ -99,11 +96,11 @@ def pieces(
 
 
 def _look(listing: Listing, first: int, until: int, limit: int, hint: Hint) -> _Piece | None:
-    """The best piece that begins with `first`. None if there is a gap."""
+    """Return the best piece that begins at `first`; None if there is a gap."""
     best: _Piece | None = None
     stop = until
     for files in listing:
-        # What comes later in a better source, or in a later segment, is read from there.
+        # Later offsets of a better source, or of the next segment, are read from there.
         stop = min(stop, base_behind(files, first, until))
         file = file_with(files, first)
         if file is None or not file.size:
@@ -126,10 +123,10 @@ def _look(listing: Listing, first: int, until: int, limit: int, hint: Hint) -> _
 def _piece_in(
     segment: OpenSegment, first: int, stop: int, limit: int, *, is_last: bool
 ) -> _Piece | None:
-    """What a segment has of the offsets [first, stop); None if it has none of them.
+    """Return the piece of a segment in [first, stop); None if it has none of these offsets.
 
-    Bytes behind the last batch are damage and stand for the rest of the offsets, but at the end of
-    the log (`is_last`), where they are unfinished.
+    Bytes after the last batch are damage and stand for the remaining offsets, except at the end of
+    the log (`is_last`), where they are an unfinished batch.
     """
     start, _, after = segment.locate(first)
     if after is None:
@@ -165,10 +162,10 @@ def _gap(listing: Listing, log: PartitionFolders, first: int, until: int) -> _Pi
 def read_stretch(
     stretch: Stretch, names: Sequence[str] = SCHEMA.names, *, fail_on_loss: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of its whole batches, and rows with `problem` that count the offsets without one.
+    """Yield the rows of all batches, and rows with `problem` that count offsets without a row.
 
-    Raises AnalyticsError if offsets are gone for another reason than compaction, with
-    `fail_on_loss`; damage inside of a segment is rows, as in `parse`.
+    With `fail_on_loss`, raises AnalyticsError if offsets are missing for a reason other than
+    compaction. Damage inside a segment becomes rows, as in `parse`.
     """
     log = stretch.log
     if stretch.problem:
@@ -184,16 +181,16 @@ def read_stretch(
 
 
 def loss(log: PartitionFolders, problem: Problem, first: int, until: int) -> str:
-    """Why a stream stops, and what to do."""
+    """Return the message of a stream that stops at a loss, with its remedy."""
     return (
-        f"{log.name}: {_text(problem, first, until)} in {log.place.parent}; to go on without them, "
-        "set failOnDataLoss to false"
+        f"{log.name}: {_text(problem, first, until)} in {log.place.parent}; to continue without "
+        "them, set failOnDataLoss to false"
     )
 
 
 def _rows(log: PartitionFolders, piece: _Piece, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     segment, first = piece.segment, min(piece.first, piece.lowest)
-    assert segment is not None, "no gap"
+    assert segment is not None, "not a gap"
     split = Split(
         str(segment.path),
         log.partition,
@@ -226,7 +223,7 @@ def _told(
 
 
 def _text(problem: Problem, first: int, until: int, count: int = 0) -> str:
-    """`count`: so many of the offsets [first, until), if not all."""
+    """Describe a problem; `count` is the number of affected offsets if it is not all."""
     match problem:
         case Problem.CUT:
             which = f"at {first}, and {until - 1} was read"

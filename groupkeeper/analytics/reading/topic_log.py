@@ -1,15 +1,14 @@
-"""The log of a topic partition beside the logs that are analysed: where it ended at some time, and
-which batch holds an offset.
+"""Finds, in the log of a consumed topic partition, its end offset at a given time and the batch
+that holds an offset.
 
-It may be of a running broker, and files may go away. What cannot be found out is None: an offset or
-a time before the first record that is there, damaged segments, other formats.
+The log may belong to a running broker, and files may go away. The answer is None if it cannot be
+determined: an offset or a time before the first record left, damaged segments, other formats.
 
-Of a segment only batch headers are read. `.index` says where to begin: its entries (int32 last
-offset of a batch, relative to the segment's base; int32 position of that batch, or of one before
-it) are thinned to one in BLOCK_BYTES. What no entry covers, such as the end of a segment that is
-being written, is walked once. `.timeindex` (int64 largest timestamp so far; int32 relative last
-offset of its batch) says which batches need not be looked at for a time. Neither has a checksum: an
-entry counts if the headers say the same.
+Only batch headers are read. A walk starts from the `.index`, whose entries (int32 last offset of a
+batch, relative to the segment's base; int32 position of that batch or an earlier one) are thinned
+to one in BLOCK_BYTES. Bytes without entries, such as the end of a segment being written, are walked
+once. The `.timeindex` (int64 largest timestamp so far; int32 relative last offset of its batch)
+excludes batches by time. Neither has a checksum: an entry is used only if the headers confirm it.
 """
 
 import re
@@ -28,9 +27,9 @@ from groupkeeper.analytics.reading.walk import disagreeing
 from groupkeeper.protocol.record_batch import HEADER_SIZE, LENGTH_OVERHEAD, MAGIC
 
 BLOCK_BYTES: Final = 64 * 1024
-"""About how many bytes of a segment one lookup looks through."""
+"""Approximate number of bytes that one lookup reads."""
 UNINDEXED_MOST: Final = 64 * 1024 * 1024
-"""A segment of which more than these bytes are behind its last entry in `.index` is not known."""
+"""A segment with more than this many bytes after its last `.index` entry is not walked."""
 
 _Kind = np.dtype[np.void]
 Entries = npt.NDArray[np.void]
@@ -39,17 +38,15 @@ _FIELDS: Final = Struct(">qi4xb4xhiqq14xi")
 _ENTRY: Final[_Kind] = np.dtype([("offset", ">i4"), ("position", ">i4")])
 _TIME: Final[_Kind] = np.dtype([("time", ">i8"), ("offset", ">i4")])
 _BLOCKS: Final = 64
-"""So many blocks are kept: groups that follow each other ask for the same ones."""
+"""Blocks cached per segment: successive groups look up the same ones."""
 
 
 class NotKnown(Exception):
-    """A segment, or a part of it, that says nothing: damaged, of another format, or too long to be
-    walked.
-    """
+    """A segment, or part of it, is unusable: damaged, of another format, or too long to walk."""
 
 
 class _Batch(NamedTuple):
-    """A batch with offsets [base, until); times are epoch milliseconds, -1 without one."""
+    """A batch with offsets [base, until); times are epoch milliseconds, -1 if absent."""
 
     base: int
     until: int
@@ -62,12 +59,12 @@ class _Batch(NamedTuple):
 class _Block(NamedTuple):
     batches: list[_Batch]
     next: int
-    """Where the batch behind them begins."""
+    """Position of the batch after the block."""
 
 
 class TopicSegment:
-    """A segment with `size` bytes and first offset `base`; offsets are below `until`, or it is the
-    last one (None). Raises OSError and NotKnown.
+    """A segment of `size` bytes and base offset `base`. Its offsets are below `until`, which is
+    None for the last segment. Methods raise OSError and NotKnown.
     """
 
     def __init__(self, path: AnyPath, base: int, size: int, until: int | None) -> None:
@@ -78,7 +75,7 @@ class TopicSegment:
         self._blocks: dict[int, _Block] = {}
         self._times, self._time_offsets = _times(path, base)
         self._cursor = (-1, 0)
-        """All batches before that mark were written by that time."""
+        """Time and block: all batches before that block have timestamps up to that time."""
         lasts, positions = _marks(path, base, size)
         self._lasts, self._positions = [base, *lasts], [0, *positions]
         self._indexed = len(lasts)
@@ -89,17 +86,16 @@ class TopicSegment:
             raise
 
     def close(self) -> None:
-        """To be called at the end."""
         self._file.close()
 
     def from_offset(self, offset: int) -> Iterator[_Batch]:
-        """Batches that end behind an offset."""
+        """Return the batches that end after an offset."""
         mark = bisect_right(self._lasts, offset) - 1
         return (each for each in self._batches(max(mark, 0)) if each.until > offset)
 
     def end_at(self, time: int) -> int | None:
-        """The offset behind the last batch that was written by then: a batch is taken to be written
-        at the largest timestamp of the segment up to it. None if records were removed there.
+        """Return the end offset at a time: a batch counts as written at the largest timestamp of
+        the segment up to it. None if records are missing there.
         """
         mark = self._start_at(time)
         reached = self._block(mark - 1).batches[-1].until if mark else self.base
@@ -113,15 +109,15 @@ class TopicSegment:
         return self.end if self._until in (None, self.end) else None
 
     def place_of(self, since: int) -> tuple[int, int]:
-        """Position and base offset of a batch: all records from that time on are in it or behind
-        it.
+        """Return position and base offset of a batch such that all records from `since` on follow
+        it or are in it.
         """
         mark = self._start_at(since - 1)
         batches = self._block(mark).batches
         return (self._positions[mark], batches[0].base) if batches else (0, self.base)
 
     def _start_at(self, time: int) -> int:
-        """A mark: no batch before it has a later timestamp."""
+        """Return a block: no batch before it has a timestamp later than `time`."""
         known, number = self._cursor
         if time < known:
             number = 0
@@ -138,9 +134,9 @@ class TopicSegment:
         return found is not None and found.base <= offset and found.max_time == time
 
     def _walk_tail(self) -> int:
-        """Makes marks behind the last one. Returns the offset behind the last batch."""
+        """Add blocks after the last index entry. Returns the end offset."""
         if self._size - self._positions[-1] > UNINDEXED_MOST:
-            raise NotKnown("too much of it is in no index")
+            raise NotKnown("too many bytes without index entries")
         end = self.base
         while True:
             block = self._block(len(self._positions) - 1)
@@ -173,7 +169,7 @@ class TopicSegment:
         return found
 
     def _read(self, start: int, stop: int) -> _Block:
-        """Batches that begin in [start, stop)."""
+        """Read the headers of batches that begin in [start, stop)."""
         found: list[_Batch] = []
         position, begin, data, before = start, start, b"", self.base
         highest = self._until if self._until is not None else 2**63 - 1
@@ -195,21 +191,25 @@ class TopicSegment:
         return _Block(found, position)
 
     def _torn(self, found: list[_Batch]) -> _Block:
-        """The last batch of a log may be under way, or lie behind it as zeros."""
+        """End a block at bytes that are not a batch. In the last segment they may be an unfinished
+        batch or preallocated zeros.
+        """
         if self._until is not None:
-            raise NotKnown("bytes that are no batch")
+            raise NotKnown("bytes that are not a batch")
         return _Block(found, self._size)
 
 
 def place_of(path: AnyPath, base: int, size: int, since: int) -> tuple[int, int]:
-    """See `TopicSegment.place_of`: the beginning of the segment if nothing else is sure."""
+    """See `TopicSegment.place_of`; the start of the segment if that fails."""
     with suppress(OSError, NotKnown), closing(TopicSegment(path, base, size, None)) as segment:
         return segment.place_of(since)
     return 0, base
 
 
 def first_time(path: AnyPath) -> int:
-    """The largest timestamp of a segment's first batch; -1 if it has none. Raises OSError."""
+    """Return the largest timestamp of a segment's first batch; -1 if it has none. Raises
+    OSError.
+    """
     with path.open("rb") as file:
         data = file.read(HEADER_SIZE)
     if len(data) < HEADER_SIZE:
@@ -219,7 +219,7 @@ def first_time(path: AnyPath) -> int:
 
 
 def _marks(path: AnyPath, base: int, size: int) -> tuple[list[int], list[int]]:
-    """Offsets and positions of entries of the index, BLOCK_BYTES or more apart."""
+    """Return offsets and positions of index entries, at most one in BLOCK_BYTES."""
     entries = _entries(path.with_suffix(".index"), _ENTRY)
     positions = entries["position"].astype(np.int64)
     rising = _rising(positions, 0, size)
@@ -246,19 +246,19 @@ def _entries(path: AnyPath, kind: _Kind) -> Entries:
 
 
 def _rising(numbers: npt.NDArray[np.int64], lowest: int, highest: int) -> int:
-    """How many numbers rise from the first on: then come zeros of a file that is being written."""
+    """Count the leading entries that rise; zeros of preallocated space follow them."""
     falls = np.flatnonzero((np.diff(numbers, prepend=lowest) <= 0) | (numbers >= highest))
     return int(falls[0]) if len(falls) else len(numbers)
 
 
 _SEGMENT: Final = re.compile(r"\d{20}\.log")
 _OPEN_MOST: Final = 4
-"""So many segments are open: that of the end, and those in which slow groups read."""
+"""Maximum number of open segments: the last, and those in which slow groups read."""
 _HOUR_MS: Final = 3_600_000
 
 
 class TopicLog:
-    """A folder with segments. Close it at the end. Raises OSError."""
+    """The segments in one folder. Close it after use. Raises OSError."""
 
     def __init__(self, folder: AnyPath) -> None:
         found = sorted((int(each.stem), each) for each in _segments_in(folder))
@@ -271,12 +271,12 @@ class TopicLog:
 
     @property
     def length(self) -> tuple[int, int]:
-        """Of two copies of a log, that of the longer one is greater."""
+        """Sort key: of two copies of a log, the longer has the greater value."""
         return (self._bases[-1], self._sizes[-1]) if self._bases else (-1, -1)
 
     @property
     def start(self) -> int | None:
-        """The first offset that is there; None without segments."""
+        """The first offset; None without segments."""
         return self._bases[0] if self._bases else None
 
     def close(self) -> None:
@@ -285,10 +285,10 @@ class TopicLog:
         self._open.clear()
 
     def end_at(self, time: int) -> int | None:
-        """The offset behind the last record at a time (epoch milliseconds); None: not known.
+        """Return the end offset at a time in epoch ms; None if unknown.
 
-        It is searched in the last segment whose first batch is not later. A timestamp there that is
-        out of order by an hour or more does not count.
+        Searches the last segment whose first batch is not later. First timestamps out of order by
+        an hour or more are ignored.
         """
         with suppress(OSError, NotKnown):
             times = self._first_times()
@@ -300,9 +300,8 @@ class TopicLog:
         return None
 
     def from_offset(self, offset: int) -> _Batch | None:
-        """The first batch that ends behind an offset; None if there is none.
-
-        Raises NotKnown, and OSError.
+        """Return the first batch that ends after an offset; None if there is none. Raises NotKnown
+        and OSError.
         """
         first = max(bisect_right(self._bases, offset) - 1, 0)
         for number in range(first, len(self._bases)):
@@ -312,7 +311,7 @@ class TopicLog:
         return None
 
     def _first_times(self) -> list[int]:
-        """Rising times of the first batches of the segments in `_dated`."""
+        """Return the rising first timestamps of the segments in `_dated`."""
         if self._times is None:
             times = [first_time(path) for path in self._paths]
             hours = [each // _HOUR_MS for each in times]
@@ -340,15 +339,15 @@ def _segments_in(folder: AnyPath) -> Iterable[AnyPath]:
 
 
 class TopicLogs:
-    """The logs of topics in some data folders, each of which is listed once."""
+    """The logs of topics in several data folders, each of which is listed once."""
 
     def __init__(self, data: Iterable[str]) -> None:
         self._data = [files.place(each) for each in data]
         self._folders: dict[str, list[AnyPath]] | None = None
 
     def open(self, topic: str, partition: int) -> TopicLog | None:
-        """The log of a topic partition: the longest one, if several brokers have it. None if it is
-        in none of the folders.
+        """Open the log of a topic partition, or the longest if several brokers have one. None if
+        there is none.
         """
         found: TopicLog | None = None
         for folder in self._listed().get(f"{topic}-{partition}", ()):

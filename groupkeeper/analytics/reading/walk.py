@@ -1,11 +1,11 @@
 """Walks the batch headers of a segment file without reading the records, also past damage.
 
-It finds where a segment can be cut, where its offsets end, and whether it was compacted. Checksums
-are checked only where a decision depends on one batch.
+Used to find where a segment can be cut, where its offsets end, and whether it was compacted.
+Checksums are verified only where a decision depends on one batch.
 
-No checksum covers base offsets and leader epochs. In a log, offsets rise from batch to batch: a
-damaged base offset is the one that disagrees with all others, not the first at which they stop
-rising, so the largest set that agrees is kept.
+No checksum covers base offsets and leader epochs. In a log, offsets rise from batch to batch, so a
+damaged base offset is one that disagrees with most others, not the first at which they stop rising:
+the largest consistent set is kept.
 """
 
 from bisect import bisect_left, bisect_right
@@ -28,23 +28,23 @@ from groupkeeper.protocol.record_batch import (
 )
 
 SMALLEST_OLD: Final = 26
-"""Bytes of the smallest message of magic 0, its offset and length included."""
+"""Size of the smallest message of magic 0, including offset and length."""
 _FIELDS: Final = Struct(">qi4xb4xhi30xi")
 _ENTRY: Final = np.dtype([("offset", ">i4"), ("position", ">i4")])
 _WINDOW: Final = 1024 * 1024
 _SMALLEST_LENGTH: Final = HEADER_SIZE - LENGTH_OVERHEAD
 _MAGIC_AT: Final = 16
 TAIL: Final = 64
-"""How many batches are compared to find those with a damaged base offset."""
+"""Number of batches compared to find those with a damaged base offset."""
 AROUND: Final = 2
 RELATIVE_LIMIT: Final = 2**31
-"""Offsets in a segment are its base plus an int32, because its index stores them so."""
+"""Offsets in a segment exceed its base by an int32 at most, the format of its index."""
 _QUIET: Final = 64 * 1024
-"""How far before a boundary the batches begin that are compared with it."""
+"""Number of bytes before a boundary in which batches are compared with it."""
 
 
 class Header(NamedTuple):
-    """A batch at `position` with offsets [base, until) and that many records."""
+    """A batch at `position` with `records` records and offsets [base, until)."""
 
     position: int
     base: int
@@ -53,8 +53,8 @@ class Header(NamedTuple):
 
 
 def headers(file: BinaryIO, start: int, size: int, quiet: int = 0) -> Iterator[Header]:
-    """Batches of magic 2 from `start` on, but for those before position `quiet`. After bytes that
-    are no header: from the next whole batch with a good checksum on.
+    """Yield batches of magic 2 from `start` on, except those before position `quiet`. After invalid
+    bytes, continues at the next whole batch with a good checksum.
     """
     position, window_start, window, last = start, start, b"", -1
     unpack = _FIELDS.unpack_from
@@ -80,7 +80,7 @@ def headers(file: BinaryIO, start: int, size: int, quiet: int = 0) -> Iterator[H
 
 
 def _next_sound(file: BinaryIO, position: int, size: int) -> int:
-    """Where the next whole batch with a good checksum starts, or `size`."""
+    """Return the position of the next whole batch with a good checksum, or `size`."""
     while position + HEADER_SIZE <= size:
         file.seek(position)
         window = file.read(_WINDOW)
@@ -98,7 +98,7 @@ def _next_sound(file: BinaryIO, position: int, size: int) -> int:
 
 
 def is_sound(file: BinaryIO, position: int, size: int) -> bool:
-    """Whether a whole batch with a good checksum is there: an index may be stale or damaged."""
+    """Return whether a whole batch with a good checksum is at `position`: an index may be wrong."""
     file.seek(position)
     head = file.read(HEADER_SIZE)
     try:
@@ -111,9 +111,9 @@ def is_sound(file: BinaryIO, position: int, size: int) -> bool:
 
 
 def read_index(path: AnyPath, size: int) -> list[int]:
-    """Increasing positions from a segment's index; empty without an index.
+    """Return the rising positions in a segment's index; empty without an index.
 
-    Zero padding, or garbage, begins at the first entry that does not increase.
+    Zero padding, or garbage, begins at the first entry that does not rise.
     """
     try:
         data = path.with_suffix(".index").read_bytes()
@@ -129,10 +129,10 @@ def read_index(path: AnyPath, size: int) -> list[int]:
 def boundary(
     file: BinaryIO, size: int, places: list[int], start: int, wanted: int
 ) -> tuple[int, int]:
-    """Position and base offset of the first batch at or after `wanted` that is sound and in order
-    of offsets with those around it; (size, 0) if there is none.
+    """Return position and base offset of the first batch at or after `wanted` that is sound and in
+    offset order with its neighbours; (size, 0) if there is none.
 
-    The walk begins at the last of `places` before it, or at `start`.
+    The walk begins at the last of `places` before `wanted`, or at `start`.
     """
     number = bisect_left(places, wanted) - 1
     near = places[number] if number >= 0 else start
@@ -157,17 +157,17 @@ def _rises(around: deque[Header]) -> bool:
 
 
 def end_offset(path: AnyPath, base: int, size: int) -> int:
-    """The offset after a segment's last batch; `base` if it has none. Raises OSError."""
+    """Return the offset after a segment's last batch; `base` if it has none. Raises OSError."""
     places = read_index(path, size)
     with path.open("rb") as file:
         near = next((place for place in reversed(places) if is_sound(file, place, size)), 0)
         tail = deque(headers(file, near, size), TAIL)
-    # A damaged base offset may be any number: it must not pass for the end.
+    # A damaged base offset may be any number: it must not be taken for the end.
     return max((each.until for each in in_order(tail, base)), default=base)
 
 
 def in_order(tail: Sequence[Header], lowest: int) -> list[Header]:
-    """Those of neighbouring batches whose base offsets agree."""
+    """Return the successive batches whose base offsets agree."""
     bases = [each.base for each in tail]
     spans = [each.until - each.base for each in tail]
     wrong = set(misplaced(bases, spans, lowest, lowest + RELATIVE_LIMIT))
@@ -175,7 +175,7 @@ def in_order(tail: Sequence[Header], lowest: int) -> list[Header]:
 
 
 def is_compacted(path: AnyPath, base: int, size: int) -> bool:
-    """Whether records are missing between those of a segment. Raises OSError."""
+    """Return whether a segment lacks records in its range of offsets. Raises OSError."""
     expected = base
     with path.open("rb") as file:
         for header in headers(file, 0, size):
@@ -186,8 +186,8 @@ def is_compacted(path: AnyPath, base: int, size: int) -> bool:
 
 
 def size_before(path: AnyPath, size: int, offset: int) -> int:
-    """How many bytes of a segment are before the first batch from an offset on: all, if they cannot
-    be read.
+    """Return how many bytes of a segment precede the first batch at or after an offset; all if the
+    file is unreadable.
     """
     if int(path.stem) >= offset:
         return 0
@@ -198,7 +198,7 @@ def size_before(path: AnyPath, size: int, offset: int) -> int:
                 if header.base < offset:
                     found = None
                 elif found is not None:
-                    # Two in order: one alone may have a damaged base offset.
+                    # Confirmed by a second batch: a single base offset may be damaged.
                     return found
                 else:
                     found = header.position
@@ -208,8 +208,8 @@ def size_before(path: AnyPath, size: int, offset: int) -> int:
 
 
 def rooms(bases: Sequence[int], spans: Sequence[int]) -> list[int]:
-    """How many offsets are unused before each batch, from offset 0 on, if all batches before it are
-    where they belong: in a sound log these numbers never fall. `spans` are numbers of offsets.
+    """Return how many offsets below each batch are unused, if all batches before it are in place:
+    in a sound log these numbers never fall. `spans` are numbers of offsets.
     """
     found = []
     used = 0
@@ -220,13 +220,13 @@ def rooms(bases: Sequence[int], spans: Sequence[int]) -> list[int]:
 
 
 def misplaced(bases: Sequence[int], spans: Sequence[int], first: int, until: int) -> list[int]:
-    """Indexes of batches whose base offset disagrees with the others, or with [first, until)."""
+    """Return indexes of batches whose base offset disagrees with the others or [first, until)."""
     highest = until - sum(spans)
     return disagreeing(rooms(bases, spans), first, highest)
 
 
 def disagreeing(numbers: Sequence[int], lowest: int, highest: int) -> list[int]:
-    """Indexes of the fewest numbers without which the rest never falls and is in [lowest, highest].
+    """Return the fewest indexes whose removal leaves numbers that never fall, in [lowest, highest].
 
     Takes O(n log n): `ends[k]` is the smallest number that ends k + 1 numbers in order.
     """
