@@ -1,5 +1,5 @@
-"""Reads `__consumer_offsets` and `__group_events` with PySpark: Groupkeeper's logs or copies of a
-Kafka broker's. The server does not use it.
+"""Reads `__consumer_offsets` and `__group_events` with PySpark, from Groupkeeper's logs or copies
+of a Kafka broker's. The server does not use it.
 
     from groupkeeper.analytics import register
 
@@ -19,12 +19,11 @@ __all__ = ["register"]
 
 
 def register(spark: "SparkSession") -> None:
-    """Make the formats `consumer_offsets` and `group_events` work in this session.
+    """Register the formats `consumer_offsets` and `group_events` in this session.
 
-    Its Python workers run the interpreter that runs this, if Spark is local and nothing else says
-    which one they run: Spark's default is `python3` of the PATH, which in a virtual environment
-    that is not activated has none of the libraries. Raises ImportError, with the command that
-    installs them, if some are missing.
+    In local mode, unless configured otherwise, Spark's Python workers then run this interpreter:
+    the default `python3` on the PATH lacks the libraries if a virtual environment is not activated.
+    Raises ImportError, with the command to install them, if libraries are missing.
     """
     from groupkeeper.analytics.libraries import SOURCES, check_libraries
 
@@ -37,7 +36,7 @@ def register(spark: "SparkSession") -> None:
 
 
 def _register_with_active_session() -> None:
-    """Does nothing in Spark's workers, which import this module and have no session."""
+    """Does nothing in Spark's workers, which import this module without a session."""
     sql = sys.modules.get("pyspark.sql")
     session = sql.SparkSession.getActiveSession() if sql is not None else None
     if session is not None:

@@ -1,8 +1,8 @@
-"""From tables to answers: all questions, what other settings would have done to the groups that
-rebalance most, and findings: what to look at first, in sentences, with the number to change.
+"""Answers all questions from the tables, replays the busiest groups under other settings, and
+derives findings: sentences about what to look at first, with the setting to change.
 
-A finding is made of one or some rows of an answer; every number in a sentence is of these rows, or
-of the advice that `groupkeeper why` gives about them.
+A finding is made of one or more rows of an answer. Every number in its sentence is from these rows,
+or from the advice that `groupkeeper why` gives about them.
 """
 
 from collections import Counter, defaultdict
@@ -39,32 +39,33 @@ _Tables = dict[str, pa.Table]
 _Progress = Callable[[str, int, int], None]
 
 WHAT_IF_MOST: Final = 100
-"""Groups that are replayed under other settings: those with the most rebalances."""
+"""Maximum number of groups replayed under other settings: those with the most rebalances."""
 WHAT_IF_DRAWN: Final = 12
-"""The same if only a report is made: it draws six of them in each picture."""
+"""The same for a report alone, which draws six of them in each picture."""
 SHOWN_MOST: Final = 60
-"""Groups whose owners, commits and lag a report is given: it draws ten."""
+"""Maximum number of groups whose owners, commits and lag a report receives; it draws ten."""
 NOT_READ: Final = frozenset(TABLES) - {*VIEWS}
 """Tables that no question reads."""
 LARGE: Final[tuple[str, ...]] = ("ownership", "commit_minutes", "lag")
-"""Tables that may not fit into memory: they are read from their files."""
+"""Tables that may exceed memory; they are read from their files."""
 _LASTS_UNTIL: Final = {"ownership": "until", "sessions": "until"}
 
 DESCRIBED: Final = {**QUESTIONS, WHAT_IF.name: WHAT_IF}
-"""All questions, by name."""
+"""All questions by name, including `what_if`."""
 
 FINDINGS: Final = "findings"
-"""The answer that tells what to look at first."""
+"""Name of the answer with the findings."""
 OFTEN: Final = 10.0
-"""So many rebalances a day are worth a finding, if no storm has most of them."""
+"""Rebalances per day from which a group is a finding, unless a storm has most of them."""
 SKEWED: Final = 2.0
-"""The same for a member with this many times its share."""
+"""A member with this many times its fair share is a finding."""
 BEHIND_MS: Final = 300_000
-"""The same for a lag of this age at the end."""
+"""A lag of this age in ms at the end of the log is a finding."""
 EAGER_MS: Final = 60_000
-"""The same for an eager group that cost this much time of partitions."""
+"""An eager group is a finding if rebalances left partitions unowned for this long in
+total, in ms."""
 _USED: Final = (*FINDERS, "causes")
-"""The answers that findings are made of."""
+"""The answers that findings are derived from."""
 _OFTEN: Final = f"per_day >= {OFTEN} and rounds >= {OFTEN}"
 _IDLE: Final = "share > 0.5"
 WORTH: Final[Mapping[str, str]] = {
@@ -80,23 +81,23 @@ WORTH: Final[Mapping[str, str]] = {
     "cooperative_or_eager": f"not is_cooperative and changes > 0 and unowned_ms >= {EAGER_MS}",
     "lag_seconds": f"now_ms >= {BEHIND_MS}",
 }
-"""Question -> which rows of its answer findings may be made of, in SQL: the others are of all that
-is well, and they are many."""
+"""Question -> SQL condition for rows that can become findings; most rows report normal
+operation."""
 COLUMNS: Final = (
-    Column("id", TEXT, "Stays the same when the same is found again."),
+    Column("id", TEXT, "Stable id: the same whenever the same problem is found again."),
     Column("severity", TEXT, "`critical`, `high`, `medium`, `low` or `info`."),
-    Column("group", TEXT, "Group id; null: of no one group."),
-    Column("from", TIME, "When it began, of several the one told; null: not known."),
-    Column("to", TIME, "When that ended; null: not known."),
-    Column("times", LONG, "How many rows of the answer it is made of that say the same."),
+    Column("group", TEXT, "Group id; null if it concerns several groups."),
+    Column("from", TIME, "Start of the occurrence in the sentence; null if unknown."),
+    Column("to", TIME, "End of that occurrence; null if unknown."),
+    Column("times", LONG, "Number of occurrences: rows of the answer that were merged into it."),
     Column("sentence", TEXT, "What was found and what to change, for a person."),
-    Column("config_key", TEXT, "The setting to change; null: no setting helps."),
-    Column("now", TEXT, "Its value; null: not known."),
+    Column("config_key", TEXT, "The setting to change; null if no setting helps."),
+    Column("now", TEXT, "Its present value; null if unknown."),
     Column("proposed", TEXT, "The value to set."),
-    Column("evidence", pa.list_(LONG), f"Log offsets that say so, the first {EVIDENCE}."),
-    Column("partition", INT, "Partition of the log in which the evidence is."),
-    Column("question", TEXT, "The answer that it is from (docs/analytics-questions.md)."),
-    Column("cost_s", REAL, "Partition-seconds that it cost, all times together; null: not known."),
+    Column("evidence", pa.list_(LONG), f"Log offsets of the evidence, the first {EVIDENCE}."),
+    Column("partition", INT, "Partition of the log that holds the evidence."),
+    Column("question", TEXT, "The question that it answers (docs/analytics-questions.md)."),
+    Column("cost_s", REAL, "Total cost in partition-seconds; null if unknown."),
     *SURE,
 )
 SCHEMA: Final = pa.schema([(each.name, each.type) for each in COLUMNS])
@@ -104,16 +105,15 @@ SCHEMA: Final = pa.schema([(each.name, each.type) for each in COLUMNS])
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Which rows of the tables count: those of `groups`, unless that is None, and those about no
-    group, but for what was over before `since_ms` (epoch milliseconds). What was read then begins
-    there, too.
+    """A selection of rows: rows of `groups` (None: all) and rows without a group, except those that
+    ended before `since_ms` (epoch milliseconds). Coverage is cut to begin no earlier.
     """
 
     groups: Sequence[str] | None = None
     since_ms: int | None = None
 
     def of(self, name: str, rows: str) -> str:
-        """The query that gives these rows of a table; `rows` is a relation."""
+        """Return a query for the selected rows of table `name`, read from the relation `rows`."""
         conditions, replaced = ["true"], ""
         if self.since_ms is not None:
             replaced = self._replaced(name)
@@ -128,8 +128,8 @@ class Chosen:
         return f"select * {replaced} from ({chosen})"
 
     def _replaced(self, name: str) -> str:
-        """As if nothing from before had been read: rates are those of the time that was chosen, and
-        whose client came back before that was not away since then.
+        """Cut rows at `since_ms` as if earlier records had not been read, so that rates refer to
+        the selected time, and an absence that began before does not count.
         """
         is_before = f'coalesce(epoch_ms("from") < {self.since_ms}, {name == "coverage"})'
         if name == "sessions":
@@ -146,15 +146,17 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class AskedTables:
-    """What was asked: the small tables as they are chosen, and queries that give the large ones."""
+    """The input of the questions: small tables as selected, and queries that return the
+    large ones.
+    """
 
     small: _Tables
     large: Mapping[str, str]
     found: Mapping[str, dataset.Dataset]
 
     def shown(self, found: _Tables) -> _Tables:
-        """What a report is given with the answers: the large tables only of groups that have
-        findings or rebalance most.
+        """Return the tables for a report, with the answers. Large tables are limited to groups that
+        have findings or rebalance most.
         """
         names = dict.fromkeys(found["findings"].column("group").drop_null().to_pylist())
         names |= dict.fromkeys(_busiest(self.small, SHOWN_MOST))
@@ -164,16 +166,16 @@ class AskedTables:
         return self.small | large | found
 
     def not_known(self) -> list[str]:
-        """What the tables say nothing about, and why: one sentence each."""
+        """Return one sentence for each matter the tables cannot answer, with the reason."""
         with Local(self.large, None, self.found) as local:
             first = local.rows("commit_minutes", "select * from given_commit_minutes limit 1")
             if not len(first) or len(local.rows("lag", "select * from given_lag limit 1")):
                 return []
         folder = f"{first['topic'][0]}-{first['topic_partition'][0]}"
         sentence = (
-            f"Lag is not known: the folders of the topics' partitions, such as {folder}, are not "
-            "beside those of the log (over the wire they are not read), or do not tell when their "
-            "records were written."
+            f"Lag is unknown: the folders of the topics' partitions, such as {folder}, are not "
+            "beside those of the log (over the wire they are not read), or lack the times of their "
+            "records."
         )
         return [sentence]
 
@@ -186,9 +188,7 @@ def ask(
     progress: _Progress,
     replayed_most: int = WHAT_IF_MOST,
 ) -> tuple[AskedTables, _Tables]:
-    """The tables in a folder as far as they are chosen, and the answers to all questions. Raises
-    AnalyticsError.
-    """
+    """Read the selected tables of a folder and answer all questions. Raises AnalyticsError."""
     progress("tables", 0, 1)
     found = {name: dataset_of(folder, name, chosen.since_ms) for name in VIEWS}
     queries = {name: chosen.of(name, _relation(name, rows)) for name, rows in found.items()}
@@ -214,7 +214,7 @@ def ask(
 
 
 def _relation(name: str, rows: dataset.Dataset) -> str:
-    """What a query reads: DuckDB reads local Parquet by itself, in half of the time."""
+    """Return the relation of a query: DuckDB's own reader of local Parquet takes half the time."""
     paths = getattr(rows, "files", [])
     if paths and paths[0].endswith(".parquet") and isinstance(rows.filesystem, LocalFileSystem):
         return f"read_parquet([{', '.join(map(text, paths))}])"
@@ -223,8 +223,8 @@ def _relation(name: str, rows: dataset.Dataset) -> str:
 
 @contextmanager
 def _readable(found: Mapping[str, dataset.Dataset]) -> Iterator[None]:
-    """Raises AnalyticsError, which names the file, if one that is read inside is broken."""
-    import duckdb  # answers of Spark need none
+    """Raise AnalyticsError, naming the file, if a file read in this context is broken."""
+    import duckdb  # not needed for answers on Spark
 
     with read_inside(found.values()):
         try:
@@ -234,13 +234,13 @@ def _readable(found: Mapping[str, dataset.Dataset]) -> Iterator[None]:
 
 
 def replays_of(local: Local, groups: Sequence[str]) -> list[tuple[str, Any]]:
-    """Groups with their rows, in the order of groups: work items of `replay`."""
+    """Return groups with their rows, sorted by group: work items of `replay`."""
     rows = local.rows_of(WHAT_IF.reads, groups)
     return [(group, rows[group]) for group in sorted(rows)]
 
 
 def replay(item: tuple[str, Any]) -> pa.Table:
-    """In a worker: the results of one group."""
+    """Return the results of one group; runs in a worker."""
     rows = [*what_if(*item)]
     columns = {each.name: [row[each.name] for row in rows] for each in WHAT_IF.columns}
     return WHAT_IF.table(pa.table(columns))
@@ -256,10 +256,12 @@ def _busiest(tables: Mapping[str, pa.Table], most: int) -> list[str]:
 
 
 def answers(tables: Mapping[str, Frame]) -> dict[str, Frame]:
-    """The `findings`, and the answers to all questions by name: DataFrames if a table is one, else
-    Arrow tables. `tables` are those of an analysis, with all columns; one that is left out is
-    empty. On Spark only answers that findings are made of are computed, and they are cached;
-    findings are made on the driver, of the few rows that they may need.
+    """Return the `findings` and the answers to all questions by name: DataFrames if any table is
+    one, else Arrow tables.
+
+    `tables` are those of an analysis, with all columns; absent ones count as empty. On Spark, only
+    answers that yield findings are computed, and cached; findings are made on the driver from the
+    few rows they may need.
     """
     with engine_of(tables) as engine:
         return answers_of(engine)
@@ -268,15 +270,15 @@ def answers(tables: Mapping[str, Frame]) -> dict[str, Frame]:
 def answers_of(
     engine: Local | OnSpark, told: Callable[[int], None] = lambda done: None
 ) -> dict[str, Frame]:
-    """See `answers`. `told` is called with the number of answers that are there."""
+    """See `answers`. `told` is called with the number of answers computed so far."""
     found = engine.ask_all([*QUESTIONS.values()], told)
     few = {name: engine.few(QUESTIONS[name], condition) for name, condition in WORTH.items()}
     return {FINDINGS: engine.frame(findings_of(few)), **found}
 
 
 def findings_of(answered: Mapping[str, pa.Table]) -> pa.Table:
-    """The findings of the answers to all questions, the worst first; of those that are as bad, the
-    most expensive of each question before the second ones.
+    """Return the findings of all answers, by severity; within one severity, the most expensive
+    finding of each question before all second ones.
     """
     rows = {name: _rows(answered[name]) for name in _USED if name in answered}
     found: dict[_Identity, list[Finding]] = defaultdict(list)
@@ -307,7 +309,7 @@ def _rows(table: pa.Table) -> list[AnswerRow]:
 
 
 _Identity = tuple[str, str | None, str, str | None, str | None]
-"""Question, group, source, setting and kind: what is the same finding, whenever it was."""
+"""Question, group, source, setting and kind: identical for recurrences of one finding."""
 _Told = tuple[_Identity, Finding]
 
 
@@ -317,7 +319,7 @@ def _identity(question: str, each: Finding) -> _Identity:
 
 
 def _ordered(found: Iterable[_Told]) -> list[_Told]:
-    """A reader of the first ones is to see of each question what is worst."""
+    """Sort findings so that the first ones include the worst of each question."""
     ranks: Counter[tuple[str, str]] = Counter()
     placed: list[tuple[int, int, int]] = []
     told = sorted(found, key=lambda item: _place(item[1]))

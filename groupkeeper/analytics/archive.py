@@ -1,9 +1,9 @@
-"""This package as one zip file, for the workers of a Spark cluster.
+"""Writes this package as one zip file, for the workers of a Spark cluster.
 
     python -m groupkeeper.analytics.archive groupkeeper.zip
     spark-submit --py-files groupkeeper.zip job.py
 
-Workers need pyarrow and numba beside it.
+Workers also need pyarrow and numba.
 """
 
 import os
@@ -19,11 +19,11 @@ from groupkeeper.analytics.errors import AnalyticsError
 ROOT: Final = Path(groupkeeper.__file__).parent
 _PACKED: Final = (".py", ".css", ".js", ".sql")
 _TIME: Final = (1980, 1, 1, 0, 0, 0)
-"""The same files make the same archive."""
+"""Constant, so that equal files make equal archives."""
 
 
 def write_archive(target: Path) -> None:
-    """Write the zip file, whole or not at all. Raises AnalyticsError."""
+    """Write the zip file atomically. Raises AnalyticsError."""
     attempt = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         with ZipFile(attempt, "w", ZIP_DEFLATED) as archive:
@@ -39,7 +39,7 @@ def write_archive(target: Path) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Exit code 2 after one line, if it cannot be written."""
+    """Return the exit code: 2, after one line on stderr, if the file cannot be written."""
     if arguments in (["-h"], ["--help"]):
         print(__doc__.rstrip())  # noqa: T201  # the command's help
         return 0

@@ -1,4 +1,4 @@
-"""The errors of an analysis. Damage inside a log is reported as data."""
+"""The errors of an analysis. Damage inside a log is reported as data instead."""
 
 import os
 from collections.abc import Iterator
@@ -16,14 +16,14 @@ class AnalyticsError(Exception):
 
 
 def one_line(error: OSError) -> str:
-    """What the system said, and of which file."""
+    """Return the system's message and the file it is about."""
     place = f" ({error.filename})" if error.filename else ""
     return f"{error.strerror or error}{place}"
 
 
 def make_folder(folder: Path) -> None:
-    """With those above it, before the work of an analysis. Raises AnalyticsError if that cannot be,
-    or nothing can be written there.
+    """Create a folder and its parents before an analysis starts. Raises AnalyticsError if that
+    fails, or if the folder is not writable.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -35,10 +35,12 @@ def make_folder(folder: Path) -> None:
 
 @contextmanager
 def reading(path: object) -> Iterator[None]:
-    """Of a file that a former run has written. Raises AnalyticsError if it is broken."""
+    """Wrap the reading of a file that an earlier run wrote. Raises AnalyticsError if it
+    is damaged.
+    """
     try:
         yield
-    except (ValueError, OSError) as error:  # pyarrow has no number for what it cannot decode
+    except (ValueError, OSError) as error:  # decoding errors of pyarrow have no errno
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise AnalyticsError(
@@ -48,6 +50,6 @@ def reading(path: object) -> Iterator[None]:
 
 
 class EngineFailed(AnalyticsError):
-    """A worker gave up: no memory, no space, a bug."""
+    """A worker failed: out of memory, out of disk space, or a bug."""
 
     exit_code: ClassVar[int] = 1

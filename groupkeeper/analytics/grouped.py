@@ -1,6 +1,6 @@
-"""The history of one group from rows of Arrow, for engines that group rows, such as Spark.
+"""Builds the history of one group from Arrow rows, for engines that group rows, such as Spark.
 
-`feed` makes rows of FED of records, and `fold` takes all rows of one group: its records, runs of
+`feed` turns records into rows of FED; `fold` receives all rows of one group: its records, runs of
 its commits, its events with those of its log partition, and the state of an earlier fold.
 """
 
@@ -56,18 +56,18 @@ FED: Final = pa.schema(
     ]
 )
 """One of `record`, `run`, `event` and `before` (the state of an earlier fold) is set. `event` is of
-the group, or of its log partition, without a group then. `known_from` and `lost_until` say how far
-the log of the records is known (`groupkeeper.history.rows.Known`)."""
+the group, or of its log partition and then without a group. `known_from` and `lost_until` state the
+completeness of the records (`groupkeeper.history.rows.KnownOffsets`)."""
 MADE: Final = ("rounds", "ownership", "sessions", "refusals", "snapshots", "members", "assignments")
-"""Tables that are made of a group."""
+"""Tables built per group."""
 OPEN: Final = ("rounds", "ownership", "sessions")
-"""Those of them with rows that a later fold replaces."""
+"""Tables with rows that a later fold replaces."""
 _OF_EVENT: Final = [each.name for each in FED.field("event").type]
 _MICRO: Final = pa.timestamp("us", tz="UTC")
 
 
 def of_spark(schema: pa.Schema) -> pa.Schema:
-    """The schema with times in microseconds: Spark has no others."""
+    """Return the schema with times in microseconds, the only unit in Spark."""
     return pa.schema(
         [each.with_type(_MICRO) if pa.types.is_timestamp(each.type) else each for each in schema]
     )
@@ -80,11 +80,11 @@ def _struct(name: str) -> pa.DataType:
 SPANS: Final = pa.schema(
     [("partition", INT), *feeds.SPANS, ("lost_until", pa.list_(LONG)), ("before", TEXT)]
 )
-"""Columns of `history.coverage.Span`; or offsets behind records that were lost; or the state of an
-earlier `cover`."""
+"""Columns of `history.coverage.Span`; or first offsets after losses; or the state of an earlier
+`cover`."""
 SEEN: Final = pa.schema([("partition", INT), *FED.field("event").type, ("before", TEXT)])
-"""Events of a log partition, and of a record that is no event `offset` and `at_ms` only; or the
-state of an earlier `cover_events`."""
+"""Events of a log partition, with only `offset` and `at_ms` for other records; or the state of an
+earlier `cover_events`."""
 COVERED: Final = pa.schema(
     [
         ("partition", INT),
@@ -96,8 +96,8 @@ COVERED: Final = pa.schema(
         ("state", TEXT),
     ]
 )
-"""How far one partition of a log is known, its rows of two tables (a later `cover` replaces the
-last epoch and the coverage), and the state to go on from."""
+"""Completeness of one partition of a log, its rows of two tables (a later `cover` replaces
+`last_epoch` and `coverage`), and the state to continue from."""
 FOLDED: Final = pa.schema(
     [
         ("partition", INT),
@@ -108,12 +108,12 @@ FOLDED: Final = pa.schema(
         ("state", TEXT),
     ]
 )
-"""`made` names the table that a row is of, or is `state`; the column of that name has the row.
-`is_open`: a later fold replaces it."""
+"""`made` is the table of a row, whose values are in the column of that name, or `state`. `is_open`:
+a later fold replaces the row."""
 
 
 def feed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Batches of `reading.columns.SCHEMA`, in the order of the log -> rows of FED."""
+    """Turn batches of `reading.columns.SCHEMA`, in log order, into rows of FED."""
     for batch in batches:
         for rows in by_partition(batch):
             records = [each._asdict() for each in group_records(rows)]
@@ -127,7 +127,7 @@ def feed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def span(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Batches of `reading.columns.SCHEMA`, in the order of the log -> rows of SPANS."""
+    """Turn batches of `reading.columns.SCHEMA`, in log order, into rows of SPANS."""
     found: dict[int, _Gaps] = {}
     for batch in batches:
         for rows in by_partition(batch):
@@ -142,14 +142,14 @@ def span(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 class _Gaps:
-    """Where records of one log partition were lost, in the files that one task reads."""
+    """Losses in one log partition, in the files that one task reads."""
 
     def __init__(self) -> None:
         self._of_files: list[Gaps] = [Gaps()]
         self._last = -1
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Rows of the parser, in the order of the log: positions fall where a file begins."""
+        """Add parser rows in log order. Positions fall where a new file begins."""
         positions = rows.column("batch_position").filter(rows.column("offset").is_valid())
         if len(positions) and positions.null_count == 0:
             if positions[0].as_py() < self._last:
@@ -162,7 +162,7 @@ class _Gaps:
 
 
 def cover(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
-    """All rows of SPANS of one log partition -> one row of COVERED."""
+    """Turn all rows of SPANS of one log partition into one row of COVERED."""
     partition = key[0].as_py()
     made = _Log(OFFSETS_LOG, partition, rows)
     lost = {each for some in rows.column("lost_until").to_pylist() for each in some or ()}
@@ -175,7 +175,7 @@ def cover(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
 
 
 def cover_events(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
-    """All rows of SEEN of one log partition -> one row of COVERED."""
+    """Turn all rows of SEEN of one log partition into one row of COVERED."""
     made = _Log(TOPIC, key[0].as_py(), rows)
     found = rows.filter(rows.column("offset").is_valid()).sort_by("offset")
     for row in found.select(_OF_EVENT).to_pylist():
@@ -193,7 +193,7 @@ def cover_events(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
 
 
 class _Log:
-    """Coverage and writers of one partition of a log."""
+    """Coverage and epochs of one partition of a log."""
 
     def __init__(self, log: str, partition: int, rows: pa.Table) -> None:
         self.before: Row = json.loads(_first(rows, "before") or "{}")
@@ -205,7 +205,7 @@ class _Log:
         self._partition = partition
 
     def covered(self, lost: tuple[int, ...] = ()) -> pa.Table:
-        """Make one row of COVERED."""
+        """Return one row of COVERED."""
         rows = {"epochs": self._over, "last_epoch": self.epochs.last}
         columns = {name: _spark_rows("epochs", each).to_pylist() for name, each in rows.items()}
         columns["coverage"] = _spark_rows("coverage", self.coverage.rows()).to_pylist()
@@ -228,7 +228,7 @@ def _spark_rows(name: str, rows: list[Row]) -> pa.Table:
 
 
 def _filled(schema: pa.Schema, count: int, **known: Any) -> pa.Table:
-    """So many rows: a column is an array, one value for all rows, or null."""
+    """Return `count` rows. A column is an array, one value for all rows, or null."""
 
     def column(field: pa.Field) -> pa.Array:
         value = known.get(field.name)
@@ -238,14 +238,14 @@ def _filled(schema: pa.Schema, count: int, **known: Any) -> pa.Table:
 
 
 def _structs(rows: pa.Table) -> pa.Array:
-    """A value of fields for each row."""
+    """Return each row as a struct."""
     columns = [each.combine_chunks() for each in rows.columns]
     return pa.StructArray.from_arrays(columns, fields=[*rows.schema])
 
 
 def fold(key: tuple[pa.Scalar, pa.Scalar], rows: pa.Table, names: Names) -> pa.Table:
-    """All rows of FED of one log partition and group -> rows of FOLDED: rows of tables, and one
-    with the state. `names`: of topics, by id.
+    """Turn all rows of FED of one log partition and group into rows of FOLDED: rows of tables, and
+    one with the state. `names`: topic id -> name.
     """
     partition, group = (each.as_py() for each in key)
     out, before = RowWriter(partition, _known(rows)), _first(rows, "before")

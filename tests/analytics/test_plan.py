@@ -234,7 +234,7 @@ def test_the_folder_may_be_the_working_directory(folder, monkeypatch):
 
 def test_lone_segments_need_a_partition(tmp_path):
     lone = [write_segment(tmp_path, base, BATCHES[0]) for base in (0, 7)]
-    with pytest.raises(AnalyticsError, match=r"partition of .* is not known.*--partition"):
+    with pytest.raises(AnalyticsError, match=r"partition of .* is unknown.*--partition"):
         plan(lone)
     assert plan(lone, partition=5).chunks[0][0].partition == 5
 

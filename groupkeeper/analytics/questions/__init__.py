@@ -1,7 +1,7 @@
-"""What a person asks about groups: functions from the tables of an analysis to tables of answers.
+"""Questions about groups, answered from the tables of an analysis as further tables.
 
-A question is written once and takes Arrow tables or Spark's DataFrames. `registry.QUESTIONS` has
-all of them, docs/analytics-questions.md says what they mean.
+A question is written once and runs on Arrow tables or Spark DataFrames. `registry.QUESTIONS` lists
+them all; docs/analytics-questions.md explains them.
 """
 
 from groupkeeper.analytics.libraries import TABLES, check_libraries

@@ -27,7 +27,7 @@ from groupkeeper.analytics.reading.compiled import (
 POSITION, PROBLEM, SIZE, BASE_OFFSET, LAST_DELTA, LEADER_EPOCH, ATTRIBUTES = range(7)
 BASE_TIMESTAMP, MAX_TIMESTAMP, PRODUCER_ID, COUNT, RECORDS, RECORDS_END, BATCH_FIELDS = range(7, 14)
 
-# Values of columns.Problem: kernels know integers only.
+# Values of problems.Problem: kernels have only integers.
 _TORN: Final = 2
 _BAD_HEADER: Final = 3
 _BAD_CHECKSUM: Final = 4

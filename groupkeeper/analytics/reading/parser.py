@@ -154,7 +154,7 @@ def _check_offsets(
     if not len(sound):
         return
     of_sound = spans[sound]
-    # Offsets unused before each batch: see order.rooms.
+    # Offsets unused before each batch: see walk.rooms.
     rooms = bases[sound] - (np.cumsum(of_sound) - of_sound)
     highest = split.until - int(of_sound.sum())
     if rooms[0] < split.first or rooms[-1] > highest or np.any(np.diff(rooms) < 0):
