@@ -1,12 +1,11 @@
 """The tables of an analysis: names, types and meanings of their columns.
 
-docs/analytics-tables.md is generated from here. Rows of all tables are found from the log alone,
-without any setting of the coordinator. Times are UTC; columns that end in `_ms` are durations.
+docs/analytics-tables.md is generated from here. All rows derive from the log alone, without any
+setting of the coordinator. Times are UTC; columns that end in `_ms` are durations.
 
-Where a log has group events, `source` is `events`, and rows say what the coordinator stored.
-Otherwise it is `log`: rows were inferred from group records and commits, and `confidence` (0 to 1)
-says how sure that is. Inferred rows are complete from `known_from_offset` of their partition on
-(table `coverage`).
+Where a log has group events, `source` is `events`, and rows state what the coordinator stored.
+Otherwise it is `log`: rows were inferred from group records and commits, with a `confidence` from 0
+to 1. Inferred rows are complete from `known_from_offset` of their partition on (table `coverage`).
 """
 
 from collections.abc import Mapping
@@ -33,7 +32,7 @@ INTS: Final = pa.list_(pa.int32())
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`about` says what a value means, and when there is none."""
+    """`about` states the meaning of a value, and of null."""
 
     name: str
     type: pa.DataType
@@ -42,9 +41,8 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """`day_of` is the column whose date says in which folder `day=2026-11-22` a row is; `key` are
-    the columns that tell rows apart, for those that are still `open`: a later analysis replaces
-    them.
+    """`day_of` is the column whose date selects the folder (`day=2026-11-22`) of a row; `key`
+    columns identify rows that are still `open`, which a later analysis replaces.
     """
 
     name: str
@@ -61,7 +59,7 @@ class Table:
 _GROUP: Final = Column("group", TEXT, "Group id.")
 _LOG_PLACE: Final = (
     Column("partition", INT, "Partition of the log (`__consumer_offsets`, `__group_events`)."),
-    Column("offset", LONG, "Offset in that log of the last record that says so: the evidence."),
+    Column("offset", LONG, "Offset in that log of the last record of evidence."),
 )
 _TP: Final = (
     Column("topic", TEXT, "Topic."),
@@ -70,13 +68,13 @@ _TP: Final = (
 _MEMBER: Final = (
     Column("member", TEXT, "Member id."),
     Column("instance", TEXT, "`group.instance.id`; null for a dynamic member."),
-    Column("client_id", TEXT, "`client.id`; null if it is not known."),
-    Column("host", TEXT, "Address without the slash; null if it is not known."),
-    Column("software", TEXT, "Name and version of the client library; null if it is not known."),
+    Column("client_id", TEXT, "`client.id`; null if unknown."),
+    Column("host", TEXT, "Address without the slash; null if unknown."),
+    Column("software", TEXT, "Name and version of the client library; null if unknown."),
 )
 _SOURCE: Final = (
-    Column("source", TEXT, "`events`, or `log` for what was inferred."),
-    Column("confidence", REAL, "1 for events; of what was inferred how sure it is, 0 to 1."),
+    Column("source", TEXT, "`events`, or `log` for inferred rows."),
+    Column("confidence", REAL, "1 for events; 0 to 1 for inferred rows."),
 )
 
 TABLES: Final[Mapping[str, Table]] = {
@@ -92,13 +90,13 @@ TABLES: Final[Mapping[str, Table]] = {
                 Column("epoch", INT, "Leader epoch of the writer: (epoch, seq) is the order."),
                 Column("seq", LONG, "Rises with each event of the partition within an epoch."),
                 Column("node", INT, "Node id of the coordinator."),
-                Column("mono_ms", LONG, "Monotonic clock: for durations within an epoch."),
+                Column("mono_ms", LONG, "Monotonic clock, for durations within an epoch."),
                 Column("type", TEXT, "Type of the event (docs/events.md)."),
                 Column("generation", INT, "Generation of the group after it."),
                 Column("state", TEXT, "State of the group after it."),
                 Column("round", INT, "Number of the rebalance; 0 outside of one."),
                 Column("cause", TEXT, "Code of its cause; null if it has none."),
-                Column("likely", TEXT, "What probably is behind it; null without evidence."),
+                Column("likely", TEXT, "Probable reason; null without evidence."),
                 *_MEMBER,
                 Column("fields", TEXT, "The fields of its type, as JSON."),
             ),
@@ -107,14 +105,14 @@ TABLES: Final[Mapping[str, Table]] = {
         ),
         Table(
             "rounds",
-            "Rebalances: from what triggered one to the new assignments.",
+            "Rebalances, from their trigger to the new assignments.",
             (
                 _GROUP,
                 *_LOG_PLACE,
                 Column("epoch", INT, "Leader epoch of the coordinator; null if inferred."),
                 Column("round", INT, "Number within the epoch; null if inferred."),
-                Column("generation", INT, "The new generation, or the last one before."),
-                Column("started", TIME, "Null if the beginning was not read."),
+                Column("generation", INT, "The new generation; the old one if not completed."),
+                Column("started", TIME, "Null if the start was not read."),
                 Column("ended", TIME, "Null while it is under way."),
                 Column(
                     "outcome",
@@ -123,44 +121,48 @@ TABLES: Final[Mapping[str, Table]] = {
                     "`lost` (with its coordinator) or `under_way`.",
                 ),
                 Column("cause", TEXT, "Code of the first cause; `unknown` if it was not found."),
-                Column("likely", TEXT, "What probably is behind it; null without evidence."),
-                Column("reason", TEXT, "The client's own words; null without."),
+                Column("likely", TEXT, "Probable reason behind the cause; null without evidence."),
+                Column("reason", TEXT, "The reason that the client sent; null if none."),
                 Column("more_causes", TEXTS, "Codes of further causes while it was under way."),
-                Column("by_member", TEXT, "Who triggered it: member id; null if nobody did."),
+                Column("by_member", TEXT, "Member that triggered it: member id; null if none."),
                 Column("by_instance", TEXT, "The same: instance id."),
                 Column("by_client_id", TEXT, "The same: client id."),
                 Column("by_host", TEXT, "The same: address."),
                 Column("by_software", TEXT, "The same: client library."),
                 Column("from_state", TEXT, "State of the group before."),
                 Column("protocol", TEXT, "Elected protocol: the assignor."),
-                Column("is_cooperative", YES, "Members kept partitions meanwhile; null: unknown."),
-                Column("members", INT, "How many joined."),
-                Column("joined", INT, "Members that are new in the group."),
-                Column("removed", INT, "Members that are gone from it."),
-                Column("replaced", INT, "Static members that came back with a new id."),
+                Column(
+                    "is_cooperative", YES, "Members kept partitions meanwhile; null if unknown."
+                ),
+                Column("members", INT, "Number of members that joined the round."),
+                Column("joined", INT, "Number of new members."),
+                Column("removed", INT, "Number of members that left or were removed."),
+                Column("replaced", INT, "Number of static members that returned with a new id."),
                 Column("missing", TEXTS, "Ids of members that did not rejoin in time."),
                 Column("ended_by", TEXT, "Join phase: `all_joined` or `timeout`."),
                 Column("join_ms", LONG, "Length of the join phase."),
-                Column("leader_ms", LONG, "From its end to the leader's SyncGroup."),
-                Column("duration_ms", LONG, "The whole."),
-                Column("last_member", TEXT, "Who joined last: member id."),
+                Column(
+                    "leader_ms", LONG, "From the end of the join phase to the leader's SyncGroup."
+                ),
+                Column("duration_ms", LONG, "Length of the whole rebalance."),
+                Column("last_member", TEXT, "Member that joined last: member id."),
                 Column("last_instance", TEXT, "The same: instance id."),
                 Column("last_client_id", TEXT, "The same: client id."),
                 Column("last_host", TEXT, "The same: address."),
                 Column(
                     "held_ms",
                     LONG,
-                    "How much later it joined than the one before it; null: alone, or not stored.",
+                    "How much later it joined than the member before; null: alone, or not stored.",
                 ),
-                Column("partitions", INT, "How many were assigned."),
+                Column("partitions", INT, "Number of assigned partitions."),
                 Column("moved", INT, "Partitions with another owner than before."),
                 Column(
                     "unowned_ms",
                     LONG,
-                    "Sum over partitions of the time without an owner that it ended, with that of "
-                    "rebalances that it superseded; null if unknown.",
+                    "Sum over partitions of the time without an owner until it completed, "
+                    "including rebalances that it superseded; null if unknown.",
                 ),
-                Column("away_ms", LONG, "How long a member was gone that came back."),
+                Column("away_ms", LONG, "Longest absence of a returning member; null if none."),
                 *_SOURCE,
             ),
             "ended",
@@ -168,16 +170,16 @@ TABLES: Final[Mapping[str, Table]] = {
         ),
         Table(
             "ownership",
-            "Who owned a partition from when to when, and when nobody did.",
+            "Owners of partitions over time, and times without an owner.",
             (
                 _GROUP,
                 *_TP,
-                Column("from", TIME, "Its assignment was stored, or its end; null: not known."),
-                Column("until", TIME, "When its owner left, gave it up or lost it; null: still."),
-                Column("duration_ms", LONG, "Null: still."),
+                Column("from", TIME, "When it got, or lost, this owner; null if unknown."),
+                Column("until", TIME, "When that changed; null if it lasts."),
+                Column("duration_ms", LONG, "Null if it lasts."),
                 *_MEMBER,
-                Column("is_owned", YES, "False: nobody owned it; `member` and so on are null."),
-                Column("generation", INT, "In which it began."),
+                Column("is_owned", YES, "False: no owner; `member` and so on are null."),
+                Column("generation", INT, "Generation in which it began."),
                 *_LOG_PLACE,
                 *_SOURCE,
             ),
@@ -186,34 +188,34 @@ TABLES: Final[Mapping[str, Table]] = {
         ),
         Table(
             "sessions",
-            "From the join of a member to its end, under one member id.",
+            "Members, from join to end, under one member id.",
             (
                 _GROUP,
                 *_MEMBER,
                 Column("from", TIME, "Null if the join was not read."),
-                Column("until", TIME, "Null: still a member, or, with `ended_by`, not known."),
+                Column("until", TIME, "Null: still a member, or, with `ended_by`, unknown."),
                 Column(
                     "began_as",
                     TEXT,
-                    "`dynamic`, `static`, `replaced`, `loaded` (its end was lost with a "
-                    "coordinator) or `unknown`.",
+                    "`dynamic`, `static`, `replaced` (a static member returned), `loaded` (its "
+                    "end was lost with a coordinator) or `unknown`.",
                 ),
                 Column(
                     "ended_by",
                     TEXT,
                     "Code of the cause of its removal, `replaced`, `lost` (with a coordinator, "
-                    "before it was stored) or `unknown` (seen later); null: still.",
+                    "before it was stored) or `unknown` (noticed later); null: still a member.",
                 ),
-                Column("likely", TEXT, "What probably is behind its end; null without evidence."),
-                Column("reason", TEXT, "The client's own words at its end; null without."),
-                Column("old_member", TEXT, "Of a static member that came back: its id before."),
-                Column("away_ms", LONG, "How long the same client was gone before; null: new."),
-                Column("silent_ms", LONG, "At the end: since its last request."),
-                Column("connection", TEXT, "At the end: `open` or `closed`; null: unknown."),
+                Column("likely", TEXT, "Probable reason for its end; null without evidence."),
+                Column("reason", TEXT, "The reason that the client sent at its end; null if none."),
+                Column("old_member", TEXT, "Former id of a static member that returned."),
+                Column("away_ms", LONG, "Absence of the same client before; null if new."),
+                Column("silent_ms", LONG, "Time from its last request to the end."),
+                Column("connection", TEXT, "`open` or `closed` at the end; null if unknown."),
                 Column("session_timeout_ms", LONG, "`session.timeout.ms`."),
                 Column("rebalance_timeout_ms", LONG, "`max.poll.interval.ms` of most clients."),
-                Column("heartbeats", LONG, "How many came, as stored last; null: not stored."),
-                Column("longest_gap_ms", LONG, "Longest time between two; null: not stored."),
+                Column("heartbeats", LONG, "Number of heartbeats as last stored; null if not."),
+                Column("longest_gap_ms", LONG, "Longest time between two; null if not stored."),
                 *_LOG_PLACE,
                 *_SOURCE,
             ),
@@ -226,17 +228,17 @@ TABLES: Final[Mapping[str, Table]] = {
             (
                 _GROUP,
                 *_LOG_PLACE,
-                Column("time", TIME, "Of the last one."),
-                Column("first", TIME, "Of the first one."),
+                Column("time", TIME, "Time of the last request."),
+                Column("first", TIME, "Time of the first request."),
                 *_MEMBER,
                 Column("api", TEXT, "Name of the request."),
                 Column("error", TEXT, "Kafka's name of the error."),
-                Column("count", LONG, "How many."),
-                Column("generation", INT, "Of the group then."),
+                Column("count", LONG, "Number of refused requests."),
+                Column("generation", INT, "Generation of the group then."),
                 Column("round", INT, "Rebalance under way then; 0 outside of one."),
-                Column("current_member", TEXT, "Who has the instance id now, if it was fenced."),
-                Column("current_host", TEXT, "Its address."),
-                Column("likely", TEXT, "What probably is behind it; null without evidence."),
+                Column("current_member", TEXT, "Present holder of the instance id, if fenced."),
+                Column("current_host", TEXT, "Address of that member."),
+                Column("likely", TEXT, "Probable reason; null without evidence."),
             ),
             "time",
             ("partition", "offset"),
@@ -250,12 +252,12 @@ TABLES: Final[Mapping[str, Table]] = {
                 Column("time", TIME, "When it was written."),
                 Column("kind", TEXT, "What changed: see docs/analytics.md."),
                 Column("generation", INT, "Null in a tombstone."),
-                Column("unwritten", INT, "Generations before it that have no record."),
+                Column("unwritten", INT, "Number of generations before it without a record."),
                 Column("protocol_type", TEXT, "`consumer` or another; null if empty."),
                 Column("protocol", TEXT, "Elected protocol; null if empty."),
                 Column("leader", TEXT, "Member id of the leader."),
                 Column("state_time", TIME, "When the join phase ended; null before version 2."),
-                Column("members", INT, "How many it has."),
+                Column("members", INT, "Number of members."),
             ),
             "time",
             ("partition", "offset"),
@@ -266,15 +268,15 @@ TABLES: Final[Mapping[str, Table]] = {
             (
                 _GROUP,
                 *_LOG_PLACE,
-                Column("time", TIME, "Of the group record."),
-                Column("generation", INT, "Of the group record."),
+                Column("time", TIME, "Time of the group record."),
+                Column("generation", INT, "Generation in the group record."),
                 *_MEMBER[:4],
-                Column("is_leader", YES, "It makes the assignments."),
+                Column("is_leader", YES, "Whether it computes the assignments."),
                 Column("session_timeout_ms", LONG, "`session.timeout.ms`."),
                 Column("rebalance_timeout_ms", LONG, "`max.poll.interval.ms` of most clients."),
-                Column("subscription_version", INT, "Of the consumer protocol; null: unknown."),
-                Column("topics", TEXTS, "Subscribed topics; null: unknown."),
-                Column("owned_partitions", INT, "Told when it joined (KIP-429); null: not told."),
+                Column("subscription_version", INT, "Consumer protocol version; null if unknown."),
+                Column("topics", TEXTS, "Subscribed topics; null if unknown."),
+                Column("owned_partitions", INT, "As sent in its join (KIP-429); null if not sent."),
                 Column("assigned_partitions", INT, "Null if the bytes are of another protocol."),
             ),
             "time",
@@ -286,8 +288,8 @@ TABLES: Final[Mapping[str, Table]] = {
             (
                 _GROUP,
                 *_LOG_PLACE,
-                Column("time", TIME, "Of the group record."),
-                Column("generation", INT, "Of the group record."),
+                Column("time", TIME, "Time of the group record."),
+                Column("generation", INT, "Generation in the group record."),
                 Column("member", TEXT, "Member id."),
                 *_TP,
             ),
@@ -296,15 +298,15 @@ TABLES: Final[Mapping[str, Table]] = {
         ),
         Table(
             "commits",
-            "Committed offsets, one row a record; of transactions those that were committed.",
+            "Committed offsets, one row per record; transactional ones only if committed.",
             (
                 _GROUP,
                 *_TP,
                 *_LOG_PLACE,
                 Column("time", TIME, "When it was committed."),
                 Column("committed_offset", LONG, "Null: the commit was removed."),
-                Column("leader_epoch", INT, "Of the topic; -1: none."),
-                Column("metadata", TEXT, "The client's own text."),
+                Column("leader_epoch", INT, "Leader epoch of the topic partition; -1: none."),
+                Column("metadata", TEXT, "Metadata of the client."),
                 Column("producer_id", LONG, "-1 outside of transactions."),
             ),
             "time",
@@ -316,30 +318,30 @@ TABLES: Final[Mapping[str, Table]] = {
             (
                 _GROUP,
                 *_TP,
-                Column("minute", TIME, "Its beginning."),
-                Column("partition", INT, "Of the log."),
-                Column("commits", LONG, "How many."),
+                Column("minute", TIME, "Start of the minute."),
+                Column("partition", INT, "Partition of the log."),
+                Column("commits", LONG, "Number of commits."),
                 Column("first_offset", LONG, "The first committed offset."),
                 Column("last_offset", LONG, "The last committed offset."),
-                Column("first_time", TIME, "Of the first one."),
-                Column("last_time", TIME, "Of the last one."),
-                Column("longest_gap_ms", LONG, "Between two of them; null for a single one."),
+                Column("first_time", TIME, "Time of the first commit."),
+                Column("last_time", TIME, "Time of the last commit."),
+                Column("longest_gap_ms", LONG, "Longest time between two; null for a single one."),
             ),
             "minute",
             ("group", "topic", "topic_partition", "minute"),
         ),
         Table(
             "lag",
-            "How far commits were behind the ends of their partitions, a row for each of "
-            "`commit_minutes` whose end is known: see docs/analytics.md.",
+            "Lag of commits behind the ends of their partitions, a row for each of "
+            "`commit_minutes` with a known end: see docs/analytics.md.",
             (
                 _GROUP,
                 *_TP,
-                Column("time", TIME, "Of the last commit of a minute."),
-                Column("committed_offset", LONG, "That commit."),
-                Column("end_offset", LONG, "Of the partition then: behind its last batch."),
+                Column("time", TIME, "Time of the last commit of a minute."),
+                Column("committed_offset", LONG, "Offset of that commit."),
+                Column("end_offset", LONG, "End of the partition then: after its last batch."),
                 Column("lag", LONG, "Offsets between them; 0 if the commit is ahead."),
-                Column("lag_ms", LONG, "Age of the next record; 0: none, null: see `note`."),
+                Column("lag_ms", LONG, "Age of the next record; 0 if none; null: see `note`."),
                 Column(
                     "note",
                     TEXT,
@@ -352,39 +354,39 @@ TABLES: Final[Mapping[str, Table]] = {
         ),
         Table(
             "epochs",
-            "Which coordinator wrote which part of the log.",
+            "The coordinators that wrote the parts of the log.",
             (
                 Column("log", TEXT, "`__consumer_offsets` or `__group_events`."),
-                Column("partition", INT, "Of that log."),
+                Column("partition", INT, "Partition of that log."),
                 Column("epoch", INT, "Leader epoch."),
-                Column("node", INT, "Node id; null if no event says it."),
-                Column("from", TIME, "First record."),
-                Column("until", TIME, "Last record."),
-                Column("first_offset", LONG, "Of the first record."),
-                Column("last_offset", LONG, "Of the last record."),
-                Column("loaded", TIME, "When the partition was loaded; null if no event says it."),
-                Column("load_ms", LONG, "How long that took."),
-                Column("groups", INT, "How many groups were loaded."),
-                Column("closed", TIME, "When it was closed; null if no event says it."),
-                Column("why_closed", TEXT, "Why it was closed."),
-                Column("not_back", INT, "Members that did not come back after the load."),
+                Column("node", INT, "Node id; null without an event."),
+                Column("from", TIME, "Time of the first record."),
+                Column("until", TIME, "Time of the last record."),
+                Column("first_offset", LONG, "Offset of the first record."),
+                Column("last_offset", LONG, "Offset of the last record."),
+                Column("loaded", TIME, "When the partition was loaded; null without an event."),
+                Column("load_ms", LONG, "Duration of the load."),
+                Column("groups", INT, "Number of groups loaded."),
+                Column("closed", TIME, "When it was closed; null without an event."),
+                Column("why_closed", TEXT, "Reason for the close."),
+                Column("not_back", INT, "Number of members that did not return after the load."),
             ),
             "from",
             ("log", "partition", "epoch", "first_offset"),
         ),
         Table(
             "coverage",
-            "From where on a partition of the log can be relied on.",
+            "The part of a log partition that was read, and from where on it is complete.",
             (
                 Column("log", TEXT, "`__consumer_offsets` or `__group_events`."),
-                Column("partition", INT, "Of that log."),
-                Column("first_offset", LONG, "Of the first record that was read."),
-                Column("last_offset", LONG, "Of the last one."),
-                Column("from", TIME, "Of the first record."),
-                Column("until", TIME, "Of the last record."),
+                Column("partition", INT, "Partition of that log."),
+                Column("first_offset", LONG, "Offset of the first record that was read."),
+                Column("last_offset", LONG, "Offset of the last record."),
+                Column("from", TIME, "Time of the first record."),
+                Column("until", TIME, "Time of the last record."),
                 Column("known_from_offset", LONG, "Nothing was compacted or lost from here on."),
-                Column("known_from", TIME, "Its time."),
-                Column("records", LONG, "How many were read."),
+                Column("known_from", TIME, "Time of the record at that offset."),
+                Column("records", LONG, "Number of records read."),
             ),
             "from",
             ("log", "partition"),

@@ -1,8 +1,8 @@
-"""The first stage: what one chunk of the plan leaves. It is parsed once.
+"""The first stage of an analysis: parses one chunk of the plan and passes on what the second needs.
 
-Of commits, the newest of each key is passed on, and those of transactions that are not decided yet;
-everything else is passed on whole. With a folder for tables, all records and commits are written
-there, and minutes of commits are passed on.
+Passed on are the newest commit of each key, undecided transactional commits, and all other records.
+With a folder for tables, all records and commits are also written there, and minutes of commits are
+passed on.
 """
 
 from collections import Counter, defaultdict
@@ -33,14 +33,14 @@ from groupkeeper.analytics.reading.plan import Chunk
 
 _Mask = npt.NDArray[np.bool_]
 Counts = Counter[tuple[int | None, bool]]
-"""Records by key type (None: a control record, or an unreadable key), and whether tombstones."""
+"""(key type, is tombstone) -> records; the type is None for control records and unreadable keys."""
 _NO_TYPE: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class ReadJob:
-    """What is the same for all chunks: where files for the next stage go, where tables go if they
-    are wanted, and the groups to read (none: all).
+    """Input common to all chunks: where files for the next stage go, where tables go if wanted, and
+    the groups to read (empty: all).
     """
 
     scratch: str
@@ -50,11 +50,11 @@ class ReadJob:
 
 @dataclass(frozen=True, slots=True)
 class ChunkPiece:
-    """What a chunk leaves of one log partition, by kind: rows of `reading.parse` ("records"), and
-    with tables those of `commit_minutes` ("minutes"), RUNS and SPANS.
+    """The result of a chunk for one log partition, by kind: rows of `reading.parse` ("records")
+    and, with tables, rows of `commit_minutes` ("minutes"), RUNS and SPANS.
 
-    `first` and `last` are the log offsets of the records. `lost` are offsets from which on records
-    are there again after some were lost.
+    `first` and `last` are the log offsets of the records. `lost` are the first offsets after
+    losses.
     """
 
     partition: int
@@ -66,7 +66,7 @@ class ChunkPiece:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What a chunk leaves: pieces in the order of the log, and where it ended."""
+    """The result of a chunk: pieces in log order, and where reading ended."""
 
     pieces: tuple[ChunkPiece, ...]
     counts: Counts
@@ -74,11 +74,11 @@ class _Found:
 
 
 KINDS: Final = {"records": SCHEMA, "minutes": MINUTES, "runs": RUNS, "spans": SPANS}
-"""What is passed on to the second stage."""
+"""Kinds of rows passed on to the second stage."""
 
 
 def read_chunk(job: ReadJob, item: tuple[int, Chunk]) -> _Found:
-    """The first stage, for one numbered chunk."""
+    """Run the first stage for one numbered chunk."""
     number, chunk = item
     name = f"part-{number:05d}"
     counts: Counts = Counter()
@@ -117,7 +117,7 @@ def _pieces(
 
 
 def _count(batch: pa.RecordBatch, counts: Counts) -> None:
-    """Rows about damage, which have no offset, are no records."""
+    """Count records; rows about damage, without an offset, do not count."""
     kinds = filled(batch, "key_type", _NO_TYPE).astype(np.int64)
     tombstones = batch.column("tombstone").to_numpy(zero_copy_only=False)
     records = batch.column("offset").is_valid().to_numpy(zero_copy_only=False)
@@ -128,13 +128,13 @@ def _count(batch: pa.RecordBatch, counts: Counts) -> None:
 
 
 def of_groups(batch: pa.RecordBatch, wanted: pa.Array) -> pa.RecordBatch:
-    """Without the records of other groups; markers and problems belong to all."""
+    """Drop the records of other groups; markers and problems concern all."""
     of_all = pc.or_(pc.is_null(batch.column("group")), pc.is_valid(batch.column("problem")))
     return batch.filter(pc.or_(of_all, pc.is_in(batch.column("group"), wanted)))
 
 
 def by_partition(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Neighbouring rows of one log partition."""
+    """Yield runs of adjacent rows of one log partition."""
     numbers = batch.column("partition").to_numpy()
     edges = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
     for start, end in pairwise(edges):
@@ -143,18 +143,18 @@ def by_partition(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def filled(rows: pa.RecordBatch | pa.Table, name: str, missing: int) -> npt.NDArray[np.int16]:
-    """A column with a number for null."""
+    """Return a column with a number for null."""
     return rows.column(name).fill_null(missing).to_numpy()  # type: ignore[no-any-return]  # not typed
 
 
 class _Run:
-    """Rows of a chunk; those of one log partition are neighbours."""
+    """The rows of a chunk; those of one log partition are adjacent."""
 
     def __init__(self, spools: Mapping[str, Spool], part: PartWriter | None) -> None:
         self._spools = spools
         self._part = part
         self.ranges: dict[int, tuple[int, int]] = {}
-        """First and last log offset of what was passed on, by log partition."""
+        """Log partition -> first and last offset passed on."""
         self._partition: int | None = None
         self._begin(None)
 
@@ -165,8 +165,8 @@ class _Run:
         self._transactions = Transactions()
 
     def add(self, rows: pa.Table, whole: pa.Table) -> None:
-        """Take rows of one log partition in. `whole`: with those of groups that are not wanted,
-        which are no holes of the log.
+        """Add rows of one log partition. `whole` includes unwanted groups, which are not gaps in
+        the log.
         """
         partition = whole.column("partition")[0].as_py()
         if partition != self._partition:
@@ -215,7 +215,7 @@ class _Run:
         self._spools["minutes"].write(self._partition, self._minutes.take())
 
     def end(self) -> None:
-        """Pass on what was held back."""
+        """Pass on all held rows."""
         if self._partition is None:
             return
         self._pass_on(self._transactions.hand_out())
@@ -225,7 +225,9 @@ class _Run:
 
 
 def kinds_of(rows: pa.Table) -> tuple[_Mask, _Mask]:
-    """Which rows are commits without a problem; which are commits of transactions, or markers."""
+    """Return which rows are commits without a problem, and which are transactional commits or
+    markers.
+    """
     attributes = filled(rows, "attributes", 0)
     is_control = attributes & CONTROL != 0
     is_commit = np.isin(filled(rows, "key_type", _NO_TYPE), OFFSET_KEY_TYPES)

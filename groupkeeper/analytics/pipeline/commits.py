@@ -1,9 +1,9 @@
-"""Commits in bulk: the newest of each group, topic and partition, and what a minute had of them.
+"""Aggregates commits: the newest of each group, topic and partition, and statistics per minute.
 
-Rows are those of `groupkeeper.analytics.reading.parse` without problems, and of transactions only
-those that were committed.
+Rows are those of `groupkeeper.analytics.reading.parse` without problems; transactional commits only
+if committed.
 
-Commits of transactions count if their producer's next marker is a commit marker, which may be in a
+A transactional commit counts if its producer's next marker is a commit marker, which may be in a
 later piece of the log. Source: KIP-98, Kafka's `OffsetMetadataManager.replayEndTransactionMarker`.
 """
 
@@ -21,9 +21,9 @@ from groupkeeper.history.fields import LAST_MS
 
 MINUTES: Final = TABLES["commit_minutes"].schema
 MOST_KEYS: Final = 200_000
-"""So many commits are held back at most, until they are passed on with fewer of them dropped."""
+"""Maximum number of held keys; beyond it commits are passed on, with fewer duplicates removed."""
 MOST_MINUTES: Final = 500_000
-"""So many rows of `commit_minutes` are held back at most."""
+"""Maximum number of held rows of `commit_minutes`."""
 
 _KEY: Final = ("group", "topic", "topic_partition")
 _MINUTE_MS: Final = 60_000
@@ -41,11 +41,11 @@ _Mask = npt.NDArray[np.bool_]
 
 
 def key_codes(table: pa.Table) -> _Numbers:
-    """A number for each row, the same for the same group, topic and partition."""
+    """Return a number for each row, equal for equal group, topic and partition."""
     codes = np.zeros(len(table), np.int64)
     for name in _KEY:
         column = table.column(name).combine_chunks().dictionary_encode()
-        # Up to 2**20 rows: the product of three such numbers is an int64.
+        # With up to 2**20 rows, the product of three such numbers fits into an int64.
         codes = codes * (len(column.dictionary) + 1) + _numbers(column.indices, -1) + 1
     return codes
 
@@ -56,7 +56,7 @@ def _numbers(column: pa.Array | pa.ChunkedArray, missing: int) -> _Numbers:
 
 
 def _by_key(codes: _Numbers, numbers: _Numbers) -> _Numbers:
-    """The order of keys, and of these numbers within each: they hardly need sorting."""
+    """Return the order by key and, within keys, by these numbers, which are nearly sorted."""
     order = np.argsort(numbers, kind="stable")
     codes = codes[order]
     # numpy sorts two bytes ten times as fast as eight.
@@ -65,12 +65,12 @@ def _by_key(codes: _Numbers, numbers: _Numbers) -> _Numbers:
 
 
 def _starts(changes: _Mask) -> _Numbers:
-    """Where runs begin: at the first row, and after each change."""
+    """Return where runs begin: at the first row, and after each change."""
     return np.concatenate(([0], np.flatnonzero(changes) + 1)).astype(np.int64)
 
 
 def newest(commits: pa.Table) -> pa.Table:
-    """The commit with the highest log offset of each key, tombstones included."""
+    """Return the commit with the highest log offset of each key, tombstones included."""
     if not len(commits):
         return commits
     codes = key_codes(commits)
@@ -89,7 +89,6 @@ class Newest:
         self._keys = 0
 
     def add(self, commits: pa.Table) -> None:
-        """Take commits in."""
         if not len(commits):
             return
         self._parts.append(newest(commits))
@@ -100,27 +99,27 @@ class Newest:
 
     @property
     def is_full(self) -> bool:
-        """Whether MOST_KEYS is exceeded."""
+        """Whether there are more than MOST_KEYS keys."""
         return self._keys > MOST_KEYS
 
     def take(self) -> pa.Table:
-        """What was held back; nothing is, from now on."""
+        """Remove and return the held commits."""
         parts = self._parts
         self._parts, self._rows, self._keys = [], 0, 0
         return newest(pa.concat_tables(parts)) if parts else SCHEMA.empty_table()
 
 
 def times_of(commits: pa.Table) -> _Numbers:
-    """When each was committed, in epoch milliseconds: what its value says, else its record."""
+    """Return the commit times in epoch ms: from the value if set, else from the record."""
     said = _numbers(commits.column("commit_timestamp_ms"), -1)
     return np.where(said >= 0, said, _numbers(commits.column("timestamp_ms"), -1))
 
 
 class Minutes:
-    """Rows of `commit_minutes` of one log partition, made of commits in the order of the log.
+    """Rows of `commit_minutes` of one log partition, from commits in log order.
 
-    Rows of the same key and minute are joined as if one came behind the other: where a transaction
-    was decided among commits of others for the same key, the longest gap may be too long.
+    Rows of the same key and minute are joined as if one followed the other. If a transaction was
+    decided among other commits for the key, the longest gap may be too long.
     """
 
     def __init__(self) -> None:
@@ -128,7 +127,7 @@ class Minutes:
         self._rows = 0
 
     def add(self, commits: pa.Table) -> None:
-        """Take commits in; tombstones and those without a time do not count."""
+        """Add commits; tombstones and commits without a time do not count."""
         times = times_of(commits)
         tombstones = commits.column("tombstone").to_numpy()
         counts = ~tombstones & (times >= 0) & (times <= LAST_MS)
@@ -139,7 +138,7 @@ class Minutes:
             self._keep(_by_minute(commits))
 
     def merge(self, rows: pa.Table) -> None:
-        """Take rows of a neighbouring piece in."""
+        """Add rows of an adjacent piece."""
         self._keep(rows)
 
     def _keep(self, rows: pa.Table) -> None:
@@ -151,13 +150,13 @@ class Minutes:
         return self._rows > MOST_MINUTES
 
     def take(self) -> pa.Table:
-        """All rows, one per key and minute."""
+        """Remove and return all rows, one per key and minute."""
         merged = _merged(pa.concat_tables(self._parts)) if self._parts else MINUTES.empty_table()
         self._parts, self._rows = [], 0
         return merged
 
     def take_before(self, minute: int) -> pa.Table:
-        """Rows of the minutes before that one (epoch milliseconds); the others stay."""
+        """Remove and return the rows of minutes before `minute` (epoch milliseconds)."""
         rows = self.take()
         old = _milliseconds(rows, "minute") < minute
         self._keep(rows.filter(pa.array(~old)))
@@ -165,7 +164,7 @@ class Minutes:
 
 
 def latest_minute(rows: pa.Table) -> int:
-    """Epoch milliseconds; 0 if there is none."""
+    """Return the latest minute in epoch milliseconds; 0 without rows."""
     return int(_milliseconds(rows, "minute").max(initial=0))
 
 
@@ -196,7 +195,7 @@ def _by_minute(commits: pa.Table) -> pa.Table:
 
 
 def _merged(rows: pa.Table) -> pa.Table:
-    """Rows of one key and minute become one row."""
+    """Merge rows of one key and minute."""
     if not len(rows):
         return rows
     firsts, minutes = _milliseconds(rows, "first_time"), _milliseconds(rows, "minute")
@@ -231,7 +230,9 @@ def _milliseconds(rows: pa.Table, name: str) -> _Numbers:
 
 
 def _rows_of(table: pa.Table, places: _Numbers, numbers: dict[str, _Numbers]) -> pa.Table:
-    """Rows of MINUTES: key and log partition from the rows at `places`, and numbers for each."""
+    """Return rows of MINUTES: key and log partition from the rows at `places`, other columns from
+    `numbers`.
+    """
     keys = table.select([*_KEY, "partition"]).take(pa.array(places))
     columns = {name: keys.column(name) for name in keys.column_names}
     columns |= {name: pa.array(values) for name, values in numbers.items()}
@@ -242,7 +243,7 @@ def _rows_of(table: pa.Table, places: _Numbers, numbers: dict[str, _Numbers]) ->
 
 
 def commit_rows(commits: pa.Table) -> pa.Table:
-    """Rows of the table `commits`."""
+    """Return rows of the table `commits`."""
     times = times_of(commits)
     schema = TABLES["commits"].schema
     columns = {name: commits.column(name) for name in schema.names if name in SCHEMA.names}
@@ -253,25 +254,26 @@ def commit_rows(commits: pa.Table) -> pa.Table:
 
 
 MOST_PENDING: Final = 200_000
-"""So many commits wait for their marker at most; then they are handed out, to be decided later."""
+"""Maximum number of commits that wait for their marker; beyond it they are decided in a later
+stage."""
 COMMIT_MARKER: Final = b"\0\0\0\1"
 
 
 @dataclass(slots=True)
 class Transactions:
-    """The transactions of neighbouring records of one log partition."""
+    """The transactions of adjacent records of one log partition."""
 
     pending: pa.Table = field(default_factory=SCHEMA.empty_table)
-    """Commits whose transaction has no marker so far."""
+    """Commits of transactions without a marker so far."""
     ended: set[int] = field(default_factory=set)
-    """Producers with a marker in this run: later ones decide nothing in the runs before."""
+    """Producers with a marker in this run: their later markers decide nothing in earlier runs."""
 
     def decide(self, more: pa.Table) -> tuple[pa.Table, pa.Table, pa.Table]:
-        """Takes commits and markers in the order of the log. Returns the commits of transactions
-        that were committed, as plain ones; `traces` of those that were not; and markers that may
-        decide commits of earlier runs.
+        """Add commits and markers in log order. Returns the commits of committed transactions, as
+        plain commits; `traces` of aborted ones; and markers that may decide commits of earlier
+        runs.
 
-        A commit is decided by the next marker of its producer.
+        The next marker of its producer decides a commit.
         """
         table = pa.concat_tables([self.pending, more]).combine_chunks()
         producers = table.column("producer_id").to_numpy()
@@ -281,7 +283,7 @@ class Transactions:
         count = len(order)
         places = np.where(is_marker[order], np.arange(count), count)
         following = np.minimum.accumulate(places[::-1])[::-1]
-        # Behind the last one: a place whose producer is its own, and which is no marker.
+        # Rows after the last marker point to themselves, and are not markers.
         at = np.where(following < count, following, np.arange(count))
         next_marker = np.empty(count, np.int64)
         next_marker[order] = order[at]
@@ -294,14 +296,14 @@ class Transactions:
         return _plain(table.filter(pa.array(committed))), left, first
 
     def hand_out(self) -> pa.Table:
-        """Commits that are not decided. What follows is a run of its own."""
+        """Remove and return the undecided commits. Later records are a new run."""
         waiting = self.pending
         self.pending = SCHEMA.empty_table()
         self.ended.clear()
         return waiting
 
     def _are_first(self, producers: _Numbers, is_marker: _Mask) -> _Mask:
-        """Which rows are the first marker of their producer in this run."""
+        """Return which rows are the first marker of their producer in this run."""
         first = np.zeros(len(producers), np.bool_)
         places = np.flatnonzero(is_marker)
         found, at = np.unique(producers[places], return_index=True)
@@ -313,8 +315,8 @@ class Transactions:
 
 
 def traces(commits: pa.Table) -> pa.Table:
-    """Tombstones of no topic, by which a group is known that has no other commit: to a coordinator
-    an aborted commit makes a group, too.
+    """Return tombstones without a topic, which keep groups known that have no other commit: in a
+    coordinator, an aborted commit creates its group, too.
     """
     values = {"topic": None, "topic_partition": None, "tombstone": True}
     for at, field_ in enumerate(SCHEMA):
@@ -325,7 +327,7 @@ def traces(commits: pa.Table) -> pa.Table:
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """The commits without the mark of their transaction, which is decided."""
+    """Return the commits without the transactional attribute."""
     at = SCHEMA.get_field_index("attributes")
     cleared = table.column(at).to_numpy() & ~np.int16(TRANSACTIONAL)
     return table.set_column(at, SCHEMA.field(at), pa.array(cleared, pa.int16()))

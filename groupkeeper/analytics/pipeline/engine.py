@@ -1,6 +1,6 @@
-"""Maps a function over work items, in processes of this machine.
+"""Maps a function over work items in worker processes of this machine.
 
-Functions and items are pickled. Results are small: what is large goes through files.
+Functions and items are pickled. Results have to be small: large data goes through files.
 """
 
 import multiprocessing
@@ -19,22 +19,22 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 ONE_PROCESS_BELOW: Final = 48 * 1024 * 1024
-"""Bytes of log that one process reads before others have started."""
+"""Bytes of log that one process reads faster than others start."""
 _PRELOADED: Final = "groupkeeper.analytics.pipeline.preload"
-"""What every worker needs is imported once, and workers are forked from there."""
+"""Imported once, in the process that workers are forked from."""
 
 
 def engine_for(size: int, workers: int | None = None) -> "Engine":
-    """The engine for so many bytes, of a log and tables."""
+    """Return the engine for a number of bytes of logs and tables."""
     return Engine(1 if size < ONE_PROCESS_BELOW and workers is None else workers)
 
 
 class Engine:
-    """Worker processes on this machine, no more than there are items; with one worker none, but
-    this process. A context manager: the workers end with it, at once where it ends in an error, and
-    with this process, however that ends.
+    """Worker processes on this machine, no more than there are items. A single worker is this
+    process. A context manager: workers end when it exits, at once after an error, and whenever this
+    process ends.
 
-    Processes, not threads: half of the work is Python's and numpy's, which hold the interpreter.
+    Processes, not threads: half of the work is in Python and numpy, which hold the GIL.
     """
 
     def __init__(self, workers: int | None = None) -> None:
@@ -55,9 +55,9 @@ class Engine:
     def map(
         self, function: Callable[[_Item], _Result], items: Sequence[_Item]
     ) -> Iterator[_Result]:
-        """The results in the order of the items, each as soon as it is there. Workers begin before
-        the first one is asked for. Raises EngineFailed, with one line, for whatever goes wrong in
-        one of them.
+        """Yield the results in the order of the items, each as soon as it is available. Workers
+        start before the first result is requested. Raises EngineFailed, with one line, for any
+        failure in a worker.
         """
         with failures_as_one_line():
             if self._workers == 1 or len(items) == 1:
@@ -66,7 +66,7 @@ class Engine:
 
     def _started(self) -> ProcessPoolExecutor:
         if self._pool is None:
-            # A fork of this process could copy a lock that one of its threads holds.
+            # Forking this process could copy a lock held by one of its threads.
             context = multiprocessing.get_context("forkserver")
             context.set_forkserver_preload([_PRELOADED])
             seen, self._held = context.Pipe(duplex=False)
@@ -77,8 +77,9 @@ class Engine:
 
 
 def _end_with(seen: Connection) -> None:
-    """In a worker: end it when the command lets go of the other end of the pipe, which no other
-    process has. A worker hears nothing else of a command that was killed: its parent is another.
+    """Initialize a worker: it ends when the command closes the other end of the pipe, which no
+    other process holds. Without this a worker would outlive a killed command, which is not its
+    parent.
     """
 
     def watch() -> None:
@@ -96,9 +97,9 @@ def _failing_in_one_line(results: Iterator[_Result]) -> Iterator[_Result]:
 
 @contextmanager
 def failures_as_one_line() -> Iterator[None]:
-    """Raises EngineFailed, with the line that says why, for all that is no AnalyticsError.
+    """Raise EngineFailed, with a one-line reason, for any exception but AnalyticsError.
 
-    A BrokenPipeError stays one: `| head` has read enough, and click ends the command in silence.
+    BrokenPipeError passes: with `| head`, click ends the command silently.
     """
     try:
         yield

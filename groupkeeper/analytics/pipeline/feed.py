@@ -1,21 +1,19 @@
 """Feeds the fold of `groupkeeper.history` with one partition, and writes its rows.
 
-It makes what a `PartitionHistory` takes of one partition of `__consumer_offsets`, from the columns
-of the parser.
+Converts parser columns of `__consumer_offsets` into the input of a `PartitionHistory`:
 
-    records = group_records(table)      one `GroupRecord` for each record that is no commit
+    records = group_records(table)      a `GroupRecord` for each record other than commits
     found = commit_runs(table)          commits of a partition between two records of its group
-    told = spans_of(table)              which leader wrote which offsets, and where some are missing
+    told = spans_of(table)              which leader wrote which offsets, and gaps between them
     for each in in_order(records, runs(found), spans(told)):
         fold.add(each)
 
-The first three take a table or batch with rows of one log partition in the order of offsets, from
-as many record batches as the caller likes, but whole ones. Pieces of a log follow one behind the
-other.
+The first three functions take a table or batch with rows of one log partition in offset order, from
+any number of whole record batches. Pieces of a log are passed one after the other.
 
-Commits are most of a log, and an inference needs few of them: the last ones before a record of
-their group and how regular they were. So a run is cut where the group has a record, and nowhere
-else but at the end of a piece: the fold adds up what belongs together.
+Most records are commits, and inference needs little of them: the last ones before a record of their
+group, and how regular they were. So runs are cut only at records of their group and at the end of a
+piece; the fold joins runs that belong together.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -56,30 +54,30 @@ COLUMNS: Final = (
     *("batch_position", "offset", "timestamp_ms", "leader_epoch", "key_type", "group", "topic"),
     *("topic_partition", "tombstone", "key", "value", "problem"),
 )
-"""Columns of the parser that are read here."""
+"""Parser columns used here."""
 _OF_COMMITS: Final = (
     *("offset", "timestamp_ms", "key_type", "group", "topic", "topic_partition", "tombstone"),
 )
 _TABLE: Final = 1 << 22
-"""Numbers below it are counted in a table."""
+"""Codes below this number are renumbered with a lookup table."""
 _TYPES: Final = {int: pa.int64(), int | None: pa.int64(), str: pa.string()}
 
 
 def _fields_of(row: type[CommitRun | Span]) -> pa.Schema:
-    """Its fields as columns: so rows are passed on from where a piece of the log is read."""
+    """Return the fields as columns, in which stages pass rows on."""
     return pa.schema([(name, _TYPES[kind]) for name, kind in row.__annotations__.items()])
 
 
 RUNS: Final = _fields_of(CommitRun)
 SPANS: Final = _fields_of(Span)
 _ROWS: Final = 20_000
-"""So many rows are Python objects at a time."""
+"""Maximum number of rows that are Python objects at a time."""
 
 _Numbers: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 
 
 def group_records(table: pa.Table | pa.RecordBatch) -> list[GroupRecord]:
-    """Records about groups, and none of those that could not be read."""
+    """Return the readable records about groups."""
     wanted = pc.and_(
         pc.greater_equal(table["key_type"], GROUP_KEY_TYPE),
         pc.and_(pc.is_null(table["problem"]), pc.is_valid(table["group"])),
@@ -93,8 +91,8 @@ def group_records(table: pa.Table | pa.RecordBatch) -> list[GroupRecord]:
 
 
 def commit_runs(table: pa.Table | pa.RecordBatch) -> pa.Table:
-    """Commits as RUNS, by first offset; transactional ones too, whatever became of them: their
-    client was there when it sent them.
+    """Return commits as RUNS, by first offset. Includes transactional commits, even aborted ones:
+    they show that the client was alive.
     """
     types = pa.array([*OFFSET_KEY_TYPES, GROUP_KEY_TYPE], pa.int16())
     found = table.select(_OF_COMMITS).filter(
@@ -102,7 +100,7 @@ def commit_runs(table: pa.Table | pa.RecordBatch) -> pa.Table:
     )
     is_commit = _numbers(found["key_type"]) < GROUP_KEY_TYPE
     groups = _codes(found["group"])
-    # How many records of its group came before: rows are in the order of offsets.
+    # Number of earlier records of the same group: rows are in the order of offsets.
     by_group = _order(groups)
     cuts = np.empty(len(groups), np.int64)
     cuts[by_group] = np.cumsum(~is_commit[by_group])
@@ -139,7 +137,7 @@ def commit_runs(table: pa.Table | pa.RecordBatch) -> pa.Table:
 
 
 def _places(groups: _Numbers, rows: pa.Table) -> _Numbers:
-    """A number for each group, topic and partition."""
+    """Return a number for each group, topic and partition."""
     topics = _codes(rows["topic"])
     partitions = _numbers(rows["topic_partition"]).astype(np.int64)
     partitions -= partitions.min()  # a commit may name any 32 bits
@@ -148,7 +146,7 @@ def _places(groups: _Numbers, rows: pa.Table) -> _Numbers:
 
 
 def _dense(codes: _Numbers) -> _Numbers:
-    """Numbers from 0 on in the place of large ones."""
+    """Renumber codes from 0 on."""
     if codes.max() >= _TABLE:
         return np.unique(codes, return_inverse=True)[1].astype(np.int64)
     is_there = np.zeros(codes.max() + 1, bool)
@@ -158,14 +156,14 @@ def _dense(codes: _Numbers) -> _Numbers:
 
 
 def _order(codes: _Numbers) -> _Numbers:
-    """The order of codes, and of rows within each. numpy sorts two bytes ten times as fast."""
+    """Return a stable sort order of codes. numpy sorts two-byte integers ten times as fast."""
     narrow = codes.astype(np.uint16) if codes.max(initial=0) < 2**16 else codes
     return np.argsort(narrow, kind="stable")
 
 
 def spans_of(table: pa.Table | pa.RecordBatch) -> pa.Table:
-    """Runs of records of one leader epoch, as SPANS. A batch that compaction has emptied has no
-    records: its offsets are missing.
+    """Return runs of records of one leader epoch, as SPANS. A batch emptied by compaction has no
+    records, so its offsets count as missing.
     """
     found = table.filter(pc.is_valid(table["offset"]))
     offsets = _numbers(found["offset"])
@@ -175,7 +173,7 @@ def spans_of(table: pa.Table | pa.RecordBatch) -> pa.Table:
     times = _numbers(found["timestamp_ms"])
     starts = np.flatnonzero(np.r_[True, np.diff(epochs) != 0])
     ends = np.r_[starts[1:], len(offsets)] - 1
-    # The index of the first record behind the last hole before each record, or 0.
+    # The index of the first record after the last hole before each record, or 0.
     behind = np.arange(len(offsets)) * np.r_[False, np.diff(offsets) != 1]
     whole_from = np.maximum(np.maximum.accumulate(behind)[ends], starts)
     leaders = epochs[starts]
@@ -188,12 +186,12 @@ def spans_of(table: pa.Table | pa.RecordBatch) -> pa.Table:
 
 
 def runs(rows: pa.Table) -> Iterator[CommitRun]:
-    """The runs of rows of RUNS, by their first offset."""
+    """Yield rows of RUNS as CommitRun, by first offset."""
     return map(CommitRun._make, _by_offset(rows))
 
 
 def spans(rows: pa.Table) -> Iterator[Span]:
-    """The spans of rows of SPANS, by their first offset."""
+    """Yield rows of SPANS as Span, by first offset."""
     return map(Span._make, _by_offset(rows))
 
 
@@ -203,7 +201,7 @@ def _by_offset(rows: pa.Table) -> Iterator[tuple[Any, ...]]:
 
 
 def in_order(*feeds: Iterable[Fed]) -> Iterator[Fed]:
-    """What is fed, by its first log offset. Each of `feeds` is in that order already."""
+    """Merge inputs by their first log offset; each of `feeds` is already in order."""
     return merge(*feeds, key=itemgetter(0))
 
 
@@ -214,7 +212,7 @@ def _numbers(column: pa.Array | pa.ChunkedArray) -> _Numbers:
 
 
 def _codes(column: pa.Array | pa.ChunkedArray) -> _Numbers:
-    """A number for each text."""
+    """Return a number for each text."""
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     codes = pc.fill_null(whole.dictionary_encode().indices, -1)
     numbers: _Numbers = codes.to_numpy(zero_copy_only=False).astype(np.int64)
@@ -222,7 +220,7 @@ def _codes(column: pa.Array | pa.ChunkedArray) -> _Numbers:
 
 
 class Gaps:
-    """Where records of one split were lost."""
+    """Losses of records in one split."""
 
     def __init__(self) -> None:
         self._places: list[_Numbers] = []
@@ -230,7 +228,7 @@ class Gaps:
         self._damaged: list[int] = []
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Rows of the parser, in the order of the file; those about damage may come later."""
+        """Add parser rows in file order; rows about damage may come later."""
         offsets = batch.column("offset")
         records = offsets.is_valid().to_numpy(zero_copy_only=False)
         positions = batch.column("batch_position").fill_null(-1).to_numpy()
@@ -245,7 +243,7 @@ class Gaps:
             self._places.append(np.stack((found[starts], numbers[starts])))
 
     def lost_until(self) -> list[int]:
-        """Offsets of the first records behind what was lost."""
+        """Return the offsets of the first records after each loss."""
         if not self._damaged or not self._places:
             return []
         positions, offsets = np.concatenate(self._places, axis=1)
@@ -266,12 +264,12 @@ _OF_EVENTS: Final = ("offset", "timestamp_ms", "group", "tombstone", "value", "p
 
 _Row = dict[str, Any]  # of a table
 _State = Mapping[str, Any]
-"""A JSON object: what the fold goes on from."""
+"""A JSON object: the state to continue the fold from."""
 NEW: Final[_State] = {}
 
 
 class PartitionFeed:
-    """Events, group records and commits of one partition: all events first."""
+    """Feeds events, group records and commits of one partition; all events first."""
 
     def __init__(
         self,
@@ -282,7 +280,7 @@ class PartitionFeed:
         lost: Sequence[int],
         state: _State = NEW,
     ) -> None:
-        """`told` has rows of SPANS, `lost` offsets from which on records are there again."""
+        """`told` has rows of SPANS, `lost` the first offsets after losses."""
         more = spans(read_all(told, SPANS))
         before = state.get(_HISTORY)
         if before:
@@ -296,8 +294,8 @@ class PartitionFeed:
         self.ends = Ends()
 
     def read(self, splits: Sequence[Split], groups: frozenset[str]) -> Iterator[pa.Table]:
-        """Reads and folds the events of all splits, and writes finished rows; yields rows of
-        PROBLEMS. Of `groups`, if there are any.
+        """Fold the events of all splits and write finished rows; yields rows of PROBLEMS. A
+        non-empty `groups` limits the events.
         """
         for rows in _split_order(splits, self.ends):
             for few in slices(rows, _ROWS):
@@ -308,7 +306,7 @@ class PartitionFeed:
             each[:] = [_problem(row, row["problem"]) for row in each]
 
     def add(self, tables: Mapping[str, pa.Table]) -> None:
-        """The next piece: tables of `chunks.KINDS`, records by offset."""
+        """Add the next piece: tables of `chunks.KINDS`, records by offset."""
         records = (
             record for few in slices(tables["records"], _ROWS) for record in group_records(few)
         )
@@ -317,12 +315,12 @@ class PartitionFeed:
         _write(self._part, self._fold.take())
 
     def finish(self, part: PartWriter) -> _State:
-        """Write what is not over at the end of the log. Returns what `state` may be later."""
+        """Write the unfinished rows at the end of the log. Returns the `state` for a later feed."""
         _write(part, self._fold.open())
         return {_HISTORY: self._fold.state()}
 
     def _events(self, rows: pa.Table, groups: frozenset[str]) -> Iterator[_Row]:
-        """Folds events; yields the rows of PROBLEMS of what is none."""
+        """Fold events; yields rows of PROBLEMS for other records."""
         columns = (rows[name].to_pylist() for name in _OF_EVENTS)
         for at, (offset, at_ms, group, is_tombstone, value, problem) in enumerate(
             zip(*columns, strict=True)
@@ -359,8 +357,8 @@ def _problem(row: _Row, text: str) -> _Row:
 
 
 def _split_order(splits: Sequence[Split], ends: Ends) -> Iterator[pa.Table]:
-    """Rows by log offset, those about damage before them. Splits with overlapping offsets, as in a
-    copy that caught a compaction half-way, come as one.
+    """Yield rows by log offset, after rows about damage. Splits with overlapping offsets, as in a
+    copy taken in the middle of a compaction, are merged.
     """
     together: list[Split] = []
     for split in splits:

@@ -1,6 +1,6 @@
-"""The groups of one log partition as they are now, and each change of their generation.
+"""The present state of the groups of one log partition, and each change of their generation.
 
-Fed with all records but commits, in the order of log offsets, never of timestamps. The last record
+Input are all records but commits, in the order of log offsets, never of timestamps. The last record
 of a key wins, as when a coordinator loads its log.
 """
 
@@ -78,29 +78,29 @@ _Row = dict[str, Any]  # what Arrow's to_pylist gives
 
 @dataclass(slots=True)
 class _Group:
-    """What is known of a group so far."""
+    """The records of a group so far."""
 
     record: _Row | None = None
     """Its last group record."""
     last: Generation | None = None
-    """What that says; None for a tombstone, and if it could not be decoded."""
+    """The decoded value of that record; None for a tombstone or an unreadable value."""
     newest: dict[bytes, _Row] = field(default_factory=dict)
-    """The last record of each key of newer groups."""
+    """The last record of each key of consumer, share and streams groups."""
 
 
 class GroupTable:
-    """State: the last records of each group."""
+    """The last records of each group."""
 
     def __init__(self, partition: int, names: Names) -> None:
         self._partition = partition
         self._names = names
         self._groups: dict[str, _Group] = {}
         self.problems: list[_Row] = []
-        """Group values that could not be decoded."""
+        """Rows about group values that could not be decoded."""
 
     def add(self, records: Iterable[_Row]) -> Iterator[_Row]:
-        """Takes records that are no commits and have a group and no problem; yields rows of
-        GENERATIONS. A batch must not be cut.
+        """Add records with a group and no problem, other than commits; yields rows of GENERATIONS.
+        A record batch must not be split across calls.
         """
         for _, batch in groupby(records, key=itemgetter("batch_position")):
             rows = list(batch)
@@ -113,12 +113,12 @@ class GroupTable:
                         converted = row["tombstone"] and (name, False, False) in told
                         yield self._epoch(row, is_converted=converted)
                 else:
-                    # The same batch begins or ends the group in a newer protocol.
+                    # The same batch creates or deletes the group in a newer protocol.
                     converted = (name, True, not row["tombstone"]) in told
                     yield self._generation(group, row, is_converted=converted)
 
     def _epoch(self, row: _Row, *, is_converted: bool) -> _Row:
-        """A value is an int16 version and an int32 epoch."""
+        """Return the change of a newer group. A value is an int16 version and an int32 epoch."""
         value = row["value"]
         kind = "deleted" if row["tombstone"] else "epoch"
         return self._change(row, "converted" if is_converted else kind) | {
@@ -126,7 +126,7 @@ class GroupTable:
         }
 
     def _generation(self, group: _Group, record: _Row, *, is_converted: bool) -> _Row:
-        """What a group record changed, compared with the one before it."""
+        """Return the change of a classic group compared with its previous record."""
         before, group.record, group.last = group.last, record, None
         kind: str = "deleted"
         more: _Row = {"unwritten": 0}
@@ -162,9 +162,9 @@ class GroupTable:
         self.problems.append(row)
 
     def finish(self, offsets: Mapping[str, _Row]) -> tuple[list[_Row], list[_Row]]:
-        """Rows of GROUPS and MEMBERS, by group. `offsets` has for each group with commits
-        `offsets`, how many are not deleted, `last`, the log offset of the last one or of its
-        tombstone, and `last_commit`, epoch milliseconds.
+        """Return rows of GROUPS and MEMBERS, by group. `offsets` has for each group with commits:
+        `offsets`, the number not deleted; `last`, the log offset of the last one or of its
+        tombstone; and `last_commit` in epoch milliseconds.
         """
         groups: list[_Row] = []
         members: list[_Row] = []
@@ -176,7 +176,7 @@ class GroupTable:
         return groups, members
 
     def state(self) -> list[_Row]:
-        """The last records, for `restore`."""
+        """Return the last records, for `restore`."""
         return [
             row
             for group in self._groups.values()
@@ -185,7 +185,7 @@ class GroupTable:
         ]
 
     def restore(self, records: Iterable[_Row]) -> None:
-        """Go on where another one was that returned these records."""
+        """Restore a table from the records of `state()`."""
         for row in records:
             group = self._groups.setdefault(row["group"], _Group())
             if row["key_type"] >= FIRST_KEY_TYPE:
@@ -212,13 +212,15 @@ def _is_epoch(row: _Row) -> bool:
 
 
 def _says(row: _Row) -> bool:
-    """Whether it says that a group exists, or does not, in one of the protocols."""
+    """Return whether a record states the existence or deletion of a group in one of the
+    protocols.
+    """
     return row["key_type"] == GROUP_KEY_TYPE or _is_epoch(row)
 
 
 def _group_row(name: str, group: _Group, newer: _Row | None, offsets: _Row) -> _Row:
-    """A group is what its newest living record says, classic or not: a conversion ends the other.
-    A group of which only offsets are left is a simple one.
+    """Return the row of a group, described by its newest record with a value, classic or not: a
+    conversion ends the other. A group with only offsets left is of type `simple`.
     """
     row: _Row = {"group": name, "offsets": offsets.get("offsets", 0)}
     classic, last = group.record, group.last
@@ -230,7 +232,7 @@ def _group_row(name: str, group: _Group, newer: _Row | None, offsets: _Row) -> _
     is_newer = not is_classic and newer is not None
     newer = newer if is_newer and newer else {}
     is_dead = newer.get("state") == "Dead"
-    # Offsets that were deleted, or never counted, are of a group unless it was deleted after them.
+    # Deleted and aborted offsets also show that a group exists, unless it was deleted after them.
     ends = [each["offset"] for each in (classic, newer) if each]
     is_left = row["offsets"] > 0 or offsets.get("last", -1) > max(ends, default=-1)
     is_simple = not is_classic and is_left and (not is_newer or is_dead)

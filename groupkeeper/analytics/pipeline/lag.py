@@ -1,9 +1,9 @@
-"""How far groups were behind: rows of `commit_minutes`, and the logs of their topics beside those
-that are analysed -> rows of `lag`.
+"""Computes rows of `lag` from rows of `commit_minutes` and the topics' logs beside the analysed
+ones.
 
-A row is made with the minute that it is of, from what the topic's log has then. So it is there
-before retention takes the records, and never changes once the minute is over; minutes that are not
-are looked up again by the next run.
+A row is computed together with its minute, from the present log of the topic: before retention
+removes the records. It never changes once the minute is over; unfinished minutes are computed again
+by the next run.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ _Row = dict[str, Any]  # of the table
 
 
 class Sample(NamedTuple):
-    """What the table says of a commit."""
+    """The lag of one commit: columns of the table."""
 
     end_offset: int
     lag: int
@@ -41,8 +41,8 @@ class Sample(NamedTuple):
 
 
 def sample(log: TopicLog, time: int, committed: int) -> Sample | None:
-    """How far a commit was behind (epoch milliseconds); None if it is not known where the log ended
-    then.
+    """Return the lag of a commit at a time in epoch milliseconds; None if the log's end at that
+    time is unknown.
     """
     end = log.end_at(time)
     if end is None or committed < 0:
@@ -54,9 +54,9 @@ def sample(log: TopicLog, time: int, committed: int) -> Sample | None:
 
 
 def _written(log: TopicLog, offset: int) -> tuple[int, str | None]:
-    """The timestamp of the record at an offset, or why it is not known.
+    """Return the timestamp of the record at an offset, or why it is unknown.
 
-    Of a record inside of a batch that of the newest record of the batch: only headers are read.
+    Inside a batch, the newest timestamp of the batch stands in: only headers are read.
     """
     if log.start is None or offset < log.start:
         return -1, DELETED
@@ -75,13 +75,13 @@ def _written(log: TopicLog, offset: int) -> tuple[int, str | None]:
 
 
 class Lags:
-    """Makes rows; `data` are the data folders."""
+    """Computes rows of `lag`; `data` are the data folders."""
 
     def __init__(self, data: Sequence[str]) -> None:
         self._logs = TopicLogs(data)
 
     def of(self, minutes: pa.Table) -> pa.Table:
-        """The rows of minutes whose ends are known."""
+        """Return the rows of minutes whose log ends are known."""
         found = [LAG.empty_table()]
         for topic, partition, places in _by_partition(minutes):
             log = self._logs.open(topic, partition)
@@ -92,7 +92,7 @@ class Lags:
 
 
 def _by_partition(minutes: pa.Table) -> Iterator[tuple[str, int, pa.Array]]:
-    """Which rows each partition of a topic has."""
+    """Yield the row numbers of each partition of a topic."""
     topics = minutes.column("topic").combine_chunks().dictionary_encode()
     partitions = minutes.column("topic_partition").to_numpy().astype(np.int64)
     codes = topics.indices.to_numpy().astype(np.int64) * _PARTITIONS + partitions
@@ -104,7 +104,7 @@ def _by_partition(minutes: pa.Table) -> Iterator[tuple[str, int, pa.Array]]:
 
 
 def _rows(log: TopicLog, minutes: pa.Table) -> pa.Table:
-    """In the order of time, so that neighbouring lookups are near each other in the log."""
+    """Return rows in order of time, so that successive lookups are close in the log."""
     minutes = minutes.sort_by("last_time")
     times = minutes.column("last_time").cast(pa.int64()).to_pylist()
     offsets = minutes.column("last_offset").to_pylist()

@@ -1,8 +1,8 @@
-"""The files that workers write into folders of this machine, and the driver reads: rows of tables,
-and what passes between the stages.
+"""The files that workers write and the driver reads, in folders of this machine: rows of tables,
+and data passed between the stages.
 
-Also where the reading of a log partition ended: its last record, and problems behind that, which
-are found again, or found solved, when the log is longer.
+Also tracks where reading ended in each log partition: the last record, and problems after it, which
+may be resolved when the log has grown.
 """
 
 import json
@@ -35,7 +35,7 @@ _Row = dict[str, Any]  # of PROBLEMS
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """The last record of a partition: its log offset, and where its batch is."""
+    """The last record of a partition: its log offset, and the position of its batch."""
 
     offset: int
     path: str
@@ -44,19 +44,19 @@ class _End:
 
 @dataclass(slots=True)
 class Ends:
-    """By log partition; `problems` are those behind the last record, as rows of PROBLEMS."""
+    """Ends of reading by log partition; `problems` are rows of PROBLEMS after the last record."""
 
     ends: dict[int, _End] = field(default_factory=dict)
     problems: dict[int, list[_Row]] = field(default_factory=dict)
 
     def merge(self, other: "Ends") -> None:
-        """Take in what was found behind this."""
+        """Add the ends of a later part."""
         self.ends |= other.ends
         self.problems |= other.problems
 
     def watched(self, split: Split, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The batches that the parser has made of the split, without rows about problems behind the
-        last record of the log.
+        """Pass on the parsed batches of a split, but hold back rows about problems after the last
+        record of the log.
         """
         last = -1
         held: list[pa.RecordBatch] = []
@@ -79,7 +79,7 @@ class Ends:
                 yield batch.filter(pc.invert(is_behind))
 
     def _seen(self, split: Split, batch: pa.RecordBatch) -> int:
-        """The position of the batch with the highest offset."""
+        """Return the position of the batch with the highest offset."""
         offsets = batch.column("offset")
         highest = pc.max(offsets).as_py()
         position = batch.column("batch_position")[pc.index(offsets, highest).as_py()].as_py()
@@ -90,7 +90,7 @@ class Ends:
 
 
 OPEN: Final = "open"
-"""Begins the names of files with rows that the next run replaces."""
+"""Prefix of files whose rows the next run replaces."""
 _BATCH_ROWS: Final = 100_000
 _FOLDS: Final = "folds.json"
 OutputTables = Mapping[str, pa.Table]
@@ -98,10 +98,9 @@ OutputTables = Mapping[str, pa.Table]
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What one run leaves in a folder: `<table>/<part>.arrow`, and in `state/` what the next run
-    goes on from. `before` has for each partition the folder of its last state, and
-    `unsolved` for a topic and partition the problems behind the last record that was read. Of
-    `left_out` no rows are written, and no state unless a run `goes_on` later.
+    """The files of one run: `<table>/<part>.arrow`, and the state for the next run in `state/`.
+    `before`: partition -> folder of its last state; `unsolved`: (topic, partition) -> problems
+    after the last record read. Tables in `left_out` are not written, and no state unless `goes_on`.
     """
 
     folder: Path
@@ -111,43 +110,44 @@ class Output:
     goes_on: bool = True
 
     def part(self, name: str) -> "PartWriter":
-        """Finished rows of one work item; no other one has that name."""
+        """Return a writer for the finished rows of one work item; names are unique."""
         return PartWriter(self.folder, name, self.left_out)
 
     def open_part(self, partition: int) -> "PartWriter":
-        """Rows of a partition that the next run replaces."""
+        """Return a writer for the rows of a partition that the next run replaces."""
         return PartWriter(self.folder, f"{OPEN}-{partition}", self.left_out)
 
     def state(self, partition: int) -> Path:
-        """Where this run puts the state of a partition."""
+        """Return the folder for the state of a partition."""
         return self.folder / "state" / str(partition)
 
 
 def partition_name(partition: int) -> str:
-    """-1 is that of segments in no partition folder."""
+    """Return the name of a partition's files; -1 stands for segments outside of partition
+    folders.
+    """
     return f"partition-{partition:05d}" if partition >= 0 else "partition-none"
 
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """Rows of one log partition in a file of Arrow batches: numbers of the batches; none: all."""
+    """Rows of one log partition in a file of Arrow batches: the batch numbers, or all if empty."""
 
     path: str
     numbers: tuple[int, ...] = ()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """In their order."""
+        """Yield the batches in order."""
         with pa.OSFile(self.path) as source, pa.ipc.open_file(source) as file:
             yield from map(file.get_batch, self.numbers or range(file.num_record_batches))
 
     def read(self) -> pa.Table:
-        """All rows."""
         return pa.Table.from_batches(self.batches())
 
 
 class Spool(ExitStack):
-    """Writes rows of log partitions into one file; a context manager. Without rows there is no
-    file. No other spool of the folder has that name.
+    """Writes rows of several log partitions into one file, which is created with the first row. A
+    context manager; names are unique within a folder.
     """
 
     def __init__(self, folder: str | Path, name: str) -> None:
@@ -158,7 +158,7 @@ class Spool(ExitStack):
         self._of: defaultdict[int, list[int]] = defaultdict(list)
 
     def write(self, partition: int, rows: pa.Table) -> None:
-        """Append rows, which always have the same schema."""
+        """Append rows; all have the same schema."""
         for batch in rows.combine_chunks().to_batches(_BATCH_ROWS):
             if batch.num_rows:
                 if self._file is None:
@@ -172,12 +172,12 @@ class Spool(ExitStack):
                 self._count += 1
 
     def passed(self) -> dict[int, Passed]:
-        """What was written, by log partition."""
+        """Return the written rows by log partition."""
         return {of: Passed(str(self._path), tuple(numbers)) for of, numbers in self._of.items()}
 
 
 class PartWriter(ExitStack):
-    """Writes the rows of one work item, each table into a file of its own; a context manager."""
+    """Writes the rows of one work item, one file per table; a context manager."""
 
     def __init__(self, folder: Path, name: str, left_out: Collection[str] = ()) -> None:
         super().__init__()
@@ -187,7 +187,7 @@ class PartWriter(ExitStack):
         self._spools: dict[str, Spool] = {}
 
     def write(self, table: str, rows: pa.Table | pa.RecordBatch) -> None:
-        """Append rows, which have the schema of the table."""
+        """Append rows with the schema of the table."""
         if table in self.left_out:
             return
         if table not in self._spools:
@@ -198,27 +198,25 @@ class PartWriter(ExitStack):
 
 
 def read_all(parts: Sequence[Passed], schema: pa.Schema) -> pa.Table:
-    """The rows of several files."""
+    """Return the rows of several files."""
     return pa.concat_tables([schema.empty_table(), *(part.read() for part in parts)])
 
 
 def slices(table: pa.Table, rows: int = _BATCH_ROWS) -> Iterator[pa.Table]:
-    """The table in pieces of bounded size."""
+    """Yield the table in pieces of bounded size."""
     for start in range(0, len(table), rows):
         yield table.slice(start, rows)
 
 
 @dataclass(frozen=True, slots=True)
 class FoldState:
-    """What a run knows of one log partition at its end, from where the next run goes on: states of
-    folds, and tables.
-    """
+    """The state of one log partition between runs: states of folds, and tables."""
 
     folds: Mapping[str, Any] = field(default_factory=dict)
     tables: OutputTables = field(default_factory=dict)
 
     def write(self, folder: Path) -> None:
-        """Make the folder."""
+        """Write the state into a new folder."""
         folder.mkdir(parents=True)
         (folder / _FOLDS).write_text(json.dumps(self.folds), encoding="utf-8")
         for name, table in self.tables.items():
@@ -226,24 +224,23 @@ class FoldState:
 
     @classmethod
     def read(cls, folder: str) -> Self:
-        """What was written there."""
+        """Read a state that was written there."""
         folds = json.loads(Path(folder, _FOLDS).read_text(encoding="utf-8"))
         return cls(folds, read_tables(folder, [path.stem for path in Path(folder).glob("*.arrow")]))
 
 
 def read_tables(folder: str, names: Iterable[str]) -> OutputTables:
-    """Those of these tables that are in a state: one without rows is not."""
+    """Return the tables that a state contains, of `names`; tables without rows are absent."""
     paths = {name: Path(folder, f"{name}.arrow") for name in names}
     return {name: feather.read_table(path) for name, path in paths.items() if path.is_file()}
 
 
 def table_of(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """An Arrow table with the schema of the table of that name.
+    """Return an Arrow table with the schema of the table `name`.
 
-    A column that a row leaves out is null. Texts and numbers come from logs that anybody may have
-    written: half a surrogate pair is escaped, and a number that does not fit is null. Raises
-    ValueError with one line if a row has a column that the table has not, or a value of another
-    kind.
+    Absent columns are null. Texts and numbers come from logs that anybody may have written: lone
+    surrogates are escaped, and numbers that do not fit become null. Raises ValueError with one line
+    for an unknown column or a value of the wrong kind.
     """
     schema = TABLES[name].schema
     if strange := set().union(*rows).difference(schema.names):
@@ -252,7 +249,7 @@ def table_of(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 
 
 def _column(name: str, field: pa.Field, rows: Sequence[Mapping[str, Any]]) -> pa.Array:
-    column = field.name  # pyarrow makes a new text whenever it is asked
+    column = field.name  # pyarrow makes a new str for each access
     values = [row.get(column) for row in rows]
     try:
         made = pa.array(values, field.type)
@@ -270,13 +267,13 @@ def _column(name: str, field: pa.Field, rows: Sequence[Mapping[str, Any]]) -> pa
 
 
 def _are_times(column: pa.Array) -> bool:
-    """Whether all of them are in the years 1970 to 9999."""
+    """Return whether all values are in the years 1970 to 9999."""
     found = pc.min_max(column.cast(pa.int64())).as_py()
     return found["min"] is None or (found["min"] >= 0 and found["max"] <= LAST_MS)
 
 
 def fitting(value: Any, kind: pa.DataType) -> Any:
-    """The value as it can be stored, if it is of that kind."""
+    """Return the value in storable form."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, list):

@@ -1,4 +1,6 @@
-"""The second stage: the pieces of one log partition, in the order of the log -> rows of tables."""
+"""The second stage of an analysis: folds the pieces of one log partition, in log order, into
+tables.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -60,13 +62,13 @@ SCHEMAS: Final = {
     "problems": PROBLEMS,
     "unsolved": PROBLEMS,
 }
-"""The tables that are printed. `unsolved` are problems with what is there now."""
+"""The printed tables. `unsolved` are problems that the next run looks for again."""
 LATE_MS: Final = 3_600_000
-"""A commit that is decided later than this makes a row of `commit_minutes` of its own."""
+"""A commit decided later than this becomes a separate row of `commit_minutes`."""
 _ROWS: Final = 20_000
-"""So many group records are Python objects at a time."""
+"""Maximum number of group records that are Python objects at a time."""
 _ADDED: Final = ("generations", "problems")
-"""Printed tables that a later run adds rows to; it makes the others anew."""
+"""Printed tables that a later run appends to; it rebuilds the others."""
 _RECORD: Final = (
     *("batch_position", "offset", "timestamp_ms", "key_type", "group", "tombstone", "key", "value"),
 )
@@ -75,8 +77,8 @@ LAST_RECORDS: Final = pa.schema([SCHEMA.field(name) for name in _RECORD])
 
 @dataclass(frozen=True, slots=True)
 class FoldJob:
-    """What is the same for all partitions: where printed tables and others go, topics' names by id,
-    the groups to read of event logs (none: all), and the data folders, which may have topics' logs.
+    """Input common to all partitions: where printed and other tables go, topic names by id, groups
+    of the event log to read (empty: all), and the data folders, which may hold topics' logs.
     """
 
     scratch: str
@@ -88,8 +90,8 @@ class FoldJob:
 
 @dataclass(frozen=True, slots=True)
 class PartitionWork:
-    """One partition: pieces of its offsets log in the order of the log, and splits of its event
-    log; both follow what the state in the folder `before` was made from.
+    """One partition: pieces of its offsets log, in log order, and splits of its event log. Both
+    follow the state in the folder `before`.
     """
 
     partition: int
@@ -105,7 +107,7 @@ class PartitionWork:
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """What a partition gave: printed tables, and where its event log ended."""
+    """The result of one partition: printed tables, and where its event log ended."""
 
     partition: int
     tables: dict[str, Passed]
@@ -117,7 +119,7 @@ _Row = dict[str, Any]  # of a table
 
 
 def fold_partition(job: FoldJob, work: PartitionWork) -> Folded:
-    """The second stage, for one partition."""
+    """Run the second stage for one partition."""
     partition = work.partition
     before = FoldState.read(work.before) if work.before else FoldState()
     with ExitStack() as files:
@@ -154,8 +156,8 @@ def fold_partition(job: FoldJob, work: PartitionWork) -> Folded:
 
 
 def in_order(pieces: Sequence[ChunkPiece]) -> Iterator[dict[str, pa.Table]]:
-    """Tables of KINDS, records by log offset. Pieces whose offsets overlap come as one: a copy may
-    have caught a compaction half-way.
+    """Yield tables of KINDS, with records by log offset. Pieces with overlapping offsets, as in a
+    copy taken in the middle of a compaction, are merged.
     """
     together: list[ChunkPiece] = []
     for piece in pieces:
@@ -177,7 +179,7 @@ def _of_kind(pieces: Sequence[ChunkPiece], kind: str) -> list[Passed]:
 
 
 class _Fold:
-    """The state of one log partition: bounded by its groups and keys, not by its records."""
+    """The state of one log partition. Its size is bounded by groups and keys, not by records."""
 
     def __init__(
         self,
@@ -208,7 +210,7 @@ class _Fold:
             self._groups.restore(before["last_records"].to_pylist())
 
     def add(self, records: pa.Table, minutes: pa.Table) -> None:
-        """Take the next piece in."""
+        """Add the next piece."""
         problem = records.column("problem").is_valid()
         self._write("problems", records.filter(problem).select(PROBLEMS.names))
         records = records.filter(pc.invert(problem))
@@ -226,7 +228,7 @@ class _Fold:
         self._write_minutes(latest_minute(minutes) - LATE_MS)
 
     def _add_others(self, records: pa.Table) -> None:
-        """Records of groups, and those of unknown types with a group."""
+        """Add records of groups, and of unknown types with a group."""
         named = records.filter(records.column("group").is_valid()).select(_RECORD)
         rows = (row for few in slices(named, _ROWS) for row in few.to_pylist())
         generations = self._groups.add(rows)
@@ -234,7 +236,7 @@ class _Fold:
             self._write_rows("generations", few)
 
     def finish(self) -> FoldState:
-        """Write what is known at the end of the log. Returns what the next run goes on from."""
+        """Write the tables at the end of the log. Returns the state for the next run."""
         newest = self._newest.take()
         committed = newest.filter(pc.invert(newest.column("tombstone")))
         self._write("offsets", _offset_rows(committed))
@@ -283,7 +285,9 @@ def _offset_rows(commits: pa.Table) -> pa.Table:
 
 
 def _by_group(commits: pa.Table) -> dict[str, _Row]:
-    """What GroupTable.finish takes; of groups with tombstones only their time is the last."""
+    """Return the argument of GroupTable.finish. The last time of a group with only tombstones is
+    theirs.
+    """
     is_dead = commits.column("tombstone")
     said, written = commits.column("commit_timestamp_ms"), commits.column("timestamp_ms")
     columns = {

@@ -1,7 +1,7 @@
-"""Imports what the workers of the local engine need, and loads the compiled parser.
+"""Imports the modules of the local engine's workers and loads the compiled parser.
 
-For the process that forks them only: Ctrl-C at a terminal goes to all of them, and the command is
-the one that answers it. They end at once, without a traceback each.
+Only for the process that the workers are forked from. Ctrl-C at a terminal signals all processes;
+the command handles it, so workers end at once, without tracebacks.
 """
 
 import gc
@@ -14,5 +14,5 @@ from groupkeeper.analytics.pipeline import chunks, partitions  # noqa: E402, F40
 from groupkeeper.analytics.reading import parser  # noqa: E402, F401
 
 prepare_process()
-# What is imported stays: collections of workers, which make many rows, need not look at it.
+# Imported objects stay: exempt them from the collections in workers, which make many rows.
 gc.freeze()

@@ -1,10 +1,9 @@
-"""The trunk of an analysis: a plan -> the first stage per chunk -> the second per log partition ->
-the tables that are printed.
+"""Runs the stages of an analysis: a plan, the first stage per chunk, the second per log partition,
+and the printed tables.
 
-`of_groups` leaves out log partitions that cannot hold records of a group. A coordinator places a
-group by its name and the number of partitions of `__consumer_offsets`. No file of a copy tells that
-number, so it is found from the records: the first ones of each partition must be where it places
-them.
+`of_groups` skips log partitions that cannot hold records of a group. A coordinator places a group
+by its id and the number of partitions of `__consumer_offsets`. No file of a copy states that
+number, so it is inferred from the first records of each partition.
 """
 
 from collections import Counter, defaultdict
@@ -30,7 +29,7 @@ from groupkeeper.protocol.placement import partition_of
 
 _Found = TypeVar("_Found")
 StageProgress = Callable[[str, int, int], None]
-"""Told before the first and after each work item: name of the stage, how many are done, of all."""
+"""Called before the first and after each work item, with stage, items done, and total."""
 
 NOTHING: Final = Plan((), 0, 0, 0)
 _ORDER: Final = {
@@ -44,9 +43,9 @@ _ORDER: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """The result: small tables, sorted, with `problems`; how many records were read, and where the
-    reading of each topic ended. `folded` are the partitions of which rows and a state were written,
-    for nothing if there `is_news` in none.
+    """The result: small tables, sorted, with `problems`; counts of records; and the end of reading
+    per topic. `folded` are the partitions whose rows and state were written; none of them has new
+    records unless `is_news`.
     """
 
     tables: dict[str, pa.Table]
@@ -62,8 +61,8 @@ class Analysis:
 
 @dataclass(frozen=True, slots=True)
 class Trunk:
-    """How to run an analysis: the engine, a folder for files between the stages that all workers
-    and this process can reach, where tables go if they are wanted, and who is told of progress.
+    """How to run an analysis: the engine, a folder for files between the stages that all processes
+    can reach, the destination of tables if wanted, and a progress callback.
     """
 
     engine: Engine
@@ -79,9 +78,9 @@ class Trunk:
         names: Mapping[bytes, str] | None = None,
         data: Sequence[str] | None = None,
     ) -> Analysis:
-        """Read all of the plan; with `groups`, only their records. The plan of the event log counts
-        where tables are wanted. `names`: of topics by id, and `data`: the data folders, if more is
-        known than from the plan.
+        """Read the plan; with `groups`, only their records. The plan of the event log is used only
+        if tables are wanted. `names` (topic id -> name) and `data` (data folders) default to those
+        of the plan.
         """
         pieces, counts, ends = self._read(plan, groups)
         told: defaultdict[int, list[Split]] = defaultdict(list)
@@ -152,7 +151,7 @@ class Trunk:
 
 
 def _sorted(table: pa.Table, names: Iterable[str]) -> pa.Table:
-    """By these columns, null first."""
+    """Sort by these columns, null first."""
     columns = {name: table.column(name) for name in names}
     keys = {
         name: each.fill_null("" if pa.types.is_string(each.type) else -1)
@@ -163,15 +162,15 @@ def _sorted(table: pa.Table, names: Iterable[str]) -> pa.Table:
 
 
 MOST_PARTITIONS: Final = 10_000
-"""No cluster has more of `__consumer_offsets`; the default is 50."""
+"""More than any cluster has for `__consumer_offsets`; the default is 50."""
 _SAMPLE_BYTES: Final = 8 * 1024
 _HASHES: Final = 2**31
-"""The partition of a group among so many is the absolute value of its hash."""
+"""With this many partitions, the partition of a group equals the absolute value of its hash."""
 
 
 def of_groups(plan: Plan, groups: Iterable[str]) -> Plan:
-    """The plan without the partitions that cannot hold these groups. The same plan if the records
-    that were looked at agree on no number of partitions.
+    """Return the plan without partitions that cannot hold these groups; the same plan if the
+    sampled records do not agree on a number of partitions.
     """
     splits = [split for chunk in plan.chunks for split in chunk]
     numbers = possible_counts(_sample(splits))
@@ -189,8 +188,8 @@ def of_groups(plan: Plan, groups: Iterable[str]) -> Plan:
 
 
 def possible_counts(found: Iterable[tuple[str, int]]) -> list[int]:
-    """Numbers of partitions that place each group in the partition where it was found; none if
-    nothing was found.
+    """Return the numbers of partitions that place each group where it was found; empty if nothing
+    was found.
     """
     pairs = list(found)
     least = max((partition for _, partition in pairs), default=0) + 1
@@ -202,7 +201,7 @@ def possible_counts(found: Iterable[tuple[str, int]]) -> list[int]:
 
 
 def _sample(splits: Iterable[Split]) -> set[tuple[str, int]]:
-    """Groups in the first records of each partition, with the partition."""
+    """Return groups in the first records of each partition, with the partition."""
     return {
         (name, partition)
         for partition, of_one in groupby(splits, key=lambda split: split.partition)
@@ -211,7 +210,7 @@ def _sample(splits: Iterable[Split]) -> set[tuple[str, int]]:
 
 
 def _first_groups(split: Split) -> set[str]:
-    """Those in the first batch or, if it has none, in the first bytes."""
+    """Return the groups in the first batch or, if it has none, in the first bytes."""
     try:
         with files.place(split.path).open("rb") as file:
             file.seek(split.start)
