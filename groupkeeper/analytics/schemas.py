@@ -111,7 +111,7 @@ TABLES: Final[Mapping[str, Table]] = {
                 *_LOG_PLACE,
                 Column("epoch", INT, "Leader epoch of the coordinator; null if inferred."),
                 Column("round", INT, "Number within the epoch; null if inferred."),
-                Column("generation", INT, "The new generation; the old one if not completed."),
+                Column("generation", INT, "The new one; the old one if the join did not end."),
                 Column("started", TIME, "Null if the start was not read."),
                 Column("ended", TIME, "Null while it is under way."),
                 Column(
@@ -131,9 +131,7 @@ TABLES: Final[Mapping[str, Table]] = {
                 Column("by_software", TEXT, "The same: client library."),
                 Column("from_state", TEXT, "State of the group before."),
                 Column("protocol", TEXT, "Elected protocol: the assignor."),
-                Column(
-                    "is_cooperative", YES, "Members kept partitions meanwhile; null if unknown."
-                ),
+                Column("is_cooperative", YES, "Whether members kept partitions; null if unknown."),
                 Column("members", INT, "Number of members that joined the round."),
                 Column("joined", INT, "Number of new members."),
                 Column("removed", INT, "Number of members that left or were removed."),
@@ -141,9 +139,7 @@ TABLES: Final[Mapping[str, Table]] = {
                 Column("missing", TEXTS, "Ids of members that did not rejoin in time."),
                 Column("ended_by", TEXT, "Join phase: `all_joined` or `timeout`."),
                 Column("join_ms", LONG, "Length of the join phase."),
-                Column(
-                    "leader_ms", LONG, "From the end of the join phase to the leader's SyncGroup."
-                ),
+                Column("leader_ms", LONG, "From the end of the join to the leader's SyncGroup."),
                 Column("duration_ms", LONG, "Length of the whole rebalance."),
                 Column("last_member", TEXT, "Member that joined last: member id."),
                 Column("last_instance", TEXT, "The same: instance id."),

@@ -290,7 +290,7 @@ def test_an_empty_path_is_refused_and_is_not_the_working_directory(
 
 def test_a_partition_is_refused_where_all_folders_name_theirs(broker_copy, capsys):
     request = Request(partition=3)
-    assert "--partition 3 is for segments in no partition folder" in refused(
+    assert "--partition 3 is for segments outside of partition folders" in refused(
         capsys, [broker_copy], request
     )
 

@@ -1,1 +1,1 @@
-"""What `groupkeeper analyze` does: plan, run, print and write."""
+"""The command `groupkeeper analyze`: plans, runs, prints and writes."""

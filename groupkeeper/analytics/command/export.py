@@ -1,4 +1,4 @@
-"""A choice of rows, and how tables leave: as JSON lines, or CSV files."""
+"""Limits the printed tables to a choice of rows, and exports them as JSON lines or CSV files."""
 
 import csv
 import json
@@ -17,13 +17,13 @@ PrintedTables = dict[str, pa.Table]
 
 _TIMES: Final = {"groups": "last_change", "generations": "time", "offsets": "commit_time"}
 _ROWS: Final = 10_000
-"""So many rows are Python objects at a time."""
+"""Maximum number of rows that are Python objects at a time."""
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def chosen(choice: Choice, tables: PrintedTables) -> PrintedTables:
-    """The same tables with fewer rows. Those of other groups are left out where they are read."""
+    """Apply `since` and `top` of the choice; groups are already selected when the log is read."""
     if choice.since_ms is not None:
         tables = _since(tables, choice.since_ms)
     if choice.top is not None:
@@ -32,7 +32,7 @@ def chosen(choice: Choice, tables: PrintedTables) -> PrintedTables:
 
 
 def _since(tables: PrintedTables, since_ms: int) -> PrintedTables:
-    """Groups that have changed since, their members, and later generations and commits."""
+    """Return groups that changed since then, their members, and later generations and commits."""
     later = {}
     for name, time in _TIMES.items():
         column = tables[name].column(time)
@@ -45,13 +45,13 @@ def _since(tables: PrintedTables, since_ms: int) -> PrintedTables:
 
 
 def rows_of(table: pa.Table, groups: pa.Array) -> pa.Table:
-    """Those of these groups."""
+    """Return the rows of these groups."""
     return table.filter(pc.is_in(table.column("group"), groups.cast(pa.string())))
 
 
 def _of_busiest(tables: PrintedTables, top: int) -> PrintedTables:
-    """`groups` has them in this order: the one that reached the most generations first, of those
-    with as many the one that changed last. A generation may have many rows.
+    """Keep the groups with the most generations, in that order, then by latest change. One
+    generation may have several rows.
     """
     reached = tables["generations"].filter(pc.greater(tables["generations"]["generation"], 0))
     counted = reached.group_by("group").aggregate([("generation", "count_distinct")])
@@ -67,14 +67,14 @@ def _of_busiest(tables: PrintedTables, top: int) -> PrintedTables:
 
 
 def print_json(tables: PrintedTables) -> None:
-    """One object a line, with the name of its table; times in ISO 8601, UTC."""
+    """Print one object per row, with the name of its table; times in ISO 8601, UTC."""
     for name, table in tables.items():
         for row in _rows(table):
             sys.stdout.write(_json({"table": name, **row}) + "\n")
 
 
 def write_csv(tables: PrintedTables, folder: Path) -> None:
-    """`<table>.csv` with a heading line; lists as JSON, times in ISO 8601, null as nothing."""
+    """Write `<table>.csv` with a header line; lists as JSON, times in ISO 8601, null as empty."""
     for name, table in tables.items():
         with (folder / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
@@ -83,7 +83,7 @@ def write_csv(tables: PrintedTables, folder: Path) -> None:
 
 
 def _rows(table: pa.Table) -> Iterator[dict[str, object]]:
-    """Times as ISO 8601, to the millisecond."""
+    """Yield rows with times as ISO 8601, to the millisecond."""
     for at, each in enumerate(table.schema):
         if pa.types.is_timestamp(each.type):
             numbers = table.column(at).cast(pa.int64())
@@ -94,7 +94,7 @@ def _rows(table: pa.Table) -> Iterator[dict[str, object]]:
 
 
 def iso(milliseconds: int | None) -> str | None:
-    """ISO 8601 of epoch milliseconds."""
+    """Return epoch milliseconds as ISO 8601."""
     if milliseconds is None:
         return None
     moment = _EPOCH + timedelta(milliseconds=milliseconds)
@@ -106,7 +106,9 @@ def _json(value: object) -> str:
 
 
 def _cell(value: object) -> object:
-    """Clients choose names: a text is no formula to a spreadsheet."""
+    """Return the value of a cell. Clients choose names, so text that looks like a formula is
+    quoted.
+    """
     if isinstance(value, str) and value.startswith(_FORMULA):
         return f"'{value}"
     return _json(value) if isinstance(value, bool | list) else value

@@ -19,7 +19,7 @@ from groupkeeper.protocol.records.modern_groups import KNOWN_TYPES
 from groupkeeper.why.texts import aligned, count, printable, ranges, size, time_text
 
 FINDINGS_SHOWN: Final = 10
-"""The first ones: a terminal is no report."""
+"""Findings printed on the terminal; the report has more."""
 TERMINAL_ROWS: Final = 200
 PIPE_ROWS: Final = 100_000
 # Wide enough that nothing wraps in the input of another program.
@@ -28,9 +28,9 @@ _PIPE_WIDTH: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class AnalysisResult:
-    """The result of one analysis: the tables that are printed, what was read (`counts`: records by
-    key type; `events`: how many bytes of the event log), the answers to questions by name, if they
-    were asked, and what is not known, in sentences.
+    """The result of one analysis. `tables` are printed; `counts`: records read, by key type;
+    `events`: bytes of the event log; `answers`: by question, if asked; `not_known`: sentences about
+    what is unknown.
     """
 
     plan: Plan
@@ -47,8 +47,8 @@ class AnalysisResult:
 
     @property
     def unknown(self) -> str:
-        """Records of types that only a later Kafka has, which are no damage; empty if there are
-        none.
+        """Describe records of types that only a later Kafka has, which are not damage; empty if
+        there are none.
         """
         found: Counter[int] = Counter()
         for (kind, _), amount in self.counts.items():
@@ -60,7 +60,7 @@ class AnalysisResult:
         return f"{number} of {many} {types}, which this version does not know" if found else ""
 
     def written(self) -> PrintedTables:
-        """The tables that leave as CSV or JSON."""
+        """Return the tables to export as CSV or JSON."""
         problems = self.problems
         if self.unknown:
             told = f"{Problem.UNKNOWN_TYPE.text}: {self.unknown}"
@@ -108,11 +108,13 @@ _HEADINGS: Final = {
     "problem_bytes": "bytes",
     "topic_partition": "partition",
 }
-"""Column -> heading, where that is not the name of the column."""
+"""Column -> heading, where it differs from the name."""
 
 
 def console() -> Console:
-    """For standard output, as wide as its terminal; in a pipe as wide as the text."""
+    """Return a console for standard output, as wide as its terminal; in a pipe as wide as
+    the text.
+    """
     probe = Console(highlight=False, soft_wrap=False)
     return probe if probe.is_terminal else Console(highlight=False, width=_PIPE_WIDTH)
 
@@ -145,7 +147,7 @@ def _left_over(problems: pa.Table) -> str:
 
 
 def print_first(to: Console, found: pa.Table) -> None:
-    """The findings that matter most, as sentences behind their severities. They are wrapped on a
+    """Print the most important findings as sentences after their severities, wrapped on a
     terminal.
     """
     _print_title(to, "Findings", found)
@@ -162,8 +164,8 @@ def print_first(to: Console, found: pa.Table) -> None:
 
 
 def print_table(to: Console, title: str, table: pa.Table, columns: Sequence[str]) -> None:
-    """Columns of a table under its title, or one line if it is empty. Of very many rows the first
-    ones are shown, with a line that says so.
+    """Print columns of a table under its title, or one line if it is empty. A very long table is
+    cut, and a line says so.
     """
     _print_title(to, title, table)
     limit = TERMINAL_ROWS if to.is_terminal else PIPE_ROWS
@@ -193,7 +195,9 @@ def _cells(column: pa.ChunkedArray) -> list[str]:
 
 # Any: a value as pyarrow gives it.
 def _assignment(value: list[dict[str, Any]] | None) -> str:
-    """orders: 0-2, payments: 1. "?" for assignments that are not of the consumer protocol."""
+    """Format as "orders: 0-2, payments: 1"; "?" if the assignment is not of the consumer
+    protocol.
+    """
     if value is None:
         return "?"
     return ", ".join(f"{each['topic']}: {ranges(each['partitions'])}" for each in value) or "-"

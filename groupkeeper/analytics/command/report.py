@@ -1,11 +1,11 @@
-"""`groupkeeper analyze`: plan, run the pipeline, print and write.
+"""Implements `groupkeeper analyze`: plans, runs the pipeline, prints and writes.
 
 The tables are made in `groupkeeper.analytics.pipeline`.
 """
 
 from groupkeeper.analytics.libraries import LOCAL, check_libraries
 
-check_libraries(LOCAL)  # before what follows imports them
+check_libraries(LOCAL)  # before the imports that need them
 
 import re
 import sys
@@ -56,17 +56,17 @@ _Plans = Mapping[str, Plan]
 COMPILING: Final = "compiling what reads logs: once after an installation, about 20 s"
 DAMAGED: Final = 3
 _SCHEME: Final = re.compile(r"\w{2,}:/")
-"""A URL, also if `Path` has made one slash of two."""
+"""A URL, even if `Path` has collapsed its double slash."""
 TABLES: Final = ("groups", "members", "generations", "offsets")
 
 
 def analyze(paths: Sequence[str | Path], request: Request | None = None) -> int:
-    """Print groups, members, generations and committed offsets of the logs under `paths`; write
-    them to files, too, if that is requested.
+    """Print groups, members, generations and committed offsets of the logs under `paths`, and write
+    requested files.
 
-    Returns an exit code: 0, or 3 if a log is damaged. After one line on standard error 2 when there
-    is nothing to read, or a folder to write to is in use, and 1 when the engine
-    fails, or a file could not be written at the end.
+    Returns an exit code: 0, or 3 if a log is damaged. After one line on standard error: 2 if there
+    is nothing to read or a folder to write to is in use, and 1 if the engine fails or a file could
+    not be written at the end.
     """
     try:
         with failures_as_one_line():
@@ -92,34 +92,34 @@ def _analyze(paths: Sequence[str | Path], request: Request) -> int:
 
 
 def check_request(request: Request) -> None:
-    """What can be known before a log is looked at. Raises AnalyticsError."""
+    """Check a request before any log is read. Raises AnalyticsError."""
     if request.rebuild and request.out is None:
         raise AnalyticsError("--rebuild makes the tables of a folder anew: name it with --out")
     for option, place in ("out", request.out), ("csv", request.csv), ("report", request.report):
         if place == Path("-"):
             raise AnalyticsError(
-                f"--{option} - is not standard output, which is for what is printed (--json): name "
-                f"a {'file' if option == 'report' else 'folder'}"
+                f"--{option} - does not mean standard output (only --json prints there): name a "
+                f"{'file' if option == 'report' else 'folder'}"
             )
         if isinstance(files.place(str(place)), Path) and _SCHEME.match(str(place)):
             raise AnalyticsError(
-                f"--{option} {place} is no path of this machine: only --out writes to other file "
-                f"systems, to URLs of {', '.join(files.SCHEMES)}"
+                f"--{option} {place} is not a local path: only --out writes to other file systems, "
+                f"to URLs of {', '.join(files.SCHEMES)}"
             )
     if request.csv:
         _check_free(request.csv)
 
 
 def _check_partition(plans: _Plans, partition: int | None) -> None:
-    """Not to be passed over in silence."""
+    """Reject a `--partition` that would have no effect."""
     if partition is None:
         return
     splits = [split for work in plans.values() for chunk in work.chunks for split in chunk]
     folders = {files.place(split.path).parent for split in splits}
     if folders and all(map(topic_of, folders)):
         raise AnalyticsError(
-            f"--partition {partition} is for segments in no partition folder, and none of these "
-            "is: leave it out"
+            f"--partition {partition} is for segments outside of partition folders, and there are "
+            "none: omit it"
         )
 
 
@@ -129,13 +129,13 @@ def _say(line: str) -> None:
 
 
 def _tell_missing(wanted: Collection[str], found: Iterable[str]) -> None:
-    """A name that was mistyped looks like a group to which nothing happened."""
+    """Report requested groups that were not found: the name may be mistyped."""
     for group in sorted(set(wanted) - set(found)):
         _say(f"no group record and no commit of '{group}' in what was read")
 
 
 def _tell_late(choice: Choice, found: PrintedTables, left: int) -> None:
-    """A time that was mistyped, or a log that is older than one thinks. `left`: groups."""
+    """Report a `--since` later than all records. `left`: number of groups after the choice."""
     if choice.since_ms is None or left:
         return
     columns = found["groups"].column("last_change"), found["offsets"].column("commit_time")
@@ -149,7 +149,7 @@ def _tell_late(choice: Choice, found: PrintedTables, left: int) -> None:
 
 
 def _check_free(out: Path) -> None:
-    """Never write over or among existing files."""
+    """Refuse to write over or among existing files."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise AnalyticsError(f"{out} exists: name a new or an empty folder")
 
@@ -176,8 +176,8 @@ def _run(paths: Sequence[AnyPath], plans: _Plans, request: Request) -> int:
 def _write(
     plans: _Plans, request: Request, findings: AnalysisResult, history: PrintedTables
 ) -> dict[str, AnalyticsError]:
-    """The files that are requested. What cannot be written, by its option, takes nothing with it:
-    the analysis may have taken hours.
+    """Write the requested files. Returns errors by option; one failure does not prevent the other
+    files, as the analysis may have taken hours.
     """
     writes: dict[str, Callable[[], None]] = {}
     if request.csv:
@@ -201,7 +201,9 @@ def _write(
 def _find(
     paths: Sequence[AnyPath], plans: _Plans, request: Request, stack: ExitStack
 ) -> tuple[AnalysisResult, PrintedTables]:
-    """With the tables that a report draws, if one is wanted."""
+    """Run the analysis. Returns its result, and the tables that a report draws, if one is
+    requested.
+    """
     groups = request.choice.groups
     tell = stack.enter_context(_progress())
     store, output = _opened(paths, plans, request, stack)
@@ -219,7 +221,7 @@ def _find(
     names, data = topic_names(plans[OFFSETS]), data_folders(plans[OFFSETS])
     if groups:
         plans = {
-            # Without tables no events are read.
+            # Events are only read if tables are made.
             topic: of_groups(work, groups) if output or topic == OFFSETS else work
             for topic, work in plans.items()
         }
@@ -243,8 +245,8 @@ def _find(
 
 
 def _load_kernels(tell: StageProgress) -> None:
-    """Load the compiled parser, so that worker processes find it in the cache. On a terminal that
-    is a stage.
+    """Load the compiled parser, so that worker processes find it in the cache. Compiling is
+    reported as a stage on a terminal, and as a line elsewhere.
     """
     from groupkeeper.analytics.reading import compiled
 
@@ -261,7 +263,7 @@ def _load_kernels(tell: StageProgress) -> None:
 def _opened(
     paths: Sequence[AnyPath], plans: _Plans, request: Request, stack: ExitStack
 ) -> tuple[TableStore | None, Output | None]:
-    """The folder for tables, if one is named."""
+    """Open the folder for tables, if one is named."""
     if request.out is None:
         return None, None
     folder = files.place(str(request.out))
@@ -273,7 +275,7 @@ def _opened(
 def _asked(
     findings: AnalysisResult, folder: AnyPath, request: Request, engine: Engine, tell: StageProgress
 ) -> tuple[AnalysisResult, PrintedTables]:
-    """With answers, which are kept beside the tables."""
+    """Answer the questions; the answers are stored beside the tables."""
     from groupkeeper.analytics.answering import WHAT_IF_DRAWN, WHAT_IF_MOST, Chosen, ask
 
     top = findings.tables["groups"].column("group").to_pylist() if request.choice.top else None
@@ -304,7 +306,7 @@ def _show(findings: AnalysisResult, request: Request) -> None:
 
 
 def _damage(problems: pa.Table) -> list[str]:
-    """One line each."""
+    """Return one line per damaged place."""
     return [
         f"partition {row['partition']}, position {row['batch_position']}: {row['problem']}"
         for row in problems.to_pylist()
@@ -339,8 +341,8 @@ def _about(plans: _Plans, request: Request, findings: AnalysisResult) -> "Report
 
 @contextmanager
 def _progress() -> Iterator[StageProgress]:
-    """Yields what takes the name of a stage ("": the same), and how many of how many work items are
-    done: a bar on standard error, and only if that is a terminal: standard output is the report.
+    """Yield a progress callback: name of the stage ("" keeps the last), items done, and total. It
+    draws a bar on standard error, only on a terminal: standard output is the report.
     """
     to = Console(stderr=True)
     columns = (

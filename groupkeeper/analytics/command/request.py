@@ -1,4 +1,4 @@
-"""What is wanted of an analysis."""
+"""The options of an analysis."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """`groups`: only these, if any is named; `since_ms`: only what happened from then on (epoch
-    milliseconds); `top`: only so many groups, those that reached most generations.
+    """Limits of the rows. `groups`: only these, if any; `since_ms`: only later changes (epoch
+    milliseconds); `top`: only this many groups, those with the most generations.
     """
 
     groups: frozenset[str] = frozenset()
@@ -17,11 +17,13 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is wanted of an analysis: Parquet files in the folder or URL `out`, CSV files in the
-    folder `csv`, an HTML page in the file `report`, lines of JSON instead of text, and a choice
-    of rows. `partition` is that of segments in no partition folder. `rebuild`: make what `out` has
-    anew. `workers` is how many processes run it. `origin`: the cluster of which the paths are a
-    copy, which a report names.
+    """The requested outputs: Parquet files in the folder or URL `out`, CSV files in the folder
+    `csv`, an HTML page in the file `report`, or JSON lines instead of text, of the rows in
+    `choice`.
+
+    `partition` applies to segments outside of partition folders. `rebuild` replaces the tables in
+    `out`. `workers` is the number of processes. `origin` is the cluster that the paths are a copy
+    of, for the report.
     """
 
     out: Path | str | None = None
@@ -36,5 +38,5 @@ class Request:
 
     @property
     def asks(self) -> bool:
-        """Whether questions are answered: where the answers are kept."""
+        """Whether questions are answered: only if a folder or a report holds the answers."""
         return self.out is not None or self.report is not None

@@ -1,3 +1,3 @@
-"""What would have happened with other settings: what clients did is replayed through the
-coordinator's own decisions, under virtual time. No Spark here.
+"""Estimates the effect of other settings: replays the recorded behaviour of clients through the
+coordinator's own decisions, under virtual time. Does not use Spark.
 """

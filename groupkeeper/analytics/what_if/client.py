@@ -1,8 +1,8 @@
-"""A model of a consumer: what it sends when, and what it does with each answer.
+"""A model of a consumer: its requests over time, and its reactions to answers.
 
-It follows Kafka's Java consumer (`AbstractCoordinator`, `ConsumerCoordinator`): a heartbeat tells
-it of a rebalance, the next poll rejoins, an unknown member joins anew, a fenced one ends. While it
-is paused nothing leaves it, and answers wait.
+It follows Kafka's Java consumer (`AbstractCoordinator`, `ConsumerCoordinator`): a heartbeat shows a
+rebalance, the next poll rejoins, an unknown member joins with a new id, a fenced one ends. While it
+is paused it sends nothing, and answers wait.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ from groupkeeper.protocol.messages.sync_group import (
 
 GROUP: Final = "group"
 PROTOCOL_TYPE: Final = "what-if"
-"""Not `consumer`: the metadata are the model's own."""
+"""Not `consumer`: the metadata have a format of the model."""
 JOIN_VERSION: Final = 9
 SYNC_VERSION: Final = 5
 HEARTBEAT_VERSION: Final = 4
@@ -38,7 +38,7 @@ OnAnswer = Callable[[Any], None]
 
 
 class _World(Protocol):
-    """What a client needs of the replay."""
+    """The parts of the replay that a client uses."""
 
     now: int
     behaviour: Behaviour
@@ -46,7 +46,7 @@ class _World(Protocol):
 
     @property
     def is_rebalancing(self) -> bool:
-        """A heartbeat would be answered with REBALANCE_IN_PROGRESS."""
+        """Whether a heartbeat would be answered with REBALANCE_IN_PROGRESS."""
 
     def at(self, when_ms: int, do: Callable[[], None]) -> None: ...
 
@@ -55,7 +55,7 @@ class _World(Protocol):
     ) -> None: ...
 
     def plan(self, owned: dict[str, list[int]]) -> dict[str, list[int]]:
-        """Owned partitions of each member -> the new assignment."""
+        """Return the new assignment, from the owned partitions of each member."""
 
 
 @dataclass(eq=False, slots=True)
@@ -71,20 +71,20 @@ class ModelClient:
     generation: int = -1
     owned: list[int] = field(default_factory=list)
     is_settled: bool = False
-    """It has an assignment, and nothing to do but heartbeats."""
+    """The client has an assignment and only sends heartbeats."""
     is_paused: bool = False
     is_over: bool = False
     notices: bool = False
-    """Its next heartbeat, which tells of a rebalance, is due."""
+    """The heartbeat that will show a rebalance is scheduled."""
     waiting: list[Callable[[], None]] = field(default_factory=list)
-    """What it does after the pause."""
+    """Actions to run after the pause."""
 
     @property
     def is_alive(self) -> bool:
-        """It sends heartbeats."""
+        """Whether the client sends heartbeats."""
         return not self.is_over and not self.is_paused and bool(self.member_id)
 
-    # -- what happens to it --------------------------------------------------------------------
+    # -- events --------------------------------------------------------------------------------
 
     def resume(self) -> None:
         self.is_paused = False
@@ -94,7 +94,7 @@ class ModelClient:
         self.beat()
 
     def end(self) -> bool:
-        """Whether the coordinator is told."""
+        """End the client. Returns whether it sent a LeaveGroup."""
         told = self.life.is_removed or (self.life.leaves and self.instance is None)
         if told and self.member_id:
             who = MemberIdentity(member_id=self.member_id, group_instance_id=self.instance)
@@ -104,12 +104,12 @@ class ModelClient:
         return told
 
     def ask_for_a_rebalance(self) -> None:
-        """Another subscription, or other partitions, that the leader saw."""
+        """Rejoin with a changed subscription, or changed partitions that the leader saw."""
         if self.is_settled and not self.is_paused and not self.is_over:
             self.join(changed=True)
 
     def notice(self) -> None:
-        """A rebalance began: the next heartbeat will say so."""
+        """A rebalance began: schedule the heartbeat that will show it."""
         if self.notices or self.is_over or not self.is_settled:
             return
         self.notices = True
@@ -215,12 +215,12 @@ class ModelClient:
         before, self.owned = self.owned, _numbers(answer.assignment)
         self.is_settled = True
         if self.world.is_cooperative and set(before) - set(self.owned):
-            self.join()  # KIP-429: they were revoked, and may be given to others now
+            self.join()  # KIP-429: revoked partitions can be reassigned now
         elif self.world.is_rebalancing:
             self.notice()
 
     def _is_out(self, code: int) -> bool:
-        """Whether the client ended. An unknown one joins with a new id."""
+        """Return whether the client ended. An unknown member resets its id first."""
         if code == ErrorCode.FENCED_INSTANCE_ID:
             self.is_over = True
         elif code == ErrorCode.UNKNOWN_MEMBER_ID:

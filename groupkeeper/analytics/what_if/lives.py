@@ -1,12 +1,12 @@
-"""What the clients of a group did, from the sessions of its members: who started, paused and ended
-when. That does not depend on settings; what the coordinator made of it does.
+"""Reconstructs the lives of a group's clients from the sessions of its members: when each process
+started, paused and ended. These do not depend on settings; the coordinator's reactions do.
 
-A client is an instance id, or else a client id and host; of several at a time that look alike, each
-is one. A session that ended with the connection still open, and whose client came back, was a
-pause: its process lived on. Every other new session is a new process.
+A client is an instance id or, without one, a client id and host; several alike at the same time are
+several clients. A session that ended with the connection still open, and whose client came back,
+was a pause of a living process. Every other new session is a new process.
 
-How the clients of a group usually behave is measured on its recorded rounds: how fast they come
-back to a rebalance, how long the leader takes, who was slow when.
+The usual behaviour of the clients is measured on the recorded rounds: how fast they rejoin, how
+long the leader takes, and who was slow when.
 """
 
 from bisect import bisect_right
@@ -21,7 +21,7 @@ HistoryRow = Mapping[str, Any]
 
 SESSION_TIMEOUT_MS: Final = 45_000
 REBALANCE_TIMEOUT_MS: Final = 300_000
-"""Defaults of Kafka's Java consumer, where the log does not tell."""
+"""Defaults of Kafka's Java consumer, used where the log has no value."""
 
 _TIMED_OUT: Final = ("session_expired", "join_timeout", "sync_timeout", "pending_member_expired")
 
@@ -36,15 +36,15 @@ class Life:
     host: str
     start_ms: int
     end_ms: int | None = None
-    """None: it was still there at the end."""
+    """None: it lasted until the end of the log."""
     leaves: bool = False
-    """It says that it leaves; a static member would not."""
+    """The process ends with a LeaveGroup, unless it is a static member."""
     is_removed: bool = False
-    """Somebody else removes it."""
+    """An administrator removes it."""
     session_timeout_ms: int = SESSION_TIMEOUT_MS
     rebalance_timeout_ms: int = REBALANCE_TIMEOUT_MS
     pauses: list[tuple[int, int]] = field(default_factory=list)
-    """From when to when no request came, before the same process went on."""
+    """(from, until) of times without requests, after which the same process continued."""
 
 
 def lives_of(
@@ -54,11 +54,10 @@ def lives_of(
     members: Iterable[HistoryRow] = (),
     rounds: Sequence[tuple[int, int]] = (),
 ) -> list[Life]:
-    """The lives behind the rows of one group in table `sessions`, by their start; `members` are its
-    rows in that table, which tell timeouts; `rounds` is when each rebalance began and ended.
+    """Return the lives of one group's clients, by start. `sessions` and `members` are its rows in
+    these tables, the latter for timeouts; `rounds` are (start, end) of its rebalances.
 
-    A session whose beginning was not read began at `begin_ms`; one that is open was heard of at
-    `end_ms`.
+    A session without a known beginning starts at `begin_ms`; an open one lasts until `end_ms`.
     """
     timeouts = {
         row["member"]: (row["session_timeout_ms"], row["rebalance_timeout_ms"]) for row in members
@@ -87,19 +86,19 @@ def lives_of(
 
 
 def _is_timed(session: HistoryRow) -> bool:
-    """Whether a session goes on, or it is known when it ended."""
+    """Return whether a session is open or has a known end."""
     return session["until"] is not None or session["ended_by"] is None
 
 
 @dataclass(slots=True)
 class _Slot:
-    """One of the clients that look alike."""
+    """One of several clients that look alike."""
 
     number: int
     life: Life | None = None
     member: str = ""
     free_ms: int | None = 0
-    """When its client was last heard of; None while it lasts."""
+    """When the client was last heard of; None while it is alive."""
     paused: bool = False
 
     def take(self, life: Life, row: HistoryRow) -> None:
@@ -120,11 +119,12 @@ class _Slot:
 def _add_longest(
     life: Life, row: HistoryRow, until_ms: int, rounds: Sequence[tuple[int, int]]
 ) -> None:
-    """The longest silence of a session that outlived it. When it was is not stored: half-way in the
-    longest time without a rebalance, because the coordinator counts anew when it answers a join.
+    """Add the longest silence within a session as a pause. Its time is not stored: it is placed in
+    the middle of the longest quiet time, because the coordinator restarts the count when it answers
+    a join.
 
-    A gap as long as the session timeout says nothing about the client: its commits kept the
-    session, or no coordinator was there. Cut to less it would still expire in a shorter session.
+    A gap as long as the session timeout is ignored: commits kept the session alive, or there was no
+    coordinator. Even a shortened gap would expire in a shorter session.
     """
     gap_ms = row["longest_gap_ms"]
     if gap_ms and gap_ms < life.session_timeout_ms:
@@ -137,7 +137,7 @@ def _add_longest(
 def _longest_quiet(
     from_ms: int, until_ms: int, rounds: Sequence[tuple[int, int]]
 ) -> tuple[int, int]:
-    """The longest part of a time without a rebalance; `rounds` are in order."""
+    """Return the longest part of a time without a rebalance; `rounds` are in order."""
     low, longest = from_ms, (from_ms, from_ms)
     first = max(0, bisect_right(rounds, (from_ms, from_ms)) - 1)
     last = bisect_right(rounds, (until_ms, until_ms))
@@ -154,7 +154,7 @@ def _key(row: HistoryRow) -> tuple[str, ...]:
 
 
 def _slot_for(slots: list[_Slot], row: HistoryRow, start_ms: int) -> _Slot:
-    """That of the member it replaced, or of the one that was free last."""
+    """Return the slot of the replaced member, or the one that became free last."""
     for slot in slots:
         if row["old_member"] and slot.member == row["old_member"]:
             return slot
@@ -168,7 +168,7 @@ def _slot_for(slots: list[_Slot], row: HistoryRow, start_ms: int) -> _Slot:
 def client_name(
     instance: str | None, client_id: str | None, host: str | None, number: int = 0
 ) -> str:
-    """`number` tells clients apart that look alike."""
+    """Return the name of a client; `number` distinguishes clients that look alike."""
     return instance or f"{client_id or ''}{host or ''}#{number}"
 
 
@@ -193,18 +193,18 @@ def _ms(value: Any, missing: int | None) -> Any:
 HEARTBEAT_MS: Final = 3_000
 """`heartbeat.interval.ms` of Kafka's Java consumer."""
 SLOW_MS: Final = 1_000
-"""Who joins so much later than all others was busy."""
+"""A client that joins this much later than all others was busy."""
 _OUTSIDE: Final = {
     "subscription_changed": "the client changed its subscription",
     "leader_rejoined": "the leader saw partitions come or go",
 }
-"""Causes that no setting changes."""
+"""Causes that do not depend on settings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """Durations in milliseconds. `busy`: client -> times in which it did not come back to poll.
-    `changes`: times at which a client asked for a rebalance, whatever the settings were.
+    """Durations in milliseconds. `busy`: client -> times in which it did not poll. `changes`: times
+    at which a client requested a rebalance, under any settings.
     """
 
     heartbeat_ms: int = HEARTBEAT_MS
@@ -216,14 +216,14 @@ class Behaviour:
     changes: tuple[tuple[int, str], ...] = ()
 
     def free_at(self, client: str, now: int) -> int:
-        """When the client comes back to poll."""
+        """Return when the client polls again."""
         spans = self.busy.get(client, [])
         index = bisect_right(spans, (now, 2**63)) - 1
         return max(now, spans[index][1]) if index >= 0 else now
 
 
 def behaviour_of(rounds: Iterable[HistoryRow], lives: Iterable[Life]) -> Behaviour:
-    """Of one group, from its rows in table `rounds`."""
+    """Measure the behaviour of one group's clients, from its rows in table `rounds`."""
     rows = [row for row in rounds if row["started"] is not None]
     quick = [
         row["join_ms"]
@@ -261,6 +261,6 @@ def _busy(rows: Iterable[HistoryRow], known: dict[str, Life]) -> dict[str, list[
 
 
 def _client(row: HistoryRow, which: str, known: dict[str, Life]) -> str | None:
-    """The client of `by_*` or `last_*`; of several that look alike, the first."""
+    """Return the client in the columns `by_*` or `last_*`; the first of several that look alike."""
     name = client_name(*(row[f"{which}_{part}"] for part in ("instance", "client_id", "host")))
     return name if name in known else None

@@ -1,8 +1,8 @@
 """Replays the lives of a group's clients through the coordinator's own decisions.
 
 `coordinator.partition.Partition` decides, as in the server; clients are models (`client`), time is
-a heap of what happens next, and records are durable at once. Heartbeats of quiet times are not
-sent: sessions of clients that are alive are moved on to the next thing that happens.
+a heap of future actions, and records are durable at once. Heartbeats in quiet times are not sent:
+the sessions of living clients are extended to the next action instead.
 """
 
 import heapq
@@ -35,14 +35,14 @@ from groupkeeper.protocol.message import Message
 INITIAL_DELAY_MS: Final = 3_000
 """`group.initial.rebalance.delay.ms` of a coordinator with Kafka's defaults."""
 MOST_STEPS: Final = 5_000_000
-"""Of one replay: beyond it the clients keep each other busy for ever, and it is given up."""
+"""Maximum steps per replay; more means a livelock of the clients, and GivenUp is raised."""
 _NEVER_MS: Final = 2**50
 _SILENT: Final = (CauseCode.SESSION_EXPIRED, CauseCode.JOIN_TIMEOUT, CauseCode.SYNC_TIMEOUT)
 
 
 @dataclass(frozen=True, slots=True)
 class ReplaySettings:
-    """What is different from what was recorded; None: as it was. Times are milliseconds."""
+    """Changed settings; None keeps the recorded value. Times are milliseconds."""
 
     is_static: bool | None = None
     session_timeout_ms: int | None = None
@@ -53,8 +53,8 @@ class ReplaySettings:
 
 @dataclass(slots=True)
 class Outcome:
-    """What the coordinator did. `unowned_ms` is a sum over partitions; `detections` are, for each
-    client that vanished, how long its partitions stayed with it.
+    """The result of a replay. `unowned_ms` is a sum over partitions; `detections` holds, for each
+    client that vanished, how long its partitions stayed assigned to it.
     """
 
     rounds: int = 0
@@ -65,19 +65,19 @@ class Outcome:
 
 
 class GivenUp(Exception):
-    """The replay does not come to rest."""
+    """The replay does not settle."""
 
 
 def replay(
     lives: Sequence[Life], behaviour: Behaviour, settings: ReplaySettings, end_ms: int
 ) -> Outcome:
-    """What would have happened until `end_ms` (Unix milliseconds). Raises GivenUp."""
+    """Replay until `end_ms` (Unix milliseconds). Raises GivenUp."""
     return _Replay(behaviour, settings, end_ms).run(lives)
 
 
 @dataclass(frozen=True, slots=True)
 class _Token:
-    """The place of an answer."""
+    """Identifies a request by the callback for its answer."""
 
     answer: Callable[[Any], None]
 
@@ -105,7 +105,7 @@ class _Replay:
         self._clients: list[ModelClient] = []
         self._by_id: dict[str, ModelClient] = {}
         self._vanished: dict[str, int] = {}
-        """Member ids of clients that vanished, and when."""
+        """Member id of a vanished client -> when it vanished."""
         self._owners: dict[int, str] = {}
         self._outcome = Outcome()
         self._started_ms: int | None = None
@@ -127,7 +127,7 @@ class _Replay:
         raise GivenUp(f"no end after {MOST_STEPS:,} steps")
 
     def _go_on(self) -> bool:
-        """Take the next step; False if nothing is left to happen."""
+        """Take the next step; False if no action is left."""
         if self._answers:
             self._answers.popleft()()
             return True
@@ -168,7 +168,7 @@ class _Replay:
             self._by_id[client.member_id] = client
 
     def _take(self, step: Step) -> None:
-        """Carry out a step: everything is durable at once."""
+        """Carry out a step, with all records durable at once."""
         replies, facts = step.replies, step.told
         while True:
             for token, answer in replies:
@@ -180,7 +180,7 @@ class _Replay:
                 return
             replies, facts = self._partition.written(unwritten)
 
-    # -- what happened -------------------------------------------------------------------------
+    # -- actions of clients --------------------------------------------------------------------
 
     def _start(self, life: Life) -> None:
         settings = self._settings
@@ -221,8 +221,8 @@ class _Replay:
                 return
 
     def plan(self, owned: dict[str, list[int]]) -> dict[str, list[int]]:
-        """Even shares. Eager: as the range assignor. Cooperative: each keeps what it may, and what
-        another has to give up first is not assigned yet (KIP-429).
+        """Assign even shares. Eager: like the range assignor. Cooperative: members keep what they
+        can, and a partition that another member has to revoke first is not assigned yet (KIP-429).
         """
         kept = owned if self.is_cooperative else {member: list[int]() for member in owned}
         return _shared(kept, self.behaviour.partitions)
@@ -238,7 +238,7 @@ class _Replay:
         return Timer(TimerKind.SESSION, GROUP, client.member_id)
 
     def _keep_alive(self, due: int, until_ms: int) -> int | None:
-        """Move the sessions of clients that send heartbeats; returns the next deadline."""
+        """Extend the sessions of clients that send heartbeats; returns the next deadline."""
         sessions = self._partition.deadlines.due
         for client in self._clients:
             if client.is_alive and sessions.get(self._timer(client), _NEVER_MS) <= until_ms:
@@ -246,7 +246,7 @@ class _Replay:
         return self._partition.next_deadline()
 
     def _last_request(self, client: ModelClient) -> None:
-        """The session runs from now on, whatever it was moved to."""
+        """Start the session timeout now, undoing any extension."""
         timer, deadlines = self._timer(client), self._partition.deadlines
         if timer in deadlines.due:
             deadlines.set(timer, self.now + client.session_timeout_ms)

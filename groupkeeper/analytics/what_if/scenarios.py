@@ -1,7 +1,7 @@
-"""The same group with other settings: which scenarios are replayed, and the table of their results.
+"""Selects the scenarios to replay for a group, and makes the table of their results.
 
-All are compared with a replay under the settings as they were: what the model of the clients gets
-wrong is wrong in both, and `recorded_rounds` beside `replayed_rounds` says how wrong it is.
+Each is compared with a replay under the recorded settings, so that errors of the client model are
+in both; `recorded_rounds` and `replayed_rounds` show how large they are.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,13 +27,12 @@ DELAY: Final = "initial delay"
 COOPERATIVE: Final = "cooperative assignment"
 
 _ASSUMPTIONS: Final = {
-    AS_IT_WAS: "Clients behave as Kafka's Java consumer, and come back to a rebalance as fast as "
-    "they usually did.",
+    AS_IT_WAS: "Clients behave as Kafka's Java consumer, and rejoin as fast as they usually did.",
     STATIC: "Each client gets an instance id of its own, and starts and ends when it did.",
-    SESSION: "Clients pause and vanish when they did; of pauses within a session only the longest "
-    "is known.",
+    SESSION: "Clients pause and vanish when they did; only the longest pause within a session is "
+    "known.",
     STATIC_SESSION: "Both of these.",
-    REBALANCE: "Clients are busy when they were, and for as long.",
+    REBALANCE: "Clients are busy at the same times, and for as long.",
     DELAY: "Only rebalances of an empty group wait.",
     COOPERATIVE: "A lower bound: a model of the cooperative sticky assignor, with even shares.",
 }
@@ -41,7 +40,7 @@ _ASSUMPTIONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """Settings, under the name of the scenario; `setting` and `value` are the one that varies."""
+    """A named change of settings; `setting` and `value` are the varied setting, if there is one."""
 
     name: str
     settings: ReplaySettings
@@ -53,33 +52,33 @@ class Scenario:
 WHAT_IF: Final = Question(
     "what_if",
     "What if",
-    "Which setting would have avoided how many rebalances, and what it costs: how much longer it"
+    "How many rebalances other settings would have avoided, and at what cost: how much longer it"
     " takes until a client that vanished is noticed.",
-    "Per group and scenario: what clients did (starts, ends, pauses, slow rejoins, changes of "
-    "subscription) is replayed through the coordinator's own decisions under other settings. "
-    "Clients are models of Kafka's Java consumer; `rounds_avoided` compares two replays, so that "
-    "what the model gets wrong is wrong in both. A restart of the coordinator is not replayed. "
-    "Groups whose clients would never come to rest have no row.",
+    "Per group and scenario: the recorded behaviour of clients (starts, ends, pauses, slow "
+    "rejoins, changes of subscription) is replayed through the coordinator's own decisions under "
+    "other settings. Clients are models of Kafka's Java consumer; `rounds_avoided` compares two "
+    "replays, so that errors of the model are in both. A restart of the coordinator is not "
+    "replayed. Groups whose clients would never settle have no row.",
     (
         Column("group", TEXT, "Group id."),
-        Column("scenario", TEXT, "What is different; `as it was`: nothing."),
-        Column("setting", TEXT, "The setting that varies; null if it is none."),
-        Column("value", LONG, "Its value in milliseconds."),
-        Column("is_today", YES, "Most members have it now."),
-        Column("rounds", LONG, "Rebalances that there would have been."),
-        Column("rounds_avoided", LONG, "Fewer than in the replay as it was; negative: more."),
+        Column("scenario", TEXT, "The change; `as it was` is the replay without any."),
+        Column("setting", TEXT, "The setting that varies; null if none."),
+        Column("value", LONG, "Value of that setting in milliseconds."),
+        Column("is_today", YES, "Whether most members have this value now."),
+        Column("rounds", LONG, "Rebalances in this replay."),
+        Column("rounds_avoided", LONG, "Fewer rebalances than `as it was`; negative: more."),
         Column("not_stable_ms", LONG, "Time in which the group was not stable."),
-        Column("stable_gained_ms", LONG, "Less of that than in the replay as it was."),
+        Column("stable_gained_ms", LONG, "Reduction of `not_stable_ms` against `as it was`."),
         Column("unowned_ms", LONG, "Sum over partitions of the time without an owner."),
         Column(
             "detection_ms",
             LONG,
-            "How long partitions stayed with clients that vanished: mean; null: none vanished.",
+            "Mean time that partitions stayed with vanished clients; null if none vanished.",
         ),
-        Column("detection_lost_ms", LONG, "Longer by so much than in the replay as it was."),
-        Column("recorded_rounds", LONG, "Rebalances that there were."),
-        Column("replayed_rounds", LONG, "In the replay as it was: how good the model is."),
-        Column("assumption", TEXT, "What the scenario takes for granted."),
+        Column("detection_lost_ms", LONG, "Increase of `detection_ms` against `as it was`."),
+        Column("recorded_rounds", LONG, "Rebalances in the log."),
+        Column("replayed_rounds", LONG, "Rebalances `as it was`: shows how good the model is."),
+        Column("assumption", TEXT, "Assumptions of the scenario."),
         *SURE,
     ),
     frozenset({"sessions", "rounds", "members"}),
@@ -87,7 +86,7 @@ WHAT_IF: Final = Question(
 
 
 def what_if(group: str, tables: Mapping[str, Sequence[HistoryRow]]) -> Iterator[dict[str, Any]]:
-    """Rows of the answer for one group; `tables` are its rows in the views that questions read."""
+    """Yield the rows of one group; `tables` are its rows in the views that questions read."""
     recorded, sessions = tables["rounds"], tables["sessions"]
     every = [row for rows in tables.values() for row in rows]
     known_ms = max(filter(None, (row["known_from"] for row in every)), default=None)
@@ -98,7 +97,7 @@ def what_if(group: str, tables: Mapping[str, Sequence[HistoryRow]]) -> Iterator[
         "known_from": known_ms,
     }
     rounds = [row for row in recorded if row["started"] is not None]
-    if known_ms is not None:  # who was there before joins at the beginning
+    if known_ms is not None:  # earlier members join at the beginning
         sessions = [
             {**row, "from": row["from"] if (row["from"] or 0) >= known_ms else None}
             for row in sessions
@@ -121,14 +120,14 @@ def what_if(group: str, tables: Mapping[str, Sequence[HistoryRow]]) -> Iterator[
         try:
             if settings not in outcomes:
                 outcomes[settings] = replay(lives, behaviour, settings, end_ms)
-        except GivenUp:  # no number is better than a wrong one
+        except GivenUp:  # rather no number than a wrong one
             continue
         outcome = outcomes[settings]
         yield _row(scenario, outcome, base, len(recorded)) | sure | {"group": group}
 
 
 def _changed(settings: ReplaySettings, lives: Sequence[Life]) -> ReplaySettings:
-    """The same without timeouts that all clients had anyway."""
+    """Drop timeouts that all clients have anyway."""
     as_they_were: dict[str, Any] = {
         name: None
         for name in ("session_timeout_ms", "rebalance_timeout_ms")
@@ -140,7 +139,7 @@ def _changed(settings: ReplaySettings, lives: Sequence[Life]) -> ReplaySettings:
 def scenarios(
     lives: Sequence[Life], behaviour: Behaviour, rounds: Sequence[HistoryRow]
 ) -> Iterator[Scenario]:
-    """Those that make sense for the group: nothing that it has already."""
+    """Yield the scenarios that make sense for the group: changes that it does not have already."""
     session_ms = _usual(life.session_timeout_ms for life in lives)
     rebalance_ms = _usual(life.rebalance_timeout_ms for life in lives)
     are_static = all(life.instance is not None for life in lives)

@@ -43,7 +43,7 @@ def session(**more):
 
 
 def test_a_time_that_is_not_known_is_said_so():
-    assert times(None, None) == times(5, None) == "at a time that is not known"
+    assert times(None, None) == times(5, None) == "at an unknown time"
 
 
 def test_a_storm_is_told_with_who_began_it_and_the_setting_to_change():
@@ -440,9 +440,9 @@ def test_what_only_commits_tell_is_an_upper_limit():
 def test_a_rebalance_that_nothing_explains_is_told_in_plain_words():
     nobody = {"by_instance": None, "by_client_id": None, "by_host": None, "likely": None}
     (row,) = found("storms", rounds=storm("unknown", **nobody))
-    assert "08:43, for a reason that the log does not tell. Group events" in row["sentence"]
+    assert "08:43, for a reason that the log does not show. Group events" in row["sentence"]
     rate = found("rebalance_rate", rounds=hourly("unknown", **nobody))
-    assert "times for a reason that the log does not tell. Group" in rate[0]["sentence"]
+    assert "times for a reason that the log does not show. Group" in rate[0]["sentence"]
 
 
 def hourly(cause, **more):
