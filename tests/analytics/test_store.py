@@ -182,7 +182,7 @@ def test_another_leader_epoch_at_the_same_offset_is_refused(folder, capsys):
 def test_a_log_that_is_not_there_is_refused(folder, capsys):
     log, out = folder
     (log / OFFSETS).rename(log / "__consumer_offsets-1")
-    assert "__consumer_offsets-0 was read into this folder and is not there" in refused(
+    assert "__consumer_offsets-0 was read into this folder and is now missing" in refused(
         capsys, log, out
     )
 

@@ -101,5 +101,5 @@ def test_other_urls_are_no_folders_of_this_machine(request_, log, tmp_path, caps
     assert report.analyze([log], request_) == 2
     printed, said = capsys.readouterr()
     assert (printed, said.count("\n")) == ("", 1)
-    assert "is no path of this machine: only --out writes to other file systems" in said
+    assert "is not a local path: only --out writes to other file systems" in said
     assert [each.name for each in tmp_path.iterdir()] == ["log"]

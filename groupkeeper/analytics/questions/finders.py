@@ -1,7 +1,7 @@
-"""What is worth a finding in the answer to each question: FINDERS.
+"""Derives findings from the answers to the questions: FINDERS.
 
-Every number in a sentence is of the rows that it is made of, or of the advice that
-`groupkeeper why` gives about them.
+Every number in a sentence is from the rows of the finding, or from the advice that `groupkeeper
+why` gives about them.
 """
 
 from collections import Counter
@@ -40,16 +40,16 @@ from groupkeeper.why.advice import LATE_MS, late_for_polls
 from groupkeeper.why.texts import count, span
 
 HOLDS: Final = 3
-"""A client that held the join barrier this often is worth a finding."""
+"""A client that held up the join barrier at least this often is a finding."""
 LISTENS: Final = 10
-"""A client that is refused more often than this does not listen: fewer were on their way."""
+"""A client with more refusals than this ignores them: fewer may have been in flight."""
 OUTAGE_MS: Final = 600_000
 """The default of `outage_ms` of `restart_gaps`."""
 UNSTABLE: Final = 0.01
-"""A group that is not stable for this share of its time is worth a finding."""
+"""A group that is not stable for this share of its time is a finding."""
 VERY_UNSTABLE: Final = 0.05
 RESTARTS: Final = 3
-"""Fewer restarts say nothing about the next ones."""
+"""Fewer restarts do not predict the next ones."""
 
 
 def _split_brain(row: AnswerRow) -> Finding:
@@ -82,8 +82,8 @@ def _storms(row: AnswerRow) -> Finding:
 
 
 def _change(text: str, row: AnswerRow, kind: str | None) -> tuple[AnswerRow, str | None, int]:
-    """The setting to change; where there is none, what else findings of a group differ in; and the
-    session timeout that is asked for.
+    """Return the setting to change; without one, the kind of the finding; and the proposed session
+    timeout.
     """
     setting = change(text, row)
     return setting, None if setting else kind, session_in(text)
@@ -130,17 +130,17 @@ _WITHOUT_COMMIT: Final[Mapping[str, str]] = {
     "loss": "; then it lost them",
     LOG_END: "; at the end of the log it still had not",
 }
-"""How a silence ended."""
+"""End of a silence -> words for the sentence."""
 
 
 def _sessions(rows: Answers) -> dict[str | None, int]:
-    """Group -> the longest session timeout that its other findings ask for."""
+    """Return group -> the longest session timeout in its other findings."""
     others = rows.keys() & FINDERS.keys() - {"commit_silence"}
     return asked_of(each for name in others for each in FINDERS[name](rows))
 
 
 def _zombies(row: AnswerRow) -> Finding | None:
-    """Without those that noticed soon, and had nothing to commit."""
+    """Return a finding, except for members that soon noticed and had nothing to commit."""
     if not row["refused_commits"] and row["refused"] <= LISTENS:
         return None
     refused = count(row["refused"], "request")
@@ -160,7 +160,7 @@ def _zombies(row: AnswerRow) -> Finding | None:
 
 
 def _flapping(rows: Answers) -> Iterator[Finding]:
-    """Without those that a storm or a duel is about."""
+    """Yield findings, except about clients of a storm or a duel."""
     known = [*rows.get("storms", ()), *(row | {"client_id": None} for row in rows.get("duels", ()))]
     for row in rows["flapping"]:
         if any(_is_same(row, each) for each in known):
@@ -177,14 +177,14 @@ def _flapping(rows: Answers) -> Iterator[Finding]:
 
 
 def _is_same(row: AnswerRow, other: AnswerRow) -> bool:
-    """Whether a storm or duel has the same client, at that time."""
+    """Return whether a storm or duel has the same client at an overlapping time."""
     is_together = other["from"] <= row["until"] and row["from"] <= other["until"]
     names = [(each["group"], name_of(each)) for each in (row, other)]
     return is_together and names[0] == names[1]
 
 
 def _refused(rows: Answers) -> Iterator[Finding]:
-    """One for each group and cause, without those of zombies."""
+    """Yield one finding for each group and cause, without zombies."""
     zombies = {(row["group"], row["member"]) for row in rows.get("zombies", ())}
     left = (row for row in rows["refused_commits"] if (row["group"], row["member"]) not in zombies)
     for some in grouped(left, "group", "cause"):
@@ -194,7 +194,7 @@ def _refused(rows: Answers) -> Iterator[Finding]:
         whole = some[0] | {"from": since, "until": until}
         sentence = f"Group {quoted(group)} refused {count(refused, 'commit')} {times(since, until)}"
         if cause is None:
-            sentence += ": what made them invalid was before what was read."
+            sentence += ": the rebalance that made them invalid was not read."
         else:
             sentence += (
                 f" after rebalances with the cause {plain(cause)}: their records were probably "
@@ -205,8 +205,8 @@ def _refused(rows: Answers) -> Iterator[Finding]:
 
 
 def _barrier(rows: Answers) -> Iterator[Finding]:
-    """One for each group, with the client that was the last to come of those that came too late for
-    polls, or else held it up for the longest.
+    """Yield one finding for each group: the client that exceeded the poll interval most, or else
+    the one that held up rebalances longest.
     """
     for some in grouped((row for row in rows["barrier"] if row["held"] >= HOLDS), "group"):
         row = max(some, key=lambda each: (_late(each), each["held_ms"]))
@@ -224,13 +224,13 @@ def _barrier(rows: Answers) -> Iterator[Finding]:
 
 
 def _late(row: AnswerRow) -> int:
-    """How late a client came at most that came too late for polls, else 0."""
+    """Return the longest join time of a client if it exceeded the poll interval, else 0."""
     late: int = row["longest_join_ms"] or 0
     return late if late >= LATE_MS else 0
 
 
 def _restarts(row: AnswerRow) -> Finding | None:
-    """Where most restarts cost a rebalance."""
+    """Return a finding if most restarts cost a rebalance."""
     if row["restarts"] < RESTARTS:
         return None
     is_enough = row["within"] is not None and row["within"] >= 0.95
@@ -259,7 +259,9 @@ def _restarts(row: AnswerRow) -> Finding | None:
 
 
 def _up_to(row: AnswerRow) -> str:
-    """Without events a partition has no owner from its last commit on."""
+    """Return "up to " if inferred: without events a partition counts as unowned from its last
+    commit.
+    """
     return "up to " if row["source"] == LOG else ""
 
 
@@ -276,7 +278,7 @@ def _not_stable(row: AnswerRow) -> Finding | None:
 
 
 def _often(rows: Answers) -> Iterator[Finding]:
-    """Groups that rebalance all the time, without a storm."""
+    """Yield groups that rebalance all the time, without a storm."""
     stormy: Counter[str] = Counter()
     for row in rows.get("storms", ()):
         stormy[row["group"]] += row["rounds"]
@@ -299,7 +301,7 @@ def _often(rows: Answers) -> Iterator[Finding]:
 
 
 def _idle(rows: Answers) -> Iterator[Finding]:
-    """One for each group, with the clients whose members were idle for most of their time."""
+    """Yield one finding for each group, with the clients that were idle most of their time."""
     partitions = {row["group"]: row["partitions"] for row in rows.get("not_stable", ())}
     for some in grouped(rows["idle_members"], "group"):
         several, group = clients(some), some[0]["group"]
@@ -315,7 +317,7 @@ def _idle(rows: Answers) -> Iterator[Finding]:
 
 
 def _skew(some: Sequence[AnswerRow]) -> Finding:
-    """With the member that has most by its share."""
+    """Return a finding for the member with the highest ratio to its share."""
     row = max(some, key=lambda row: row["ratio"])
     sentence = (
         f"{who(row)} had {row['partitions']:.1f} partitions of group {quoted(row['group'])}, "
@@ -343,7 +345,7 @@ def _eager(row: AnswerRow) -> Finding:
 
 
 def _lag(some: Sequence[AnswerRow]) -> Finding:
-    """With the partition that is most behind."""
+    """Return a finding for the partition that is most behind."""
     row = max(some, key=lambda row: row["now_ms"])
     sentence = (
         f"Group {quoted(row['group'])} is {span(row['now_ms'])} behind in partition "
@@ -354,7 +356,7 @@ def _lag(some: Sequence[AnswerRow]) -> Finding:
 
 
 def _steps(some: Sequence[AnswerRow]) -> Finding:
-    """With its first change."""
+    """Return a finding for the first change."""
     first = min(some, key=lambda row: row["at"])
     whole = first | {"from": first["at"], "until": max(row["at"] for row in some)}
     sentence = (
@@ -367,12 +369,12 @@ def _steps(some: Sequence[AnswerRow]) -> Finding:
 
 
 def _each(question: str, tell: Callable[[AnswerRow], Finding | None]) -> Finder:
-    """Of one row each."""
+    """Apply `tell` to each row."""
     return lambda rows: filter(None, map(tell, rows[question]))
 
 
 def _of_group(question: str, tell: Callable[[Sequence[AnswerRow]], Finding]) -> Finder:
-    """Of all rows of a group."""
+    """Apply `tell` to all rows of each group."""
     return lambda rows: map(tell, grouped(rows[question], "group"))
 
 
@@ -394,4 +396,4 @@ FINDERS: Final[Mapping[str, Finder]] = {
     "lag_seconds": _of_group("lag_seconds", _lag),
     "rhythm_steps": _of_group("rhythm_steps", _steps),
 }
-"""Question -> what is worth a finding in its answer."""
+"""Question -> function that returns the findings in its answer."""

@@ -1,7 +1,7 @@
-"""A finding: what it is made of, its sentence, and how those of one group are told.
+"""The parts of a finding: its sentence, its setting, and the merging of findings about one group.
 
-What to change is the advice of `groupkeeper why`, for a rebalance with the same cause. What happens
-again is one finding, and all findings of a group ask for one session timeout.
+The setting to change is the advice of `groupkeeper why` for a rebalance with the same cause.
+Recurrences are merged into one finding, and all findings of a group propose one session timeout.
 """
 
 import re
@@ -23,12 +23,12 @@ AnswerRow = dict[str, Any]
 
 CRITICAL, HIGH, MEDIUM, LOW, INFO = "critical", "high", "medium", "low", "info"
 SEVERITIES: Final = (CRITICAL, HIGH, MEDIUM, LOW, INFO)
-"""The worst first."""
+"""The most severe first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`row` is the row of the answer that it is about, or the first of them."""
+    """`row` is the row of the answer behind the finding, or the first of several."""
 
     severity: str
     sentence: str
@@ -37,21 +37,21 @@ class Finding:
     setting: AnswerRow = field(default_factory=dict)
     """`config_key`, `now` and `proposed`."""
     kind: str | None = None
-    """What findings about one group and setting differ in that are not to be told as one."""
+    """Key that keeps two findings about the same group and setting from being merged."""
     session_ms: int = 0
-    """The `session.timeout.ms` that its advice asks for; 0: none."""
+    """The `session.timeout.ms` in its advice; 0 if there is none."""
     times: int = 1
-    """How many findings it was before."""
+    """Number of findings merged into this one."""
 
 
 Answers = Mapping[str, Sequence[AnswerRow]]
 """Question -> rows of its answer; times are Unix milliseconds."""
 Finder = Callable[[Answers], Iterator[Finding]]
-"""What is worth a finding in one answer; it may look at others."""
+"""Returns the findings of one answer; it may read other answers."""
 
 
 def grouped(rows: Iterable[AnswerRow], *columns: str) -> list[list[AnswerRow]]:
-    """Rows with equal values of these columns."""
+    """Return lists of rows with equal values in these columns."""
     found: dict[tuple[Any, ...], list[AnswerRow]] = defaultdict(list)
     for row in rows:
         found[tuple(row[each] for each in columns)].append(row)
@@ -59,7 +59,7 @@ def grouped(rows: Iterable[AnswerRow], *columns: str) -> list[list[AnswerRow]]:
 
 
 def name_of(row: AnswerRow) -> str | None:
-    """A client in one word, that stays the same over its restarts if it can."""
+    """Return a client as one word that survives its restarts if possible."""
     return row.get("instance") or row.get("client_id")
 
 
@@ -68,13 +68,13 @@ LONGEST: Final = 60
 STATIC: Final = "group.instance.id"
 _OF_EACH: Final = "one for each member"
 SOMEBODY: Final = "a client"
-UNKNOWN: Final = "did something that the log does not tell"
-UNEXPLAINED: Final = "for a reason that the log does not tell"
-"""Instead of because somebody did something unknown."""
+UNKNOWN: Final = "did something that the log does not show"
+UNEXPLAINED: Final = "for a reason that the log does not show"
+"""Replaces "because a client did something ..."."""
 
 
 def plain(text: object) -> str:
-    """A name from a log: printable, and not too long."""
+    """Return a name from a log in printable form, cut to LONGEST."""
     shown = printable(str(text))
     return shown if len(shown) <= LONGEST else shown[: LONGEST - 3] + "..."
 
@@ -84,7 +84,7 @@ def quoted(text: object) -> str:
 
 
 def who(row: AnswerRow) -> str:
-    """A client in a few words: 'orders-3' on 10.0.0.7."""
+    """Return a client in a few words: 'orders-3' on 10.0.0.7."""
     name = name_of(row)
     if name is None:
         name = short_id(row["member"]) if row.get("member") else None
@@ -94,9 +94,9 @@ def who(row: AnswerRow) -> str:
 
 
 def times(start_ms: int | None, end_ms: int | None) -> str:
-    """From when to when, in UTC, to the minute; to the second within one."""
+    """Return a period in UTC, to the minute; to the second if within one minute."""
     if start_ms is None or end_ms is None:
-        return "at a time that is not known"
+        return "at an unknown time"
     start, end = (datetime.fromtimestamp(each // 1000, UTC) for each in (start_ms, end_ms))
     if start == end:
         return start.strftime("at %Y-%m-%d %H:%M:%S")
@@ -107,13 +107,13 @@ def times(start_ms: int | None, end_ms: int | None) -> str:
 
 
 def percent(share: float) -> str:
-    """A part of 1: 0.05 %, 3.1 %, 42 %."""
+    """Format a part of 1: 0.05 %, 3.1 %, 42 %."""
     part = share * 100
     return f"{part:.0f} %" if part >= 10 else f"{part:.1f} %" if part >= 1 else f"{part:.2f} %"
 
 
 def did(cause: object, likely: object, row: AnswerRow) -> str:
-    """What a client did, after its name."""
+    """Return the action of a client, to follow its name."""
     known = (table.get(str(code)) for table, code in ((LIKELY, likely), (CODES, cause)))
     told = next((word.briefly for word in known if word and word.briefly), "")
     if cause == "session_expired" and row.get("silent_ms") and row.get("session_timeout_ms"):
@@ -125,16 +125,16 @@ def did(cause: object, likely: object, row: AnswerRow) -> str:
 
 
 def because(row: AnswerRow, told: str, whom: str = "{}") -> str:
-    """Why, with what `did` tells. `whom` is about the name of the client, if that is known."""
+    """Return the reason, from the text of `did`. `whom` is a template for the client, if known."""
     if who(row) != SOMEBODY:
         return f"because {whom.format(who(row))} {told}"
     return UNEXPLAINED if told == UNKNOWN else f"because clients {told}"
 
 
 def advise(cause: object, likely: object, row: AnswerRow) -> str:
-    """What to change if it happens again and again: of `groupkeeper why`, if the timeouts of the
-    client are known or its advice needs none, else the general advice. That nothing is wrong is
-    said of one rebalance only.
+    """Return the advice for a recurring cause: that of `groupkeeper why` if the timeouts of the
+    client are known or not needed, else the general advice. "Nothing is wrong" is dropped, as it
+    only applies to a single rebalance.
     """
     text = _ALL_RIGHT.sub("", _advice(cause, likely, row))
     text = f"{text[0].upper()}{text[1:]}"
@@ -146,11 +146,11 @@ _ALL_RIGHT: Final = re.compile(r"^Nothing is wrong.*?[;.] ")
 
 def _advice(cause: object, likely: object, row: AnswerRow) -> str:
     if cause not in CODES:
-        return "Group events would tell why: groupkeeper keeps them, Apache Kafka does not."
+        return "Group events would show why: groupkeeper keeps them, Apache Kafka does not."
     if not {str(cause), str(likely), f"{cause}/{likely}"} & _numbers(row):
         return likely_advice(likely) if likely in LIKELY else _plain_advice(CODES[str(cause)])
     names = ["silent_ms", "session_timeout_ms", "rebalance_timeout_ms"]
-    if row.get("away_ms") is not None:  # else the advice is to look for the crash of that minute
+    if row.get("away_ms") is not None:  # else the advice would be about one crash
         names.append("connection")
     evidence = {name: row[name] for name in names if row.get(name) is not None}
     evidence |= {"instances": row.get("clients"), "within_ms": row["until"] - row["from"]}
@@ -164,16 +164,14 @@ def _advice(cause: object, likely: object, row: AnswerRow) -> str:
     about.repeats = row.get("rounds") or 1 if is_same else 1  # in a row
     about.repeats_since_ms = row["until"] - row["from"]
     text = advice(about)
-    if row.get("source") == LOG:  # its last commit is known, not its last request
+    if row.get("source") == LOG:  # measured from the last commit, not the last request
         for words in ("was away for ", "came back after "):
             text = text.replace(words, f"{words}at most ")
     return text
 
 
 def _numbers(row: AnswerRow) -> frozenset[str]:
-    """Codes and guesses about which the numbers of a row are enough for the advice of one
-    rebalance.
-    """
+    """Return the codes for which the numbers of a row suffice for the advice of one rebalance."""
     found = {"subscription_changed", "leader_rejoined"}
     if row.get("session_timeout_ms") is not None:
         found |= {"session_expired", "crash_or_network"}
@@ -190,18 +188,19 @@ def _plain_advice(word: Word) -> str:
 
 
 def likely_advice(likely: object) -> str:
-    """The general advice about what is likely behind a cause."""
+    """Return the general advice for a probable reason."""
     return _plain_advice(LIKELY[str(likely)])
 
 
 def session_in(text: str) -> int:
-    """The `session.timeout.ms` that an advice asks for; 0: none."""
+    """Return the `session.timeout.ms` in an advice; 0 if there is none."""
     return max((ms for key, ms in settings_in(text) if key == "session.timeout.ms"), default=0)
 
 
 def change(text: str, row: AnswerRow) -> AnswerRow:
-    """`config_key`, `now` and `proposed` of an advice: its first setting, unless that can stay as
-    it is. Where members need an instance id, the setting alone would change nothing.
+    """Return `config_key`, `now` and `proposed` of an advice: its first setting, unless that has
+    the value already. If members need an instance id, that comes first, as the setting alone would
+    not help.
     """
     found = settings_in(text)
     if STATIC in text and not row.get("instance"):
@@ -221,13 +220,14 @@ _NOW: Final[Mapping[str, str]] = {
     "session.timeout.ms": "session_timeout_ms",
     "max.poll.interval.ms": "rebalance_timeout_ms",
 }
-"""Setting -> column that says how it is now."""
+"""Setting -> column with its present value."""
 
 
 def as_one(alike: Sequence[Finding]) -> Finding:
-    """One finding for several about the same group and setting: of the worst the one whose setting
-    is enough for the others, too, then the most expensive, then the longest; and how often there
-    was one.
+    """Merge findings about the same group and setting, with their number.
+
+    The merged finding is the most severe; among equals the one whose setting also suffices for the
+    others, then the most expensive, then the longest.
     """
     if len(alike) == 1:
         return alike[0]
@@ -250,7 +250,7 @@ def as_one(alike: Sequence[Finding]) -> Finding:
 
 
 def asked_of(found: Iterable[Finding]) -> dict[str | None, int]:
-    """Group -> the longest `session.timeout.ms` that a finding asks for."""
+    """Return group -> the longest `session.timeout.ms` that its findings propose."""
     asked: dict[str | None, int] = defaultdict(int)
     for each in found:
         group = each.row.get("group")
@@ -259,7 +259,9 @@ def asked_of(found: Iterable[Finding]) -> dict[str | None, int]:
 
 
 def agreed(each: Finding, asked_ms: int) -> Finding:
-    """A group has one `session.timeout.ms`: a finding that needs less says what others need."""
+    """Adjust a finding to the longest `session.timeout.ms` proposed for its group, which can only
+    have one.
+    """
     least_ms = each.session_ms
     if not 0 < least_ms < asked_ms:
         return each
@@ -286,11 +288,11 @@ _NUMBER: Final = re.compile(r"\d+")
 
 
 def vanished(row: AnswerRow, asked_ms: int) -> str:
-    """Its partitions waited for the end of its session. `asked_ms` is what other findings of the
-    group ask for, 0 if none does.
+    """Return a text about a client whose partitions waited for the end of its session. `asked_ms`
+    is the session timeout in other findings of the group; 0 if there is none.
     """
     session, wanted = row["session_timeout_ms"], max(SESSION_TIMEOUT_MS, asked_ms)
-    text = "It sent nothing any more, and kept its partitions until its session ended"
+    text = "It stopped sending, and kept its partitions until its session ended"
     if session is None or session <= wanted:
         return f"{text}."
     needed = "which its restarts need" if asked_ms == wanted else "or as long as a restart takes"
@@ -301,7 +303,7 @@ def vanished(row: AnswerRow, asked_ms: int) -> str:
 
 
 def clients(sessions: Iterable[AnswerRow]) -> list[AnswerRow]:
-    """One row for each client, over its restarts."""
+    """Return one row for each client, over its restarts."""
     return [
         max(some, key=lambda row: row["until"] - row["from"])
         | {"idle_ms": sum(row["idle_ms"] for row in some)}

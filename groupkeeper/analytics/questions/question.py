@@ -1,13 +1,14 @@
-"""A question: one text of SQL, and what its answer means. `registry.ask` asks it.
+"""Defines a question: its SQL text and the meaning of its answer. `registry.ask` runs it.
 
-Texts are in what both engines read: names in double quotes, and the functions of Spark that
+Texts use what both engines read: names in double quotes, and the functions of Spark that
 `registry.MACROS` defines for DuckDB. They read the views of VIEWS, not the tables themselves.
 
-There is a view of each table. It has the columns of its table, with times as Unix milliseconds, and
-- `known_from`, `read_from`, `read_until`: what is known of the partition of the log that a row is
-  from (table `coverage`); rows that were over before `known_from` are left out;
-- `source` and `confidence` in each;
-- what several questions need: see `_MORE`.
+Each table has a view with the columns of the table, times as Unix milliseconds, and
+
+- `known_from`, `read_from`, `read_until`: the coverage of the log partition of the row (table
+  `coverage`); rows that ended before `known_from` are left out;
+- `source` and `confidence`, always;
+- columns that several questions need: see `_MORE`.
 """
 
 import json
@@ -41,7 +42,7 @@ QuestionTables = Mapping[str, Frame]
 Parameters = Mapping[str, float]
 
 EVIDENCE: Final = 20
-"""Maximum number of log offsets that a row names; the first ones."""
+"""Maximum number of log offsets in the evidence of a row; the first ones."""
 _TYPES: Final = {
     "int": INT,
     "long": LONG,
@@ -57,8 +58,8 @@ _SETTING: Final = re.compile(r"(\w+)=([\d.]+)")
 
 
 def columns_of(lines: Iterable[str], common: Mapping[str, Column]) -> Iterator[Column]:
-    """From lines `name type: about`, continued in indented lines, and lines of names of `common`
-    columns.
+    """Yield columns from lines `name type: about`, continued in indented lines, and from lines of
+    names of `common` columns.
     """
     for line in re.split(r"\n(?! )", "\n".join(lines)):
         told = _COLUMN.fullmatch(re.sub(r"\n +", " ", line))
@@ -70,33 +71,33 @@ def columns_of(lines: Iterable[str], common: Mapping[str, Column]) -> Iterator[C
 
 _COMMON: Final = f"""\
 source text: `events`; `log` if any of it was inferred from the offsets log.
-confidence real: The lowest of the rows that it is made of, 0 to 1.
-known_from time: It says nothing about the time before; null: no limit is known.
+confidence real: The lowest confidence of the underlying rows, 0 to 1.
+known_from time: The row is not about earlier times; null if there is no limit.
 group text: Group id.
 member text: Member id.
 instance text: `group.instance.id`; null for a dynamic member.
-client_id text: `client.id`; null if it is not known.
-host text: Address; null if it is not known.
-software text: Name and version of the client library; null if it is not known.
+client_id text: `client.id`; null if unknown.
+host text: Address; null if unknown.
+software text: Name and version of the client library; null if unknown.
 topic text: Topic.
 topic_partition int: Partition of the topic.
-partition int: Partition of the log in which the evidence is.
-evidence longs: Log offsets that say so, the first {EVIDENCE}.
+partition int: Partition of the log that holds the evidence.
+evidence longs: Log offsets of the evidence, the first {EVIDENCE}.
 cause text: Code of the first cause (docs/events.md); `unknown`: not found.
-likely text: What probably is behind it; null without evidence.
-rank int: 1 is the most frequent one.
-groups long: In how many groups.
-who text: Who began the most: instance id or client id; null if nobody did.
-who_rounds long: How many of them.
+likely text: Probable reason; null without evidence.
+rank int: 1 is the most frequent cause.
+groups long: Number of groups.
+who text: Client that began most of them: instance id or client id; null if none did.
+who_rounds long: How many of them this client began.
 duration_ms long: Sum of their durations.
 unowned_ms long: Sum over partitions of the time without an owner meanwhile.
-silent_ms long: The longest time since a last request when a session ended.
-away_ms long: The longest time until the client came back; null: it did not.
+silent_ms long: The longest time from a last request to the end of the session.
+away_ms long: The longest time until the client came back; null if it did not.
 session_timeout_ms long: `session.timeout.ms` of most of these sessions.
 rebalance_timeout_ms long: The same for `max.poll.interval.ms`.
-connection text: Of most when they ended: `open` or `closed`; null: unknown."""
+connection text: `open` or `closed` at the end of most of them; null if unknown."""
 COMMON: Final = {each.name: each for each in columns_of(_COMMON.splitlines(), {})}
-"""Columns that several answers have, by name."""
+"""Columns common to several answers, by name."""
 SURE: Final = (*COMMON.values(),)[:3]
 """The last columns of every answer."""
 _READ: Final = re.compile(r"\b(from|join) ([a-z_]+)\b(?!\()")
@@ -105,8 +106,8 @@ _PARAMETER: Final = re.compile(r":([a-z_]+)")
 
 @dataclass(frozen=True)
 class Question:
-    """One question. `meaning` is one sentence: what to look for; `definition` says exactly what a
-    row is. `sql` is empty if a function of Python answers it.
+    """One question. `meaning`: one sentence on what to look for; `definition`: the exact meaning of
+    a row. `sql` is empty if a Python function answers the question.
     """
 
     name: str
@@ -114,9 +115,9 @@ class Question:
     meaning: str
     definition: str
     columns: tuple[Column, ...]
-    """`SURE` included."""
+    """Including `SURE`."""
     sources: frozenset[str]
-    """Tables, and other questions, that it reads."""
+    """Tables, and other questions, that the question reads."""
     parameters: Parameters = field(default_factory=dict)
     """Names with defaults."""
     sql: str = field(default="", repr=False)
@@ -130,12 +131,16 @@ class Question:
         return tuple(name for name in TABLES if name in self.sources)
 
     def text(self, parameters: Parameters) -> str:
-        """The text with the values of parameters, which may be of other questions, too."""
+        """Return the SQL with parameter values filled in; parameters of other questions are
+        ignored.
+        """
         values = {**self.parameters, **parameters}
         return _PARAMETER.sub(lambda found: repr(values[found[1]]), self.sql)
 
     def table(self, found: pa.Table) -> pa.Table:
-        """What the text gave, with the types of the schema; its times are Unix milliseconds."""
+        """Convert the result of the SQL, with times in Unix milliseconds, to the types of the
+        schema.
+        """
         return pa.table({each.name: _cast(found[each.name], each) for each in self.columns})
 
 
@@ -147,13 +152,13 @@ def _cast(found: pa.ChunkedArray, column: Column) -> pa.ChunkedArray:
 
 
 def placed(text: str, names: Mapping[str, str]) -> str:
-    """A text that reads other relations instead of those of these names."""
+    """Replace relation names in a text."""
     return _READ.sub(lambda found: f"{found[1]} {names.get(found[2], found[2])}", text)
 
 
 def question(name: str) -> Question:
-    """The question that is `<name>.sql` in this folder. At its head are comments, in parts with
-    empty ones between them: title and meaning; definition; parameters and columns.
+    """Load the question `<name>.sql` of this folder. It begins with comments in parts, separated by
+    empty comments: title and meaning; definition; parameters and columns.
     """
     text = files(__package__).joinpath(f"{name}.sql").read_text(encoding="utf-8")
     head = [*takewhile(lambda line: line.startswith("--"), text.splitlines(keepends=True))]
@@ -177,13 +182,13 @@ VIEWS: Final = tuple(
 """Tables that questions read; `coverage` is read by the views of the others."""
 _ENDS: Final = {"rounds": "ended", "ownership": "until", "sessions": "until", "refusals": "time",
                 "members": "time", "commit_minutes": "last_time"}  # fmt: skip
-"""When a row is over. Views of other tables have all rows."""
+"""Column with the end of a row. Views of other tables have all rows."""
 _ALIVE: Final = "(t.until is not null or t.ended_by is null)"
-"""It is known when a session ended, or it goes on."""
+"""The session is open, or its end is known."""
 
 
 def _client(prefix: str = "") -> str:
-    """What stays the same over the restarts of a client."""
+    """Return SQL for the identity of a client over its restarts."""
     instance, client, host, member = (
         f"t.{prefix}{name}" for name in ("instance", "client_id", "host", "member")
     )
@@ -210,23 +215,22 @@ _MORE: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "refusals": {"first": "coalesce(unix_millis(t.first), unix_millis(t.time))"},
 }
-"""Table -> column -> how it is made, also instead of its own column of this name. `began`: when a
-rebalance began, or if that was not read, ended. `client`: what stays the same over the restarts of
-a client. `alive_from`, `alive_until`: of a session as far as it was read; null if it ended at a
-time that is not known."""
+"""Table -> column -> SQL, added to or replacing a column of the table. `began`: start of a
+rebalance, or its end if the start was not read. `client`: identity over restarts. `alive_from`,
+`alive_until`: the known part of a session; null if it ended at an unknown time."""
 
 REACH: Final = (
     "select log, partition, case when known_from_offset = 0 then null "
     'else unix_millis(known_from) end as known_from, unix_millis("from") as read_from, '
     "unix_millis(until) as read_until from given_coverage"
 )
-"""What is known of each partition of a log. One that is whole from its first record on has no
-limit: that record may be written after what it tells."""
+"""Coverage of each partition of a log. A partition complete from its first record on has no limit:
+that record may be later than what it describes."""
 
 
 def view(name: str, *, is_covered: bool) -> str:
-    """The text of the view of a table. It reads the relations `given`, the table, and `reach`.
-    Without `coverage` all rows are known, and what was read ended with the newest of them.
+    """Return the SQL of the view of a table. It reads the relations `given`, the table, and
+    `reach`. Without `coverage` all rows are included, and the newest row marks the end of reading.
     """
     columns = TABLES[name].columns
     texts = {
@@ -255,7 +259,7 @@ def view(name: str, *, is_covered: bool) -> str:
 
 
 def _log_of(name: str, texts: Mapping[str, str]) -> str:
-    """The log in which the rows of a table are."""
+    """Return SQL for the log that the rows of a table come from."""
     if name == "refusals":
         return f"'{TOPIC}'"
     return f"case when {texts['source']} = '{EVENTS}' then '{TOPIC}' else '{OFFSETS_TOPIC}' end"

@@ -1,8 +1,7 @@
-"""All questions, by name, and how they are asked: of DuckDB on this machine (`Local`) or of Spark
-SQL (`OnSpark`).
+"""Runs questions: in DuckDB on this machine (`Local`) or in Spark SQL (`OnSpark`).
 
-ask("storms", {"rounds": table})             # a pyarrow.Table -> a pyarrow.Table, by DuckDB
-ask("storms", {"rounds": frame}, least=10)   # a DataFrame of Spark -> a DataFrame, by Spark SQL
+ask("storms", {"rounds": table}) # a pyarrow.Table -> a pyarrow.Table, by DuckDB ask("storms",
+{"rounds": frame}, least=10) # a DataFrame of Spark -> a DataFrame, by Spark SQL
 """
 
 import tempfile
@@ -44,8 +43,8 @@ QUESTIONS: Final[Mapping[str, Question]] = {name: question(name) for name in _NA
 
 
 def ask(name: str, tables: QuestionTables, **parameters: float) -> Frame:
-    """The answer to one question: a DataFrame if a table is one, else a pyarrow.Table. Tables that
-    are left out are empty. AnalyticsError if a table lacks a column, or a parameter is unknown.
+    """Answer one question: with a DataFrame if any table is one, else with a pyarrow.Table. Absent
+    tables count as empty. Raises AnalyticsError for a missing column or an unknown parameter.
     """
     asked = QUESTIONS[name]
     unknown = sorted(parameters.keys() - asked.parameters.keys())
@@ -73,7 +72,7 @@ def _columns(frame: Frame) -> list[str]:
 
 @contextmanager
 def engine_of(tables: QuestionTables) -> "Iterator[Local | OnSpark]":
-    """Asks questions of these tables: `OnSpark` if one is a DataFrame, else `Local`."""
+    """Yield the engine for these tables: `OnSpark` if any is a DataFrame, else `Local`."""
     frames = [each for each in tables.values() if not isinstance(each, pa.Table)]
     if frames:
         yield OnSpark(frames[0].sparkSession, tables)
@@ -84,11 +83,11 @@ def engine_of(tables: QuestionTables) -> "Iterator[Local | OnSpark]":
 
 
 class OnSpark:
-    """The tables as Spark reads them; tables that are left out are empty. Nothing is read before a
-    DataFrame that it gives is.
+    """Questions on Spark; absent tables count as empty. Evaluation is lazy, as usual for
+    DataFrames.
     """
 
-    # Any: a SparkSession; mypy does not follow it.
+    # Any: a SparkSession, which is untyped for mypy.
     def __init__(self, spark: Any, tables: Mapping[str, Frame]) -> None:
         self._spark = spark
         given = {name: tables.get(name, TABLES[name].schema.empty_table()) for name in VIEWS}
@@ -104,18 +103,18 @@ class OnSpark:
         }
 
     def select(self, text: str, frames: Mapping[str, Frame]) -> Frame:
-        """The rows that a text of SQL gives, which reads frames by their names."""
+        """Return the rows of an SQL text that refers to `frames` by name."""
         names = {name: f"{{{name}}}" for name in frames}
         asked = placed(text, names)
         read = {name: frame for name, frame in frames.items() if f"{{{name}}}" in asked}
         return self._spark.sql(asked.replace('"', "`"), **read)
 
     def ask_all(self, asked: Sequence[Question], told: Callable[[int], None]) -> dict[str, Frame]:
-        """The answers by name, in the order of the questions."""
+        """Return the answers by name, in the order of the questions."""
         return {each.name: self.ask(each) for each in asked}
 
     def ask(self, asked: Question, parameters: Parameters | None = None) -> Frame:
-        """The answer, which other questions can read then."""
+        """Return the answer, which later questions can read."""
         found = self.select(asked.text(parameters or {}), self._read)
         answer = found.selectExpr(*map(_cast, asked.columns))
         self._read[asked.name] = answer
@@ -125,7 +124,7 @@ class OnSpark:
         return self._spark.createDataFrame(rows)
 
     def few(self, asked: Question, condition: str) -> pa.Table:
-        """Rows of an answer that was asked before, on the driver; the answer is cached."""
+        """Return rows of an earlier answer on the driver; the answer is cached."""
         self._read[asked.name].cache()
         text = f"select * from {asked.name} where {condition}"
         return self.select(text, self._read).toArrow().cast(asked.schema)
@@ -135,7 +134,9 @@ _TYPES: Final = {INT: "int", LONG: "bigint", REAL: "double", TEXT: "string", YES
 
 
 def _cast(column: Column) -> str:
-    """With the type of the schema; times of texts are Unix milliseconds, and no list is null."""
+    """Return SQL for a column with the type of the schema. Times in SQL texts are Unix
+    milliseconds; null lists become empty.
+    """
     name = f"`{column.name}`"
     if column.type == TIME:
         return f"timestamp_millis(cast({name} as bigint)) as {name}"
@@ -153,25 +154,24 @@ MACROS: Final = (
     """sequence(first, last) as generate_series(first, last),
         (first, last, step) as generate_series(first, last, step)""",
 )
-"""Functions of Spark that DuckDB has under another name."""
+"""Functions of Spark that have other names in DuckDB."""
 _ORDER: Final = {
     "rounds": 'ended nulls last, started, "offset"',
     "sessions": '"from", member, until nulls last',
     "members": 'partition, "offset", member',
 }
 MEMORY: Final = "600MB"
-"""Limit of what DuckDB holds in memory; the rest goes into files, if it is not a single operator
-that needs more."""
+"""DuckDB's memory limit; the rest is spilled to files, except by operators that cannot."""
 IN_PIECES: Final = ("commit_minutes", "lag")
-"""Views of which questions are asked for some groups at a time: all say something about one group
-in each row, and their windows do not fit into memory with the rows of all groups."""
+"""Views queried for some groups at a time. Each of their rows concerns one group, and window
+functions over all groups would not fit into memory."""
 PIECE_ROWS: Final = 3_000_000
-"""Rows of `IN_PIECES` that a question reads at once, unless one group has more."""
+"""Maximum rows of `IN_PIECES` that a question reads at once, unless one group has more."""
 
 
 def prepare(connection: "duckdb.DuckDBPyConnection", tables: Mapping[str, pa.Table | str]) -> None:
-    """Make the functions and views that texts of questions read. Each of `tables` is an Arrow table
-    or a query that gives its rows; tables that are left out are empty.
+    """Create the functions and views that questions read. Each of `tables` is an Arrow table or a
+    query for its rows; absent ones count as empty.
     """
     connection.execute("set default_null_order = 'nulls_first_on_asc_last_on_desc'")  # as Spark's
     for macro in MACROS:
@@ -200,8 +200,8 @@ class Local:
         files: Mapping[str, Dataset] | None = None,
         piece_rows: int = PIECE_ROWS,
     ) -> None:
-        """Queries of tables read `files_<name>` of `files`."""
-        import duckdb  # a cluster that asks Spark need not have it
+        """Queries in `tables` can read `files` as `files_<name>`."""
+        import duckdb  # not needed on Spark clusters
 
         self._piece_rows = piece_rows
         self._stack = ExitStack()
@@ -222,8 +222,8 @@ class Local:
     def ask_all(
         self, asked: Sequence[Question], told: Callable[[int], None]
     ) -> dict[str, pa.Table]:
-        """The answers by name, in the order of the questions, which may read the answers before
-        theirs. `told` is called with the number of answers that are there.
+        """Return the answers by name, in the order of the questions; each can read the answers
+        before it. `told` is called with the number of answers computed so far.
         """
         found = {}
         whole = [each for each in asked if each.sources.isdisjoint(IN_PIECES)]
@@ -235,7 +235,7 @@ class Local:
         return {each.name: found[each.name] for each in asked}
 
     def ask(self, asked: Question, parameters: Parameters | None = None) -> pa.Table:
-        """The answer, which other questions can read then."""
+        """Return the answer, which later questions can read."""
         if not asked.sources.isdisjoint(IN_PIECES):
             return self._ask_in_pieces([asked], parameters or {})[asked.name]
         return self._answered(asked, self.select(asked.text(parameters or {})))
@@ -248,8 +248,8 @@ class Local:
     def _ask_in_pieces(
         self, asked: Sequence[Question], parameters: Parameters
     ) -> dict[str, pa.Table]:
-        """The answers by name: all questions about some groups, then about the next ones. The rows
-        of these groups are read once.
+        """Return the answers by name, from all questions about some groups, then about the next
+        ones, so that the rows of each group are read once.
         """
         read = {name for each in asked for name in each.sources} & {*IN_PIECES}
         parts = defaultdict(list)
@@ -270,7 +270,7 @@ class Local:
 
     @cached_property
     def _pieces(self) -> list[tuple[str, str]]:
-        """The first and the last group of each piece."""
+        """First and last group of each piece."""
         counts = " union all ".join(f'select "group" from given_{name}' for name in IN_PIECES)
         rows = 0
         found = [("", "")]
@@ -288,20 +288,20 @@ class Local:
         return rows
 
     def few(self, asked: Question, condition: str) -> pa.Table:
-        """Rows of an answer that was asked before."""
+        """Return rows of an earlier answer."""
         return self.select(f"select * from {asked.name} where {condition}").cast(asked.schema)
 
     def select(self, query: str) -> pa.Table:
         return self._duckdb.sql(query).to_arrow_table()
 
     def rows(self, name: str, query: str) -> pa.Table:
-        """Rows of a table that a query gives, with the types of its schema."""
+        """Return the rows of a query, with the types of table `name`."""
         return self.select(query).cast(TABLES[name].schema)
 
     def rows_of(
         self, names: Iterable[str], groups: Iterable[str]
     ) -> dict[str, dict[str, list[_Row]]]:
-        """Group -> view -> its rows in a fixed order."""
+        """Return group -> view -> its rows in a fixed order."""
         self._duckdb.register("wanted", pa.table({"group": pa.array([*groups], pa.string())}))
         found: dict[str, dict[str, list[_Row]]] = defaultdict(lambda: defaultdict(list))
         for name in names:
@@ -313,5 +313,5 @@ class Local:
 
 
 def text(value: str) -> str:
-    """A text as it stands in a query."""
+    """Quote a string for SQL."""
     return "'" + value.replace("'", "''") + "'"

@@ -1,4 +1,4 @@
-"""Spark's data sources over the logs of a coordinator. The parser that they use is in `reading`."""
+"""Spark data sources over the logs of a coordinator. They use the parser in `reading`."""
 
 from groupkeeper.analytics.libraries import TABLES, check_libraries
 

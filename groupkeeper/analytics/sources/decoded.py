@@ -1,8 +1,8 @@
-"""Typed columns for the records that are no commits: classic groups, and consumer (KIP-848), share
-(KIP-932) and streams groups (KIP-1071). The option `decode` adds them to `consumer_offsets`.
+"""Decodes records other than commits into typed columns: classic groups, and consumer (KIP-848),
+share (KIP-932) and streams groups (KIP-1071). Option `decode` of `consumer_offsets`.
 
-Commits are most of a log, and have their columns from the parser; only the others are decoded here,
-in plain Python.
+Most records are commits, whose columns come from the parser; only the others are decoded here, in
+plain Python.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -111,7 +111,7 @@ _KINDS: Final = {
         *("active_pending", "standby_pending", "warmup_pending"),
     ),
 }
-"""The fields of a value that have partitions, in the order of their rows."""
+"""Type of value -> its fields with partitions, in the order of their rows."""
 
 _Row = dict[str, object]
 
@@ -119,7 +119,7 @@ _Row = dict[str, object]
 def decode(
     batches: Iterable[pa.RecordBatch], names: Sequence[str] = SCHEMA.names
 ) -> Iterator[pa.RecordBatch]:
-    """Batches with all columns of `columns.SCHEMA` -> the columns `names` of SCHEMA."""
+    """Convert batches with all columns of `columns.SCHEMA` to the columns `names` of SCHEMA."""
     for batch in batches:
         made = {name: batch.column(name) for name in columns.SCHEMA.names}
         made["time"] = _times(batch.column("timestamp_ms"))
@@ -131,7 +131,7 @@ def decode(
 
 
 def _times(numbers: pa.Array) -> pa.Array:
-    """Null for -1, Kafka's none, and for a time that Spark cannot tell."""
+    """Return timestamps; null for -1, Kafka's "none", and for times outside of Spark's range."""
     fits = pc.and_(pc.greater_equal(numbers, 0), pc.less(numbers, LATEST_MS))
     known = pc.if_else(fits, numbers, pa.scalar(None, pa.int64()))
     return pc.multiply(known, 1000).cast(_TIME)
@@ -152,7 +152,7 @@ def _decoded(batch: pa.RecordBatch) -> dict[str, pa.Array]:
 
 
 def _row(record: _Row) -> _Row:
-    """A row of _OF_GROUPS; a tombstone has its member at most."""
+    """Return a row of _OF_GROUPS; for a tombstone only the member id, if any."""
     kind, key, value = record["key_type"], record["key"], record["value"]
     assert isinstance(kind, int), "only records with a type are decoded"
     row: _Row = {}
@@ -197,7 +197,7 @@ def _modern(value: Value) -> _Row:
 
 
 def _assignment(value: Value) -> list[_Row]:
-    """`kind` is the field's name; that of a target is `assigned`, too."""
+    """Return assigned partitions. `kind` is the name of the field, and `assigned` for targets."""
     found: list[_Row] = []
     for name in _KINDS[type(value)]:
         kind = "assigned" if name == "topics" else name

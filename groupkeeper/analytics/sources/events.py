@@ -1,5 +1,5 @@
-"""Records of `__group_events` as rows with typed columns: those of the table `events`, tombstones,
-and what could not be read.
+"""Decodes records of `__group_events` into typed columns: those of the table `events`, and columns
+for tombstones and unreadable records.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,7 +30,7 @@ SCHEMA: Final = pa.schema(
 )
 
 LATEST_MS: Final = 2**63 // 1000 - 1
-"""Of the times that Spark can tell, which counts microseconds."""
+"""Latest time in Spark's range, which counts microseconds in 64 bits."""
 
 _Row = dict[str, object]
 
@@ -38,11 +38,11 @@ _Row = dict[str, object]
 def decode_events(
     batches: Iterable[pa.RecordBatch], names: Sequence[str] = SCHEMA.names
 ) -> Iterator[pa.RecordBatch]:
-    """Batches with the columns `reading.columns.EVENT_COLUMNS` -> rows of SCHEMA, with the columns
-    `names`.
+    """Convert batches with the columns `reading.columns.EVENT_COLUMNS` to the columns `names` of
+    SCHEMA.
 
-    `time` is that of the record, which is that of the event. A record whose value is no event has
-    `problem`, and the value as it is.
+    `time` is the time of the record, which equals that of the event. A record that is not an event
+    has `problem` and its raw value.
     """
     schema = pa.schema([SCHEMA.field(name) for name in names])
     for batch in batches:
@@ -75,7 +75,7 @@ def _row(record: _Row) -> _Row:
 
 
 def _microseconds(time: object) -> int | None:
-    """None for a time that Spark cannot tell."""
+    """Convert milliseconds; None for a time outside of Spark's range."""
     if not isinstance(time, int) or abs(time) > LATEST_MS:
         return None
     return time * 1000

@@ -4,9 +4,9 @@
     register(spark)
     spark.read.format("consumer_offsets").load("/var/lib/kafka/data")
 
-A schema that the user gives says which columns are made at all: Spark prunes none of a Python
-source. What it pushes down are filters, from 4.1 on, and only where a setting allows a source to
-take them: without it every query of one that does fails, so there is each source with and without.
+A schema given by the user limits the columns that are made: Spark does not prune columns of Python
+sources. From 4.1 on it pushes filters down, but only if a session setting allows it; without the
+setting, any query of a source that takes filters fails. So each source exists in two variants.
 """
 
 from importlib.util import find_spec
@@ -57,11 +57,11 @@ class LogSource(DataSource):  # type: ignore[misc]  # pyspark is not typed here
 
     @staticmethod
     def columns(options: Options) -> pa.Schema:
-        """All that there are with these options."""
+        """Return all columns available with these options."""
         raise NotImplementedError
 
     def schema(self) -> StructType:
-        """Checks options and paths as well: what is wrong with them is said at load()."""
+        """Return the schema. Also checks options and paths, so that errors appear at load()."""
         with said_in_one_line():
             options = Options.of(self.options, self.format)
             if has_of_streams(self.options):
@@ -83,7 +83,7 @@ class LogSource(DataSource):  # type: ignore[misc]  # pyspark is not typed here
         return self.read_by(options, columns_of(schema, self.format, self.columns(options)))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # Spark's
-        """Raises nothing: Spark 4.3 hides what is raised here behind an error of its own."""
+        """Return a reader. Does not raise: Spark 4.3 hides errors raised here behind its own."""
         try:
             check_streams()
             from groupkeeper.analytics.sources.stream import LogStreamReader
@@ -94,8 +94,8 @@ class LogSource(DataSource):  # type: ignore[misc]  # pyspark is not typed here
 
 
 def check_streams() -> None:
-    """Raises AnalyticsError if this PySpark tells a source no start and limit. Only options of
-    streams show load() that it is for one: without them a query says so when it starts.
+    """Raise AnalyticsError if this PySpark does not pass start and limit to a source. load() can
+    only recognize a stream by its options; without them the error appears when the query starts.
     """
     if find_spec("pyspark.sql.streaming.datasource") is None:
         raise AnalyticsError(
@@ -105,7 +105,7 @@ def check_streams() -> None:
 
 
 class RefusedStream(DataSourceStreamReader):  # type: ignore[misc]  # pyspark is not typed here
-    """Says why at the first call."""
+    """Raises the error at the first call."""
 
     def __init__(self, error: AnalyticsError) -> None:
         self._error = error
@@ -137,25 +137,25 @@ class GroupEventsSource(LogSource):
     @staticmethod
     def columns(options: Options) -> pa.Schema:
         if options.decode:
-            raise AnalyticsError("group_events is decoded always: decode is for consumer_offsets")
+            raise AnalyticsError("group_events is always decoded: decode is for consumer_offsets")
         return events.SCHEMA
 
 
 class FilteredOffsetsSource(ConsumerOffsetsSource):
-    """For sessions that push filters down."""
+    """ConsumerOffsetsSource for sessions with filter pushdown."""
 
     read_by = FilteredOffsetsReader
 
 
 class FilteredEventsSource(GroupEventsSource):
-    """For sessions that push filters down."""
+    """GroupEventsSource for sessions with filter pushdown."""
 
     read_by = FilteredEventsReader
 
 
 def register_sources(spark: "SparkSession") -> None:
-    """Make both formats work in this session. Filters are pushed down where Spark can do that: the
-    session's setting is turned on, which changes nothing for sources that take no filters.
+    """Register both formats in this session, with filter pushdown if Spark supports it: that turns
+    on the session's setting, which does not affect sources that take no filters.
     """
     from pyspark.errors import PySparkException
 
@@ -174,8 +174,8 @@ def register_sources(spark: "SparkSession") -> None:
 def columns_of(
     schema: StructType, format_name: str = ConsumerOffsetsSource.format, columns: pa.Schema = SCHEMA
 ) -> list[str]:
-    """The names of the columns to read. Raises AnalyticsError if one is not of the format, or of
-    another type there.
+    """Return the names of the columns to read. Raises AnalyticsError if a column is not of the
+    format, or has another type there.
     """
     known = {field.name: field.dataType for field in from_arrow_schema(columns)}
     for field in schema:

@@ -1,10 +1,10 @@
-"""Records of the live topics, read by Spark's own Kafka source, as columns: those that the sources
-over files have.
+"""Decodes records of the live topics, read by Spark's own Kafka source, into the columns of the
+sources over files.
 
     records = spark.read.format("kafka").option("assign", ...).load()
     decode_consumer_offsets(records)
 
-docs/analytics.md says which options that source needs: without them it finds nothing.
+docs/analytics.md lists the options that the Kafka source needs; without them it finds nothing.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -38,12 +38,12 @@ _NEEDED: Final = ("key", "value", "partition", "offset", "timestamp")
 
 
 def decode_consumer_offsets(records: "DataFrame", *, decode: bool = False) -> "DataFrame":
-    """Records of `__consumer_offsets` -> the columns of the source `consumer_offsets`, with its
-    option `decode`. What only files tell is null: batch_position, leader_epoch, producer_id,
-    attributes, problem_bytes.
+    """Convert records of `__consumer_offsets` to the columns of the source `consumer_offsets`, with
+    its option `decode`. Columns that only files have are null: batch_position, leader_epoch,
+    producer_id, attributes, problem_bytes.
 
-    `records` is of Spark's Kafka source, batch or stream. Raises AnalyticsError if a column of it
-    is missing.
+    `records` come from Spark's Kafka source, batch or stream. Raises AnalyticsError if a column is
+    missing.
     """
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -54,7 +54,7 @@ def decode_consumer_offsets(records: "DataFrame", *, decode: bool = False) -> "D
 
 
 def decode_group_events(records: "DataFrame") -> "DataFrame":
-    """Records of `__group_events` -> the columns of the source `group_events`, as above."""
+    """Convert records of `__group_events` to the columns of the source `group_events`, likewise."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return _pairs(records).mapInArrow(_decode_events, from_arrow_schema(events.SCHEMA))
@@ -90,7 +90,7 @@ def _decode_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
 
 
 def read_pairs(pairs: pa.RecordBatch, topic: str, names: Sequence[str]) -> pa.RecordBatch:
-    """Rows with the columns `names` of `columns.SCHEMA`, one for each row of PAIR_SCHEMA."""
+    """Return a row with the columns `names` of `columns.SCHEMA` for each row of PAIR_SCHEMA."""
     from groupkeeper.analytics.reading import kernels, parser
     from groupkeeper.analytics.reading import record_kernels as fields
 

@@ -1,4 +1,4 @@
-"""The options of the Spark data sources, checked. docs/analytics.md says what each is for."""
+"""The options of the Spark data sources, checked. docs/analytics.md explains each."""
 
 import json
 import re
@@ -16,14 +16,14 @@ from groupkeeper.analytics.reading.plan import Selection
 from groupkeeper.analytics.reading.segments import expand
 
 Mode = Literal["rows", "drop", "fail"]
-"""What becomes of damage: rows that tell of it, nothing, or an error."""
+"""Treatment of damage: reported as rows, dropped, or an error."""
 
 NAMES: Final = (
     *("path", "paths", "chunk_bytes", "partition", "mode", "group", "groups"),
     *("partitions", "partition_count", "key_types", "since", "until", "decode"),
 )
 OF_STREAMS: Final = ("startingOffsets", "maxBytesPerTrigger", "failOnDataLoss")
-"""Named as in Spark's source for Kafka. Case does not matter."""
+"""Named as in Spark's source for Kafka; case is ignored."""
 FOR_BOTH: Final = ("path", "paths", "chunk_bytes", "mode", "decode")
 _SIZE: Final = re.compile(r"(\d+)\s*([kmg]?)(?:i?b)?")
 _UNITS: Final = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
@@ -33,8 +33,8 @@ _AGE: Final = re.compile(r"(\d+)\s*([smhd])")
 _AGES: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DIGITS: Final = re.compile(r"-?\d{1,18}")
 _HOW: Final = (
-    "load(folder), or create temporary view ... using {0} options (path '...'); of a table made "
-    "with create table, Spark hands no options to a source in Python"
+    "load(folder), or create temporary view ... using {0} options (path '...'); for a table made "
+    "with create table, Spark passes no options to a Python source"
 )
 
 _Word = TypeVar("_Word", bound=str)
@@ -42,7 +42,7 @@ _Word = TypeVar("_Word", bound=str)
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What to read, in tasks of which size, and how."""
+    """The data to read, the size of tasks, and the treatment of rows."""
 
     paths: tuple[AnyPath, ...]
     chunk_bytes: int | None
@@ -53,7 +53,9 @@ class Options:
 
     @classmethod
     def of(cls, options: Mapping[str, str], format_name: str = "consumer_offsets") -> "Options":
-        """Raises AnalyticsError for an unknown option, a wrong value, and without a path."""
+        """Check the options. Raises AnalyticsError for an unknown option, a wrong value, or a
+        missing path.
+        """
         if "provider" in options:
             raise AnalyticsError(f"{format_name} is not for tables: {_HOW.format(format_name)}")
         for name in options:
@@ -71,7 +73,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
-    """Where a stream starts, how much it reads at once, and what it does about lost records."""
+    """The start of a stream, its size per batch, and whether lost records are an error."""
 
     starting: Starting
     max_bytes: int | None
@@ -79,7 +81,9 @@ class StreamOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> "StreamOptions":
-        """Raises AnalyticsError for an option that streams do not have, and for a wrong value."""
+        """Check the options. Raises AnalyticsError for an option without a meaning for streams, and
+        for a wrong value.
+        """
         given = {name.lower(): text for name, text in options.items()}
         for name in options:
             if name.lower() not in FOR_BOTH and not has_of_streams([name]):
@@ -95,7 +99,7 @@ class StreamOptions:
 
 
 def has_of_streams(options: Iterable[str]) -> bool:
-    """Whether an option is given that only streams have."""
+    """Return whether an option only for streams is given."""
     return any(name.lower() in map(str.lower, OF_STREAMS) for name in options)
 
 
@@ -120,14 +124,14 @@ def _is_start(partition: str, offset: object) -> bool:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """What to add to a message: the closest known name, or all of them."""
+    """Return a suffix for a message: the closest known name, or all of them."""
     known = list(known)
     close = get_close_matches(name, known, 1)
-    return f", did you mean {close[0]}?" if close else f" (there are {', '.join(known)})"
+    return f", did you mean {close[0]}?" if close else f" (known: {', '.join(known)})"
 
 
 def _paths(options: Mapping[str, str], format_name: str) -> list[str]:
-    """Spark has one path as `path`, several as a JSON list in `paths`."""
+    """Return the paths. Spark passes one path as `path`, several as a JSON list in `paths`."""
     paths: list[str] = json.loads(options["paths"]) if options.get("paths") else []
     if options.get("path"):
         paths.append(options["path"])
@@ -148,7 +152,9 @@ def _selection(options: Mapping[str, str]) -> Selection:
 
 
 def _groups(options: Mapping[str, str]) -> frozenset[str] | None:
-    """One as `group`, several as a JSON list in `groups`: a group id may have any character."""
+    """Return the groups: one in `group`, several as a JSON list in `groups`, as group ids may
+    contain any character.
+    """
     found = {options["group"]} if "group" in options else set()
     if "groups" in options:
         try:
@@ -162,7 +168,7 @@ def _groups(options: Mapping[str, str]) -> frozenset[str] | None:
 
 
 def _numbers(name: str, text: str | None) -> frozenset[int] | None:
-    """Of a list such as 0,3,7-9."""
+    """Parse a list such as 0,3,7-9."""
     if text is None:
         return None
     found: set[int] = set()
@@ -175,8 +181,8 @@ def _numbers(name: str, text: str | None) -> frozenset[int] | None:
 
 
 def _time(name: str, text: str | None) -> int | None:
-    """In epoch milliseconds: these themselves, a time in ISO 8601 (UTC if it names no zone), or how
-    long ago.
+    """Return a time in epoch milliseconds, given as such, in ISO 8601 (UTC without a zone), or as
+    an age.
     """
     if text is None:
         return None

@@ -1,6 +1,6 @@
-"""Filters that Spark hands to a data source (4.1 and later), as what to select.
+"""Converts the filters that Spark (4.1 and later) passes to a data source into a selection.
 
-A selection may have more rows than the filters: Spark applies all of them again.
+A selection may include more rows than the filters: Spark applies all filters again.
 """
 
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 
 def selection_of(filters: Iterable[Filter]) -> Selection:
-    """What all filters together ask for, as far as a selection can say it."""
+    """Return the selection for all filters together, as far as a selection can express them."""
     selection = EVERYTHING
     for each in filters:
         selection = selection.within(_selected(each))
@@ -57,7 +57,7 @@ def _only(name: str, values: frozenset[Any]) -> Selection:
 
 
 def _range(given: Filter) -> tuple[int | None, int | None]:
-    """The values that a filter lets through are in [low, high); None: without an end. Times are in
+    """Return the range [low, high) of values that pass a filter; None is unbounded. Times are in
     milliseconds, rounded down.
     """
     value: Any = getattr(given, "value", None)

@@ -1,8 +1,8 @@
-"""Readers of the logs for Spark: chunks of the plan are Spark's partitions, and the parser's Arrow
-batches are their rows.
+"""Readers of the logs for Spark: chunks of the plan become Spark's partitions, and the parser's
+Arrow batches become rows.
 
-The Python processes of Spark say errors in one line, and collect little garbage. What becomes of
-rows about damage is said by the option `mode`.
+Also keeps errors of Spark's Python processes to one line, and reduces their garbage collection. The
+option `mode` selects the treatment of rows about damage.
 """
 
 import gc
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
 
 Read = Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
-"""Records with some columns of the parser."""
+"""Reads records with the given columns of the parser."""
 
 
 class LogReader(DataSourceReader):  # type: ignore[misc]  # pyspark is not typed here
-    """`partitions` runs in the driver, `read` in the tasks."""
+    """Base class of the readers. `partitions` runs in the driver, `read` in the tasks."""
 
     topic: ClassVar[str]
 
@@ -66,7 +66,7 @@ class LogReader(DataSourceReader):  # type: ignore[misc]  # pyspark is not typed
         set_loaded_aside()
 
     def rows(self, read: Read, place: str) -> Iterator[pa.RecordBatch]:
-        """What `read` gives, as the options say. `place` is named in errors."""
+        """Yield the rows of `read` according to the options. `place` appears in errors."""
         mode, names = self.options.mode, self._names
         if mode == "rows":
             return self._rows(read, names)
@@ -78,7 +78,7 @@ class LogReader(DataSourceReader):  # type: ignore[misc]  # pyspark is not typed
 
 
 class OffsetsReader(LogReader):
-    """Rows as the parser makes them, or with the typed columns of groups."""
+    """Rows of the parser, or with the typed columns of groups."""
 
     topic = OFFSETS
 
@@ -96,12 +96,12 @@ class EventsReader(LogReader):
 
 
 class _Filtered:
-    """Reads less where Spark says what it filters for."""
+    """Uses the filters of a query to read less."""
 
     _pushed = EVERYTHING
 
     def pushFilters(self, filters: "list[Filter]") -> "Iterable[Filter]":  # noqa: N802  # Spark's
-        """All of them are Spark's to apply still."""
+        """Return all filters: Spark still applies them."""
         from groupkeeper.analytics.sources.pushed import selection_of
 
         self._pushed = selection_of(filters)
@@ -109,11 +109,11 @@ class _Filtered:
 
 
 class FilteredOffsetsReader(_Filtered, OffsetsReader):
-    """For sessions that push filters down."""
+    """OffsetsReader for sessions with filter pushdown."""
 
 
 class FilteredEventsReader(_Filtered, EventsReader):
-    """For sessions that push filters down."""
+    """EventsReader for sessions with filter pushdown."""
 
 
 _done: list[bool] = []
@@ -121,7 +121,9 @@ _done: list[bool] = []
 
 @contextmanager
 def said_in_one_line() -> Iterator[None]:
-    """Spark plans in a Python process of its own, and shows its tracebacks to the user."""
+    """Suppress tracebacks of AnalyticsError: Spark shows those of its planning process to
+    the user.
+    """
     try:
         yield
     except AnalyticsError:
@@ -130,10 +132,10 @@ def said_in_one_line() -> Iterator[None]:
 
 
 def set_loaded_aside() -> None:
-    """In a worker of Spark, and once: let collections pass over what is there by now, which is
-    mostly the objects of numba and pyarrow.
+    """Exempt present objects, mostly of numba and pyarrow, from garbage collection; once per
+    worker.
 
-    Spark's daemon collects garbage after each task. Without this a collection looks at 130,000
+    Spark's daemon collects garbage after each task. Otherwise each collection visits 130,000
     objects, which takes as long as parsing 10 MB.
     """
     if _done or TaskContext.get() is None:
@@ -143,7 +145,7 @@ def set_loaded_aside() -> None:
 
 
 NEEDED: Final = ("partition", "batch_position", "offset", "problem", "problem_bytes")
-"""Columns that the modes but `rows` look at."""
+"""Columns required by all modes except `rows`."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -151,10 +153,10 @@ _log: Final = logging.getLogger(__name__)
 def treated(
     batches: Iterable[pa.RecordBatch], mode: Mode, names: list[str], place: str
 ) -> Iterator[pa.RecordBatch]:
-    """Batches with NEEDED and the columns `names` -> those columns. `place` is the file.
+    """Convert batches with NEEDED and the columns `names` to those columns. `place` is the file.
 
-    `drop` leaves out all rows with a problem, and logs how many there were; `fail` raises
-    AnalyticsError at the first one that tells of damage, and leaves out the others.
+    `drop` omits all rows with a problem and logs the number of damaged ones; `fail` raises
+    AnalyticsError at the first damage, and omits harmless problems.
     """
     rows = size = 0
     for batch in batches:
@@ -167,7 +169,7 @@ def treated(
             damaged = [row for row in told if is_damage(row["problem"])]
             rows += len(damaged)
             size += sum(row["problem_bytes"] or 0 for row in damaged)
-            batch = batch.filter(is_sound)  # noqa: PLW2901  # what is left of it
+            batch = batch.filter(is_sound)  # noqa: PLW2901  # the remaining rows
         if batch.num_rows:
             yield batch.select(names)
     if rows:
@@ -180,5 +182,5 @@ def _fail(rows: list[dict[str, object]], place: str) -> None:
             at = "position {batch_position}" if row["offset"] is None else "offset {offset}"
             raise AnalyticsError(
                 f"{place}, partition {row['partition']}, {at.format(**row)}: {row['problem']} "
-                "(mode=rows tells all that is damaged, mode=drop leaves it out)"
+                "(mode=rows reports all damage as rows, mode=drop omits it)"
             )

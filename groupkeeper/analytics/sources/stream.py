@@ -1,9 +1,9 @@
-"""Streams over the logs of a topic, for `spark.readStream`.
+"""Reads the logs of a topic as a stream, for `spark.readStream`.
 
-An offset of the stream is the next log offset of each log, with what tells whether it is the same
-log still: `{"__consumer_offsets-7": {"offset": 1200, "epoch": 3, "crc": 2857740885, ...}}`.
+An offset of the stream is the next log offset of each log, with the data to recognize the log:
+`{"__consumer_offsets-7": {"offset": 1200, "epoch": 3, "crc": 2857740885, ...}}`.
 
-Needs PySpark 4.2, which tells a source start and limit.
+Needs PySpark 4.2, which passes start and limit to a source.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,22 +30,22 @@ if TYPE_CHECKING:
     from groupkeeper.analytics.sources.readers import LogReader
 
 Offset = dict[str, dict[str, int | bool]]
-"""As JSON: a bookmark by the name of each log."""
+"""Log name -> its bookmark, as JSON."""
 
 
 class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]  # pyspark is not typed here
-    """One row per record, each once. `read` runs in the tasks, all else in one process for the
-    query.
+    """Yields one row per record, each once. `read` runs in the tasks, everything else in one
+    process per query.
     """
 
     def __init__(self, reader: "LogReader", format_name: str, options: Mapping[str, str]) -> None:
-        """`reader` has the options that are checked already. Raises AnalyticsError."""
+        """`reader` has the checked options. Raises AnalyticsError."""
         self._reader = reader
         self._given = options
         self._format = format_name
         self._options = StreamOptions.of(options)
         self._targets: Bookmarks | None = None
-        """Where a query ends that reads what is available now."""
+        """Ends of the logs for a query that reads only what is available now."""
         self._follower = Follower(reader.topic, self._logs, fail_on_loss=self._options.fail_on_loss)
 
     def initialOffset(self) -> Offset:  # noqa: N802  # Spark's
@@ -82,7 +82,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # t
         set_loaded_aside()
 
     def _logs(self) -> Mapping[str, PartitionFolders]:
-        """Those that are there now: what a pattern matches may have changed, too."""
+        """Find the logs that exist now; the matches of a pattern may have changed."""
         return find_logs(Options.of(self._given, self._format).paths, self._reader.topic)
 
 

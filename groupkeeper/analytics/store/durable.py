@@ -1,7 +1,7 @@
-"""Files of a folder on any file system of pyarrow. On this machine they are brought to the disk, so
-that a power cut does not take them back.
+"""Files in a folder on any pyarrow file system. On local disks they are synced, so that they
+survive a power failure.
 
-One run at a time writes to a folder of tables: `locked`.
+Only one run at a time writes to a folder of tables: see `locked`.
 """
 
 import errno
@@ -25,10 +25,10 @@ from groupkeeper.analytics.reading.files import AnyPath, located
 _Item = TypeVar("_Item")
 
 PRIVATE: Final = "_groupkeeper"
-"""What is not a table: Spark, Arrow and others pass over names that begin so."""
+"""Folder of files other than tables: Spark, Arrow and others skip names with this prefix."""
 _AT_ONCE: Final = 16
-"""File systems write together what is synced at the same time: a tenth of the time on ext4. Object
-stores answer so many requests at once."""
+"""File systems batch concurrent syncs, which takes a tenth of the time on ext4. Object stores
+handle this many requests at once."""
 
 
 class DurableFiles:
@@ -38,11 +38,13 @@ class DurableFiles:
         self.place = place
         system, root = located(place)
         self.system = fs.SubTreeFileSystem(root, system)
-        # In an object store a name with slashes is enough, and a folder would be an object.
+        # An object store has no folders: creating one would add an object.
         self._has_folders = system.type_name not in {"s3", "gcs", "abfs"}
 
     def sizes(self, under: str = "", *, recursive: bool = True) -> dict[str, int]:
-        """Path -> bytes, of files at any depth; without `recursive`, of all that is right there."""
+        """Return path -> bytes of files at any depth; with `recursive` False, of all direct
+        entries.
+        """
         chosen = fs.FileSelector(under, allow_not_found=True, recursive=recursive)
         found = self.system.get_file_info(chosen)
         return {
@@ -52,7 +54,7 @@ class DurableFiles:
         }
 
     def read(self, path: str) -> bytes | None:
-        """None if there is no such file."""
+        """Return the content of a file; None if it does not exist."""
         try:
             with self.system.open_input_stream(path, compression=None) as file:
                 return bytes(file.read())
@@ -60,17 +62,17 @@ class DurableFiles:
             return None
 
     def writer(self, path: str) -> pa.NativeFile:
-        """A new file, which is not on the disk yet."""
+        """Open a new file, which is not synced yet."""
         self._make_folder_of(path)
         return self.system.open_output_stream(path, compression=None)
 
     def write(self, path: str, data: bytes) -> None:
-        """The same of a whole file."""
+        """Write a whole file, without syncing it."""
         with self.writer(path) as file:
             file.write(data)
 
     def replace(self, path: str, data: bytes) -> None:
-        """A reader finds the old file or the new one, also after a power cut."""
+        """Replace a file atomically, also across a power failure."""
         attempt = f"{PRIVATE}/attempt-{uuid4().hex}"
         self.write(attempt, data)
         self.sync([attempt])
@@ -78,12 +80,12 @@ class DurableFiles:
         self.sync([str(PurePosixPath(path).parent)])
 
     def move(self, path: str, target: str) -> None:
-        """One step on a file system, a copy and its removal in an object store."""
+        """Move a file: atomic on a file system, a copy and a removal in an object store."""
         self._make_folder_of(target)
         self.system.move(path, target)
 
     def remove(self, path: str) -> None:
-        """A file, or a folder with all that is in it, if it is there."""
+        """Remove a file, or a folder with its content, if it exists."""
         kind = self.system.get_file_info(path).type
         if kind is fs.FileType.Directory:
             self.system.delete_dir(path)
@@ -91,7 +93,7 @@ class DurableFiles:
             self.system.delete_file(path)
 
     def sync(self, paths: Iterable[str]) -> None:
-        """Wait until files, and the names in folders, are on the disk of this machine."""
+        """Sync files, and folders for their entries, on a local disk."""
         if isinstance(self.place, Path):
             each(_sync, [self.place / path for path in paths])
 
@@ -101,7 +103,7 @@ class DurableFiles:
 
 
 def each(step: Callable[[_Item], object], items: Iterable[_Item]) -> None:
-    """Take a step with all items, many at once."""
+    """Apply a function to all items concurrently."""
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         for _ in threads.map(step, items):
             pass
@@ -112,7 +114,7 @@ def _sync(path: Path) -> None:
     try:
         os.fsync(handle)
     except OSError as error:
-        # Some network file systems know it of files only.
+        # Some network file systems can only sync files.
         if error.errno != errno.EINVAL or not path.is_dir():
             raise
     finally:
@@ -120,13 +122,13 @@ def _sync(path: Path) -> None:
 
 
 LOCK: Final = f"{PRIVATE}/lock"
-"""Who writes to an object store, and since when."""
+"""Holds the writer of an object store, and the time it began."""
 
 
 @contextmanager
 def locked(files: DurableFiles) -> Iterator[Callable[[], None]]:
-    """Yields what raises AnalyticsError if another run has taken the lock. Raises it if another one
-    has it.
+    """Lock the folder; raises AnalyticsError if another run holds the lock. Yields a check that
+    raises AnalyticsError if another run has taken the lock since.
     """
     if isinstance(files.place, Path):
         handle = _lock(files.place)
@@ -149,7 +151,7 @@ def locked(files: DurableFiles) -> Iterator[Callable[[], None]]:
 
 
 def _lock(folder: Path) -> int:
-    """A lock that ends with the process."""
+    """Take a lock that ends with the process."""
     if find_spec("fcntl") is None:  # Windows
         raise AnalyticsError(
             "--out needs the file locks (flock) of Linux or macOS, and this system has none: use "
@@ -170,8 +172,8 @@ def _lock(folder: Path) -> int:
 
 
 def _put_lock(files: DurableFiles) -> bytes:
-    """pyarrow cannot ask a store to write only what is not there: of two runs that begin in the
-    same moment the later one has the lock, and the other one is told at its end.
+    """Write the lock of an object store. pyarrow has no conditional write: if two runs begin at the
+    same moment, the later one gets the lock, and the other fails at its end.
     """
     found = files.read(LOCK)
     if found:

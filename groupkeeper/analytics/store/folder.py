@@ -1,10 +1,10 @@
 """One run on a folder of tables.
 
-What workers leave is on this machine. At its end a run makes files of tables of that, in a folder
-that readers skip. Replacing `state.zip` makes the run count; then its files are moved to their
-places, and those that they replace are removed. A run that was ended before that has changed
-nothing; what was ended after that is finished by the next one. Each of these steps is on the disk
-before the next one begins, so a power cut is no other end.
+Workers write to this machine. At the end of a run, table files are made from that in a folder that
+readers skip. Replacing `state.zip` commits the run; then its files are moved to their places, and
+the files they replace are removed. A run that ends before the commit changes nothing; one that ends
+after it is finished by the next run. Each step is synced before the next, so a power failure is no
+different.
 """
 
 import re
@@ -36,25 +36,25 @@ if TYPE_CHECKING:
 _Plans = Mapping[str, Plan]
 """By topic."""
 _Newest = Mapping[str, Mapping[int, int]]
-"""Topic -> partition -> first offset of its last segment."""
+"""Topic -> partition -> base offset of its last segment."""
 ANSWERS: Final = "answers"
 _REPORT: Final = "report"
 _GOES_ON: Final = ("state/*/*", f"*/{OPEN}-*")
-"""What the next run goes on from: states of partitions, and rows that are not finished."""
+"""Files that the next run continues from: states of partitions, and unfinished rows."""
 _PARTITION: Final = re.compile(rf"(?:state/|\w+/{OPEN}-)(-?\d+)")
-"""In the names of these files."""
+"""The partition in the names of these files."""
 
 
 class TableStore:
-    """A context manager: nobody else writes to the folder meanwhile. With `rebuild`, what it holds
-    is replaced at the end of the run. Raises AnalyticsError if it is not such a folder.
+    """A context manager that locks the folder. With `rebuild`, its content is replaced at the end
+    of the run. Raises AnalyticsError if it is not a folder of tables.
     """
 
     def __init__(self, folder: AnyPath, *, rebuild: bool = False) -> None:
         self.folder = folder.resolve()
         self.progress = ResumePoint()
         self.scratch = ""
-        """A folder of this machine for files between the stages."""
+        """A local folder for files between the stages."""
         self._files = DurableFiles(self.folder)
         self._rebuild = rebuild
         self._state: ZipFile | None = None
@@ -77,7 +77,9 @@ class TableStore:
         return self
 
     def _read(self) -> None:
-        """Raises AnalyticsError unless what cannot be read is to be replaced."""
+        """Read the state of the folder. Raises AnalyticsError if it is unreadable and not to be
+        rebuilt.
+        """
         try:
             found = resume.read(self._files)
         except AnalyticsError:
@@ -92,17 +94,19 @@ class TableStore:
     def __exit__(self, *error: object) -> None:
         self._opened.close()
 
-    # -- before ----------------------------------------------------------------------------------
+    # -- before a run ----------------------------------------------------------------------------
 
     def size(self) -> int:
-        """Bytes of all tables that are there."""
+        """Return the size of all tables in bytes."""
         return sum(self._tables().values())
 
     def _tables(self) -> dict[str, int]:
         return {path: size for path, size in self._files.sizes().items() if f"/{DAY}=" in path}
 
     def begin(self, groups: frozenset[str]) -> Output:
-        """What the run is told. Raises AnalyticsError if the folder holds other groups."""
+        """Return the output of the run, with earlier states. Raises AnalyticsError if the folder
+        holds other groups.
+        """
         before = self.progress
         if before.run and sorted(groups) != before.groups:
             held = f"the groups {', '.join(before.groups)}" if before.groups else "all groups"
@@ -123,24 +127,24 @@ class TableStore:
         return Output(Path(self.scratch, "tables"), states, unsolved)
 
     def check(self, plans: _Plans, newest: _Newest) -> None:
-        """Raises AnalyticsError unless these are the logs that the folder was made from."""
+        """Raise AnalyticsError unless these are the logs that the folder was made from."""
         for topic, places in self.progress.places.items():
             resume.check(plans[topic], places, newest[topic], topic)
 
     def news(self, plans: _Plans) -> dict[str, Plan]:
-        """What was not read yet."""
+        """Return the plans without what was already read."""
         places = self.progress.places
         return {topic: resume.news(plan, places.get(topic, {})) for topic, plan in plans.items()}
 
-    # -- after -----------------------------------------------------------------------------------
+    # -- after a run -----------------------------------------------------------------------------
 
     def counts(self, analysis: "Analysis") -> Counter[tuple[int | None, bool]]:
-        """Records of all runs by type."""
+        """Return the records of all runs by type."""
         before = {(kind, is_tombstone): n for kind, is_tombstone, n in self.progress.counts}
         return analysis.counts + Counter(before)
 
     def commit(self, plans: _Plans, analysis: "Analysis") -> None:
-        """The run counts from now on. `plans`: what was read."""
+        """Commit the run, which has read `plans`."""
         now, made = self.progress, Path(self.scratch, "tables")
         if now.run and not analysis.is_news:
             return
@@ -171,7 +175,7 @@ class TableStore:
         self._settle(now)
 
     def _stage(self, made: Path, report: Mapping[str, pa.Table]) -> None:
-        """Write all files of the run to where no reader looks."""
+        """Write all files of the run to a folder that readers skip."""
         now, files, old = self.progress, self._files, self._tables()
         goes_on = bool(now.run)
         now.run = f"{int(now.run[:6] or 0) + 1:06d}-{uuid4().hex[:8]}"
@@ -185,15 +189,15 @@ class TableStore:
         files.write(state := f"{now.staged}/{resume.NAME}", now.packed(made, kept))
         files.sync({state, *staged, *_folders([state, *staged])})
 
-    # -- what counts, and what does not ------------------------------------------------------------
+    # -- finishing a committed run -----------------------------------------------------------------
 
     def _settle(self, now: ResumePoint) -> None:
-        """Move the files of the last run to their places, and remove what they replace; this may be
-        repeated. Then remove what runs have left that were ended.
+        """Move the files of the last run to their places and remove those they replace; may be
+        repeated. Then remove the leftovers of runs that were interrupted.
         """
         files, prefix = self._files, f"{now.staged}/"
         targets = {path.removeprefix(prefix) for path in files.sizes(now.staged)}
-        # While one of these is left, the rest is known to be unfinished.
+        # Moved last: while one of these is staged, the run is known to be unfinished.
         last = {path for path in targets if path.startswith(_REPORT)}
         if targets:
             first = targets - last
@@ -207,7 +211,9 @@ class TableStore:
 
 
 def write_answers(folder: AnyPath, answers: Mapping[str, pa.Table]) -> None:
-    """Those of the last analysis as it was chosen, in `answers/`: a file each."""
+    """Write the answers of the last analysis, for its choice of rows, to `answers/`, one
+    file each.
+    """
     files = DurableFiles(folder)
 
     def write(name: str) -> None:
@@ -225,12 +231,12 @@ def _parquet(table: pa.Table) -> bytes:
 
 
 def _folders(paths: Iterable[str]) -> set[str]:
-    """Those in which these paths are, at any depth."""
+    """Return all folders that contain these paths, at any depth."""
     return {str(parent) for path in paths for parent in PurePosixPath(path).parents}
 
 
 def _check(files: DurableFiles) -> None:
-    """Never write over or among the files of others."""
+    """Refuse to write over or among foreign files."""
     try:
         is_ours = {*files.sizes(recursive=False)} <= {PRIVATE} or bool(files.read(resume.NAME))
     except NotADirectoryError:

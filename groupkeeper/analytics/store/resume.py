@@ -1,7 +1,7 @@
-"""What is new in a log since it was read up to a place, and whether it is the same log.
+"""Finds what is new in a log since the last run, and checks that it is the same log.
 
-`_groupkeeper/state.zip` says which run of a folder was the last, how far it has read each log, and
-what the next one goes on from. It is replaced at the end of a run, which counts from then on.
+`_groupkeeper/state.zip` holds the name of the last run of a folder, how far it read each log, and
+the state to continue from. Replacing it at the end of a run commits the run.
 """
 
 import json
@@ -24,16 +24,16 @@ from groupkeeper.analytics.store.durable import PRIVATE, DurableFiles
 from groupkeeper.protocol.record_batch import HEADER_SIZE, BatchHeader, CorruptBatch, read_header
 
 FORMAT: Final = 3
-"""Of all files of a folder, the states of folds included: another one is never read."""
+"""Version of all files of a folder, including states of folds. Other versions are not read."""
 NAME: Final = f"{PRIVATE}/state.zip"
 _PROGRESS: Final = "progress.json"
 _Row = dict[str, Any]  # of a problem
 
 
 class _Place(NamedTuple):
-    """How far a partition was read: its next log offset, and the last batch that was read, by which
-    a log is known again: first offset of its file, position, and what is before its records in
-    hexadecimal; "" if it is not known. `unsolved`: the problems behind that.
+    """How far a partition was read: the next log offset, and the last batch, which identifies the
+    log: base offset of its segment, position, and header in hexadecimal, "" if unknown. `unsolved`:
+    problems after that batch.
     """
 
     next: int
@@ -45,9 +45,9 @@ class _Place(NamedTuple):
 
 @dataclass(slots=True)
 class ResumePoint:
-    """`run` names the last run, "" before the first one. `replaced`: files whose rows others have
-    since that run. `groups`: those that are read (none: all). `counts`: records by key type and
-    whether they are tombstones. `places`: topic -> partition -> place.
+    """`run` names the last run, "" before the first. `replaced`: files that this run replaced.
+    `groups`: the groups read (empty: all). `counts`: records by key type and whether they are
+    tombstones. `places`: topic -> partition -> place.
     """
 
     run: str = ""
@@ -58,11 +58,11 @@ class ResumePoint:
 
     @property
     def staged(self) -> str:
-        """The folder from which the files of the last run are moved to their places."""
+        """Folder of the files of the last run before they are moved to their places."""
         return f"{PRIVATE}/staged-{self.run}"
 
     def packed(self, made: Path, paths: Iterable[Path]) -> bytes:
-        """The file with this and some files under `made`."""
+        """Return the zip file with this point and the given files under `made`."""
         data = BytesIO()
         with ZipFile(data, "w", ZIP_DEFLATED, compresslevel=1) as packed:
             packed.writestr(_PROGRESS, json.dumps({"format": FORMAT, **asdict(self)}))
@@ -72,7 +72,7 @@ class ResumePoint:
 
 
 def read(files: DurableFiles) -> tuple[ResumePoint, ZipFile] | None:
-    """With the files. None if there is none. Raises AnalyticsError."""
+    """Return the point and its zip file; None if there is none. Raises AnalyticsError."""
     found = files.read(NAME)
     if found is None:
         return None
@@ -105,7 +105,7 @@ _ADVICE: Final = "analyze it anew with --rebuild, or into another folder"
 
 
 def news(plan: Plan, places: Mapping[int, _Place]) -> Plan:
-    """The plan without what was read."""
+    """Return the plan without what was already read."""
     seen: set[int] = set()
 
     def left(chunk: Chunk) -> Iterator[Split]:
@@ -123,7 +123,7 @@ def news(plan: Plan, places: Mapping[int, _Place]) -> Plan:
 
 
 def _behind(split: Split, place: _Place) -> Split | None:
-    """What of the split is from the place on; None if nothing is."""
+    """Return the part of the split from the place on; None if there is none."""
     if split.first >= place.next:
         return split
     if split.until <= place.next:
@@ -141,24 +141,24 @@ def _behind(split: Split, place: _Place) -> Split | None:
     found = _read(path, start)
     if found is not None and found.base_offset == place.next:
         return part
-    # By the first offset the parser knows that a file is still what was planned.
+    # The parser would check that the bytes begin at `first`, which does not hold here.
     return replace(part, identity=(0, 0))
 
 
 def _told_gap(split: Split, place: _Place) -> Split:
-    """Retention may have removed records that nobody has read."""
+    """Note offsets that retention may have removed before they were read."""
     notes = [note for note in split.notes if note[0] != Problem.BEGINS]
     if len(notes) < len(split.notes) and split.first > place.next:
         notes.append((Problem.REMOVED, place.next, split.first))
     return replace(split, notes=tuple(notes))
 
 
-# -- is it the same log? -----------------------------------------------------------------------
+# -- the same log ------------------------------------------------------------------------------
 
 
 def check(plan: Plan, places: Mapping[int, _Place], newest: Mapping[int, int], topic: str) -> None:
-    """Raises AnalyticsError unless the logs are those that were read up to the places. `newest`:
-    the first offset of the last segment of each partition, which may be empty.
+    """Raise AnalyticsError unless the logs are those that were read up to the places. `newest`:
+    base offset of the last segment of each partition, which may be empty.
     """
     splits = defaultdict(list)
     for chunk in plan.chunks:
@@ -168,7 +168,7 @@ def check(plan: Plan, places: Mapping[int, _Place], newest: Mapping[int, int], t
         name = f"{topic}-{partition}"
         if partition not in newest:
             raise AnalyticsError(
-                f"{name} was read into this folder and is not there: name all paths of its log, "
+                f"{name} was read into this folder and is now missing: name all paths of its log, "
                 "or another folder"
             )
         if place.header:
@@ -178,7 +178,7 @@ def check(plan: Plan, places: Mapping[int, _Place], newest: Mapping[int, int], t
 def _check(name: str, splits: Sequence[Split], place: _Place, newest: int) -> None:
     if any(_has(files.place(split.path), place) for split in splits):
         return
-    # Compaction moves batches, and takes records and whole batches out.
+    # Compaction moves batches, and removes records and whole batches.
     was = _header(place)
     later = _headers_from(splits, was.base_offset)
     found = min(later, key=lambda header: header.base_offset, default=None)
@@ -203,7 +203,7 @@ def _check(name: str, splits: Sequence[Split], place: _Place, newest: int) -> No
 
 
 def _headers_from(splits: Sequence[Split], offset: int) -> Iterator[BatchHeader]:
-    """Batches with that offset or later ones."""
+    """Yield the batches at or after an offset."""
     for split in splits:
         path = files.place(split.path)
         if split.until > offset:
@@ -215,7 +215,7 @@ def _headers_from(splits: Sequence[Split], offset: int) -> Iterator[BatchHeader]
 
 
 def _has(path: File, place: _Place) -> bool:
-    """Whether the last batch that was read is where it was."""
+    """Return whether the last batch that was read is still in its place."""
     is_there = place.header and int(path.stem) == place.segment
     return bool(is_there) and _bytes(path, place.position).hex() == place.header
 
@@ -230,7 +230,7 @@ def _read(path: File, position: int) -> BatchHeader | None:
 
 
 def _bytes(path: File, position: int) -> bytes:
-    """Of the header there; none if there is no batch."""
+    """Return the header bytes of the batch there; empty if there is no batch."""
     with suppress(OSError, CorruptBatch), path.open("rb") as file:
         file.seek(position)
         data = file.read(HEADER_SIZE)
@@ -239,11 +239,11 @@ def _bytes(path: File, position: int) -> bytes:
     return b""
 
 
-# -- where it ended ----------------------------------------------------------------------------
+# -- the end of a run --------------------------------------------------------------------------
 
 
 def places(plan: Plan, before: Mapping[int, _Place], ends: Ends) -> dict[int, _Place]:
-    """Where the next run goes on; `plan` is what was read, and `ends` where that ended."""
+    """Return the places to continue from; `plan` is what was read, and `ends` where that ended."""
     found = dict(before)
     last = {split.partition: split for chunk in plan.chunks for split in chunk}
     for partition, split in last.items():
@@ -256,7 +256,7 @@ def places(plan: Plan, before: Mapping[int, _Place], ends: Ends) -> dict[int, _P
             place = _Place(end.offset + 1)
             if batch and batch.base_offset <= end.offset <= batch.last_offset:
                 place = _Place(batch.next_offset, int(path.stem), end.position, data.hex())
-        # What is before the last split does not change.
+        # Offsets before the last split are final.
         reached = max(place.next, split.first) if split.only == _ALL else place.next
         unsolved = ends.problems.get(partition, ())
         found[partition] = place._replace(next=reached, unsolved=unsolved)

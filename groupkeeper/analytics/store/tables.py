@@ -1,6 +1,8 @@
-"""The tables of a folder, by the day of their rows: how questions read them, and how they are made
-of what the workers of a run have left. A file has the rows of a table and day, another one those
-that a later run replaces; small ones of earlier runs are joined with it.
+"""Reads the tables of a folder, by the day of their rows, and writes them from the files of
+workers.
+
+A file has the rows of one table and day; another one those that a later run replaces. Small files
+of earlier runs are merged.
 """
 
 import os
@@ -29,23 +31,23 @@ from groupkeeper.history.fields import LAST_MS
 DAY: Final = "day"
 """The partition column: `day=2026-11-22`, of UTC."""
 NO_DAY: Final = "__HIVE_DEFAULT_PARTITION__"
-"""Of rows without that time, as Hive, Spark, Arrow and DuckDB name it: they read null."""
+"""Folder of rows without that time, as named by Hive, Spark, Arrow and DuckDB, which read null."""
 RECORDS: Final = "records"
 DAYS: Final[Mapping[str, str]] = {
     **{name: table.day_of for name, table in TABLES.items()},
     RECORDS: "timestamp_ms",
 }
-"""Table -> the column that says the day: a timestamp, or epoch milliseconds."""
+"""Table -> the column that determines the day: a timestamp, or epoch milliseconds."""
 _DAY_MS: Final = 86_400_000
 LASTING: Final = frozenset({"ownership", "sessions", "epochs", "coverage"})
-"""Tables whose rows begin at a day and may last: all their days are read."""
+"""Tables whose rows span days: all of their days are read."""
 
 
 def read_tables(
     folder: AnyPath, since_ms: int | None = None, names: Iterable[str] = tuple(TABLES)
 ) -> dict[str, pa.Table]:
-    """See `read_days`, of a folder that `groupkeeper analyze --out` has written. Raises
-    AnalyticsError if it is none, or if a run on it has been ended just before its end.
+    """Read a folder that `groupkeeper analyze --out` has written, like `read_days`. Raises
+    AnalyticsError if it is not one, or if a run was interrupted just before its end.
     """
     files = DurableFiles(folder)
     found = read(files)
@@ -61,16 +63,18 @@ def read_tables(
 def read_days(
     folder: AnyPath, since_ms: int | None = None, names: Iterable[str] = tuple(TABLES)
 ) -> dict[str, pa.Table]:
-    """Table -> its rows, with the columns of its schema, in a fixed order; empty if it has none.
+    """Return table -> its rows, with the columns of its schema, in a fixed order; may be empty.
 
-    With `since_ms` (epoch milliseconds) only of days from that one on, of UTC, and those without a
-    day: files of other days are not opened, but for tables of LASTING.
+    With `since_ms` (epoch milliseconds) only rows of that day (UTC) and later ones, and rows
+    without a day; files of earlier days are not opened, except those of LASTING tables.
     """
     return {name: dataset_of(folder, name, since_ms).to_table() for name in names}
 
 
 def dataset_of(folder: AnyPath, name: str, since_ms: int | None = None) -> dataset.Dataset:
-    """The same of one table, not read yet. `folder` is one of tables, or of what workers left."""
+    """Return the dataset of one table, like `read_days`. `folder` holds tables, or files of
+    workers.
+    """
     system, root = located(folder)
     chosen = fs.FileSelector(f"{root}/{name}", allow_not_found=True, recursive=True)
     paths = sorted(each.path for each in system.get_file_info(chosen) if each.is_file)
@@ -87,7 +91,9 @@ def dataset_of(folder: AnyPath, name: str, since_ms: int | None = None) -> datas
 
 @contextmanager
 def read_inside(found: Iterable[dataset.Dataset]) -> Iterator[None]:
-    """Raises AnalyticsError, which names the file, if one of what is read inside is broken."""
+    """Raise AnalyticsError, naming the file, if reading one of these datasets in this context
+    fails.
+    """
     try:
         yield
     except (ValueError, OSError):
@@ -104,7 +110,7 @@ def _check_files(rows: dataset.Dataset) -> None:
 
 
 def by_day(rows: pa.Table, column: str) -> Iterator[tuple[str, pa.Table]]:
-    """The rows of each day, in their order."""
+    """Yield the rows of each day, in their order."""
     times = rows.column(column).cast(pa.int64()).fill_null(-1).to_numpy()
     days = np.where((times >= 0) & (times <= LAST_MS), times // _DAY_MS, -1)
     for day in np.unique(days).tolist():
@@ -114,26 +120,26 @@ def by_day(rows: pa.Table, column: str) -> Iterator[tuple[str, pa.Table]]:
 
 
 def day_name(milliseconds: int) -> str:
-    """The day of epoch milliseconds."""
+    """Return the day of epoch milliseconds."""
     return datetime.fromtimestamp(milliseconds // 1000, UTC).date().isoformat()
 
 
 MOST_FILES: Final = 32
-"""With more small files in a day, the next run that finds something joins them."""
+"""With more small files in a day, the next run with new records merges them."""
 SMALL_BYTES: Final = 8 * 1024 * 1024
 _ROWS: Final = 200_000
-"""So many rows of a table wait for being written; those of a day become a row group."""
+"""Maximum number of rows of a table held before writing; those of a day become a row group."""
 _SCHEMAS: Final = {name: table.schema for name, table in TABLES.items()} | {RECORDS: SCHEMA}
 
 _Source = Path | str
-"""A file of a worker, or one of the folder of tables."""
+"""A file of a worker, or a path in the folder of tables."""
 
 
 def write_tables(
     made: Path, files: DurableFiles, target: str, run: str, old: Mapping[str, int]
 ) -> list[str]:
-    """Write what is under `made` to the folder `target`. `old`: files of tables, and their bytes.
-    Returns which of them are replaced by that. Raises AnalyticsError.
+    """Write the rows under `made` to the folder `target`. `old`: files of tables -> bytes. Returns
+    which of them are thereby replaced. Raises AnalyticsError.
     """
     small: defaultdict[str, list[str]] = defaultdict(list)
     for path, size in old.items():
@@ -159,7 +165,7 @@ def _is_open(path: str) -> bool:
 
 
 def _write(files: DurableFiles, target: str, of: tuple[tuple[str, str], Sequence[_Source]]) -> None:
-    """A file a day. Few large row groups are read faster than many small ones."""
+    """Write one file per day. Few large row groups are faster to read than many small ones."""
     (name, prefix), sources = of
     writers: dict[str, parquet.ParquetWriter] = {}
     waiting: defaultdict[str, list[pa.Table]] = defaultdict(list)
@@ -195,8 +201,8 @@ def _batches(files: DurableFiles, source: _Source) -> Iterator[pa.RecordBatch]:
 
 
 def _write_empty(files: DurableFiles, target: str, run: str) -> None:
-    """A file without rows for each table that has no other one that stays: readers find all tables.
-    Its day is one that another table has, so that nobody meets a day without rows.
+    """Write a file without rows for each table that has no lasting file, so that readers find all
+    tables. Its day is one of another table, so that no day is without rows.
     """
     paths = [path.removeprefix(f"{target}/").split("/") for path in files.sizes(target)]
     day = min((day for _, day, _ in paths), default=f"{DAY}={NO_DAY}")

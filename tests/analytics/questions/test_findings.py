@@ -156,7 +156,7 @@ def test_an_owner_that_died_needs_a_shorter_session():
     }
     (row,) = found("commit_silence", **scene(range(30, 120), sessions=table("sessions", gone)))
     assert row["sentence"].endswith(
-        "It sent nothing any more, and kept its partitions until its session ended, after 90 min: "
+        "It stopped sending, and kept its partitions until its session ended, after 90 min: "
         "set session.timeout.ms=45000 (45 s), or as long as a restart takes, and others get them "
         "sooner."
     )
@@ -409,7 +409,7 @@ def test_commits_that_were_refused_for_an_unknown_reason_get_no_advice():
         "refusals", {"group": "billing", "api": "OffsetCommit", "time": 5_000, "count": 12}
     )
     (row,) = found("refused_commits", refusals=late)
-    assert row["sentence"].endswith(": what made them invalid was before what was read.")
+    assert row["sentence"].endswith(": the rebalance that made them invalid was not read.")
     assert "max.poll" not in row["sentence"]
 
 
