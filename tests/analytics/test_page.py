@@ -511,7 +511,7 @@ def test_what_if_tells_a_replay_that_is_far_off(sample, recorded, replayed, is_t
     made = render({"what_if": told}, about())
     sentence = (
         f"The replay of billing as it was gives {replayed} rebalances where {recorded} "
-        f"{'was' if recorded == 1 else 'were'} recorded: what is shown says little about it."
+        f"{'was' if recorded == 1 else 'were'} recorded: the picture is not reliable for it."
     )
     for number in (1, 2):
         assert (sentence in texts_of(made, f"what-if-{number}")) is is_told
@@ -534,7 +534,7 @@ def test_a_report_is_written_as_a_whole(tmp_path):
 def test_only_a_report_or_nothing_is_replaced(tmp_path):
     path = tmp_path / "thesis.html"
     path.write_text("years of work")
-    with pytest.raises(AnalyticsError, match="exists and is no report: name another file"):
+    with pytest.raises(AnalyticsError, match="exists and is not a report: name another file"):
         write_report(path, {}, about())
     assert path.read_text() == "years of work"
     path.write_text("")
@@ -556,9 +556,9 @@ def test_a_link_to_a_report_stays_one(tmp_path):
         (".", "is a folder: give --report the name of a file in it"),
         ("no/report.html", "no folder: create it, or write elsewhere"),
         ("file/report.html", "no folder: create it, or write elsewhere"),
-        ("file", "file exists and is no report: name another file"),
+        ("file", "file exists and is not a report: name another file"),
         ("a" * 300, "cannot be written: File name too long"),
-        ("/dev/null", "is no ordinary file: write the report elsewhere"),
+        ("/dev/null", "is not a regular file: write the report elsewhere"),
     ],
 )
 def test_a_bad_place_for_a_report_is_one_line(tmp_path, place, words):

@@ -324,7 +324,7 @@ def test_a_report_may_be_in_a_folder_that_out_makes(broker_copy, tmp_path, place
 def test_a_report_in_another_new_folder_is_refused(broker_copy, tmp_path, capsys):
     out = tmp_path / "out"
     request = Request(out, report=out / "pages" / "report.html")
-    assert "pages is no folder" in refused(capsys, [broker_copy], request)
+    assert "pages is not a folder" in refused(capsys, [broker_copy], request)
     assert not out.exists()
 
 

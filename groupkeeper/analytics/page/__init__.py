@@ -1,4 +1,4 @@
-"""The report of an analysis as one HTML page, which loads nothing."""
+"""The report of an analysis: one HTML page that loads nothing."""
 
 from groupkeeper.analytics.page.read import ReportHeader
 from groupkeeper.analytics.page.report import check_report, render, write_report

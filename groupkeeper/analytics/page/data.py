@@ -1,4 +1,4 @@
-"""The tables that a report is made of, and what its parts have in common."""
+"""The tables of a report, and functions that several sections use."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -15,14 +15,14 @@ from groupkeeper.analytics.schemas import LOG
 from groupkeeper.protocol.group_event_words import CODES, FAMILIES, LIKELY
 
 NAMES: Final = tuple(f"{letter} {name}" for letter, name in FAMILIES.items())
-"""Letter and name of each family. The first one has the look `p0`."""
+"""Letter and name of each family of causes. The first has the style `p0`, and so on."""
 _LETTERS: Final = "".join(FAMILIES)
 _NUMBERS: Final = {
     code: _LETTERS.index(word.family) for code, word in {**CODES, **LIKELY}.items() if word.family
 }
 PageTables = Mapping[str, pa.Table]
 PageRow = dict[str, Any]
-"""Any: a value of any type of a column; times are milliseconds since 1970."""
+"""Any: a value of any column type; times are milliseconds since 1970."""
 _TIMES: Final = {
     "coverage": ("from", "until"),
     "rounds": ("started", "ended"),
@@ -41,12 +41,12 @@ _TOTALS: Final = (
     ("members", "last", "members"),
     ("is_event", "any", "is_event"),
 )
-"""Column of rounds, how it is summed up, column of groups."""
+"""Column of rounds, aggregation, column of groups."""
 
 
 class Data:
-    """All tables. A time that is far off would press all others together: one before Kafka, or a
-    day after `made`, is wrong and cannot be drawn.
+    """All tables. Times before Kafka existed, or more than a day after `made`, are wrong; they are
+    not drawn, as they would compress all others.
     """
 
     def __init__(self, tables: PageTables, made: datetime) -> None:
@@ -57,7 +57,7 @@ class Data:
         return name in self.tables and self.tables[name].num_rows > 0
 
     def columns(self, name: str, wanted: Sequence[str], group: str | None = None) -> pa.Table:
-        """Columns of a table, or of the rows of one group; a column that is not there is null."""
+        """Return columns of a table, of one group if given; missing columns are null."""
         table = self.tables.get(name, pa.table({}))
         if group is not None and table.num_rows:
             table = table.filter(pc.equal(table["group"], group))
@@ -70,7 +70,7 @@ class Data:
         return found
 
     def within(self, times: pa.ChunkedArray) -> pa.ChunkedArray:
-        """Times that can be drawn; null for others."""
+        """Return the times, null for those that cannot be drawn."""
         times = times.cast(pa.int64())
         is_usable = pc.and_(pc.greater_equal(times, EARLIEST), pc.less(times, self._latest))
         return pc.if_else(is_usable, times, pa.scalar(None, pa.int64()))
@@ -92,7 +92,7 @@ class Data:
 
     @cached_property
     def groups(self) -> pa.Table:
-        """Sums of all groups of rounds, those first that were not stable for the longest."""
+        """Totals of all groups with rounds, those not stable for the longest first."""
         rounds, ms = self.rounds, float(self.shown.ms)
         columns, hows, names = zip(*_TOTALS, strict=True)
         by = pa.TableGroupBy(rounds, "group", use_threads=False)
@@ -126,17 +126,17 @@ class Data:
 
     @property
     def left_out(self) -> int:
-        """Rebalances without a group or a time that can be drawn."""
+        """Number of rebalances without a group or a drawable time."""
         return self.tables["rounds"].num_rows - self.rounds.num_rows if self.has("rounds") else 0
 
     @property
     def is_inferred(self) -> bool:
-        """No rebalance was read from events."""
+        """Whether no rebalance was read from events."""
         return len(self.groups) > 0 and not pc.any(self.groups["is_event"]).as_py()
 
 
 def milliseconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Times as numbers: those of Python have a range that ends before that of a log's."""
+    """Return times as numbers: Python's datetime has a smaller range than a log."""
     if not pa.types.is_timestamp(column.type):
         return column
     kind = pa.timestamp("ms", tz=column.type.tz)
@@ -144,7 +144,7 @@ def milliseconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def families_of(cause: pa.ChunkedArray, likely: pa.ChunkedArray) -> npt.NDArray[np.int64]:
-    """The number of each row's family. What is likely behind a code counts more than the code."""
+    """Return the number of each row's family. A probable reason takes precedence over the code."""
     found = np.full(len(cause), len(NAMES) - 1)
     for column in (cause, likely):
         places = pc.index_in(column.cast(pa.string()), pa.array([*_NUMBERS])).fill_null(-1)
@@ -154,5 +154,5 @@ def families_of(cause: pa.ChunkedArray, likely: pa.ChunkedArray) -> npt.NDArray[
 
 
 def legend(numbers: Iterable[int]) -> list[tuple[str, str]]:
-    """What the looks of these families mean."""
+    """Return the legend of these families."""
     return [(f"p{at}", NAMES[at]) for at in sorted({*numbers})]

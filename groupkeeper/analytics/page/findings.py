@@ -1,4 +1,4 @@
-"""Findings: cards with a sentence, the number to change, when it was, and where the log says so."""
+"""Findings as cards: a sentence, the setting to change, the time, and the evidence in the log."""
 
 from collections import Counter
 from typing import Final
@@ -9,9 +9,9 @@ from groupkeeper.analytics.page.times import TimeSpan, count, day_time, period
 from groupkeeper.analytics.schemas import LOG
 
 CARDS: Final = 30
-"""The others are in the table of findings."""
+"""Maximum number of cards; other findings are only in the table of findings."""
 OFFSETS: Final = 6
-"""Of the evidence of a finding; the table of findings has some more."""
+"""Maximum number of offsets per card; the table of findings has more."""
 SIGNS: Final = {
     "critical": "✖",
     "high": "▲",
@@ -20,20 +20,20 @@ SIGNS: Final = {
     "low": "●",
     "info": "ⓘ",
 }
-"""By severity, the worst first. Others come last, in plain."""
+"""Severity -> sign, the most severe first. Other severities come last, without a sign."""
 COLUMNS: Final = (
     *("id", "severity", "group", "from", "to", "sentence", "config_key", "now", "proposed"),
     *("evidence", "partition", "question", "source", "confidence"),
 )
 ALL_OF_IT: Final = 0.98
-"""A finding about so much of the time is about all of it."""
+"""A finding about this share of the time counts as "all the time"."""
 
 _CARD: Final = """<li id="finding-{}" class="finding {}"><p><span class="ordinal">{}</span>
 <span class="severity {}">{}</span>{}</p><p class="sentence">{}</p>{}<p class="quiet">{}</p></li>"""
 
 
 def findings_of(data: Data) -> list[PageRow]:
-    """The worst first; within one severity as they were found."""
+    """Return the findings, the most severe first, otherwise in their order."""
     order = [*SIGNS]
     return sorted(
         data.rows("findings", COLUMNS),
@@ -42,7 +42,7 @@ def findings_of(data: Data) -> list[PageRow]:
 
 
 def findings_part(rows: list[PageRow], span: TimeSpan, link: PageLink) -> Html:
-    """All cards, and how many of each severity and question there are."""
+    """Return all cards, and the number of findings per severity and question."""
     if not rows:
         return Html("<p>Nothing was found that should be changed.</p>")
     severities = Counter(str(row["severity"]) for row in rows).items()
@@ -88,7 +88,7 @@ def _card(number: int, row: PageRow, span: TimeSpan, link: PageLink) -> Html:
 
 
 def within(row: PageRow, span: TimeSpan) -> TimeSpan:
-    """The part of all the time that a finding is about."""
+    """Return the part of the report's period that a finding is about."""
     start = row["from"] if row["from"] is not None else span.start
     end = row["to"] if row["to"] is not None else span.end
     start = min(max(start, span.start), span.end)
@@ -100,7 +100,7 @@ def _times(row: PageRow) -> str:
     if start is not None and end is not None:
         return f"{period(TimeSpan(start, end))} UTC."
     if start is None and end is None:
-        return "Its time is not known."
+        return "At an unknown time."
     return f"Since {day_time(start)} UTC." if end is None else f"Until {day_time(end)} UTC."
 
 

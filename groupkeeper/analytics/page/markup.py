@@ -1,10 +1,9 @@
-"""HTML as text. Everything that is not `Html` is escaped, and cannot leave its element.
+"""Builds HTML as text. Everything that is not `Html` is escaped, and cannot leave its element.
 
-Names come from logs: they are cut, and characters that cannot be seen or turn the direction of
-text are replaced, before they are escaped.
+Names come from logs: they are cut, and invisible characters and those that change the text
+direction are replaced, before they are escaped.
 
-A picture is a `Figure` with its words: numbers are HTML, and what `lanes.js` draws beside them is
-data.
+A picture is a `Figure` with its words: numbers are HTML, and `lanes.js` draws the data beside them.
 """
 
 import html
@@ -16,13 +15,13 @@ from groupkeeper.analytics.page.times import TimeSpan, ticks
 from groupkeeper.why.texts import printable
 
 NAME_CHARACTERS: Final = 48
-"""How much of a name is shown; a log may have names of 32,767 bytes."""
+"""Shown length of a name; names in a log may have 32,767 bytes."""
 TEXT_CHARACTERS: Final = 600
-"""How much of a sentence is shown."""
+"""Shown length of a sentence."""
 
 
 class Html(str):
-    """Text that is HTML already."""
+    """Text that is already HTML."""
 
     __slots__ = ()
 
@@ -31,28 +30,30 @@ Child = Html | str | int | float | None | Iterable["Child"]
 
 
 def cut(text: str, most: int) -> str:
-    """At most `most` characters; of a longer one the beginning and the end, which differ most."""
+    """Return at most `most` characters: of longer text the beginning and the end, which differ
+    most.
+    """
     text = text if len(text) <= most else f"{text[: most - most // 3 - 1]}…{text[-(most // 3) :]}"
     return text if text.isprintable() else printable(text)
 
 
 def name(value: object, most: int = NAME_CHARACTERS) -> Html:
-    """A name out of a log, which has a direction of its own; the whole is not repeated."""
+    """Return a cut name from a log, isolated for text direction."""
     return Html(f"<bdi>{html.escape(cut(str(value), most))}</bdi>")
 
 
 def linked(value: object, place: str | None, most: int = NAME_CHARACTERS) -> Html:
-    """A name that leads to a place in the page, if there is one."""
+    """Return a name that links to a place in the page, if there is one."""
     return fill('<a href="{}">{}</a>', place, name(value, most)) if place else name(value, most)
 
 
 def fill(template: str, *values: Child) -> Html:
-    """HTML with `{}` where values are: in elements, or in attributes in quotes."""
+    """Fill `{}` in a template with values: in elements, or in quoted attributes."""
     return Html(template.format(*map(joined, values)))
 
 
 def joined(children: Child) -> Html:
-    """Children one after the other; None is left out."""
+    """Join children; None is left out."""
     if children is None:
         return Html("")
     if isinstance(children, Html):
@@ -64,11 +65,11 @@ def joined(children: Child) -> Html:
 
 # Any: JSON.
 Lane = dict[str, Any]
-"""What is drawn in a row: see `paint` in lanes.js."""
+"""The drawing of a row: see `paint` in lanes.js."""
 LaneRow = tuple[Child, Child, Lane]
 """A name, words and a lane."""
 PageLink = Callable[[str], str | None]
-"""The place in the page where more is said of a group."""
+"""Group -> anchor of its panel in the page, if any."""
 _ROW: Final = """<li><span class="name">{}</span><span class="lane"></span>\
 <span class="words">{}</span></li>"""
 _FIGURE: Final = """<figure class="card" id="{}"><figcaption><{}>{}</{}><p>{}</p></figcaption>
@@ -78,19 +79,19 @@ _FIGURE: Final = """<figure class="card" id="{}"><figcaption><{}>{}</{}><p>{}</p
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """`look_for` is a sentence; `told` has the main numbers, and their unit."""
+    """A picture with text. `look_for` is a sentence; `told` has the main numbers and their unit."""
 
     name: str
-    """Of its element in the page."""
+    """Id of its element in the page."""
     title: str
     look_for: str
     told: str
     rows: Sequence[LaneRow]
     shared: Lane = field(default_factory=dict)
-    """What the rows have in common: `of`, `ticks`, `legend`, ..."""
+    """Attributes common to all rows: `of`, `ticks`, `legend`, ..."""
     kind: str = ""
     level: str = "h3"
-    """Of its heading."""
+    """Level of its heading."""
 
     @property
     def data(self) -> Lane:
@@ -103,13 +104,13 @@ class Figure:
 
 
 def up_to(most: float, show: Callable[[float], str], tall: int) -> Lane:
-    """The axis of a lane with amounts."""
+    """Return the axis of a lane with amounts."""
     return {"most": most or 1, "axis": [(0, "0"), (most, show(most))], "tall": tall}
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """From times to places across a picture, which runs to `of`: so many steps of `size` ms."""
+    """Maps times to places from 0 to `of` across a picture, in steps of `size` ms."""
 
     shown: TimeSpan
     of: int

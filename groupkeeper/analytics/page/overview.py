@@ -1,6 +1,5 @@
-"""Rebalances over time: of all groups as columns, and of the worst groups as one line each.
-
-What rebalances cost are bars to one scale from zero.
+"""Rebalances over time: of all groups as columns, and of the worst groups as one line each. Their
+cost is shown as bars.
 """
 
 import re
@@ -27,17 +26,18 @@ from groupkeeper.analytics.page.markup import (
 from groupkeeper.analytics.page.times import SECOND, TimeSpan, count, floor, step, step_name, told
 
 WORST: Final = 40
-"""Groups in the timeline; the others are in the table."""
+"""Maximum number of groups in the timeline; others are only in the table."""
 BINS: Final = 180
-"""The most of a time axis: each is at least four pixels wide, so that its texture is seen."""
+"""Maximum number of steps of a time axis: at least four pixels each, so that textures are
+visible."""
 FLAGS: Final = 8
-"""Findings below the columns, of those about a part of the time of at most `LONGEST`."""
+"""Maximum number of findings below the columns, each about at most `LONGEST` of the time."""
 LONGEST: Final = 0.5
 _Counts = npt.NDArray[np.int64]
 
 
 def binned(shown: TimeSpan, most: int = BINS) -> Scale:
-    """The axis of a span in round steps."""
+    """Return the axis of a period in round steps."""
     size = max(step(shown.ms, most), SECOND)
     start = floor(shown.start, size)
     steps = (shown.end - start) // size + 1
@@ -47,8 +47,8 @@ def binned(shown: TimeSpan, most: int = BINS) -> Scale:
 def counts_of(
     rounds: pa.Table, scale: Scale, groups: Sequence[str], column: str | None = None
 ) -> _Counts:
-    """Rebalances by group, step and family, or sums of a column; without groups those of all as
-    one.
+    """Return rebalances by group, step and family, or sums of a column; without groups
+    the total.
     """
     found = np.zeros((max(len(groups), 1), scale.of, len(NAMES)), dtype=np.int64)
     rows = np.zeros(len(rounds), dtype=np.int64)
@@ -62,8 +62,8 @@ def counts_of(
 
 
 def marks(counts: _Counts) -> tuple[list[str], tuple[int, int]]:
-    """A letter for each step of each row, for its usual cause and height; and up to how many are
-    few, and some.
+    """Return a letter for each step of each row, which encodes the most frequent cause and the
+    height; and the upper limits of "few" and "some".
     """
     sums = counts.sum(axis=2)
     few, some = (max(least, round(sums.max() ** (least / 3))) for least in (1, 2))
@@ -73,7 +73,7 @@ def marks(counts: _Counts) -> tuple[list[str], tuple[int, int]]:
 
 
 def rate(data: Data, findings: Sequence[PageRow]) -> Figure:
-    """Rebalances per hour or so, by cause; loads of coordinators, and findings."""
+    """Draw rebalances per step, by cause, with loads of coordinators, and findings."""
     scale = binned(data.shown)
     [counts] = counts_of(data.rounds, scale, ())
     tops = counts.cumsum(axis=1)
@@ -107,7 +107,7 @@ def rate(data: Data, findings: Sequence[PageRow]) -> Figure:
 
 
 def _flags(data: Data, findings: Sequence[PageRow], scale: Scale) -> list[LaneRow]:
-    """What findings are about."""
+    """Return rows that mark the times of findings."""
     rows: list[LaneRow] = []
     for number, row in enumerate(findings[:CARDS], 1):
         part = within(row, data.shown)
@@ -119,7 +119,7 @@ def _flags(data: Data, findings: Sequence[PageRow], scale: Scale) -> list[LaneRo
 
 
 def timeline(data: Data, link: PageLink) -> Figure:
-    """One line a group."""
+    """Draw one line per group."""
     shown, scale = data.groups.slice(0, WORST).to_pylist(), binned(data.shown)
     counts = counts_of(data.rounds, scale, [each["group"] for each in shown])
     lines, (few, some) = marks(counts)
@@ -149,7 +149,7 @@ ROWS: Final = 15
 
 
 def not_stable(data: Data, link: PageLink) -> Figure | None:
-    """The groups that were not stable for the longest, by cause."""
+    """Draw the groups that were not stable for the longest, by cause."""
     worst = [each for each in data.groups.slice(0, ROWS).to_pylist() if each["not_stable_ms"]]
     if not worst:
         return None
@@ -181,13 +181,13 @@ def not_stable(data: Data, link: PageLink) -> Figure | None:
 
 
 def _words(template: str, row: PageRow) -> str:
-    """With the values of columns that are named in braces."""
+    """Fill columns named in braces into the template."""
     columns = re.findall(r"\{(\w+)\}", template)
     return template.format(**{each: told(each, row[each]) for each in columns})
 
 
 def _bars(*parts: tuple[str, float]) -> Lane:
-    """Looks with amounts, one behind the other."""
+    """Return styles with amounts as adjacent bars."""
     ends = [sum(amount for _, amount in parts[:at]) for at in range(len(parts) + 1)]
     return {
         "bars": [(ends[at], ends[at + 1], look) for at, (look, part) in enumerate(parts) if part]

@@ -1,4 +1,4 @@
-"""Single groups: ownership, commits and lag of those that a reader probably asks for next."""
+"""Panels of single groups: ownership, commits and lag of the groups that readers likely look up."""
 
 import json
 from collections import defaultdict
@@ -25,21 +25,21 @@ from groupkeeper.analytics.page.times import (
 from groupkeeper.why.texts import short_id
 
 GROUPS: Final = 10
-"""Those that findings are about, and then those that were not stable for the longest."""
+"""Maximum number of panels: groups with findings, then those not stable for the longest."""
 PANELS_BYTES: Final = 300_000
-"""Of all together; the first ones are shown."""
+"""Limit of all panels together; the first ones are shown."""
 ROWS: Final = 32
-"""Partitions in a picture; those without an owner for the longest."""
+"""Maximum number of partitions in a picture: those without an owner for the longest."""
 INTERVALS: Final = 2_500
-"""In a picture: the first ones of the time that is shown."""
+"""Maximum number of intervals in a picture: the first ones of the period shown."""
 OWNERS: Final = 24
-"""In the legend."""
+"""Maximum number of owners in the legend."""
 SEEN: Final = 150
-"""The usual time without an owner is this part of the time that is shown: 5 pixels."""
+"""The period shown is this many times the usual gap in ownership, which is then 5 pixels wide."""
 POINTS: Final = 280
-"""Most points of a line."""
+"""Maximum number of points of a line."""
 RULES: Final = 150
-"""So many rebalances are drawn through the lines; more would hide them."""
+"""Maximum number of rebalances drawn across the lines; more would hide them."""
 WIDE: Final = 1_000
 """Steps across a picture of owners."""
 NOBODY, UNKNOWN = -1, -2
@@ -54,7 +54,7 @@ _OWNED: Final = (
 
 
 class Panels:
-    """The groups that have a panel, and the places of these in the page."""
+    """The groups with a panel, and the anchors of these."""
 
     def __init__(self, data: Data, findings: Sequence[PageRow]) -> None:
         names = [row["group"] for row in findings if row["group"] is not None]
@@ -78,11 +78,11 @@ class Panels:
                 self._made[named] = identity, html
 
     def link(self, group: str) -> str | None:
-        """Where more is said of a group."""
+        """Return the anchor of a group's panel."""
         return f"#{self._made[group][0]}" if group in self._made else None
 
     def html(self) -> Html | None:
-        """All of them, the first one open."""
+        """Return all panels, the first one open."""
         return Html("".join(html for _, html in self._made.values())) or None
 
 
@@ -107,8 +107,8 @@ def _panel(group: PageRow, identity: str, figures: Sequence[Figure], *, is_open:
 
 
 def _ownership(data: Data, group: str, identity: str) -> Figure | None:
-    """One row a partition, for the part of the time in which most went without an owner; None if
-    nothing is known of it.
+    """Draw a row per partition, for the part of the time with most gaps in ownership; None if
+    nothing is known.
     """
     rows, shown, number = _intervals(data, group)
     if not rows:
@@ -124,8 +124,8 @@ def _ownership(data: Data, group: str, identity: str) -> Figure | None:
     return Figure(
         f"{identity}-owners",
         f"Who owned which partition, {period(shown)}",
-        "Look for hatched columns: nobody read these partitions. A letter that changes behind one "
-        "says that the partition moved.",
+        "Look for hatched columns: these partitions had no reader. If the letter changes after "
+        "one, the partition moved.",
         f"One row a partition, {left}{count(number, 'partition')}; {whole}. Without an owner for "
         f"{length(sum(lost.values()))} of partition time, at the right that of each. Letters at "
         "the top are causes of rebalances. Time: UTC.",
@@ -146,8 +146,8 @@ def _ownership(data: Data, group: str, identity: str) -> Figure | None:
 
 
 def _intervals(data: Data, group: str) -> tuple[list[PageRow], TimeSpan, int]:
-    """Times with one owner or none, of the partitions with the longest gaps, in the time that is
-    shown; and how many partitions there are. `gap_ms` is how long it had no owner.
+    """Return times with one owner or none, of the partitions with the longest gaps; the period
+    shown; and the number of partitions. `gap_ms` is the time without an owner.
     """
     table = data.columns("ownership", _OWNED, group)
     if not len(table):
@@ -176,7 +176,9 @@ def _intervals(data: Data, group: str) -> tuple[list[PageRow], TimeSpan, int]:
 def _shown_span(
     starts: _Numbers, ends: _Numbers, is_gap: npt.NDArray[np.bool_], span: TimeSpan
 ) -> TimeSpan:
-    """So long that gaps are seen, where the sum of gaps is the largest. `starts` rise."""
+    """Return the period with the largest sum of gaps, short enough to make gaps visible. `starts`
+    rise.
+    """
     first, long = starts[is_gap], (ends - starts)[is_gap]
     if not len(first):
         return span
@@ -190,7 +192,7 @@ def _shown_span(
 
 
 def _causes(data: Data, group: str, scale: Scale) -> list[tuple[float, float, str, str]]:
-    """Bars with letters where rebalances began, as far as there is room for letters."""
+    """Return bars with letters where rebalances began, as far as there is room."""
     rounds = data.rounds.filter(pc.equal(data.rounds["group"], group))
     found: dict[int, tuple[float, float, str, str]] = {}
     for at, family in zip(rounds["at"].to_pylist(), rounds["family"].to_pylist(), strict=True):
@@ -203,8 +205,8 @@ def _causes(data: Data, group: str, scale: Scale) -> list[tuple[float, float, st
 def _lanes(
     rows: Sequence[PageRow], scale: Scale, owners: dict[str, tuple[int, str]]
 ) -> dict[_Place, list[float]]:
-    """Place, owner, place, owner, ... of each partition. `owners` gets their numbers, in the order
-    in which they appear, as on the live page, and their names.
+    """Return place, owner, place, owner, ... of each partition. Fills `owners` with numbers, in
+    order of appearance as on the live page, and names.
     """
     found: dict[_Place, list[float]] = defaultdict(list)
     ends: dict[_Place, int] = defaultdict(lambda: scale.shown.start)
@@ -228,7 +230,7 @@ def _lanes(
 
 
 def _curves(data: Data, group: str, identity: str) -> Figure | None:
-    """Commits and lag over time, below rebalances; None if neither is known."""
+    """Draw commits and lag over time, below rebalances; None if both are unknown."""
     scale = binned(data.shown, POINTS)
     bands = [*_commits(data, group, scale), *_lag(data, group, scale)]
     if not bands:
@@ -267,7 +269,7 @@ def _commits(data: Data, group: str, scale: Scale) -> list[LaneRow]:
 
 
 def _lag(data: Data, group: str, scale: Scale) -> list[LaneRow]:
-    """In time; in records where no time is known."""
+    """Draw lag in time; in records if no time is known."""
     rows = data.columns("lag", ("time", "lag", "lag_ms"), group)
     is_time = rows["lag_ms"].null_count < rows.num_rows
     amount = rows["lag_ms" if is_time else "lag"].cast(pa.int64())
@@ -287,6 +289,6 @@ def _lag(data: Data, group: str, scale: Scale) -> list[LaneRow]:
 def _places(
     times: pa.ChunkedArray, data: Data, scale: Scale
 ) -> tuple[_Numbers, npt.NDArray[np.bool_]]:
-    """The step of each time, and whether it is in the span."""
+    """Return the step of each time, and whether it is in the period."""
     at = data.within(times).fill_null(0).to_numpy()
     return (at - scale.shown.start) // scale.size, (at >= data.shown.start) & (at <= data.shown.end)

@@ -1,4 +1,4 @@
-"""What was read: how much, from when to when, how sure, and what is wrong with it."""
+"""The section about the input: amounts, times, source, coverage and damage."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,41 +17,43 @@ from groupkeeper.why.texts import size
 
 @dataclass(frozen=True, slots=True)
 class ReportHeader:
-    """`questions` describes tables that are not among those of `analytics.schemas`."""
+    """Facts about the analysis. `questions` describes tables that `analytics.schemas` does not
+    have.
+    """
 
     paths: Sequence[str]
     made: datetime
     """With a time zone."""
     version: str
-    """Of Groupkeeper."""
+    """Version of Groupkeeper."""
     records: int | None = None
     read_bytes: int | None = None
     choice: str = ""
-    """Options that leave something out: `--since 2d --group billing`."""
+    """Options that limit the rows: `--since 2d --group billing`."""
     damage: Sequence[str] = ()
-    """One sentence each; nothing if the log is sound."""
+    """One sentence per damaged place; empty if the log is sound."""
     not_known: Sequence[str] = ()
-    """What the tables say nothing about, and why, one sentence each."""
+    """One sentence, with its reason, per matter the tables cannot answer."""
     questions: Mapping[str, Question] = field(default_factory=dict)
 
 
 PATHS: Final = 12
-"""More paths than these are counted; the same for damage."""
+"""Maximum number of listed paths, or damaged places; more are counted."""
 _INFERRED: Final = Html(
     '<p class="problem"><b>Inferred: </b>the logs have no group events, so rebalances and their '
-    "causes were concluded from group records and commits. Each row says how sure that is.</p>"
+    "causes were inferred from group records and commits. Each row has a confidence.</p>"
 )
 
 
 def summary(data: Data, about: ReportHeader, findings: list[PageRow]) -> Html:
-    """Below the title of the page."""
+    """Return the text below the title of the page."""
     told: list[Child] = [_amount(about), " from ", [name(each, 80) for each in about.paths[:1]]]
     if len(about.paths) > 1:
         told.append(f" and {count(len(about.paths) - 1, 'other path')}")
     if about.choice:
         told.append(fill(", only <code>{}</code>", name(about.choice, 200)))
     damage = fill(
-        '<div class="problem"><p><b>The log is damaged</b>: what is below is of the rest.</p>'
+        '<div class="problem"><p><b>The log is damaged</b>: this report covers the rest.</p>'
         "<ul>{}</ul></div>",
         _some(about.damage),
     )
@@ -65,7 +67,7 @@ def summary(data: Data, about: ReportHeader, findings: list[PageRow]) -> Html:
 
 
 def _tiles(data: Data, findings: list[PageRow]) -> list[str]:
-    """The whole in a few numbers."""
+    """Return the key numbers."""
     groups, rounds, span = data.groups, data.rounds.num_rows, data.shown.ms
     timed = len(groups) - groups["not_stable_ms"].null_count
     lost, unowned = (pc.sum(groups[each]).as_py() for each in ("not_stable_ms", "no_owner_ms"))
@@ -87,7 +89,7 @@ def _tiles(data: Data, findings: list[PageRow]) -> list[str]:
 
 
 def what_was_read(data: Data, about: ReportHeader) -> Html:
-    """Paths, times, amounts, and from where on it is known."""
+    """Return paths, times, amounts and coverage."""
     paths = _some([fill("<code>{}</code>", name(each, 160)) for each in about.paths])
     span, left = data.span, f"{count(data.left_out, 'rebalance')} without a group or a usable time"
     times = f"{day_time(span.start)} to {day_time(span.end)} UTC, {length(span.ms)}" if span else ""
@@ -106,7 +108,7 @@ def what_was_read(data: Data, about: ReportHeader) -> Html:
 
 
 def _some(items: Sequence[str]) -> list[Html]:
-    """The first ones, and how many more there are."""
+    """Return the first items, and how many more there are."""
     more = [f"and {count(len(items) - PATHS)} more"] if len(items) > PATHS else []
     return [fill("<li>{}</li>", each) for each in (*items[:PATHS], *more)]
 

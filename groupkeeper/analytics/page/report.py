@@ -1,8 +1,8 @@
-"""The report: which parts it has, in which order, and what is said where a part is empty.
+"""Builds the report page: its sections, their order, and the text for empty ones.
 
-The page is one file that loads nothing. Its style and the module that draws are those of the
-server's page (`groupkeeper/web/page`). Its policy allows its own style and script by their digests,
-and nothing else.
+The page is one file that loads nothing. Its style and the drawing module are shared with the
+server's page (`groupkeeper/web/page`). Its policy allows only its own style and script, by their
+digests.
 """
 
 import base64
@@ -27,14 +27,14 @@ from groupkeeper.analytics.page.times import count, period
 from groupkeeper.analytics.page.what_if import what_if
 
 PAGE_BYTES: Final = 1_000_000
-"""Of the whole page: a browser opens it in a moment, and mail takes it."""
+"""Limit of the whole page: browsers open it quickly, and mail accepts it."""
 REST_BYTES: Final = 100_000
-"""Style, script, and what is around the rows of tables."""
+"""Reserved for style, script, and markup around the rows of tables."""
 NO_ROUNDS: Final = "No rebalances: the table `rounds` is missing or empty."
 NO_FINDINGS: Final = "No findings: the table `findings` was not made."
 NO_PANELS: Final = (
-    "No pictures of single groups: the tables `ownership`, `commit_minutes` and `lag` have "
-    "nothing of these groups."
+    "No pictures of single groups: the tables `ownership`, `commit_minutes` and `lag` have no rows "
+    "of these groups."
 )
 NO_TABLES: Final = "The analysis made no tables."
 NO_TIME: Final = "No rebalance has a duration (table `rounds`)."
@@ -42,7 +42,7 @@ NO_WHAT_IF: Final = "Nothing was replayed with other settings (table `what_if`).
 
 
 def render(tables: PageTables, about: ReportHeader) -> str:
-    """The page as HTML. A missing or empty table leaves its part out, and a line says so."""
+    """Return the page as HTML. For a missing or empty table, a line replaces its section."""
     data = Data(tables, about.made)
     findings = findings_of(data)
     panels = Panels(data, findings)
@@ -78,22 +78,22 @@ def _figures(figures: Sequence[Figure]) -> Html | None:
 
 
 def check_report(path: Path, made: Path | None = None) -> Path:
-    """Where a report for `path` is written, past symbolic links. AnalyticsError, in one line, if it
-    cannot be: to be asked before the work of an analysis, which makes the folder `made`, and those
-    above it.
+    """Return the path, with symbolic links resolved, to which a report for `path` is written.
+    Raises AnalyticsError, with one line, if it cannot be written. Call it before an analysis, which
+    will create the folder `made` and its parents.
     """
     try:
         target = path.resolve()
         if target.is_dir():
             raise AnalyticsError(f"{path} is a folder: give --report the name of a file in it")
         if target.exists() and not target.is_file():
-            raise AnalyticsError(f"{path} is no ordinary file: write the report elsewhere")
+            raise AnalyticsError(f"{path} is not a regular file: write the report elsewhere")
         if target.exists() and not _is_report(target):
-            raise AnalyticsError(f"{path} exists and is no report: name another file")
+            raise AnalyticsError(f"{path} exists and is not a report: name another file")
         if made and not target.parent.exists() and made.resolve().is_relative_to(target.parent):
             return target
         if not target.parent.is_dir():
-            raise AnalyticsError(f"{path.parent} is no folder: create it, or write elsewhere")
+            raise AnalyticsError(f"{path.parent} is not a folder: create it, or write elsewhere")
         if not os.access(target.parent, os.W_OK):
             raise AnalyticsError(f"{path.parent} cannot be written to: write the report elsewhere")
     except OSError as error:
@@ -102,14 +102,14 @@ def check_report(path: Path, made: Path | None = None) -> Path:
 
 
 def _is_report(path: Path) -> bool:
-    """Whether it may be replaced: a report, or a file with nothing in it."""
+    """Return whether the file may be replaced: a report, or an empty file."""
     with path.open("rb") as file:
         start = file.read(1024)
     return not start or OURS.encode() in start
 
 
 def write_report(path: Path, tables: PageTables, about: ReportHeader) -> None:
-    """Render, and replace what is at `path`. AnalyticsError, in one line, if that fails."""
+    """Render the report and replace `path`. Raises AnalyticsError, with one line, on failure."""
     target = check_report(path)
     page = render(tables, about)
     attempt = target.with_name(f".{target.name[:64]}.{os.getpid()}")
@@ -123,11 +123,11 @@ def write_report(path: Path, tables: PageTables, about: ReportHeader) -> None:
 
 STYLES: Final = ("web/page/page.css", "analytics/page/report.css")
 SCRIPTS: Final = ("web/page/dom.js", "web/page/lanes.js", "analytics/page/report.js")
-"""In an order in which each imports from those before."""
+"""Ordered so that each imports only from earlier ones."""
 OURS: Final = '<meta name="generator" content="groupkeeper">'
-"""Near the start of each page: what else is in a file is not replaced."""
+"""Near the start of each page; files without it are not replaced."""
 _Part = tuple[str, str, Html | None, str]
-"""A section: its name and its title, what is in it, and why it is empty, if it is."""
+"""A section: name, title, content, and the text if it is empty."""
 _PAGE: Final = f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8">{OURS}
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src '{{}}'; \
@@ -147,7 +147,7 @@ _SECTION: Final = '<section id="{}" aria-labelledby="{}-head"><h2 id="{}-head">{
 def document(
     title: str, summary: Child, parts: Sequence[_Part], figures: Sequence[Figure], foot: Child
 ) -> str:
-    """The page. Parts without content say why in one line, and are not in the list of contents."""
+    """Return the page. Empty sections show their text, and are not in the table of contents."""
     style, code = Html("".join(map(_read, STYLES))), script()
     links = [fill('<li><a href="#{}">{}</a></li>', *each[:2]) for each in parts if each[2]]
     sections = [
@@ -161,15 +161,13 @@ def document(
 
 
 def embedded(figures: Sequence[Figure]) -> Html:
-    """What is drawn, by the name of its figure, as JSON that cannot end its element."""
+    """Return the data of figures by name, as JSON that cannot close its element."""
     told = json.dumps({each.name: each.data for each in figures}, separators=(",", ":"))
     return Html(told.replace("<", "\\u003c"))
 
 
 def script() -> Html:
-    """The modules as one script, each in a function: nothing of one is seen by another but what it
-    exports.
-    """
+    """Return the modules as one script. Each is wrapped in a function that returns its exports."""
     made = ['"use strict";\nconst modules = {};\n']
     for path in SCRIPTS:
         code, name = _read(path), path.rpartition("/")[2]
@@ -184,7 +182,7 @@ def script() -> Html:
 
 
 def _read(path: str) -> str:
-    """A file of the package, which may be in a zip file."""
+    """Read a file of the package, which may be in a zip file."""
     return files("groupkeeper").joinpath(*path.split("/")).read_text(encoding="utf-8")
 
 

@@ -1,5 +1,5 @@
-"""Tables of the page: all groups, and every table of the analysis with its first rows, as far as
-the page has room. Each is sortable where scripts run, and says how many of its rows it shows.
+"""Tables of the page: all groups, and the first rows of every table, as far as the page has room.
+Tables are sortable with scripts, and state how many of their rows are shown.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,11 +15,11 @@ from groupkeeper.analytics.page.times import NONE, count, day_time, told
 from groupkeeper.analytics.schemas import TABLES
 
 GROUPS_BYTES: Final = 240_000
-"""Of the table of groups: a thousand with usual names need about 200 kB."""
+"""Limit of the table of groups: a thousand with usual names need about 200 kB."""
 MOST_BYTES: Final = 320_000
-"""Of the rows of all tables: those that need less than their part leave it to the others."""
+"""Limit for rows of all other tables; tables that need less than their share leave it to others."""
 FIRST: Final = "findings"
-"""It has half of them, if it needs that: the page shows a few of its rows elsewhere."""
+"""The table that may use half of the room: the page shows few of its rows elsewhere."""
 LARGEST: Final[Mapping[str, str]] = {
     "rounds": "duration_ms",
     "sessions": "away_ms",
@@ -28,16 +28,16 @@ LARGEST: Final[Mapping[str, str]] = {
     "restart_gaps": "restarts",
     "idle_members": "idle_ms",
 }
-"""Table -> the column whose largest values are shown; of others the first rows are."""
+"""Table -> column by which the largest rows are shown; of other tables the first rows are shown."""
 SENTENCES: Final = frozenset({"sentence", "assumption", "reason"})
-"""Columns that are read as a whole."""
+"""Columns with sentences, which are not cut."""
 COUNTED: Final = frozenset(
     {
         *("events", "commits", "snapshots", "assignments", "members"),
         *("ownership", "commit_minutes", "lag"),
     }
 )
-"""Shown as a number of rows only: rows of these say nothing by themselves."""
+"""Tables for which only the number of rows is shown: single rows are not informative."""
 _FOLDED: Final = """<details class="table"><summary>{} <span class="quiet">{}</span></summary>
 <p class="quiet">{}</p>{}</details>"""
 _TABLE: Final = """<div class="scroll tall" role="group" tabindex="0" aria-label="Table: {}">
@@ -45,11 +45,11 @@ _TABLE: Final = """<div class="scroll tall" role="group" tabindex="0" aria-label
 </div>"""
 _HEAD: Final = '<th scope="col" class="{}" title="{}">{}</th>'
 LIST_MOST: Final = 6
-"""Elements of a list in a cell."""
+"""Maximum number of list elements in a cell."""
 
 
 def groups_part(data: Data, link: PageLink) -> Html | None:
-    """The table of all groups, those first that were not stable for the longest."""
+    """Return the table of all groups, those not stable for the longest first."""
     if not len(data.groups):
         return None
     rows = data.groups.drop_columns(["is_event"])
@@ -61,8 +61,8 @@ def groups_part(data: Data, link: PageLink) -> Html | None:
 
 
 def tables_part(data: Data, about: ReportHeader, room: int) -> Html | None:
-    """Answers and then tables, each folded, with rows of `room` bytes at most; a sentence about
-    those that are not shown.
+    """Return answers and then tables, each collapsed, with at most `room` bytes of rows; and a
+    sentence about tables that are not shown.
     """
     if not data.tables:
         return None
@@ -93,9 +93,7 @@ def _title(table: str, about: ReportHeader) -> str:
 
 
 def _folded(table: str, content: pa.Table, about: ReportHeader, most: int) -> tuple[Html, int]:
-    """Closed until it is opened, with how many bytes its rows have. Columns without any value are
-    left out.
-    """
+    """Return a collapsed table, and the size of its rows in bytes. Empty columns are left out."""
     asked, known = about.questions.get(table), TABLES.get(table)
     meaning = asked.meaning if asked else known.about if known else ""
     columns = asked.columns if asked else known.columns if known else ()
@@ -121,8 +119,8 @@ def _table(
     most: int,
     link: PageLink | None = None,
 ) -> tuple[Html, int, int]:
-    """A table, how many rows it has, and their bytes, at most `most`. With `link` the first column
-    leads somewhere.
+    """Return a table, its number of rows, and their size in bytes, at most `most`. `link` gives
+    targets for the first column.
     """
     names, body, size = content.column_names, list[str](), 0
     lists = [_told_times(each).to_pylist() for each in content.columns]
@@ -143,15 +141,15 @@ def _table(
         fill(_HEAD, "number" if at in numbers else "", hints.get(each), titles[at])
         for at, each in enumerate(names)
     ]
-    # numbers are at the right by their column: a class for each cell would be a tenth of the page
+    # Numbers are right-aligned by column: a class per cell would take a tenth of the page.
     rights = " ".join(f"n{at + 1}" for at in numbers)
     made = fill(_TABLE, caption, rights, caption, head, Html("".join(body)))
     return made, len(body), size
 
 
 def _row(columns: Sequence[str], row: Sequence[Any], link: PageLink | None) -> str:
-    """End tags that HTML does not need are left out: of large tables they are a third. A length is
-    sorted by its milliseconds.
+    """Return a row. Optional end tags are omitted, a third of large tables. Durations sort by their
+    milliseconds.
     """
     named = [*zip(columns, row, strict=True)]
     cells = [NONE if each is None else _cell(column, each) for column, each in named]
@@ -175,7 +173,7 @@ def _told_times(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 # Any: a value of any column.
 def _cell(column: str, value: Any) -> Child:
-    """A value that is not null, as it is shown."""
+    """Format a value that is not null."""
     if isinstance(value, str):
         is_sentence = column in SENTENCES
         return fill('<span class="words">{}</span>', value) if is_sentence else name(value)

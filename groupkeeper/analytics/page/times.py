@@ -1,4 +1,4 @@
-"""Times and amounts as people read them, and ticks of axes at round values. All times are UTC."""
+"""Formats times and amounts for people, and places ticks at round values. All times are UTC."""
 
 import re
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ HOUR: Final = 60 * MINUTE
 DAY: Final = 24 * HOUR
 WEEK: Final = 7 * DAY
 NONE: Final = "\u2013"
-"""Shown where a value is not known."""
+"""Shown for an unknown value."""
 MONDAY: Final = 4 * DAY
-"""1970-01-05 was one: weeks begin there."""
+"""1970-01-05, a Monday: weeks begin there."""
 STEPS: Final = (
     *(each * SECOND for each in (1, 2, 5, 10, 15, 30)),
     *(each * MINUTE for each in (1, 2, 5, 10, 15, 30)),
@@ -28,7 +28,7 @@ STEPS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class TimeSpan:
-    """From a time to a later one, milliseconds since 1970."""
+    """A period in milliseconds since 1970; `end` is after `start`."""
 
     start: int
     end: int
@@ -42,22 +42,22 @@ class TimeSpan:
 
 
 def step(ms: int, most: int) -> int:
-    """The smallest step of which `most` cover a duration."""
+    """Return the smallest step such that `most` of them cover a duration."""
     return next((each for each in STEPS if each * most >= ms), STEPS[-1])
 
 
 EARLIEST: Final = 946_684_800_000
-"""2000-01-01: before Kafka."""
+"""2000-01-01: before Kafka existed."""
 
 
 def floor(at: int, size: int) -> int:
-    """The beginning of its step."""
+    """Return the beginning of the step that contains `at`."""
     start = MONDAY if size >= WEEK else 0
     return (at - start) // size * size + start
 
 
 def ticks(shown: TimeSpan, most: int) -> list[tuple[int, str]]:
-    """At most about `most` round times with what is written below; the day where it changes."""
+    """Return about `most` round times at most, with labels; the day is shown where it changes."""
     size = step(shown.ms, most)
     first = floor(shown.start, size)
     times = [at for at in range(first, shown.end + 1, size) if shown.has(at)]
@@ -82,17 +82,17 @@ def _label(when: datetime, size: int, is_new_day: bool) -> str:
 
 
 def moment(at: int) -> datetime:
-    """A time; one that no calendar has is the first or the last one of the calendar."""
+    """Convert to datetime, limited to its range."""
     return datetime.fromtimestamp(min(max(at, 0), 253_370_764_800_000) / 1000, UTC)
 
 
 def day_time(at: int | None) -> str:
-    """2026-11-22 10:32:56, or a dash."""
+    """Format as 2026-11-22 10:32:56, or a dash."""
     return NONE if at is None else f"{moment(at):%Y-%m-%d %H:%M:%S}"
 
 
 def period(shown: TimeSpan) -> str:
-    """The days, or the times of one day."""
+    """Format a period: its days, or its times within one day."""
     start, end = moment(shown.start), moment(shown.end)
     if start.date() == end.date():
         clock = "%H:%M:%S" if shown.ms < 10 * MINUTE else "%H:%M"
@@ -103,7 +103,7 @@ def period(shown: TimeSpan) -> str:
 
 
 def length(ms: float | None) -> str:
-    """A duration in two units: 3.2 s, 5 min 3 s, 12 d 4 h."""
+    """Format a duration in two units: 3.2 s, 5 min 3 s, 12 d 4 h."""
     if ms is None:
         return NONE
     if ms == 0:
@@ -115,7 +115,7 @@ def length(ms: float | None) -> str:
 
 
 def step_name(ms: int) -> str:
-    """A step as the unit of a rate: minute, 5 minutes, day."""
+    """Return a step as the unit of a rate: minute, 5 minutes, day."""
     for size, word in ((WEEK, "week"), (DAY, "day"), (HOUR, "hour"), (MINUTE, "minute")):
         if ms % size == 0:
             amount = ms // size
@@ -124,14 +124,14 @@ def step_name(ms: int) -> str:
 
 
 def count(number: float, one: str = "", many: str = "") -> str:
-    """1,234 with its word."""
+    """Format a number with its noun: 1,234 rows."""
     shown = f"{number:,.0f}" if number == int(number) else f"{number:,.1f}"
     word = one if number == 1 else many or f"{one}s"
     return f"{shown} {word}" if one else shown
 
 
 def share(part: float, whole: float) -> str:
-    """A percentage that says neither 0 nor 100 where it is not."""
+    """Format a percentage; 0 and 100 are shown only if exact."""
     if not whole:
         return NONE
     value = 100 * part / whole
@@ -144,7 +144,7 @@ def share(part: float, whole: float) -> str:
 
 # Any: a value of any numeric column.
 def told(column: str, value: Any) -> str:
-    """A number as its column wants it: a length, a percentage, a name or an amount."""
+    """Format a number according to its column: duration, percentage, name or amount."""
     if value is None:
         return NONE
     if column.endswith("_ms"):

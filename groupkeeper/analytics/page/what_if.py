@@ -1,4 +1,4 @@
-"""What the same time would have been with other settings: a line for each group."""
+"""Figures of the same period replayed with other settings: a line for each group."""
 
 from collections import defaultdict
 from typing import Final
@@ -9,20 +9,22 @@ from groupkeeper.analytics.page.times import count, length
 
 SCENARIOS: Final = 8
 GROUPS: Final = 6
-"""In a picture: those with the most rebalances."""
+"""Maximum number of groups in a picture: those with the most rebalances."""
 COLUMNS: Final = (
     *("scenario", "group", "setting", "value", "rounds", "not_stable_ms", "detection_ms"),
     *("is_today", "assumption", "recorded_rounds", "replayed_rounds"),
 )
 FAR_OFF: Final = 0.25
-"""A replay that is off by a larger share of the recorded rebalances, and by more than one, says
-little about its group."""
+"""If a replay deviates from the recorded rebalances by more than this share, and by more than one,
+it is not reliable for its group."""
 _Lines = dict[str, list[tuple[str, PageRow]]]
-"""Group -> settings in words, and rows."""
+"""Group -> settings in words, with rows."""
 
 
 def what_if(data: Data) -> list[Figure]:
-    """One figure a scenario. Where no setting varies, its lines begin with the time as it was."""
+    """Return a figure per scenario. If no setting varies, lines begin with the recorded
+    settings.
+    """
     before: _Lines = defaultdict(list)
     scenarios: dict[tuple[str, str | None], _Lines] = defaultdict(lambda: defaultdict(list))
     for row in sorted(data.rows("what_if", COLUMNS), key=lambda row: row["value"] or 0):
@@ -78,7 +80,7 @@ def _value(each: tuple[str, PageRow]) -> int:
 
 
 def _words(some: list[tuple[str, PageRow]]) -> str:
-    """The least, and what is so today."""
+    """Describe the fewest rebalances, and the present setting."""
     least = min(some, key=lambda each: each[1]["rounds"])
     shown = [each for each in some if each[1]["is_today"] or each is least]
     return "; ".join(
@@ -89,7 +91,7 @@ def _words(some: list[tuple[str, PageRow]]) -> str:
 
 
 def _assumed(lines: _Lines) -> str:
-    """What the rows assume, and of which groups the replay as it was is not what was recorded."""
+    """Return the assumptions, and the groups for which the replay deviates from the recording."""
     assumed = dict.fromkeys(row["assumption"] for rows in lines.values() for _, row in rows)
     told = f" Assumed: {' '.join(filter(None, assumed))}" if any(assumed) else ""
     for group, [(_, row), *_] in lines.items():
@@ -99,7 +101,7 @@ def _assumed(lines: _Lines) -> str:
         if abs(replayed - recorded) > max(1, FAR_OFF * recorded):
             told += (
                 f" The replay of {cut(group, 40)} as it was gives {count(replayed, 'rebalance')} "
-                f"where {count(recorded)} {'was' if recorded == 1 else 'were'} recorded: what is "
-                "shown says little about it."
+                f"where {count(recorded)} {'was' if recorded == 1 else 'were'} recorded: the "
+                "picture is not reliable for it."
             )
     return told
