@@ -62,8 +62,7 @@ SKEWED: Final = 2.0
 BEHIND_MS: Final = 300_000
 """A lag of this age in ms at the end of the log is a finding."""
 EAGER_MS: Final = 60_000
-"""An eager group is a finding if rebalances left partitions unowned for this long in
-total, in ms."""
+"""An eager group is a finding if rebalances left partitions unowned for this long, in ms."""
 _USED: Final = (*FINDERS, "causes")
 """The answers that findings are derived from."""
 _OFTEN: Final = f"per_day >= {OFTEN} and rounds >= {OFTEN}"
@@ -81,7 +80,7 @@ WORTH: Final[Mapping[str, str]] = {
     "cooperative_or_eager": f"not is_cooperative and changes > 0 and unowned_ms >= {EAGER_MS}",
     "lag_seconds": f"now_ms >= {BEHIND_MS}",
 }
-"""Question -> SQL condition for rows that can become findings; most rows report normal
+"""Question -> SQL condition for rows that can become findings; most rows are of normal
 operation."""
 COLUMNS: Final = (
     Column("id", TEXT, "Stable id: the same whenever the same problem is found again."),
@@ -146,9 +145,7 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class AskedTables:
-    """The input of the questions: small tables as selected, and queries that return the
-    large ones.
-    """
+    """The input of the questions: small tables as selected, and queries for the large ones."""
 
     small: _Tables
     large: Mapping[str, str]

@@ -8,9 +8,7 @@ from typing import ClassVar
 
 
 class AnalyticsError(Exception):
-    """Nothing to read, a missing path, no Java: `str(error)` is one line for the user, who can fix
-    it.
-    """
+    """Nothing to read, a missing path, no Java: `str(error)` is one line for the user to act on."""
 
     exit_code: ClassVar[int] = 2
 
@@ -35,9 +33,7 @@ def make_folder(folder: Path) -> None:
 
 @contextmanager
 def reading(path: object) -> Iterator[None]:
-    """Wrap the reading of a file that an earlier run wrote. Raises AnalyticsError if it
-    is damaged.
-    """
+    """Read a file that an earlier run wrote. Raises AnalyticsError if it is damaged."""
     try:
         yield
     except (ValueError, OSError) as error:  # decoding errors of pyarrow have no errno

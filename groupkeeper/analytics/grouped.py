@@ -80,8 +80,7 @@ def _struct(name: str) -> pa.DataType:
 SPANS: Final = pa.schema(
     [("partition", INT), *feeds.SPANS, ("lost_until", pa.list_(LONG)), ("before", TEXT)]
 )
-"""Columns of `history.coverage.Span`; or first offsets after losses; or the state of an earlier
-`cover`."""
+"""Columns of `history.coverage.Span`; or first offsets after losses; or state of a `cover`."""
 SEEN: Final = pa.schema([("partition", INT), *FED.field("event").type, ("before", TEXT)])
 """Events of a log partition, with only `offset` and `at_ms` for other records; or the state of an
 earlier `cover_events`."""

@@ -51,9 +51,7 @@ class _NoPandas:
 
 
 def prepare_process() -> None:
-    """Speed up the start of a process that only runs an analysis. Not for a process where other
-    code may use pandas.
-    """
+    """Speed up the start of a process that only runs an analysis: other code may need pandas."""
     # Imports and rows make many objects and hardly any cycles: GC took a tenth of the time.
     gc.set_threshold(_COLLECT_AFTER, 20, 20)
     _leave_pandas_out()

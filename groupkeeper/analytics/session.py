@@ -76,9 +76,7 @@ def _is_classic(session: "SparkSession") -> bool:
 
 
 def _set_environment(java_home: Path) -> None:
-    """Make workers run this Python and find this package even if only a script's path
-    contains it.
-    """
+    """Make workers run this Python and find this package, even if only a script's path has it."""
     os.environ["JAVA_HOME"] = str(java_home)
     os.environ["PYSPARK_DRIVER_PYTHON"] = os.environ[_PYTHON] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = _LOOPBACK

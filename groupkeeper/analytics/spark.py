@@ -50,8 +50,8 @@ class Logs:
 
     @classmethod
     def read(cls, spark: "SparkSession", path: str) -> "Logs":
-        """Read the logs under a path; an absent log has no rows. Raises AnalyticsError if both are
-        absent.
+        """Read the logs under a path; an absent one has no rows. Raises AnalyticsError
+        without any.
         """
         plans = plan_topics(expand([path]))
         forms = (OFFSETS, "consumer_offsets", SCHEMA), (EVENTS, "group_events", event_source.SCHEMA)
@@ -145,9 +145,7 @@ def tables_of(logs: Logs) -> dict[str, "DataFrame"]:
 
 
 def analyzed(logs: Logs, before: RunState) -> Made:
-    """Analyze the logs after a state. DataFrames read several times stay on disk until
-    `Made.release`.
-    """
+    """Analyze the logs after a state. Reused DataFrames stay on disk until `Made.release`."""
     known, records = before.partitions, logs.records
     of_records = cover(records, known).persist(StorageLevel.DISK_ONLY)
     covered = of_records.unionByName(cover_events(logs.events, known))
@@ -171,9 +169,7 @@ def analyzed(logs: Logs, before: RunState) -> Made:
 
 
 def decided(records: "DataFrame") -> "DataFrame":
-    """Return the effective commits: transactional ones if the next marker of their producer is a
-    commit.
-    """
+    """Return the commits that count: transactional ones if their producer's next marker commits."""
     plain = records.where(f"{_IS_COMMIT} AND NOT {_IS_TRANSACTIONAL}")
     return plain.unionByName(
         _in_transactions(records).where(F.col("_marker") == COMMIT_MARKER).drop("_marker")
@@ -232,9 +228,7 @@ def minutes_of(commits: "DataFrame") -> "DataFrame":
 
 
 def lag_of(minutes: "DataFrame", data: Sequence[str]) -> "DataFrame":
-    """Return the table `lag`, from rows of `commit_minutes` and the logs of topics in
-    data folders.
-    """
+    """The table `lag`, from rows of `commit_minutes` and the topics' logs in data folders."""
     schema = TABLES["lag"].schema
 
     def lags(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

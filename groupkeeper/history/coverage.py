@@ -1,6 +1,4 @@
-"""Tracks who wrote a partition of a log and from which offset on it is complete: the tables
-`epochs` and `coverage`.
-"""
+"""The writers of a log partition, and from where it is complete: tables `epochs` and `coverage`."""
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple

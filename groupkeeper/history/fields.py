@@ -37,9 +37,7 @@ def number(part: Part, name: str) -> int | None:
 
 
 class _Rule(NamedTuple):
-    """The values a field may have. Types are compared exactly, which is enough for JSON,
-    and fast.
-    """
+    """The values a field may have. Types are compared exactly: enough for JSON, and fast."""
 
     types: frozenset[type]
     fits: Callable[[Any], bool] | None = None

@@ -118,9 +118,7 @@ class GroupHistory:
             self._story.commit(fed, fed.first_offset >= self._out.known.from_offset)
 
     def goes_on(self, event: Event, member: str) -> bool:
-        """Return whether a `commits` event only confirms a member that events already show, from
-        the same coordinator.
-        """
+        """Return whether a `commits` only confirms a known member, from the same coordinator."""
         fold = self._events
         return (
             fold is not None
@@ -139,9 +137,7 @@ class GroupHistory:
         return self._out.take()
 
     def open(self, more: RowWriter | None = None) -> Rows:
-        """Return the unfinished rows, together with those of `more`. Later calls return updated
-        versions.
-        """
+        """Return the unfinished rows, with those of `more`. Later calls return updated versions."""
         self.flush()
         more = more or RowWriter(self._out.partition, self._out.known)
         if self._log is not None:
@@ -384,7 +380,5 @@ def _tells_of_members(event: Event) -> bool:
 
 
 def _kind(record: GroupRecord) -> tuple[bool, bool]:
-    """Return whether the record is of a consumer, share or streams group, and whether it is a
-    tombstone.
-    """
+    """Return whether the record is not of a classic group, and whether it is a tombstone."""
     return record.key_type != GROUP_KEY_TYPE, record.value is None

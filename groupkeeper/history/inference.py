@@ -269,9 +269,7 @@ def _first(
 
 
 def _restarts(changes: Changes) -> bool:
-    """Return whether all joined members are clients of members that are gone, and thus
-    left first.
-    """
+    """Return whether all joined members are clients of gone members, and thus left first."""
     gone = {each.identity for each in changes.gone}
     return all(each.identity in gone for each in changes.joined)
 

@@ -292,9 +292,7 @@ class Ownership:
         return min(known, default=otherwise_ms)
 
     def _gone_of(self, held: Held) -> tuple[int | None, float]:
-        """Return when the owner was removed since the last assignments (None if not), and the
-        confidence.
-        """
+        """When the owner was removed since the last assignments, if so, and the confidence."""
         member = (held.who or {}).get("member", "")
         return self._gone.get(member, (None, self._confidence))
 

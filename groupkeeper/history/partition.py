@@ -234,9 +234,7 @@ class PartitionHistory:
         names: Names = NO_NAMES,
         left_out: Collection[str] = (),
     ) -> Self:
-        """Restore a fold from `state()`. `known`: completeness of all records to come; None for as
-        before.
-        """
+        """Restore a fold from `state()`. `known`: completeness from now on; None for as before."""
         from_offset, lost_until = state["known"]
         known = known or KnownOffsets(from_offset, tuple(lost_until))
         fold = cls(state["partition"], known, names, left_out)

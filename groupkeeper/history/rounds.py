@@ -74,8 +74,7 @@ class Round:
     missing: list[Part] = field(default_factory=list)
     ended_by: str | None = None
     last: Part | None = None
-    """The member that arrived last: `member`, `instance`, `after_ms` and `who` (null if
-    unknown)."""
+    """The last member to arrive: `member`, `instance`, `after_ms` and `who` (null if unknown)."""
     leader: str | None = None
     protocol: str | None = None
     join_ms: int | None = None
@@ -107,8 +106,7 @@ class Round:
     away_ms: int | None = None
     """The same duration, in the round in which the member came back."""
     away_connection: str | None = None
-    """`open` or `closed`: state of that member's connection when its session ended; null if
-    unknown."""
+    """`open` or `closed`: that member's connection when its session ended; null if unknown."""
     session_timeout_ms: int | None = None
     """Session timeout of the member that was lost or came back."""
     outage: Outage | None = None

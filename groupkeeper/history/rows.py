@@ -169,9 +169,7 @@ def event_row(
     fields: Part,
     encode: Callable[[object], str] = _ENCODER.encode,
 ) -> Row:
-    """A row of `events`. `fields` are the known, checked ones; `encode` makes JSON of all
-    fields.
-    """
+    """A row of `events`. `fields` are the known, checked ones; `encode` serializes all fields."""
     cause = fields.get("cause") or {}
     return {
         "group": event.group,
@@ -213,9 +211,7 @@ def out_of_range(event: Event) -> str | None:
 
 
 def decoded_row(partition: int, offset: int, key: bytes | None, value: bytes) -> Row:
-    """A row of `events`, from a record's key and value. Raises ValueError with a one-line
-    reason.
-    """
+    """A row of `events`, from a record's key and value. Raises ValueError with one line."""
     event = decode(key, value)
     if (name := out_of_range(event)) is not None:
         raise ValueError(f"a group event whose {name} is out of range")
@@ -227,9 +223,7 @@ def decoded_row(partition: int, offset: int, key: bytes | None, value: bytes) ->
 
 
 def _time(told: int | None, at_ms: int) -> int:
-    """Return a time from an event's fields; that of the event itself if it is absent or
-    impossible.
-    """
+    """A time from an event's fields; that of the event itself if absent or impossible."""
     return at_ms if told is None or not 0 <= told <= LAST_MS else told
 
 

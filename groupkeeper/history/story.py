@@ -74,8 +74,7 @@ class Commits:
     last_ms: int | None = None
     longest_ms: int = 0
     behind: int = -1
-    """Offset of the group record before the last commit. Pauses across a group record do
-    not count."""
+    """Offset of the group record before the last commit; pauses across one do not count."""
 
     def add(self, run: CommitRun, behind: int, is_whole: bool) -> None:
         """Add commits after the group record at offset `behind`. Only if `is_whole` (no commit is
@@ -292,9 +291,7 @@ class Telling:
         self.tell(type_, at_ms, {"who": member.who, **timeouts, **more})
 
     def superseded(self, cause: InferredCause, aborted: int, end_ms: int) -> None:
-        """Add `aborted` rounds without assignments, which ended no later than the last
-        join phase.
-        """
+        """Add `aborted` rounds without assignments, which ended by the end of the join phase."""
         code = cause.code if not cause.more else UNKNOWN
         for number in range(self.now.generation - aborted, self.now.generation):
             self.tell("rebalance_started", end_ms, {"cause": {"code": code}}, SEEN, number - 1)

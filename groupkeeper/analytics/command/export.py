@@ -106,9 +106,7 @@ def _json(value: object) -> str:
 
 
 def _cell(value: object) -> object:
-    """Return the value of a cell. Clients choose names, so text that looks like a formula is
-    quoted.
-    """
+    """The value of a cell. Clients choose names, so text that looks like a formula is quoted."""
     if isinstance(value, str) and value.startswith(_FORMULA):
         return f"'{value}"
     return _json(value) if isinstance(value, bool | list) else value

@@ -47,9 +47,7 @@ class AnalysisResult:
 
     @property
     def unknown(self) -> str:
-        """Describe records of types that only a later Kafka has, which are not damage; empty if
-        there are none.
-        """
+        """Describe records of types only in later Kafka versions; empty if there are none."""
         found: Counter[int] = Counter()
         for (kind, _), amount in self.counts.items():
             if kind is not None and kind not in KNOWN_TYPES:
@@ -112,9 +110,7 @@ _HEADINGS: Final = {
 
 
 def console() -> Console:
-    """Return a console for standard output, as wide as its terminal; in a pipe as wide as
-    the text.
-    """
+    """A console for standard output, as wide as its terminal; in a pipe as wide as the text."""
     probe = Console(highlight=False, soft_wrap=False)
     return probe if probe.is_terminal else Console(highlight=False, width=_PIPE_WIDTH)
 
@@ -147,9 +143,7 @@ def _left_over(problems: pa.Table) -> str:
 
 
 def print_first(to: Console, found: pa.Table) -> None:
-    """Print the most important findings as sentences after their severities, wrapped on a
-    terminal.
-    """
+    """Print the most important findings: severity and sentence, wrapped on a terminal."""
     _print_title(to, "Findings", found)
     rows = found.slice(0, FINDINGS_SHOWN).select(["severity", "sentence"]).to_pylist()
     wide = max((len(row["severity"]) for row in rows), default=0)
@@ -195,9 +189,7 @@ def _cells(column: pa.ChunkedArray) -> list[str]:
 
 # Any: a value as pyarrow gives it.
 def _assignment(value: list[dict[str, Any]] | None) -> str:
-    """Format as "orders: 0-2, payments: 1"; "?" if the assignment is not of the consumer
-    protocol.
-    """
+    """Format as "orders: 0-2, payments: 1"; "?" if it is not of the consumer protocol."""
     if value is None:
         return "?"
     return ", ".join(f"{each['topic']}: {ranges(each['partitions'])}" for each in value) or "-"

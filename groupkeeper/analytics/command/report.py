@@ -201,9 +201,7 @@ def _write(
 def _find(
     paths: Sequence[AnyPath], plans: _Plans, request: Request, stack: ExitStack
 ) -> tuple[AnalysisResult, PrintedTables]:
-    """Run the analysis. Returns its result, and the tables that a report draws, if one is
-    requested.
-    """
+    """Run the analysis. Returns its result, and the tables for a report if requested."""
     groups = request.choice.groups
     tell = stack.enter_context(_progress())
     store, output = _opened(paths, plans, request, stack)

@@ -30,9 +30,7 @@ Child = Html | str | int | float | None | Iterable["Child"]
 
 
 def cut(text: str, most: int) -> str:
-    """Return at most `most` characters: of longer text the beginning and the end, which differ
-    most.
-    """
+    """Cut to `most` characters, from the beginning and the end, which differ most."""
     text = text if len(text) <= most else f"{text[: most - most // 3 - 1]}…{text[-(most // 3) :]}"
     return text if text.isprintable() else printable(text)
 

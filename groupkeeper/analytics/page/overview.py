@@ -1,6 +1,4 @@
-"""Rebalances over time: of all groups as columns, and of the worst groups as one line each. Their
-cost is shown as bars.
-"""
+"""Rebalances over time: of all groups as columns, of the worst as one line each; and their cost."""
 
 import re
 from collections.abc import Sequence
@@ -28,8 +26,7 @@ from groupkeeper.analytics.page.times import SECOND, TimeSpan, count, floor, ste
 WORST: Final = 40
 """Maximum number of groups in the timeline; others are only in the table."""
 BINS: Final = 180
-"""Maximum number of steps of a time axis: at least four pixels each, so that textures are
-visible."""
+"""Maximum number of steps of a time axis: at least four pixels each, to show textures."""
 FLAGS: Final = 8
 """Maximum number of findings below the columns, each about at most `LONGEST` of the time."""
 LONGEST: Final = 0.5
@@ -47,9 +44,7 @@ def binned(shown: TimeSpan, most: int = BINS) -> Scale:
 def counts_of(
     rounds: pa.Table, scale: Scale, groups: Sequence[str], column: str | None = None
 ) -> _Counts:
-    """Return rebalances by group, step and family, or sums of a column; without groups
-    the total.
-    """
+    """Return rebalances by group, step and family, or sums of a column; totals without groups."""
     found = np.zeros((max(len(groups), 1), scale.of, len(NAMES)), dtype=np.int64)
     rows = np.zeros(len(rounds), dtype=np.int64)
     if groups:

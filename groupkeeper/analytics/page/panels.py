@@ -107,9 +107,7 @@ def _panel(group: PageRow, identity: str, figures: Sequence[Figure], *, is_open:
 
 
 def _ownership(data: Data, group: str, identity: str) -> Figure | None:
-    """Draw a row per partition, for the part of the time with most gaps in ownership; None if
-    nothing is known.
-    """
+    """Draw a row per partition, for the period with most gaps; None if nothing is known."""
     rows, shown, number = _intervals(data, group)
     if not rows:
         return None
@@ -176,9 +174,7 @@ def _intervals(data: Data, group: str) -> tuple[list[PageRow], TimeSpan, int]:
 def _shown_span(
     starts: _Numbers, ends: _Numbers, is_gap: npt.NDArray[np.bool_], span: TimeSpan
 ) -> TimeSpan:
-    """Return the period with the largest sum of gaps, short enough to make gaps visible. `starts`
-    rise.
-    """
+    """The period with the largest sum of gaps, short enough to show them. `starts` rise."""
     first, long = starts[is_gap], (ends - starts)[is_gap]
     if not len(first):
         return span

@@ -17,9 +17,7 @@ from groupkeeper.why.texts import size
 
 @dataclass(frozen=True, slots=True)
 class ReportHeader:
-    """Facts about the analysis. `questions` describes tables that `analytics.schemas` does not
-    have.
-    """
+    """Facts about the analysis. `questions` describes tables not in `analytics.schemas`."""
 
     paths: Sequence[str]
     made: datetime

@@ -148,9 +148,7 @@ def _table(
 
 
 def _row(columns: Sequence[str], row: Sequence[Any], link: PageLink | None) -> str:
-    """Return a row. Optional end tags are omitted, a third of large tables. Durations sort by their
-    milliseconds.
-    """
+    """A row, without optional end tags (a third of large tables); `data-k` sorts durations."""
     named = [*zip(columns, row, strict=True)]
     cells = [NONE if each is None else _cell(column, each) for column, each in named]
     if link is not None:

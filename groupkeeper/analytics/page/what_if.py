@@ -22,9 +22,7 @@ _Lines = dict[str, list[tuple[str, PageRow]]]
 
 
 def what_if(data: Data) -> list[Figure]:
-    """Return a figure per scenario. If no setting varies, lines begin with the recorded
-    settings.
-    """
+    """Return a figure per scenario. If no setting varies, lines begin with recorded settings."""
     before: _Lines = defaultdict(list)
     scenarios: dict[tuple[str, str | None], _Lines] = defaultdict(lambda: defaultdict(list))
     for row in sorted(data.rows("what_if", COLUMNS), key=lambda row: row["value"] or 0):

@@ -165,9 +165,7 @@ class _Run:
         self._transactions = Transactions()
 
     def add(self, rows: pa.Table, whole: pa.Table) -> None:
-        """Add rows of one log partition. `whole` includes unwanted groups, which are not gaps in
-        the log.
-        """
+        """Add rows of one log partition. `whole` includes unwanted groups, which are not gaps."""
         partition = whole.column("partition")[0].as_py()
         if partition != self._partition:
             self.end()
@@ -225,9 +223,7 @@ class _Run:
 
 
 def kinds_of(rows: pa.Table) -> tuple[_Mask, _Mask]:
-    """Return which rows are commits without a problem, and which are transactional commits or
-    markers.
-    """
+    """Return which rows are sound commits, and which are transactional commits or markers."""
     attributes = filled(rows, "attributes", 0)
     is_control = attributes & CONTROL != 0
     is_commit = np.isin(filled(rows, "key_type", _NO_TYPE), OFFSET_KEY_TYPES)

@@ -230,9 +230,7 @@ def _milliseconds(rows: pa.Table, name: str) -> _Numbers:
 
 
 def _rows_of(table: pa.Table, places: _Numbers, numbers: dict[str, _Numbers]) -> pa.Table:
-    """Return rows of MINUTES: key and log partition from the rows at `places`, other columns from
-    `numbers`.
-    """
+    """Rows of MINUTES: key and log partition from rows at `places`, and columns `numbers`."""
     keys = table.select([*_KEY, "partition"]).take(pa.array(places))
     columns = {name: keys.column(name) for name in keys.column_names}
     columns |= {name: pa.array(values) for name, values in numbers.items()}
@@ -254,8 +252,7 @@ def commit_rows(commits: pa.Table) -> pa.Table:
 
 
 MOST_PENDING: Final = 200_000
-"""Maximum number of commits that wait for their marker; beyond it they are decided in a later
-stage."""
+"""Maximum number of commits that wait for their marker; beyond it a later stage decides them."""
 COMMIT_MARKER: Final = b"\0\0\0\1"
 
 

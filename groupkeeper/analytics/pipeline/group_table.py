@@ -212,9 +212,7 @@ def _is_epoch(row: _Row) -> bool:
 
 
 def _says(row: _Row) -> bool:
-    """Return whether a record states the existence or deletion of a group in one of the
-    protocols.
-    """
+    """Return whether a record states the existence or deletion of a group."""
     return row["key_type"] == GROUP_KEY_TYPE or _is_epoch(row)
 
 

@@ -41,9 +41,7 @@ class Sample(NamedTuple):
 
 
 def sample(log: TopicLog, time: int, committed: int) -> Sample | None:
-    """Return the lag of a commit at a time in epoch milliseconds; None if the log's end at that
-    time is unknown.
-    """
+    """The lag of a commit at a time in epoch ms; None if the log's end then is unknown."""
     end = log.end_at(time)
     if end is None or committed < 0:
         return None

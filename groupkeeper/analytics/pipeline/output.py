@@ -55,8 +55,8 @@ class Ends:
         self.problems |= other.problems
 
     def watched(self, split: Split, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Pass on the parsed batches of a split, but hold back rows about problems after the last
-        record of the log.
+        """Pass on the batches of a split, without rows about problems after the log's
+        last record.
         """
         last = -1
         held: list[pa.RecordBatch] = []
@@ -123,9 +123,7 @@ class Output:
 
 
 def partition_name(partition: int) -> str:
-    """Return the name of a partition's files; -1 stands for segments outside of partition
-    folders.
-    """
+    """The name of a partition's files; -1 stands for segments outside of partition folders."""
     return f"partition-{partition:05d}" if partition >= 0 else "partition-none"
 
 

@@ -1,6 +1,4 @@
-"""The second stage of an analysis: folds the pieces of one log partition, in log order, into
-tables.
-"""
+"""The second stage of an analysis: folds the pieces of a log partition, in order, into tables."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -285,9 +283,7 @@ def _offset_rows(commits: pa.Table) -> pa.Table:
 
 
 def _by_group(commits: pa.Table) -> dict[str, _Row]:
-    """Return the argument of GroupTable.finish. The last time of a group with only tombstones is
-    theirs.
-    """
+    """Return the argument of GroupTable.finish; tombstones date groups without commits."""
     is_dead = commits.column("tombstone")
     said, written = commits.column("commit_timestamp_ms"), commits.column("timestamp_ms")
     columns = {

@@ -188,9 +188,7 @@ def of_groups(plan: Plan, groups: Iterable[str]) -> Plan:
 
 
 def possible_counts(found: Iterable[tuple[str, int]]) -> list[int]:
-    """Return the numbers of partitions that place each group where it was found; empty if nothing
-    was found.
-    """
+    """The numbers of partitions that place each group where it was found; none without any."""
     pairs = list(found)
     least = max((partition for _, partition in pairs), default=0) + 1
     numbers = list(range(least, MOST_PARTITIONS + 1)) if pairs else []

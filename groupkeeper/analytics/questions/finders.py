@@ -259,9 +259,7 @@ def _restarts(row: AnswerRow) -> Finding | None:
 
 
 def _up_to(row: AnswerRow) -> str:
-    """Return "up to " if inferred: without events a partition counts as unowned from its last
-    commit.
-    """
+    """Return "up to " for inferred rows: unowned time then begins at the last commit."""
     return "up to " if row["source"] == LOG else ""
 
 

@@ -259,9 +259,7 @@ def asked_of(found: Iterable[Finding]) -> dict[str | None, int]:
 
 
 def agreed(each: Finding, asked_ms: int) -> Finding:
-    """Adjust a finding to the longest `session.timeout.ms` proposed for its group, which can only
-    have one.
-    """
+    """Adjust a finding to the longest `session.timeout.ms` proposed for its group."""
     least_ms = each.session_ms
     if not 0 < least_ms < asked_ms:
         return each

@@ -131,16 +131,12 @@ class Question:
         return tuple(name for name in TABLES if name in self.sources)
 
     def text(self, parameters: Parameters) -> str:
-        """Return the SQL with parameter values filled in; parameters of other questions are
-        ignored.
-        """
+        """The SQL with parameter values filled in; parameters of other questions are ignored."""
         values = {**self.parameters, **parameters}
         return _PARAMETER.sub(lambda found: repr(values[found[1]]), self.sql)
 
     def table(self, found: pa.Table) -> pa.Table:
-        """Convert the result of the SQL, with times in Unix milliseconds, to the types of the
-        schema.
-        """
+        """Convert the SQL's result, with times in Unix ms, to the types of the schema."""
         return pa.table({each.name: _cast(found[each.name], each) for each in self.columns})
 
 

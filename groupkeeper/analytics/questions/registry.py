@@ -83,9 +83,7 @@ def engine_of(tables: QuestionTables) -> "Iterator[Local | OnSpark]":
 
 
 class OnSpark:
-    """Questions on Spark; absent tables count as empty. Evaluation is lazy, as usual for
-    DataFrames.
-    """
+    """Questions on Spark; absent tables count as empty. Evaluation is lazy."""
 
     # Any: a SparkSession, which is untyped for mypy.
     def __init__(self, spark: Any, tables: Mapping[str, Frame]) -> None:

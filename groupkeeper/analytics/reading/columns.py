@@ -96,9 +96,7 @@ def note_rows(split: Split) -> pa.RecordBatch:
 
 
 def text_rows(split: Split, rows: Iterable[tuple[int | None, str, int | None]]) -> pa.RecordBatch:
-    """Return rows about damage from position in the file, text, and number of bytes without
-    records.
-    """
+    """Rows about damage, from position in the file, text, and number of bytes without records."""
     return pa.RecordBatch.from_pylist(
         [
             {

@@ -25,9 +25,7 @@ _Function = TypeVar("_Function", bound=Callable[..., object])
 
 
 def cache_folder(package: Path) -> Path | None:
-    """Return the folder for compiled kernels; None if numba's default, beside the source, is
-    writable.
-    """
+    """The folder for compiled kernels; None if numba's default, beside the source, is writable."""
     beside = package / "__pycache__"
     if os.access(beside if beside.is_dir() else package, os.W_OK):
         return None
@@ -79,9 +77,7 @@ _told: list[Callable[[], object]] = []
 
 @contextmanager
 def told_of_compiling(tell: Callable[[], object]) -> Iterator[None]:
-    """Call `tell` before the first kernel is compiled in this context, if any is: compiling all
-    takes some 20 seconds.
-    """
+    """Call `tell` before the first kernel is compiled in this context, which takes up to 20 s."""
     _told.append(tell)
     try:
         yield

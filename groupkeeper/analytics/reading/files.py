@@ -29,9 +29,7 @@ class RemotePath:
     __slots__ = ("_base", "_path", "_query")
 
     def __init__(self, base: str, path: PurePosixPath, query: str = "") -> None:
-        """`base` is the scheme and everything up to the path, `query` the settings after
-        the path.
-        """
+        """`base` is the scheme and everything up to the path, `query` the settings after it."""
         self._base = base
         self._path = path
         self._query = query
@@ -127,9 +125,7 @@ class Status(NamedTuple):
 
 
 def place(text: str) -> AnyPath:
-    """Return a local path, or a remote one for a URL whose scheme is in SCHEMES. Raises
-    AnalyticsError.
-    """
+    """A local path, or a remote one if the scheme is in SCHEMES. Raises AnalyticsError."""
     scheme, separator, rest = text.partition("://")
     if not separator or scheme not in SCHEMES:
         return Path(text)
@@ -166,9 +162,7 @@ def one_line(error: BaseException) -> str:
 
 
 def absolute(path: AnyPath) -> AnyPath:
-    """Return the absolute path without resolving links: a link's name states its partition, its
-    target's name need not.
-    """
+    """Make absolute without resolving links: only a link's own name has to state its partition."""
     return path if isinstance(path, RemotePath) else Path(os.path.abspath(path))
 
 

@@ -27,8 +27,7 @@ from groupkeeper.analytics.reading.walk import Header
 
 UNKNOWN: Final = -1
 Starting = Literal["earliest", "latest"] | Mapping[int, int]
-"""Initial offsets by partition, where LATEST and EARLIEST are special numbers; or one of these for
-all."""
+"""Initial offsets by partition, LATEST and EARLIEST among them; or one of these for all."""
 LATEST: Final = -1
 EARLIEST: Final = -2
 _HORIZON: Final = 0x40
@@ -90,9 +89,7 @@ class Follower:
     def next(
         self, start: Bookmarks, max_bytes: int | None = None, targets: Bookmarks | None = None
     ) -> Bookmarks:
-        """Return the next progress after `start`: about `max_bytes` further if given, and not
-        beyond `targets` if given.
-        """
+        """The next progress: about `max_bytes` after `start` if given, not beyond `targets`."""
         for name in start:
             if topic_of(Path(name)) != self._topic:
                 raise AnalyticsError(f"the checkpoint belongs to another source: it names {name}")
@@ -117,9 +114,7 @@ class Follower:
         return found
 
     def stretches(self, start: Bookmarks, end: Bookmarks, limit: int) -> Iterator[Stretch]:
-        """Yield stretches of about `limit` bytes at most to read, and to report, between two
-        progresses, log by log.
-        """
+        """Yield stretches of about `limit` bytes to read or report between two progresses."""
         logs = self._find()
         for name, mark in end.items():
             before, log = (
@@ -184,9 +179,7 @@ def _begin(log: PartitionFolders, offset: int) -> Bookmark:
 
 
 def _ends(logs: Mapping[str, PartitionFolders], near: Bookmarks) -> Bookmarks:
-    """Return the end of the last whole batch of each log that has files. `near`: earlier
-    progress.
-    """
+    """The end of the last whole batch of each log that has files. `near`: earlier progress."""
     hints = {name: mark.hint for name, mark in near.items()}
     found = {}
     for name, log in logs.items():
@@ -203,9 +196,7 @@ def _end_in(segment: OpenSegment) -> Bookmark | int:
 
 
 def _is_rewritten(log: PartitionFolders, mark: Bookmark) -> bool:
-    """Return whether the batch before a bookmark was replaced by another, as far as compaction
-    leaves evidence.
-    """
+    """Return whether the batch before a bookmark was replaced, if compaction left evidence."""
 
     def look(segment: OpenSegment) -> bool:
         _, before, after = segment.locate(mark.offset)
@@ -275,9 +266,7 @@ def _stretches(log: PartitionFolders, start: Bookmark, until: int, limit: int) -
 def _in_segment(
     log: PartitionFolders, offset: int, hint: Hint, look: Callable[[OpenSegment], T]
 ) -> T | None:
-    """Return the result of `look` for the segment with the last batch before an offset; None if
-    there is none.
-    """
+    """Apply `look` to the segment with the last batch before an offset; None if there is none."""
 
     def see(listing: Listing) -> T | None:
         file = file_with(listing.live or listing.archived, offset - 1)

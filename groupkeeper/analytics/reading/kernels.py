@@ -61,9 +61,7 @@ _CRC: Final = _crc_tables().astype(np.uint32)
 
 @inline
 def byte_at(buffer: ByteArray, pos: int) -> int:
-    """Return a byte; uint64 skips numba's test for negative indexes, so eight calls become one
-    load.
-    """
+    """Return a byte. uint64 skips numba's test for negative indexes: eight calls are one load."""
     return np.int64(buffer[np.uint64(pos)])  # type: ignore[return-value]  # numba's int64
 
 

@@ -310,9 +310,7 @@ def _buffers(split: Split, attempts: int) -> Iterator[tuple[Split, bytes | tuple
 
 
 def _is_replaced(split: Split, identity: tuple[int, int], buffer: bytes) -> bool:
-    """Return whether the file is not the planned one, or its content was replaced: inodes are
-    reused.
-    """
+    """Return whether the file is not the planned one, or has new content (inodes are reused)."""
     if split.identity == (0, 0):
         return False
     if split.identity != identity:

@@ -179,9 +179,7 @@ NO_HINT: Final = Hint(0, 0)
 
 
 class Spot(NamedTuple):
-    """The place of an offset between two batches of a segment; `position` is the end of earlier
-    ones.
-    """
+    """The place of an offset between two batches; `position` is the end of the earlier ones."""
 
     position: int
     before: Header | None

@@ -195,9 +195,7 @@ Chunk = tuple[Split, ...]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Non-empty chunks to read in parallel, in the order of the log; `size` is their number of
-    bytes.
-    """
+    """Non-empty chunks to read in parallel, in log order; `size` is their number of bytes."""
 
     chunks: tuple[Chunk, ...]
     partitions: int

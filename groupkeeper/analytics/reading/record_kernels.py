@@ -62,9 +62,7 @@ def _set(row: Int64Array, column: int, start: int, length: int) -> None:
 
 @inline
 def _blob_at(buffer: ByteArray, pos: int, end: int) -> tuple[int, int, int]:
-    """Return start, length and end of bytes with a varint length; start -1 for null, end -1 if they
-    do not fit.
-    """
+    """Start, length and end of bytes with a varint length; start -1: null, end -1: do not fit."""
     length, pos = varint_at(buffer, pos, end)
     if pos < 0 or length < -1 or length > end - pos:
         return -1, 0, -1
@@ -119,9 +117,7 @@ def _string_at(buffer: ByteArray, pos: int, end: int) -> tuple[int, int, int]:
 
 @inline
 def _after_headers(buffer: ByteArray, pos: int, end: int) -> int:
-    """Return the position after a record's headers; -1 if they do not fit. Coordinators
-    write none.
-    """
+    """The position after a record's headers; -1 if they do not fit. Coordinators write none."""
     count, pos = varint_at(buffer, pos, end)
     if pos < 0 or count < 0:
         return -1
@@ -245,9 +241,7 @@ def _unsigned_at(buffer: ByteArray, pos: int, end: int) -> tuple[int, int]:
 
 @inline
 def _tags_fit(buffer: ByteArray, pos: int, end: int) -> bool:
-    """Return whether tags rise (KIP-482), tag 0 (the topic id) has 16 bytes, and nothing
-    follows.
-    """
+    """Return whether tags rise (KIP-482), tag 0 (topic id) has 16 bytes, and nothing follows."""
     count, pos = _unsigned_at(buffer, pos, end)
     last = -1
     while pos >= 0 and count > 0:

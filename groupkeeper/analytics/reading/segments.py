@@ -65,9 +65,7 @@ class SegmentFile:
 
 
 def expand(paths: Iterable[str]) -> list[AnyPath]:
-    """Return the paths named by local paths, patterns of them with `*`, `?` or `[`, and URLs.
-    Raises AnalyticsError.
-    """
+    """Return the paths in local paths, glob patterns and URLs. Raises AnalyticsError."""
     return [path for each in paths for path in _expand(each)]
 
 
@@ -139,9 +137,7 @@ def _segments(log_files: Iterable[AnyPath], partition: int | None, topic: str) -
 
 
 def in_one_place(folders: Iterable[P]) -> tuple[dict[int, P], dict[int, P]]:
-    """Return the folders, and the archive folders, by partition. Raises AnalyticsError for a
-    partition in two places.
-    """
+    """Return folders and archive folders by partition. Raises AnalyticsError for two of one."""
     live: dict[int, P] = {}
     archived: dict[int, P] = {}
     for folder in folders:
@@ -173,9 +169,7 @@ def _check_lone(log_files: Iterable[AnyPath], partition: int | None) -> None:
 
 
 def _without_archived(segments: Iterable[SegmentFile]) -> Iterator[SegmentFile]:
-    """Yield the segments; of partitions with an archive, only records outside of the archived
-    range.
-    """
+    """Yield the segments; where there is an archive, only records outside of its range."""
     archived: dict[int, list[int]] = {}
     for each in segments:
         if each.is_archived:

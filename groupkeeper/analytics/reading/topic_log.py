@@ -109,9 +109,7 @@ class TopicSegment:
         return self.end if self._until in (None, self.end) else None
 
     def place_of(self, since: int) -> tuple[int, int]:
-        """Return position and base offset of a batch such that all records from `since` on follow
-        it or are in it.
-        """
+        """Position and base of a batch: no earlier batch has records from `since` on."""
         mark = self._start_at(since - 1)
         batches = self._block(mark).batches
         return (self._positions[mark], batches[0].base) if batches else (0, self.base)
@@ -207,9 +205,7 @@ def place_of(path: AnyPath, base: int, size: int, since: int) -> tuple[int, int]
 
 
 def first_time(path: AnyPath) -> int:
-    """Return the largest timestamp of a segment's first batch; -1 if it has none. Raises
-    OSError.
-    """
+    """The largest timestamp of a segment's first batch; -1 if it has none. Raises OSError."""
     with path.open("rb") as file:
         data = file.read(HEADER_SIZE)
     if len(data) < HEADER_SIZE:
@@ -300,9 +296,7 @@ class TopicLog:
         return None
 
     def from_offset(self, offset: int) -> _Batch | None:
-        """Return the first batch that ends after an offset; None if there is none. Raises NotKnown
-        and OSError.
-        """
+        """The first batch that ends after an offset, None if none. Raises NotKnown and OSError."""
         first = max(bisect_right(self._bases, offset) - 1, 0)
         for number in range(first, len(self._bases)):
             found = next(self._segment(number).from_offset(offset), None)
@@ -346,9 +340,7 @@ class TopicLogs:
         self._folders: dict[str, list[AnyPath]] | None = None
 
     def open(self, topic: str, partition: int) -> TopicLog | None:
-        """Open the log of a topic partition, or the longest if several brokers have one. None if
-        there is none.
-        """
+        """Open a topic partition's log, the longest of several copies; None if there is none."""
         found: TopicLog | None = None
         for folder in self._listed().get(f"{topic}-{partition}", ()):
             with suppress(OSError):

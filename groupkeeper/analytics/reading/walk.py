@@ -186,9 +186,7 @@ def is_compacted(path: AnyPath, base: int, size: int) -> bool:
 
 
 def size_before(path: AnyPath, size: int, offset: int) -> int:
-    """Return how many bytes of a segment precede the first batch at or after an offset; all if the
-    file is unreadable.
-    """
+    """The bytes of a segment before the first batch from an offset on; all if unreadable."""
     if int(path.stem) >= offset:
         return 0
     try:

@@ -53,9 +53,7 @@ class Options:
 
     @classmethod
     def of(cls, options: Mapping[str, str], format_name: str = "consumer_offsets") -> "Options":
-        """Check the options. Raises AnalyticsError for an unknown option, a wrong value, or a
-        missing path.
-        """
+        """Check the options. Raises AnalyticsError for an unknown one, a wrong value, no path."""
         if "provider" in options:
             raise AnalyticsError(f"{format_name} is not for tables: {_HOW.format(format_name)}")
         for name in options:
@@ -81,8 +79,8 @@ class StreamOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> "StreamOptions":
-        """Check the options. Raises AnalyticsError for an option without a meaning for streams, and
-        for a wrong value.
+        """Check the options. Raises AnalyticsError for one without meaning here or a
+        wrong value.
         """
         given = {name.lower(): text for name, text in options.items()}
         for name in options:
@@ -152,9 +150,7 @@ def _selection(options: Mapping[str, str]) -> Selection:
 
 
 def _groups(options: Mapping[str, str]) -> frozenset[str] | None:
-    """Return the groups: one in `group`, several as a JSON list in `groups`, as group ids may
-    contain any character.
-    """
+    """Return `group`, and the JSON list `groups`: group ids may contain any character."""
     found = {options["group"]} if "group" in options else set()
     if "groups" in options:
         try:
@@ -181,9 +177,7 @@ def _numbers(name: str, text: str | None) -> frozenset[int] | None:
 
 
 def _time(name: str, text: str | None) -> int | None:
-    """Return a time in epoch milliseconds, given as such, in ISO 8601 (UTC without a zone), or as
-    an age.
-    """
+    """Epoch milliseconds, from such, from ISO 8601 (UTC without a zone), or from an age."""
     if text is None:
         return None
     if age := _AGE.fullmatch(text.strip()):

@@ -121,9 +121,7 @@ _done: list[bool] = []
 
 @contextmanager
 def said_in_one_line() -> Iterator[None]:
-    """Suppress tracebacks of AnalyticsError: Spark shows those of its planning process to
-    the user.
-    """
+    """Suppress tracebacks of AnalyticsError, which Spark would show to the user."""
     try:
         yield
     except AnalyticsError:

@@ -34,9 +34,7 @@ Offset = dict[str, dict[str, int | bool]]
 
 
 class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]  # pyspark is not typed here
-    """Yields one row per record, each once. `read` runs in the tasks, everything else in one
-    process per query.
-    """
+    """Yields each record once. `read` runs in tasks, the rest in one process per query."""
 
     def __init__(self, reader: "LogReader", format_name: str, options: Mapping[str, str]) -> None:
         """`reader` has the checked options. Raises AnalyticsError."""

@@ -42,9 +42,7 @@ class DurableFiles:
         self._has_folders = system.type_name not in {"s3", "gcs", "abfs"}
 
     def sizes(self, under: str = "", *, recursive: bool = True) -> dict[str, int]:
-        """Return path -> bytes of files at any depth; with `recursive` False, of all direct
-        entries.
-        """
+        """Return path -> bytes of files at any depth; if not `recursive`, of direct entries."""
         chosen = fs.FileSelector(under, allow_not_found=True, recursive=recursive)
         found = self.system.get_file_info(chosen)
         return {

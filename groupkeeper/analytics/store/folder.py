@@ -77,9 +77,7 @@ class TableStore:
         return self
 
     def _read(self) -> None:
-        """Read the state of the folder. Raises AnalyticsError if it is unreadable and not to be
-        rebuilt.
-        """
+        """Read the folder's state. Raises AnalyticsError if it is unreadable, unless rebuilding."""
         try:
             found = resume.read(self._files)
         except AnalyticsError:
@@ -104,9 +102,7 @@ class TableStore:
         return {path: size for path, size in self._files.sizes().items() if f"/{DAY}=" in path}
 
     def begin(self, groups: frozenset[str]) -> Output:
-        """Return the output of the run, with earlier states. Raises AnalyticsError if the folder
-        holds other groups.
-        """
+        """Return the run's output. Raises AnalyticsError if the folder holds other groups."""
         before = self.progress
         if before.run and sorted(groups) != before.groups:
             held = f"the groups {', '.join(before.groups)}" if before.groups else "all groups"
@@ -211,9 +207,7 @@ class TableStore:
 
 
 def write_answers(folder: AnyPath, answers: Mapping[str, pa.Table]) -> None:
-    """Write the answers of the last analysis, for its choice of rows, to `answers/`, one
-    file each.
-    """
+    """Write the answers of the last analysis to `answers/`, one file each."""
     files = DurableFiles(folder)
 
     def write(name: str) -> None:

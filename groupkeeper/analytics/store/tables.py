@@ -72,9 +72,7 @@ def read_days(
 
 
 def dataset_of(folder: AnyPath, name: str, since_ms: int | None = None) -> dataset.Dataset:
-    """Return the dataset of one table, like `read_days`. `folder` holds tables, or files of
-    workers.
-    """
+    """The dataset of one table, like `read_days`. `folder` holds tables, or files of workers."""
     system, root = located(folder)
     chosen = fs.FileSelector(f"{root}/{name}", allow_not_found=True, recursive=True)
     paths = sorted(each.path for each in system.get_file_info(chosen) if each.is_file)
@@ -91,9 +89,7 @@ def dataset_of(folder: AnyPath, name: str, since_ms: int | None = None) -> datas
 
 @contextmanager
 def read_inside(found: Iterable[dataset.Dataset]) -> Iterator[None]:
-    """Raise AnalyticsError, naming the file, if reading one of these datasets in this context
-    fails.
-    """
+    """If reading one of these datasets fails, raise AnalyticsError that names the file."""
     try:
         yield
     except (ValueError, OSError):
