@@ -2,20 +2,20 @@
 -- All members wait in a rebalance until the last one has joined: these clients were last.
 --
 -- Per client that was last to join (instance id, or client id and address): how often it came
--- at least `least_ms` after the one before it. The one member of a group waits for nobody. Needs
+-- at least `least_ms` after the member before it. Groups with one member are skipped. Needs
 -- events.
 --
 -- least_ms=1000
 -- group, member, instance, client_id, host
 -- last long: Rebalances in which it was the last of several to join.
--- held long: Those in which the others waited for it for long.
+-- held long: Rebalances in which it came at least `least_ms` later.
 -- share real: `held` of the group's rebalances with several members, 0 to 1.
--- held_ms long: Sum of the times after the one before it, in those.
--- median_ms long: Of these times.
--- longest_ms long: Of these times.
+-- held_ms long: Sum of these delays.
+-- median_ms long: Median of these delays.
+-- longest_ms long: The longest of these delays.
 -- longest_join_ms long: The longest of these join phases.
--- from time: The first of them began.
--- until time: The last of them began.
+-- from time: Start of the first of them.
+-- until time: Start of the last of them.
 -- partition, evidence
 with waited as (
     select *, count(*) over (partition by "group") as group_rounds,

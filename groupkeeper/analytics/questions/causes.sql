@@ -1,16 +1,16 @@
 -- Causes by group
--- What made each group rebalance: the first rows of a group are what to change first.
+-- The causes of each group's rebalances: change those of its first rows first.
 --
--- Per group and first cause (with what is likely behind it): its rebalances, ranked. The times
--- at the end are of sessions that ended by this cause; of members that joined, of those that had
+-- Per group and first cause (with its probable reason): its rebalances, ranked. The times at
+-- the end are of sessions that ended by this cause; for members that joined, of those that had
 -- been in the group before.
 --
 -- group, cause, likely, rank
--- rounds long: Rebalances that it began.
--- share real: Of all rebalances of this row's first column, 0 to 1.
+-- rounds long: Rebalances with this cause.
+-- share real: Share of the rebalances with this row's first column, 0 to 1.
 -- groups, who, who_rounds, duration_ms, unowned_ms
--- from time: The first.
--- until time: The last.
+-- from time: The first rebalance.
+-- until time: The last rebalance.
 -- silent_ms, away_ms, session_timeout_ms, rebalance_timeout_ms, connection
 with named as (
     select *, coalesce(nullif(by_instance, ''), nullif(by_client_id, ''), by_member) as name

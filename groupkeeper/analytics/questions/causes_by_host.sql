@@ -1,15 +1,15 @@
 -- Causes by host
--- Which machines the rebalances come from: one that stands out is overloaded, or restarts.
+-- The machines that rebalances come from: a frequent one is overloaded, or restarts.
 --
--- Per address of who triggered a rebalance, and first cause: as for groups.
+-- Per address of the triggering client, and first cause: as for groups.
 --
--- host text: Address; null: not known.
+-- host text: Address; null if unknown.
 -- cause, likely, rank
--- rounds long: Rebalances that it began.
--- share real: Of all rebalances of this row's first column, 0 to 1.
+-- rounds long: Rebalances with this cause.
+-- share real: Share of the rebalances with this row's first column, 0 to 1.
 -- groups, who, who_rounds, duration_ms, unowned_ms
--- from time: The first.
--- until time: The last.
+-- from time: The first rebalance.
+-- until time: The last rebalance.
 with named as (
     select *, coalesce(nullif(by_instance, ''), nullif(by_client_id, ''), by_member) as name
     from rounds

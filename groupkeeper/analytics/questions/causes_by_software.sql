@@ -1,16 +1,16 @@
 -- Causes by client software
--- Which client library and version the rebalances come from: one version that stands out has a
--- defect or other defaults.
+-- The client libraries that rebalances come from: a frequent version has a defect or other
+-- defaults.
 --
--- Per client library of who triggered a rebalance, and first cause: as for groups.
+-- Per library of the triggering client, and first cause: as for groups.
 --
--- software text: Name and version; null: not known.
+-- software text: Name and version; null if unknown.
 -- cause, likely, rank
--- rounds long: Rebalances that it began.
--- share real: Of all rebalances of this row's first column, 0 to 1.
+-- rounds long: Rebalances with this cause.
+-- share real: Share of the rebalances with this row's first column, 0 to 1.
 -- groups, who, who_rounds, duration_ms, unowned_ms
--- from time: The first.
--- until time: The last.
+-- from time: The first rebalance.
+-- until time: The last rebalance.
 with named as (
     select *, coalesce(nullif(by_instance, ''), nullif(by_client_id, ''), by_member) as name
     from rounds

@@ -3,19 +3,19 @@
 -- interrupted.
 --
 -- Per partition of a topic: all commits from the first to the last one, minutes without any
--- included. The first and the last minute are not whole: they count for the sums, not for
+-- included. The first and the last minute are incomplete: they count for the sums, not for
 -- `variation`.
 --
 -- factor=2.5, window_ms=3600000
 -- group, topic, topic_partition
 -- from time: The first commit.
 -- until time: The last commit.
--- commits long: How many.
+-- commits long: Number of commits.
 -- per_minute real: Commits a minute between them.
--- variation real: Standard deviation of commits a minute by their mean: 0 is even, 1 is by chance,
---   more is in bursts; null for less than three minutes.
--- longest_gap_ms long: Longest time between two commits; null for one.
--- records long: By how much the committed offset rose; null: it was removed.
+-- variation real: Standard deviation of commits a minute divided by their mean: 0 is even, 1 is
+--   random, more is in bursts; null for less than three minutes.
+-- longest_gap_ms long: Longest time between two commits; null for a single one.
+-- records long: Increase of the committed offset; null if it was removed.
 -- per_second real: Records a second between the two; null for one commit.
 -- steps long: Changes of the rhythm (`rhythm_steps`).
 with bounds as (

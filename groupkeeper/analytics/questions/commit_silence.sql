@@ -2,23 +2,23 @@
 -- Members that own partitions and commit nothing, while the rest of the group goes on: look for a
 -- record that they cannot process, or a thread that hangs.
 --
--- Per member: a time of at least `least_ms`, and at least `times` the usual distance of commits
--- of its partitions, in which it owned partitions (but for breaks of a minute) and committed none
+-- Per member: a time of at least `least_ms`, and at least `times` the usual interval of commits
+-- of its partitions, in which it owned partitions (except breaks of a minute) and committed none
 -- of them, while other members committed in at least `others_share` of the minutes. Partitions
--- that nobody ever committed do not count, nor those of which `lag` says that there was nothing to
--- read: no lag before, and no new record after.
+-- without any commit do not count, nor those with nothing to read according to `lag`: no lag
+-- before, and no new record after.
 --
 -- least_ms=600000, times=5.0, others_share=0.5
 -- group, member, instance, client_id, host, software
 -- from time: Its last commit before, or when it got its partitions.
 -- until time: Its next commit, or when it lost them, or the end of the log.
--- silent_ms long: Between them.
--- ended text: By a `commit`, by the `loss` of its partitions, or not: `log_end`.
--- partitions long: That it owned at that time and that are usually committed.
--- usual_ms long: Usual distance of the commits of one of them, the shortest.
--- others_minutes long: Minutes in which others of the group committed.
+-- silent_ms long: Time between the two.
+-- ended text: Ended by a `commit`, by the `loss` of its partitions, or not: `log_end`.
+-- partitions long: Partitions that it owned then and that are usually committed.
+-- usual_ms long: Usual commit interval of the partition with the shortest.
+-- others_minutes long: Minutes in which other members committed.
 -- lag long: Records to read in those partitions, as last known; null: unknown.
--- ended_by text: Why its session ended then, if it sent nothing; null: it lived.
+-- ended_by text: Why its session ended then, if it sent nothing; null: it was alive.
 -- session_timeout_ms long: `session.timeout.ms` of such a session.
 with places as (
     select "group", topic, topic_partition, max(known_from) as known_from,
@@ -34,7 +34,7 @@ with places as (
     from ownership as o join seen as s using ("group")
     left join places as p using ("group", topic, topic_partition)
     where is_owned
-), mixed as (  -- commits, and changes of owners: those have no last time
+), mixed as (  -- commits, and changes of owners, which have no last time
     select place, first_time, last_time
     from commit_minutes as c join places as p using ("group", topic, topic_partition)
     union all select place, starts, null from owned where place is not null
@@ -49,7 +49,7 @@ with places as (
 ), usual as (
     select place, floor(percentile_cont(0.5) within group (order by distance)) as usual_ms
     from spaced where last_time is not null group by place having count(distance) >= 2
-), few as (  -- those beside a pause or a change: between others there is none
+), few as (  -- rows next to a pause or a change: only these matter
     select place, first_time, last_time, is_last,
         lead(first_time) over (partition by place order by first_time) as next_time
     from spaced where last_time is not null and (is_first or is_last)
@@ -61,7 +61,7 @@ with places as (
     select place, first_time, null, 1, 0 from few
     union all
     select place, last_time, null, 2, case when not is_last then next_time end from few
-), placed as (  -- each commit with the last one who became owner before
+), placed as (  -- each commit with the latest owner before it
     select place, moment, mark, busy_until, max(n) over (
         partition by place order by moment, mark rows unbounded preceding) as n
     from marks
@@ -78,7 +78,7 @@ with places as (
     select *, sum(case when starts <= before + 60000 then 0 else 1 end) over (
         partition by "group", member order by starts, ends rows unbounded preceding) as span
     from furthest
-), spans as (  -- when a member owned something, but for breaks of a minute
+), spans as (  -- when a member owned partitions, ignoring breaks of a minute
     select "group", member, min(starts) as starts, max(ends) as ends
     from numbered group by "group", member, span
 ), points as (
@@ -102,7 +102,7 @@ with places as (
     from pauses as p join shortest as s on s."group" = p."group" and s.member = p.member
     where until <= span_ends and coalesce(busy_until <= since, true)
         and until - since >= :least_ms and until - since >= :times * usual_ms
-), held as (  -- what the member owned then, if it is usually committed
+), held as (  -- partitions the member owned then, if usually committed
     select distinct g."group", g.member, since, g.until, topic, topic_partition, usual_ms
     from gaps as g join owned as o on o."group" = g."group" and o.member = g.member
         and o.starts < g.until and o.ends > since

@@ -6,15 +6,15 @@
 --
 -- group
 -- protocol text: Elected protocol: the assignor.
--- is_cooperative yes: Members kept partitions meanwhile; null: unknown.
--- from time: The first of them began.
--- until time: The last of them began.
+-- is_cooperative yes: Whether members kept partitions; null if unknown.
+-- from time: Start of the first of them.
+-- until time: Start of the last of them.
 -- rounds long: Completed rebalances.
--- changes long: Those that began with a change, and not as the second of one.
--- rounds_per_change real: Null without a change.
--- moved long: Partitions that got another owner; null: not known.
--- moved_share real: Of the partitions in these rebalances, 0 to 1.
--- median_ms long: Of their durations.
+-- changes long: Rebalances other than the second of a cooperative change.
+-- rounds_per_change real: `rounds` per change; null without a change.
+-- moved long: Partitions that got another owner; null if unknown.
+-- moved_share real: Share of the partitions in these rebalances, 0 to 1.
+-- median_ms long: Median of their durations.
 -- unowned_ms long: Sum over partitions of the time without an owner.
 -- unowned_ms_per_change real: The same for each change.
 select "group", protocol, is_cooperative,

@@ -2,20 +2,20 @@
 -- Two running clients with the same group.instance.id throw each other out: each needs its own.
 --
 -- Per instance id: at least `least` replacements within `within_ms`, each at most `each_ms`
--- after the one before, in which the id goes back to the address or client id that had it before
--- the last one; or replacements that the coordinator itself called a duel. Restarts, also one
--- after the other on two hosts, never go back.
+-- after the one before, in which the id returns to the address or client id of its former
+-- holder; or replacements that the coordinator itself reported as a duel. Restarts never return
+-- it, not even successive ones on two hosts.
 --
 -- least=2, each_ms=30000, within_ms=60000
 -- group
 -- instance text: The instance id.
 -- from time: The first replacement.
--- until time: The last one.
+-- until time: The last replacement.
 -- replacements long: How often it changed hands.
 -- hosts texts: Addresses of the clients.
 -- clients texts: Their client ids.
 -- fenced long: Requests that were refused with FENCED_INSTANCE_ID meanwhile.
--- is_stated yes: The coordinator saw it as a duel, too.
+-- is_stated yes: The coordinator reported a duel, too.
 -- partition, evidence
 with owners as (
     select *, row_number() over w as n,
@@ -45,7 +45,7 @@ with owners as (
     from timed group by "group", instance, fight
     having count(*) >= :least
         and (bool_or(likely = 'duel') or (bool_or(is_quick) and bool_or(went_back)))
-), names as (  -- the first replacement took it from the owner before
+), names as (  -- the first replacement names the former holder
     select f."group", f.instance, starts,
         array_agg(distinct nullif(host, '')) filter (where host <> '') as hosts,
         array_agg(distinct nullif(client_id, '')) filter (where client_id <> '') as clients

@@ -2,22 +2,22 @@
 -- Clients that come and go all the time: each change makes the whole group rebalance.
 --
 -- Per client: at least `least` changes within `within_ms`, for each of its members that ran
--- side by side: ten consumers of one process that restart once are twenty changes, and no
--- flapping. As long as that is so, it is the same row. A member ran until its last request.
+-- side by side: one restart of a process with ten consumers makes twenty changes, and is not
+-- flapping. One row covers the whole time this lasts. A member ran until its last request.
 --
 -- least=6, within_ms=600000
 -- group, instance, client_id, host, software
 -- from time: The first change.
--- until time: The last one.
+-- until time: The last change.
 -- changes long: Joins, departures and replacements.
--- joins long: It joined.
--- departures long: It left, or was removed.
--- replacements long: It came back as a static member that was still there.
--- members long: Under how many member ids.
--- side_by_side long: The most that ran at one time.
--- ended_by text: The most frequent cause of a departure; null: none.
+-- joins long: Number of joins.
+-- departures long: How often it left or was removed.
+-- replacements long: How often it returned as a static member before its session ended.
+-- members long: Number of its member ids.
+-- side_by_side long: The most members that ran at one time.
+-- ended_by text: The most frequent cause of a departure; null if none.
 -- likely
--- median_ms long: Length of its sessions; null: none ended.
+-- median_ms long: Median length of its sessions; null if none ended.
 -- silent_ms, away_ms, session_timeout_ms, rebalance_timeout_ms, connection, partition, evidence
 with known as (
     select * from sessions where instance <> '' or client_id <> ''

@@ -2,16 +2,16 @@
 -- Members that own no partition: more consumers than partitions, or other topics.
 --
 -- Per session: the times in which the member owned nothing while others in the group owned
--- something, if one such time is at least `least_ms` long; times in which nobody owned anything
--- neither count nor interrupt it.
+-- something, if one such time is at least `least_ms` long. Times in which no member owned
+-- anything neither count nor interrupt it.
 --
 -- least_ms=300000
 -- group, member, instance, client_id, host, software
--- from time: Beginning of its longest time without a partition.
+-- from time: Start of its longest time without a partition.
 -- until time: End of that time.
--- idle_ms long: All such times of at least `least_ms`.
--- member_ms long: How long it was a member, as far as it was read.
--- share real: `idle_ms` of that, 0 to 1.
+-- idle_ms long: Sum of all such times of at least `least_ms`.
+-- member_ms long: Known length of its membership.
+-- share real: `idle_ms` divided by `member_ms`, 0 to 1.
 -- partition, evidence
 with owned as (
     select "group", member, "from" as starts, greatest("from", coalesce(until, read_until)) as ends
@@ -20,7 +20,7 @@ with owned as (
     select "group", max(source) as source, min(confidence) as confidence,
         max(known_from) as known_from
     from ownership group by "group"
-), lives as (  -- a partition belongs to the session in which it came, or else to the first one
+), lives as (  -- a partition belongs to the session in which it was assigned, or else to the first
     select *, row_number() over w as n, lead(alive_from) over w as next_from
     from sessions where alive_until is not null
     window w as (partition by "group", member order by alive_from, until nulls last)
@@ -39,7 +39,7 @@ with owned as (
     from busy as b join lives as l on l."group" = b."group" and l.member = b.member and l.n = b.n
 ), gaps as (
     select * from followed where ends - starts >= :least_ms
-), steps as (  -- at each time by how much changes what others own
+), steps as (  -- changes of the number of partitions others own
     select o."group", moment, sum(step) as step
     from (
         select "group", starts as moment, 1 as step from owned
@@ -51,7 +51,7 @@ with owned as (
 ), moments as (
     select "group", moment, case when sum(step) over w > 0 then (lead(moment) over w) - moment else 0 end as ms
     from steps window w as (partition by "group" order by moment)
-), served as (  -- how long somebody owned something before each time
+), served as (  -- how long any partition was owned before each time
     select "group", moment, coalesce(sum(ms) over (
         partition by "group" order by moment rows between unbounded preceding and 1 preceding), 0) as ms
     from moments

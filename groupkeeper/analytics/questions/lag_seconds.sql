@@ -1,19 +1,19 @@
 -- Lag in seconds
--- How old the records are that a group reads next: the delay that its users see.
+-- The age of the records that a group reads next: the delay that its users see.
 --
--- Per partition: the age of the first record that is not committed, each time that a minute's
--- last commit was made; samples whose age is not known are left out.
+-- Per partition: the age of the first uncommitted record at the last commit of each minute.
+-- Samples with an unknown age are left out.
 --
 -- group, topic, topic_partition
 -- from time: The first sample.
 -- until time: The last sample.
--- samples long: One for each minute with a commit.
+-- samples long: Number of samples, one for each minute with a commit.
 -- median_ms long: Lag in time: median of the samples.
--- p95_ms long: What 95 % of the samples do not exceed.
--- longest_ms long: The longest.
--- longest_at time: When that was.
--- now_ms long: At the last sample.
--- now long: The same in records.
+-- p95_ms long: 95th percentile of the samples.
+-- longest_ms long: The greatest sample.
+-- longest_at time: Time of the greatest sample.
+-- now_ms long: Lag in time at the last sample.
+-- now long: Lag in records at the last sample.
 with known as (
     select *, row_number() over (
             partition by "group", topic, topic_partition order by time desc) as place,

@@ -3,19 +3,19 @@
 -- each partition-second is a second in which records of one partition waited.
 --
 -- Per group: the union of the times in which a rebalance was under way, and the sum over
--- partitions of the times in which nobody owned them (`ownership`). A group is without members
--- from a rebalance that ended `emptied` to the beginning of the next.
+-- partitions of the times without an owner (`ownership`). A group is without members
+-- from a rebalance that ended `emptied` to the start of the next.
 --
 -- group
--- from time: Since when the group was seen.
+-- from time: Start of what is known of the group.
 -- until time: End of what was read.
 -- not_stable_ms long: Time in which a rebalance was under way.
--- share real: That part of the time, 0 to 1.
+-- share real: Share of the time, 0 to 1.
 -- empty_ms long: Time in which the group had no members.
 -- partitions long: Partitions that had an owner at some time.
 -- unowned_s real: Partition-seconds without an owner while it had members.
--- unowned_empty_s real: The same while it had none.
--- unowned_share real: `unowned_s` of all partition-seconds with members.
+-- unowned_empty_s real: The same while it had no members.
+-- unowned_share real: `unowned_s` divided by all partition-seconds with members.
 with seen as (
     select "group", began, began as round_began, generation, null as place,
         known_from, read_from, read_until, source, confidence
@@ -54,7 +54,7 @@ with seen as (
     from spans cross join (values (1), (-1)) as both_ends(step)
     where ends > starts
     group by "group", case when step > 0 then starts else ends end
-), moments as (  -- how many of each are under way, and for how long
+), moments as (  -- number of each under way, and duration
     select "group", (lead(moment) over w) - moment as ms,
         sum(moving) over w > 0 as is_moving, sum(empty) over w > 0 as is_empty,
         sum(owned) over w as owned, sum(unowned) over w as unowned

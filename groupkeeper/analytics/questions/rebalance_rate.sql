@@ -1,20 +1,20 @@
 -- Rebalance rate
 -- Groups at the top rebalance most: a group that nobody deploys should be near zero.
 --
--- Per group: all rebalances of the time that is known, divided by that time. It begins where
--- the log is known from, or with the first rebalance of a group of generation 1.
+-- Per group: all rebalances of the known time, divided by that time. It begins where the log is
+-- complete, or with the rebalance to generation 1.
 --
 -- group
--- rounds long: Rebalances, whatever came of them.
--- completed long: Those with new assignments.
--- from time: Since when the group was seen.
+-- rounds long: Rebalances, whatever their outcome.
+-- completed long: Rebalances with new assignments.
+-- from time: Start of what is known of the group.
 -- until time: End of what was read.
--- per_day real: Rebalances a day; of a shorter time than an hour, as of an hour.
--- busiest_hour time: Beginning of the hour with the most rebalances.
--- busiest_rounds long: How many began in it.
--- median_ms long: Of their durations.
--- longest_ms long: Of their durations.
--- members int: The most that took part.
+-- per_day real: Rebalances a day; a time shorter than an hour counts as an hour.
+-- busiest_hour time: Start of the hour with the most rebalances.
+-- busiest_rounds long: Rebalances that began in that hour.
+-- median_ms long: Median of their durations.
+-- longest_ms long: The longest of their durations.
+-- members int: The most members that took part.
 with begun as (
     select *, began - began % 3600000 as hour from rounds where began is not null
 ), hours as (

@@ -2,24 +2,23 @@
 -- Commits that came too late, and the rebalance that made them invalid: records since the last good
 -- commit were processed again by the next owner.
 --
--- Each refused OffsetCommit or TxnOffsetCommit (one row for those that were stored together),
--- with the rebalance that made it invalid: of a member that was gone, the last one that had begun
--- when it was removed; else the last one that had begun. Evidence is the refusal, then the
--- rebalance. Needs events.
+-- Each refused OffsetCommit or TxnOffsetCommit (one row for those stored together), with the
+-- rebalance that made it invalid: for a removed member, the last one begun when it was removed;
+-- else the last one begun. Evidence is the refusal, then the rebalance. Needs events.
 --
 -- group, member, instance, client_id, host, software
 -- api text: Name of the request.
 -- error text: Kafka's name of the error.
--- refused long: How many.
--- from time: The first one.
--- until time: The last one.
+-- refused long: Number of refused commits.
+-- from time: The first refusal.
+-- until time: The last refusal.
 -- likely
--- round_started time: The rebalance began; null if none was read.
--- generation int: Its new generation.
+-- round_started time: Start of the rebalance; null if none was read.
+-- generation int: New generation of the rebalance.
 -- cause text: Code of its first cause.
--- by text: Who began it: instance id, client id or member id.
+-- by text: Client that triggered it: instance id, client id or member id.
 -- by_host text: The same: address.
--- after_ms long: From its beginning to the first refused commit.
+-- after_ms long: From its start to the first refused commit.
 -- partition, evidence
 with last_sessions as (
     select *, row_number() over (

@@ -3,22 +3,22 @@
 -- a restart needs no rebalance.
 --
 -- Per group with restarts: sessions of clients that had been in it before (`away_ms`). The
--- proposal is that of `groupkeeper why` for the time that 95 % did not exceed. Outages are counted
--- and nothing else: no session timeout should outlast them.
+-- proposal is that of `groupkeeper why` for the 95th percentile. Outages are only counted: no
+-- session timeout should outlast them.
 --
 -- outage_ms=600000
 -- group
--- restarts long: Clients that came back, but for outages.
--- outages long: Clients that were away for longer than `outage_ms`.
+-- restarts long: Returns of clients, except outages.
+-- outages long: Returns after more than `outage_ms`.
 -- static long: Restarts with an instance id.
--- median_ms long: How long they were away: median.
--- p95_ms long: The least time that 95 % did not exceed.
--- longest_ms long: The longest.
+-- median_ms long: Median of the times away.
+-- p95_ms long: 95th percentile of the times away.
+-- longest_ms long: The longest time away.
 -- session_timeout_ms long: `session.timeout.ms` of most of them.
--- within real: Share of the restarts that were shorter than that, 0 to 1.
+-- within real: Share of the restarts shorter than that timeout, 0 to 1.
 -- proposed_ms long: `session.timeout.ms` that absorbs 95 %, with some room.
--- from time: The first of them was back.
--- until time: The last one was back.
+-- from time: Return of the first of them.
+-- until time: Return of the last of them.
 -- partition, evidence
 with outages as (
     select "group", count(*) as outages from sessions where away_ms > :outage_ms group by "group"

@@ -1,17 +1,17 @@
 -- Changes of the commit rhythm
 -- When a partition began to be committed much more or less often: look for a deploy then.
 --
--- Per partition: where each of two windows in a row has at least `factor` times the commits of
--- each of the two windows before, or each of those as much more; the higher ones with at least 20
--- commits. One window between them may have both rates. Windows begin with the first commit; the
--- last one is not whole and does not count. The factor leaves room for a real step of 3.
+-- Per partition: where each of two successive windows has at least `factor` times the commits of
+-- each of the two windows before, or vice versa; the higher ones with at least 20 commits. One
+-- window between them may have both rates. Windows begin with the first commit; the last one is
+-- incomplete and does not count. The factor leaves room for a real step of 3.
 --
 -- factor=2.5, window_ms=3600000
 -- group, topic, topic_partition
--- at time: Beginning of the window in which it changed.
+-- at time: Start of the window in which it changed.
 -- before_per_minute real: Commits a minute in the two windows before.
 -- after_per_minute real: Commits a minute in the two windows after.
--- factor real: After by before; null if there were none before.
+-- factor real: Rate after divided by rate before; null without commits before.
 with begun as (
     select "group", topic, topic_partition, min(minute) as first_minute,
         max(known_from) as known
@@ -26,7 +26,7 @@ with begun as (
     select *, lag(place) over w as place_before, lead(place) over w as place_after,
         max(place) over (partition by "group", topic, topic_partition) as last_place
     from counted window w as (partition by "group", topic, topic_partition order by place)
-), windows as (  -- with those without commits, if they are near others
+), windows as (  -- including windows without commits near others
     select "group", topic, topic_partition, first_minute, known, last_place, place, commits
     from sparse
     union
@@ -37,7 +37,7 @@ with begun as (
     select *, commits as now, lag(commits, 2) over w as before_2, lag(commits) over w as before_1,
         lead(commits) over w as after_1, lead(commits, 2) over w as after_2
     from windows window w as (partition by "group", topic, topic_partition order by place)
-), judged as (  -- a step at the beginning of a window, or in it: then that one is of neither rate
+), judged as (  -- a step at the start of a window, or inside it: that window then has neither rate
     select *, place between 2 and last_place - 2 and (
             (least(now, after_1) >= :factor * greatest(before_1, before_2)
                 and least(now, after_1) >= 20)

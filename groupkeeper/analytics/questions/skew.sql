@@ -2,16 +2,16 @@
 -- Members with more partitions than their share: they fall behind first.
 --
 -- Per session of at least `least_ms`: the mean number of partitions that the member owned, and
--- the same if at each moment all owned partitions were shared alike by the members of that moment.
+-- the fair mean, if the members of each moment had shared all owned partitions evenly.
 --
 -- least_ms=600000
 -- group, member, instance, client_id, host, software
--- from time: When it joined, as far as it was read.
--- until time: When it was gone, or the end of what was read.
--- member_ms long: How long it was a member, as far as it was read.
--- partitions real: That it owned, as a mean over this time.
--- fair real: That it had owned if members had shared alike at all times.
--- ratio real: `partitions` to `fair`: 2 is twice its share, 0 is nothing.
+-- from time: When it joined, or the start of what was read.
+-- until time: When it left, or the end of what was read.
+-- member_ms long: Known length of its membership.
+-- partitions real: Mean number of partitions that it owned.
+-- fair real: Mean number with even shares at all times.
+-- ratio real: `partitions` divided by `fair`: 2 is twice its share, 0 is nothing.
 -- partition, evidence
 with owned as (
     select "group", member, "from" as starts, greatest("from", coalesce(until, read_until)) as ends

@@ -1,19 +1,19 @@
 -- Split brain
--- Parts of the log that two coordinators wrote at one time. This must be empty.
+-- Parts of the log that two coordinators wrote at the same time. This must be empty.
 --
--- Per partition of the log: ranges of offsets with one writer each, compared with the one
--- before that reaches furthest. A leader epoch has one node, and epochs only rise along the log.
+-- Per partition of the log: ranges of offsets with one writer each, compared with the
+-- earlier one that reaches furthest. A leader epoch has one node, and epochs only rise in a log.
 --
 -- log text: `__consumer_offsets` or `__group_events`.
--- partition int: Of that log.
--- what text: `overlap`: of offsets; `went_back`: an older epoch wrote after a newer one;
+-- partition int: Partition of that log.
+-- what text: `overlap` of offsets; `went_back`: an older epoch wrote after a newer one;
 --   `two_nodes`: one epoch had two writers.
 -- epoch int: Leader epoch of the earlier part.
--- node int: Its node; null if it is not known.
+-- node int: Node of the earlier part; null if unknown.
 -- other_epoch int: Leader epoch of the later part.
--- other_node int: Its node; null if it is not known.
--- first_offset long: Where the later part begins.
--- last_offset long: Where the earlier part ends.
+-- other_node int: Node of the later part; null if unknown.
+-- first_offset long: First offset of the later part.
+-- last_offset long: Last offset of the earlier part.
 -- from time: First record of the later part.
 -- until time: Last record of the earlier part.
 with numbered as (

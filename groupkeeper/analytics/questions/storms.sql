@@ -1,27 +1,27 @@
 -- Storms
--- Times in which a group rebalanced again and again, and what began most of it.
+-- Times in which a group rebalanced again and again, and the most frequent cause.
 --
--- At least `least` rebalances of a group that began within `within_ms`; as long as that is so,
--- it is the same storm. The cause is the most frequent one, the second rebalance of a cooperative
+-- At least `least` rebalances of a group that began within `within_ms`; a storm lasts as long
+-- as this is so. The cause is the most frequent one, the second rebalance of a cooperative
 -- change (`member_rejoined`) only if there is no other. The times at the end are of sessions of
 -- the client that began most, of those that ended or began in the storm.
 --
 -- least=5, within_ms=600000
 -- group
--- from time: The first rebalance began.
--- until time: The last one ended, or began if it did not end.
--- rounds long: Rebalances.
+-- from time: Start of the first rebalance.
+-- until time: End of the last rebalance, or its start if it did not end.
+-- rounds long: Number of rebalances.
 -- cause, likely
--- cause_rounds long: How many had this cause, the most frequent one.
--- member text: Who began most of those: its last member id; null: nobody.
+-- cause_rounds long: Rebalances with this cause, the most frequent one.
+-- member text: Client that began most of those: its last member id; null if none.
 -- instance text: The same: instance id.
 -- client_id text: The same: client id.
 -- host text: The same: address.
 -- software text: The same: client library.
 -- who_rounds long: How many of them this client began.
--- clients long: How many clients began those.
--- joined long: Members that came.
--- removed long: Members that went.
+-- clients long: Number of clients that began those.
+-- joined long: Members that joined.
+-- removed long: Members that left or were removed.
 -- silent_ms, away_ms, session_timeout_ms, rebalance_timeout_ms, connection, duration_ms,
 -- unowned_ms, partition, evidence
 with placed as (
@@ -34,7 +34,7 @@ with placed as (
         partition by "group" order by n rows between unbounded preceding and 1 preceding
     ) as last_start
     from placed
-), stormy as (  -- rounds in a storm; a new one begins behind those of the last start
+), stormy as (  -- rounds in a storm; the next storm begins after them
     select *, sum(case when n < last_start + :least then 0 else 1 end) over (
         partition by "group" order by n rows unbounded preceding) as storm
     from started where is_start or n < last_start + :least

@@ -1,13 +1,13 @@
 -- Timeline
 -- Hours with many rebalances, and their cause: peaks at fixed times are deploys or batch jobs.
 --
--- Per group, hour and first cause: the rebalances that began in that hour. One whose beginning
--- was not read counts where it ended.
+-- Per group, hour and first cause: the rebalances that began in that hour. If the start of one
+-- was not read, its end counts.
 --
 -- group
--- hour time: Beginning of the hour in which they began.
+-- hour time: Start of the hour.
 -- cause
--- rounds long: Rebalances.
+-- rounds long: Number of rebalances.
 -- generation int: The last generation.
 -- duration_ms, unowned_ms
 -- moved long: Partitions that got another owner.

@@ -1,22 +1,22 @@
 -- Zombies
--- Clients that went on after the group had removed them: what they did then was lost or done twice.
--- One refused request tells a client that it is out; more say that it does not listen.
+-- Clients that continued after the group had removed them: their work was lost or done twice.
+-- One refused request informs a client; with more it ignores that it was removed.
 --
 -- Per member whose session ended: at least `least` requests under its member id that were
--- refused after that. Requests that were refused before, of members that never had a session, or
--- of those that were lost with a coordinator, are none. It was away from its last good request
--- until the first refused one. Needs events.
+-- refused later. Earlier refusals do not count, nor those of members without a session or lost
+-- with a coordinator. The member was away from its last good request until the first refused
+-- one. Needs events.
 --
 -- least=1
 -- group, member, instance, client_id, host, software
 -- removed time: When its session ended.
 -- ended_by text: Code of the cause, or `replaced`.
--- likely text: What probably is behind its end; null without evidence.
--- refused long: Requests that were refused afterwards.
--- refused_commits long: Those that were to commit offsets.
--- from time: The first one.
--- until time: The last one.
--- went_on_ms long: From the end of its session to the last one.
+-- likely text: Probable reason for the end; null without evidence.
+-- refused long: Requests refused afterwards.
+-- refused_commits long: Refused commits of offsets among them.
+-- from time: The first refusal.
+-- until time: The last refusal.
+-- went_on_ms long: From the end of its session to the last refusal.
 -- apis texts: Names of the requests.
 -- errors texts: Kafka's names of the errors.
 -- silent_ms, away_ms, session_timeout_ms, rebalance_timeout_ms, connection, partition, evidence
