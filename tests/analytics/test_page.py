@@ -554,8 +554,8 @@ def test_a_link_to_a_report_stays_one(tmp_path):
     ("place", "words"),
     [
         (".", "is a folder: give --report the name of a file in it"),
-        ("no/report.html", "no folder: create it, or write elsewhere"),
-        ("file/report.html", "no folder: create it, or write elsewhere"),
+        ("no/report.html", "not a folder: create it, or write elsewhere"),
+        ("file/report.html", "not a folder: create it, or write elsewhere"),
         ("file", "file exists and is not a report: name another file"),
         ("a" * 300, "cannot be written: File name too long"),
         ("/dev/null", "is not a regular file: write the report elsewhere"),
