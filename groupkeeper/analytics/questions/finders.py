@@ -205,8 +205,8 @@ def _refused(rows: Answers) -> Iterator[Finding]:
 
 
 def _barrier(rows: Answers) -> Iterator[Finding]:
-    """Yield one finding for each group: the client that exceeded the poll interval most, or else
-    the one that held up rebalances longest.
+    """Yield one finding for each group: about the client that returned to poll latest, if by
+    LATE_MS or more, or else the one that held up rebalances longest.
     """
     for some in grouped((row for row in rows["barrier"] if row["held"] >= HOLDS), "group"):
         row = max(some, key=lambda each: (_late(each), each["held_ms"]))
@@ -224,7 +224,7 @@ def _barrier(rows: Answers) -> Iterator[Finding]:
 
 
 def _late(row: AnswerRow) -> int:
-    """Return the longest join time of a client if it exceeded the poll interval, else 0."""
+    """Return the longest join time of a client in ms if it is LATE_MS or more, else 0."""
     late: int = row["longest_join_ms"] or 0
     return late if late >= LATE_MS else 0
 
