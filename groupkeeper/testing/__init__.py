@@ -1,7 +1,7 @@
-"""A Kafka broker for tests, in the process of the test: any client connects to it.
+"""An in-process Kafka broker for tests; any Kafka client can connect to it.
 
-Groups, offsets and records are those of the server; time, faults and restarts are in the hands of
-the test. See docs/testing-your-consumers.md.
+Groups, offsets and records are handled by the real server. The test controls time, faults and
+restarts. See docs/testing-your-consumers.md.
 """
 
 from groupkeeper.settings.table import SettingsError

@@ -1,7 +1,7 @@
-"""Checks what a test passes to its broker, so that a mistake is one line at once, and not an error
-from deep inside, or a wait for what can never be.
+"""Checks the arguments of the public test API, so that a mistake is reported in one line instead of
+as an internal error or an endless wait.
 
-All functions raise TypeError for a value of another kind, and ValueError for one that cannot be.
+All functions raise TypeError for a wrong type, and ValueError for an impossible value.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -13,28 +13,28 @@ from typing import Any, Final
 from groupkeeper.testing.errors import WrongArgument
 
 FOREVER_S: Final = 366 * 24 * 3600.0
-"""Longer than any test waits: a year."""
+"""Stands for an unlimited timeout: a year."""
 
 MOST: Final = 2**31 - 1
-"""Of most numbers: those in messages have 32 bits."""
+"""Largest int32, the type of most numbers in the protocol."""
 LONGEST: Final = 2**63 - 1
-"""Offsets and times have 64 bits in the protocol."""
+"""Largest int64, the protocol's type of offsets and timestamps."""
 
 
-# Any: what a test has written.
+# Any: unchecked arguments of a test.
 def text(value: Any, what: str) -> str:
-    """A str that UTF-8 can encode."""
+    """Check for a str that UTF-8 can encode, and return it."""
     if not isinstance(value, str):
         raise TypeError(f"{what} is a str, not {value!r}")
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"{what} has a lone surrogate, which UTF-8 has not: {value!r}") from None
+        raise ValueError(f"{what} contains a lone surrogate, invalid in UTF-8: {value!r}") from None
     return value
 
 
 def names(value: Any, what: str) -> list[str]:
-    """One, or several."""
+    """Return one name, or several, as a list."""
     if isinstance(value, str):
         return [text(value, what)]
     if not isinstance(value, Iterable):
@@ -43,7 +43,7 @@ def names(value: Any, what: str) -> list[str]:
 
 
 def folder(value: Any) -> Path | None:
-    """A directory, or None."""
+    """Return the path of a directory, or None."""
     if value is None:
         return None
     if not isinstance(value, str | PathLike) or not isinstance(fspath(value), str):
@@ -54,7 +54,7 @@ def folder(value: Any) -> Path | None:
 
 
 def whole(value: Any, what: str, least: int | None = None, most: int | None = None) -> int:
-    """A whole number between two others."""
+    """Check for an int, from `least` to `most` if they are given, and return it."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"{what} is a whole number, not {value!r}")
     if least is not None and value < least:
@@ -65,16 +65,16 @@ def whole(value: Any, what: str, least: int | None = None, most: int | None = No
 
 
 def number(value: Any, what: str) -> float:
-    """A number that is finite."""
+    """Check for a finite number, and return it."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise TypeError(f"{what} is a number, not {value!r}")
     if not isfinite(value):
-        raise ValueError(f"{what} is a number, not {value}")
+        raise ValueError(f"{what} is a finite number, not {value}")
     return value
 
 
 def positive(value: Any, name: str) -> None:
-    """A number of more than 0. Raises WrongArgument."""
+    """Check for a number from above 0 to `MOST`. Raises WrongArgument."""
     if number(value, f"{name}=") <= 0:
         raise WrongArgument(f"{name}={value}: must be more than 0")
     if value > MOST:
@@ -82,21 +82,21 @@ def positive(value: Any, name: str) -> None:
 
 
 def flag(value: Any, what: str) -> bool:
-    """True or False."""
+    """Check for a bool, and return it."""
     if not isinstance(value, bool):
         raise TypeError(f"{what} is True or False, not {value!r}")
     return value
 
 
 def timeout_of(value: Any) -> float:
-    """Seconds to wait; None or infinity: as long as it takes."""
+    """Return a timeout in seconds; None and infinity become `FOREVER_S`."""
     if value is None or value == float("inf"):
         return FOREVER_S
     return max(number(value, "timeout"), 0)
 
 
 def topics(given: Any, what: str = "topics=") -> dict[str, int]:
-    """Names, and numbers of partitions."""
+    """Check {topic: number of partitions}, and return a copy."""
     if not isinstance(given, Mapping):
         raise TypeError(f"{what} is a dict such as {{'orders': 6}}, not {given!r}")
     return {
@@ -106,13 +106,13 @@ def topics(given: Any, what: str = "topics=") -> dict[str, int]:
 
 
 def offsets(given: Any, what: str) -> dict[tuple[str, int], int]:
-    """By topic and partition."""
+    """Check {(topic, partition): offset}, and return a copy."""
     example = f"{what} is a dict such as {{('orders', 0): 5}}"
     if not isinstance(given, Mapping):
         raise TypeError(f"{example}, not {given!r}")
     for place in given:
         if not isinstance(place, tuple) or list(map(type, place)) != [str, int]:
-            raise TypeError(f"{example}: {place!r} is no topic with a partition")
+            raise TypeError(f"{example}: {place!r} is not a (topic, partition) pair")
         text(place[0], "a topic's name")
     return {
         place: whole(offset, f"the offset of {place[0]}-{place[1]}", 0, LONGEST)
@@ -121,7 +121,7 @@ def offsets(given: Any, what: str) -> dict[tuple[str, int], int]:
 
 
 def partitions(given: Any, what: str) -> None:
-    """{"orders": [0, 1]}, or the same by member."""
+    """Check {topic: [partitions]}, or {member: {topic: [partitions]}}."""
     if not isinstance(given, Mapping):
         raise TypeError(f"{what} is a dict such as {{'orders': [0, 1]}}, not {given!r}")
     for name, some in given.items():

@@ -1,6 +1,6 @@
-"""A test broker on its event loop: what outlives its restarts, and what is done with it there.
+"""The test broker behind `Broker` and `AsyncBroker`, with all state that survives its restarts.
 
-`Broker` and `AsyncBroker` are two ways to call it from other threads.
+`RunningServer` is the server between one start and the next stop or crash.
 """
 
 import asyncio
@@ -42,19 +42,19 @@ from groupkeeper.testing.wire.transcript import Transcript
 T = TypeVar("T")
 
 LOAD_AGAIN_S: Final = 2.0
-"""How long the removal of a rule waits for groups to be loaded; if a log is damaged, they never
-are."""
+"""Maximum time that removing a `disk_full` rule waits for groups to load; with a damaged log they
+never do."""
 LOOK_AGAIN_S: Final = 0.01
-"""How often it looks meanwhile whether they are, and lets them be loaded."""
+"""Interval at which loading is checked and retried during that time."""
 LINES: Final = 2_000
-"""Log lines that are kept."""
+"""Maximum number of log lines kept."""
 OFFSETS_PARTITIONS: Final = "offsets.topic.num.partitions={}"
-"""One for each node, so that a start is short; the setting can be given."""
+"""Default: one partition per node, for a fast start. A test's settings override it."""
 _METADATA_VERSION: Final = 12
 
 
 class Bench:
-    """One test broker."""
+    """A test broker, running or not."""
 
     def __init__(
         self,
@@ -65,8 +65,8 @@ class Bench:
         as_version: str | None = None,
         listeners: Sequence[Listen] = (ANY_PORT,),
     ) -> None:
-        """`listeners`: see `Cluster`. Raises SettingsError, RequestFailed and WrongArgument.
-        Nothing runs yet.
+        """Prepare a broker without starting it. `listeners`: see `Cluster`. Raises SettingsError,
+        RequestFailed and WrongArgument.
         """
         self._running: RunningServer | None = None
         self._starting: RunningServer | None = None
@@ -88,7 +88,7 @@ class Bench:
         ends = LogEnds(self.waits.wake_for_lag)
         self.faults = Faults(self)
         self.disk_full: tuple[Callable[[], None], ...] = ()
-        """Told about calls that fail because the disk is full; empty: it is not."""
+        """Called for each operation that fails with ENOSPC; empty while the disk has space."""
         release = () if as_version is None else (AsRelease(as_version),)
         around = self.transcript, *release, self.faults, ends
         self.tap = Tap(*around, *nodes, self.presence)
@@ -101,35 +101,35 @@ class Bench:
     def _new_files(self) -> Files:
         return MemoryFiles(self.time.wall) if self._data is None else Files()
 
-    # -- its life ------------------------------------------------------------------------------
+    # -- start and stop ------------------------------------------------------------------------
 
     @property
     def running(self) -> RunningServer:
-        """The server's present life. Raises BrokerDown."""
+        """The running server. Raises BrokerDown if there is none."""
         if self._running is None:
-            raise BrokerDown("the broker does not run: start() or restart() starts it")
+            raise BrokerDown("the broker is not running: start() or restart() starts it")
         if self._running.has_died:
             raise BrokerDown("a fault rule has crashed the broker: restart() starts it again")
         return self._running
 
     @property
     def is_up(self) -> bool:
-        """Whether it runs."""
+        """Whether the broker is running."""
         return self._running is not None and not self._running.has_died
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run a coroutine on the server's loop, and wait for it. Raises BrokerDown, also if the
-        broker ends before. Any: asyncio's.
+        """Run a coroutine on the server's loop and return its result. Raises BrokerDown if the
+        broker is not running, or ends first. Any: as in `Coroutine`'s own definition.
         """
         return self.running.result(work())
 
     def soon(self, callback: Callable[[], None]) -> None:
-        """Call it on the server's loop soon, unless none runs."""
+        """Schedule a callback on the server's loop; does nothing while no server runs."""
         if self._running is not None:
             self._running.soon(callback)
 
     def forsake(self) -> None:
-        """Nobody can stop it any more: end it soon, and warn. For `weakref.finalize`."""
+        """Crash a garbage-collected broker that still runs, with a warning (`weakref.finalize`)."""
         if self.is_up and self.running.forsake():
             warn(
                 "a test broker was not stopped: use it in a with statement, or call stop()",
@@ -139,15 +139,15 @@ class Bench:
 
     @property
     def server(self) -> Server:
-        """To be used on its loop. Raises BrokerDown."""
+        """The running server, for use on its own loop. Raises BrokerDown."""
         return self.running.server
 
     def start(self) -> None:
-        """Start, on the files that are there. Raises StorageError, OSError, and RequestFailed if it
-        runs.
+        """Start a server on the existing files. Raises StorageError, OSError, and RequestFailed if
+        the broker is running.
         """
         if self.is_up:
-            raise RequestFailed("the broker runs already: restart() ends it first")
+            raise RequestFailed("the broker is already running: restart() ends it first")
         self._bury()
         self._starting = running = RunningServer(self)
         try:
@@ -166,7 +166,7 @@ class Bench:
         self.soon(lambda: self.waits.wake(None))
 
     def options(self) -> ServeOptions:
-        """Of the next life."""
+        """Return the options of the next server."""
         return ServeOptions(
             self._data or MEMORY,
             listeners=tuple(self.cluster.listeners),
@@ -177,11 +177,11 @@ class Bench:
         )
 
     def keep(self, line: Line) -> None:
-        """Take a line of the log. Any thread may call."""
+        """Store a line of the log. Thread-safe."""
         self.lines.append(line)
 
     def created(self, server: Server) -> None:
-        """Told about every server before it starts."""
+        """Connect a new server to the broker's clock, cluster and history, before it starts."""
         self.transcript.remark("the broker starts")
         self.cluster.server = server
         self.time_control.created(server)
@@ -189,7 +189,7 @@ class Bench:
         server.readers.subscribe("testing", self.history.read)
 
     def stop(self) -> None:
-        """End; no error if it does not run. Files on a disk are complete, memory is forgotten."""
+        """Stop if running. Files on disk are completed first, files in memory are dropped."""
         self._bury()
         running, self._running = self._running, None
         if running is not None:
@@ -197,29 +197,29 @@ class Bench:
             self.transcript.remark("the broker was stopped")
 
     def _bury(self) -> None:
-        """Wait until a server that a fault has crashed is gone."""
+        """Wait until a server crashed by a fault rule has ended."""
         if self._running is not None and self._running.has_died:
             self._running.kill()
             self._running = None
 
     def crash_here(self) -> None:
-        """As `crash`, on the server's loop, for a fault."""
+        """Crash from the server's own loop, for a fault rule."""
         running = self._running or self._starting
-        if running is not None:  # else `crash` is on its way
+        if running is not None:  # else `crash` is already in progress
             self.transcript.remark("a fault crashes the broker")
             running.die()
 
     def crash(self) -> None:
-        """End at once, as by `kill -9`: see `RunningServer.kill`. Raises BrokerDown."""
+        """Crash as by `kill -9`; see `RunningServer.kill`. Raises BrokerDown."""
         running = self.running
         self._running = None
         running.kill()
         self.transcript.remark("the broker crashed")
 
     def reset(self) -> None:
-        """Begin anew with nothing but the topics of the start. Raises BrokerDown, RequestFailed."""
+        """Restart empty, with only the initial topics. Raises BrokerDown, RequestFailed."""
         if self._data is not None:
-            raise RequestFailed("reset() empties brokers in memory, and this one has data=")
+            raise RequestFailed("reset() is only for brokers in memory, and this one has data=")
         self.crash()
         self.time.reset()
         self.files = self._new_files()
@@ -233,7 +233,7 @@ class Bench:
 
     @property
     def bootstrap_servers(self) -> str:
-        """The nodes that run. Raises BrokerDown before the first start."""
+        """See `Broker.bootstrap_servers`."""
         cluster = self.cluster
         addresses = [cluster.address(node) for node in cluster.up]
         if not all(port for _, port in addresses):
@@ -241,7 +241,7 @@ class Bench:
         return ",".join(map(format_address, addresses))
 
     def time_of(self, timestamp_ms: int | None) -> int:
-        """Of a record, in Unix milliseconds: the one that is given, or now."""
+        """Return a record's timestamp in Unix milliseconds: the given one, or the present time."""
         if timestamp_ms is None:
             return self.time.wall()
         return arguments.whole(timestamp_ms, "timestamp_ms=", 0, arguments.LONGEST)
@@ -250,15 +250,15 @@ class Bench:
 
     @property
     def topics_by_id(self) -> Mapping[bytes, Any]:
-        """Have names; also while the server starts. Any: topics of the server."""
+        """The server's topics by topic id; available during startup. Any: `Topic`."""
         return self.cluster.server.topics.catalog.by_id
 
     def disk_has_room(self) -> None:
-        """Load the groups again that a full disk has closed; waits until they are loaded, for
-        `LOAD_AGAIN_S` at most. Not on the broker's loop.
+        """Reload groups whose log failed on a full disk; wait for them for up to `LOAD_AGAIN_S`.
+        Not for the broker's loop.
         """
         if self.is_up:
-            with suppress(BrokerDown):  # it ends meanwhile
+            with suppress(BrokerDown):  # it ended in the meantime
                 self.run(self._load_again)
 
     async def _load_again(self) -> None:
@@ -266,12 +266,12 @@ class Bench:
         for _ in range(int(LOAD_AGAIN_S / LOOK_AGAIN_S)):
             if not any(driver.absence for driver in partitions):
                 return
-            partitions.load_now()  # one that was loaded meanwhile may have failed just now
+            partitions.load_now()  # a partition may have failed again since the last attempt
             await asyncio.sleep(LOOK_AGAIN_S)
 
     def described_topics(self) -> list[Any]:
-        """All topics as a Metadata response has them now; not on the broker's loop. Raises
-        BrokerDown. Any: their rows.
+        """Return the topic rows of a Metadata response for all topics. Not for the broker's loop.
+        Raises BrokerDown. Any: the rows differ by version.
         """
         asked = MetadataRequest(topics=None)
         return list(
@@ -282,14 +282,14 @@ class Bench:
 
 
 def _read(settings: Mapping[str, Any] | None, brokers: int) -> Settings:
-    """Raises SettingsError. Any: values of settings."""
+    """Parse the settings of a test. Raises SettingsError and TypeError. Any: values of settings."""
     if not isinstance(settings, Mapping | None):
-        raise TypeError(f"settings= is a dict of Kafka's names and values, not {settings!r}")
+        raise TypeError(f"settings= is a dict with Kafka's setting names, not {settings!r}")
     given = (f"{key}={_text(value)}" for key, value in (settings or {}).items())
     found, _ = load(None, {}, (OFFSETS_PARTITIONS.format(brokers), *given), dev=True)
     return found
 
 
 def _text(value: Any) -> str:
-    """As settings are written. Any: a setting's value."""
+    """Return a setting's value as text. Any: a value of any type."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,4 +1,4 @@
-"""A Kafka broker in the process of a test: `Broker`, and `AsyncBroker` to await it."""
+"""An in-process Kafka broker for tests: `Broker`, and `AsyncBroker` for coroutines."""
 
 from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
@@ -18,13 +18,13 @@ from groupkeeper.testing.time.control import TIMEOUT_S
 
 
 class Broker(BrokerSight):
-    """A broker on a thread of its own, with a port on the loopback address.
+    """A broker on its own thread, with a port on the loopback address.
 
         with Broker(topics={"orders": 6}) as broker:
             consumer = KafkaConsumer("orders", bootstrap_servers=broker.bootstrap_servers)
 
-    In a coroutine, `async with Broker(...) as broker` gives an `AsyncBroker`; `broker.aio` is that
-    of a broker that runs.
+    In a coroutine, `async with Broker(...) as broker` gives an `AsyncBroker`; `broker.aio` is the
+    `AsyncBroker` of an existing broker.
     """
 
     def __init__(
@@ -36,13 +36,13 @@ class Broker(BrokerSight):
         brokers: int = 1,
         as_version: str | None = None,
     ) -> None:
-        """`topics`: names and numbers of partitions. `settings`: as of `groupkeeper serve --dev`,
-        under Kafka's names. `data`: a data directory; None keeps everything in memory. `brokers`:
-        as many nodes, with ids from 0, and a port each; see `node`. `as_version`: serve the
-        versions of APIs that this release of Kafka serves: 2.8, 3.9 or 4.1.
+        """`topics`: {name: number of partitions}. `settings`: settings as for `groupkeeper serve
+        --dev`, by Kafka's names. `data`: a data directory; None keeps everything in memory.
+        `brokers`: number of nodes, with ids from 0 and a port each; see `node`. `as_version`: serve
+        the API versions of this Kafka release: 2.8, 3.9 or 4.1.
 
-        One that is not stopped ends when it is collected as garbage, with a ResourceWarning, also
-        if groups and nodes of it are still in use.
+        A broker that is not stopped crashes when it is garbage-collected, with a ResourceWarning,
+        even if its groups and nodes are still in use.
 
         Raises SettingsError, RequestFailed, WrongArgument, TypeError, ValueError.
         Any: the values of settings.
@@ -62,7 +62,7 @@ class Broker(BrokerSight):
 
     @cached_property
     def aio(self) -> "AsyncBroker":
-        """The same broker, to await."""
+        """The `AsyncBroker` of this broker."""
         return AsyncBroker(self)
 
     async def __aenter__(self) -> "AsyncBroker":
@@ -72,33 +72,33 @@ class Broker(BrokerSight):
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.__exit__(kind)
 
-    # -- its life ------------------------------------------------------------------------------
+    # -- start and stop ------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start. Raises RequestFailed if it runs, StorageError and OSError if its data directory
-        cannot be used.
+        """Start the broker. Raises RequestFailed if it is running, and StorageError or OSError if
+        the data directory cannot be used.
         """
         self._bench.start()
 
     def stop(self) -> None:
-        """End in good order; no error if it does not run."""
+        """Shut down cleanly; does nothing if the broker is not running."""
         self._bench.stop()
 
     def crash(self) -> None:
-        """End as by `kill -9`: nothing more is written or answered, and connections break. What was
-        acknowledged survives, in memory too. Raises BrokerDown.
+        """Crash as by `kill -9`: nothing more is written or sent, and connections are aborted.
+        Acknowledged writes survive, also in memory. Raises BrokerDown.
         """
         self._bench.crash()
 
     def restart(self) -> None:
-        """Start again on the same port, with what was written; crash first if it runs."""
+        """Start again on the same port and data; a running broker is crashed first."""
         if self._bench.is_up:
             self._bench.crash()
         self._bench.start()
 
     def reset(self) -> None:
-        """Forget all but the topics of the start; connections break, port and cluster id stay. Time
-        is the machine's again, and runs.
+        """Delete everything except the initial topics, which are empty again. Connections are
+        aborted, port and cluster id stay, and the clock is the machine's again.
 
         Raises RequestFailed if the broker has a data directory.
         """
@@ -114,35 +114,35 @@ class Broker(BrokerSight):
         all: bool = False,  # noqa: A002  # reads as a sentence
         timeout: float = TIMEOUT_S,
     ) -> None:
-        """Move the broker's time ahead, through all that is due until then, in order: sessions,
-        rebalance timeouts, expired offsets, retention.
+        """Move the broker's clock forward, and run everything that becomes due, in order: session
+        and rebalance timeouts, offset expiry, retention.
 
-        Members whose connection is open and whose heartbeats came until now stay, as if they went
-        on, but for those that `silent` names (by member, instance or client id; `all`: all of
-        them). When a group waits for members that stay, time waits for them, each time for
-        `timeout` real seconds at most. Of a broker that does not run, only the time moves on.
+        Live members (open connection, recent heartbeats) stay in their groups as if they had
+        continued to send heartbeats. Exceptions are the members in `silent`, by member, instance or
+        client id, or with `all` every member. When a group needs requests of live members, the
+        clock stops for up to `timeout` real seconds. If the broker is down, only its clock moves.
 
-        In a coroutine, await `broker.aio.advance` instead: clients on its event loop cannot answer
-        meanwhile. A RuntimeWarning says so when members were waited for in vain.
+        In a coroutine, await `broker.aio.advance` instead: this call blocks the event loop, and the
+        clients on it cannot respond. A RuntimeWarning is given if that happened.
 
-        Raises TypeError, ValueError, and RequestFailed if `silent` names no member.
+        Raises TypeError, ValueError, and RequestFailed if a name in `silent` fits no member.
         """
         self._bench.time_control.advance(seconds, silent, all, timeout)
 
     def freeze(self) -> None:
-        """Let time stand still for groups, offsets and retention; no error if it does. Requests are
-        answered, and Fetch requests wait, as ever.
+        """Stop the clock of groups, offsets and retention; does nothing if it is stopped. Requests
+        are still handled, and Fetch waits in real time.
         """
         self._bench.time_control.freeze()
 
     def resume(self) -> None:
-        """Let time run again, from where it stands; no error if it runs."""
+        """Let the clock run again from its present time; does nothing if it is running."""
         self._bench.time_control.resume()
 
     # -- groups --------------------------------------------------------------------------------
 
     def group(self, group_id: str) -> Group:
-        """A group, whether it exists or not: to look at, to wait for, to act on."""
+        """Return an object to inspect, wait for and act on a group, which need not exist."""
         return Group(self._bench, group_id)
 
     # -- topics, records and offsets -------------------------------------------------------------
@@ -150,8 +150,8 @@ class Broker(BrokerSight):
     def create_topic(
         self, name: str, partitions: int = 1, *, configs: Mapping[str, str] | None = None
     ) -> None:
-        """Create a topic; `configs` as {"cleanup.policy": "compact"}. Raises RequestFailed, also
-        if it exists, and BrokerDown.
+        """Create a topic; `configs` is a dict such as {"cleanup.policy": "compact"}. Raises
+        BrokerDown, and RequestFailed, also if the topic exists.
         """
         self._bench.seeding.create_topic(name, partitions, configs or {})
 
@@ -165,11 +165,11 @@ class Broker(BrokerSight):
         headers: Headers = (),
         timestamp_ms: int | None = None,
     ) -> Record:
-        """Append a record, and return it as it is in the log. A str stands for its UTF-8 bytes.
+        """Append a record, and return it as stored. A str is encoded as UTF-8.
 
-        Without `partition`, the key decides as Kafka's clients do (murmur2), and records without
-        a key go to the partitions in turn. The time is the broker's unless it is given (Unix ms).
-        A topic that does not exist is created only by `auto.create.topics.enable`.
+        The default partition is that of Kafka's clients for the key (murmur2); records without a
+        key go to the partitions in turn. The default timestamp is the broker's time (Unix ms).
+        A missing topic is created only with `auto.create.topics.enable`.
         Raises RequestFailed and BrokerDown.
         """
         record = timed(value, key, headers, self._bench.time_of(timestamp_ms))
@@ -183,24 +183,24 @@ class Broker(BrokerSight):
         partition: int | None = None,
         timestamp_ms: int | None = None,
     ) -> list[Record]:
-        """Append many records, given as values or as pairs of key and value; see `produce`."""
+        """Append records, given as values or (key, value) pairs; see `produce`."""
         records = timed_ones(values, self._bench.time_of(timestamp_ms))
         return self._bench.seeding.produce(topic, records, partition)
 
     def records(self, topic: str, partition: int | None = None) -> list[Record]:
-        """All records that are in a topic now, partition after partition, decompressed, without
+        """Return all records of a topic or partition, partition by partition, decompressed, without
         control records. Raises RequestFailed and BrokerDown.
         """
         return self._bench.seeding.records(topic, partition)
 
     def committed(self, group: str) -> dict[tuple[str, int], int]:
-        """The offsets that a group has committed, by topic and partition; empty for a group that
-        does not exist. Raises RequestFailed and BrokerDown.
+        """Return a group's committed offsets, {(topic, partition): offset}; empty for an unknown
+        group. Raises RequestFailed and BrokerDown.
         """
         return self._bench.seeding.committed(group)
 
     def commit(self, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
-        """Commit offsets for a group that has no members, to say where consumers begin. Raises
+        """Commit offsets for a group without members, to set where its consumers start. Raises
         RequestFailed and BrokerDown.
         """
         self._bench.seeding.commit(group, offsets)
@@ -208,49 +208,51 @@ class Broker(BrokerSight):
     # -- faults ------------------------------------------------------------------------------------
 
     def fault(self, effect: Effect, **when: Unpack[When]) -> Rule:
-        """Let something happen to requests, from now on:
+        """Add a fault rule, which applies an effect to matching requests:
 
             broker.fault(effects.error("NOT_COORDINATOR"), api="OffsetCommit", group="g", times=2)
 
-        What a rule does not name may be anything. Groups, topics, partitions and members are those
-        that the request contains, wherever it has them. A request goes to the first rule that it
-        matches. Rules outlive crashes. One that never fired fails the test when the broker's `with`
-        statement ends. Raises WrongArgument; see `effects` and docs/testing-faults.md.
+        Conditions left out match everything. Groups, topics, partitions and members match wherever
+        the request names them. A request goes to the first rule that it matches. Rules survive
+        crashes. A rule that never fired fails the test at the end of the broker's `with` statement.
+        Raises WrongArgument; see `effects` and docs/testing-faults.md.
         """
         return self._bench.faults.add(effect, when)
 
     # -- nodes ---------------------------------------------------------------------------------
 
     def node(self, node_id: int) -> Node:
-        """One of `brokers=`, by its id from 0. Raises RequestFailed if there is none."""
+        """Return the node with this id, counted from 0. Raises RequestFailed if there is none."""
         return Node(self._bench, node_id)
 
     @property
     def nodes(self) -> list[Node]:
-        """All, whether they run or not."""
+        """All nodes, running or not, by id."""
         return [Node(self._bench, node_id) for node_id in range(self._bench.cluster.size)]
 
     def move_coordinator(self, group: str, *, to: int) -> None:
-        """Let another node coordinate a group, and all others in its partition of
-        `__consumer_offsets`, as in a failover: requests that wait get NOT_COORDINATOR, and the
-        groups are loaded from the log, with their members. Returns when they are.
+        """Make another node the coordinator of a group, and of all others in its partition of
+        `__consumer_offsets`, as in a failover: pending requests get NOT_COORDINATOR, and the groups
+        and their members are loaded from the log. Returns when they are loaded.
 
-        Raises BrokerDown, and RequestFailed if that node does not run.
+        Raises BrokerDown, and RequestFailed if the node is not running.
         """
         arguments.text(group, "a group's id")
         self._bench.run(lambda: self._bench.cluster.move_coordinator(group, to))
 
     def move_leader(self, topic: str, partition: int, *, to: int) -> None:
-        """Let another node lead a partition, in a new leader epoch. Raises as above."""
+        """Make another node the leader of a partition, in a new leader epoch. Raises BrokerDown,
+        and RequestFailed if the node is not running.
+        """
         self._bench.run(lambda: self._bench.cluster.move_leader(topic, partition, to))
 
 
 class AsyncBroker(OnThread[Broker], BrokerSight):
-    """The same broker for coroutines: what takes time is awaited."""
+    """The interface of `Broker` for coroutines: blocking methods are awaitable."""
 
     def __init__(self, broker: Broker) -> None:
         super().__init__(broker)
-        self._bench = broker._bench  # the other half of it
+        self._bench = broker._bench  # both classes belong to one interface
 
     start = on_thread(Broker.start)
     stop = on_thread(Broker.stop)

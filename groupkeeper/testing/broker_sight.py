@@ -1,4 +1,4 @@
-"""What `Broker` and `AsyncBroker` tell without taking time."""
+"""The methods shared by `Broker` and `AsyncBroker`: queries that return immediately."""
 
 from collections.abc import Collection
 
@@ -9,13 +9,13 @@ from groupkeeper.testing.faults.rules import Rule, key_of_api
 
 
 class BrokerSight:
-    """Where it is, its groups, rules and log, and what was said."""
+    """Queries for a broker's addresses, groups, fault rules, transcript and log."""
 
     _bench: Bench
 
     @property
     def bootstrap_servers(self) -> str:
-        """`HOST:PORT` of each node that runs, as clients take it.
+        """`HOST:PORT` of each running node, as the client setting of the same name takes them.
 
         Raises BrokerDown before the first start.
         """
@@ -23,40 +23,40 @@ class BrokerSight:
 
     @property
     def cluster_id(self) -> str:
-        """As Metadata responses have it."""
+        """The cluster id, as in Metadata responses."""
         return self._bench.cluster_id
 
     def coordinator(self, group: str) -> int:
-        """The id of the node that coordinates a group. Raises BrokerDown."""
+        """Return the id of the node that coordinates a group. Raises BrokerDown."""
         arguments.text(group, "a group's id")
         return self._bench.running.call(lambda: self._bench.cluster.coordinator(group))
 
     def leader(self, topic: str, partition: int) -> int:
-        """The id of the node that leads a partition. Raises BrokerDown, RequestFailed."""
+        """Return the id of the node that leads a partition. Raises BrokerDown, RequestFailed."""
         return self._bench.running.call(lambda: self._bench.cluster.leader_of(topic, partition))
 
     @property
     def faults(self) -> Collection[Rule]:
-        """The rules that are there now, in order."""
+        """The current fault rules, oldest first."""
         return [*self._bench.faults.rules]
 
     def check_faults(self) -> None:
-        """Raises RuleNeverFired if a rule never fired, and that was not allowed."""
+        """Raise RuleNeverFired if a rule without `may_miss=True` never fired."""
         self._bench.faults.check()
 
     def groups(self) -> list[str]:
-        """The ids of the groups that exist now, sorted. Raises BrokerDown."""
+        """Return the ids of the existing groups, sorted. Raises BrokerDown."""
         return self._bench.sights.group_ids()
 
     def groups_seen(self) -> list[str]:
-        """The ids of the groups that something has happened to since the broker's start or reset,
-        also of those that are gone; also while it does not run.
+        """Return the ids of all groups with activity since the broker's start or reset, including
+        deleted groups. Also available while the broker is not running.
         """
         return self._bench.sights.seen()
 
     def timeline(self, group_id: str) -> str:
-        """What happened to a group since the broker's start or reset, and why, and what it does
-        now, as `groupkeeper why` prints it. Also when the broker has crashed or was stopped.
+        """Return a group's history since the broker's start or reset, with causes, and its present
+        state unless the broker is down, as `groupkeeper why` prints them.
         """
         return self._bench.sights.timeline(arguments.text(group_id, "a group's id"))
 
@@ -67,12 +67,12 @@ class BrokerSight:
         clients: str | Collection[str] = (),
         times: bool = True,
     ) -> str:
-        """What clients and the broker said since its start or reset, over restarts: requests with
-        versions and fields, answers with errors by name, seconds by the broker's clock.
+        """Return all requests and responses since the broker's start or reset, across restarts:
+        versions, fields, error names, and times in seconds by the broker's clock.
 
-        `apis` and `clients` (client ids) choose; without `times` the text of the same conversation
-        is the same each time, to be compared with one that was kept. Of a long conversation, the
-        end is kept, and the text says so. Raises TypeError, and WrongArgument for an unknown API.
+        `apis` and `clients` (client ids) filter. With `times=False` equal conversations give equal
+        texts, for comparison with a stored one. At most the last 5,000 exchanges are kept; a first
+        line counts dropped ones. Raises TypeError, and WrongArgument for an unknown API.
         """
         chosen = arguments.names(apis, "apis=")
         for each in chosen:
@@ -82,5 +82,5 @@ class BrokerSight:
 
     @property
     def logs(self) -> list[str]:
-        """The last lines of the broker's log, as `groupkeeper serve` prints them."""
+        """The last 2,000 lines of the broker's log, as `groupkeeper serve` prints them."""
         return [*map(readable, self._bench.lines.copy())]

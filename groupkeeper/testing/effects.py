@@ -1,8 +1,8 @@
-"""What can happen to the requests that match a fault rule:
+"""The faults that `Broker.fault` can inject into matching requests:
 
     broker.fault(effects.error("NOT_COORDINATOR"), api="OffsetCommit", group="billing", times=2)
 
-docs/testing-faults.md shows what clients do.
+docs/testing-faults.md shows how clients react to each of them.
 """
 
 from groupkeeper.testing.faults import answers, crashes, streams
@@ -31,12 +31,12 @@ disk_full = crashes.DiskFull
 
 
 def crash_before_durable() -> Effect:
-    """End the broker as by `kill -9` when it gets the request: nothing is written or answered."""
+    """Crash the broker as by `kill -9` on receipt of the request, before anything is written."""
     return crashes.Crash(when_durable=False)
 
 
 def crash_when_durable() -> Effect:
-    """End the broker as by `kill -9` when what the request has written is durable, before the
-    answer leaves.
+    """Crash the broker as by `kill -9` after the request's writes are durable, before the response
+    is sent.
     """
     return crashes.Crash(when_durable=True)

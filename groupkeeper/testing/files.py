@@ -1,4 +1,4 @@
-"""The files of one life of a test broker: they end with it, and can fail."""
+"""Wraps a file system for one run of a test broker, to close it on a crash and inject failures."""
 
 import errno
 import os
@@ -8,17 +8,17 @@ from typing import Any, Final
 from groupkeeper.storage.files.files import Files
 
 GROWING: Final = frozenset({"write", "copy", "make_folder", "link"})
-"""Calls that fail on a full disk."""
+"""Methods that fail with ENOSPC on a full disk."""
 
 
 class KillableFiles(Files):
-    """The files of a file system until `kill`; then every call fails, and none is open any more, as
-    when a process was killed. Any thread may call.
+    """Passes calls on to a file system until `kill`, then fails them all, like the files of a
+    killed process. Thread-safe.
     """
 
     def __init__(self, files: Files, full: Callable[[], Collection[Callable[[], None]]]) -> None:
-        """`full`: whom to tell about a call that fails because the disk is full; empty: it is not.
-        What would grow a full disk fails with ENOSPC.
+        """`full` returns callbacks to call for each operation that fails with ENOSPC; while it
+        returns none, the disk is not full.
         """
         self._files = files
         self.may_block = files.may_block
@@ -27,7 +27,7 @@ class KillableFiles(Files):
         self._dead = False
 
     def kill(self) -> None:
-        """Fail all calls from now on, and close what is open: locks are released."""
+        """Fail all further calls, and close all open files, which releases their locks."""
         self._dead = True
         for handle in list(self._open):
             if self._open.pop(handle, 0) is None:
@@ -48,11 +48,11 @@ class KillableFiles(Files):
         return handle
 
     def close(self, handle: int) -> None:
-        if self._open.pop(handle, 0) is None:  # else `kill` has closed it
+        if self._open.pop(handle, 0) is None:  # else `kill` has already closed it
             self._files.close(handle)
 
 
-# Any: whatever each call of `Files` takes and returns.
+# Any: the arguments and results of each method of `Files`.
 def _passing(name: str) -> Callable[..., Any]:
     def call(self: KillableFiles, *args: Any, **named: Any) -> Any:
         self._check(name)

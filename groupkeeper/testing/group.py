@@ -1,4 +1,4 @@
-"""A group of a test broker, to look at and to wait for: `Group` to call, `AsyncGroup` to await."""
+"""The consumer groups of a test broker for tests: `Group`, and `AsyncGroup` for coroutines."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, Self, Unpack
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from groupkeeper.testing.bench import Bench
 
 TIMEOUT_S: Final = 20.0
-"""How long to wait unless a test says otherwise, in seconds of the machine's clock."""
+"""Default timeout of `wait_until`, in real seconds."""
 
 
 class GroupView:
-    """What a group is now. Each attribute asks the broker, which takes a part of a millisecond;
-    `now` has all of one moment.
+    """The present state of a group. Each attribute queries the broker, in less than a millisecond;
+    `now` is a consistent snapshot of all of them.
     """
 
     def __init__(self, bench: "Bench", group_id: str) -> None:
@@ -28,84 +28,79 @@ class GroupView:
 
     @property
     def now(self) -> GroupNow:
-        """State, members, offsets, lag and rounds of one moment. Raises BrokerDown, as all here."""
+        """A snapshot of the group. Raises BrokerDown, like all attributes."""
         return self._bench.sights.now(self.id)
 
     @property
     def exists(self) -> bool:
-        """Whether the broker knows the group."""
+        """Whether the group exists."""
         return self.now.exists
 
     @property
     def state(self) -> str:
-        """Stable, PreparingRebalance, CompletingRebalance, Empty, or Dead if it does not exist."""
+        """See `GroupNow.state`."""
         return self.now.state
 
     @property
     def generation(self) -> int:
-        """-1 if the group does not exist."""
+        """Generation id; -1 if the group does not exist."""
         return self.now.generation
 
     @property
     def members(self) -> tuple[MemberNow, ...]:
-        """With their instance ids and partitions, in the order in which they joined."""
+        """The members, in join order."""
         return self.now.members
 
     @property
     def assigned(self) -> dict[str, list[int]]:
-        """The partitions of all members, by topic; empty unless the group is Stable."""
+        """The assigned partitions of all members, by topic; empty unless the group is Stable."""
         return self.now.assigned
 
     @property
     def committed(self) -> Mapping[AssignedPartition, int]:
-        """Committed offsets, by topic and partition."""
+        """Committed offsets, by (topic, partition)."""
         return self.now.committed
 
     @property
     def lag(self) -> int | None:
-        """Records left to read in all partitions that are assigned or committed; None if there is
-        no such partition.
-        """
+        """Total lag in records; None if no partition is assigned or committed."""
         return self.now.lag
 
     @property
     def lags(self) -> Mapping[AssignedPartition, int]:
-        """The same for each partition."""
+        """Lag in records of each partition; see `GroupNow.lags`."""
         return self.now.lags
 
     @property
     def rounds(self) -> tuple[Round, ...]:
-        """Rebalances since the broker's start or reset, the oldest first; the last one may be under
-        way.
-        """
+        """Rebalances since the broker's start or reset; see `GroupNow.rounds`."""
         return self.now.rounds
 
     def member(self, name: str) -> MemberNow:
-        """The member with this instance id, client id or member id. Raises LookupError."""
+        """Return the member with this instance, client or member id. Raises LookupError."""
         members = self.members
         for each in members:
             if each.is_called(name):
                 return each
         names = ", ".join(repr(each.name) for each in members) or "none"
-        raise LookupError(f"group '{self.id}' has no member {name!r}; there are: {names}")
+        raise LookupError(f"group '{self.id}' has no member {name!r}; members: {names}")
 
     def no_rebalance(self) -> "NoRebalance":
-        """Fail if a rebalance begins within a with statement, and say why it did; `async with` does
-        the same.
+        """Fail if a rebalance starts within a `with` or `async with` statement, and report why.
 
             with group.no_rebalance():
                 restart(consumer)
                 group.wait_until(committed={("orders", 0): 5})
 
-        Wait for the effect within the statement: what begins after it does not count. Raises
+        Wait for the effect inside the statement: later rebalances do not count. Raises
         AssertionError, unless the statement raises.
         """
         return NoRebalance(self._bench.sights, self.id)
 
-    # -- faults: rules for this group, see `Broker.fault` -----------------------------------------
+    # -- fault rules for this group; see `Broker.fault` -------------------------------------------
 
     def hold_joins(self) -> Rule:
-        """Keep its JoinGroups until the rule is removed: no rebalance completes.
+        """Hold the group's JoinGroups until the rule is removed: no rebalance completes.
 
         with group.hold_joins():
             restart(consumer)
@@ -113,12 +108,12 @@ class GroupView:
         return self._fault(effects.hold_joins(), {})
 
     def lose_plan(self) -> Rule:
-        """Lose the next SyncGroup with which its leader sends the assignments."""
+        """Drop the leader's next SyncGroup, which contains the assignments."""
         return self._fault(effects.lose_plan(), {"times": 1})
 
     def stale_generation(self) -> Rule:
-        """Answer its next JoinGroup with the generation before: that member's next request is
-        refused with ILLEGAL_GENERATION.
+        """Return the previous generation for the next JoinGroup, so that this member's next request
+        fails with ILLEGAL_GENERATION.
         """
         return self._fault(effects.stale_generation(), {"times": 1})
 
@@ -126,7 +121,7 @@ class GroupView:
         return self._bench.faults.add(effect, {**when, "group": self.id})
 
     def timeline(self) -> str:
-        """What happened to the group and why, and what it does now; see `Broker.timeline`."""
+        """Return the group's history with causes, and its present state; see `Broker.timeline`."""
         return self._bench.sights.timeline(self.id)
 
     def __repr__(self) -> str:
@@ -137,42 +132,42 @@ class GroupView:
 
 
 class Group(GroupView):
-    """A group, for calls."""
+    """A group of a test broker, with blocking methods."""
 
     def wait_until(self, *, timeout: float = TIMEOUT_S, **wanted: Unpack[Conditions]) -> GroupNow:
-        """Wait until the group is as wanted, and return it as it was then.
+        """Wait until the group meets all conditions at once, and return a snapshot of that moment.
 
             group.wait_until(stable=True, members=3)
 
-        What can be wanted, at least one and all at one moment, is in `Conditions`. `timeout` is in
-        seconds of the machine's clock. The broker may crash and restart meanwhile.
-        Raises WaitTimedOut, an AssertionError that says what is not so and what the group does.
+        `Conditions` lists the conditions; at least one is required. `timeout` is in real seconds.
+        The broker may crash and restart in the meantime. Raises WaitTimedOut, an AssertionError
+        with the unmet conditions and the group's present state.
         """
         __tracebackhide__ = True
         return Wait(self._bench, self.id, Wanted(wanted)).wait(timeout)
 
     def expire(self, member: str) -> None:
-        """End the session of a member now (all with that member, instance or client id), as if
-        nothing had been heard of it for its session timeout: the same cause and numbers. A client
-        that runs is answered UNKNOWN_MEMBER_ID, and joins anew.
+        """Expire the session of each member with this member, instance or client id, as if it had
+        sent nothing for its session timeout; the recorded cause and evidence are the same. Its
+        client gets UNKNOWN_MEMBER_ID, and joins again.
 
-        Raises RequestFailed, also while its JoinGroup or SyncGroup waits, and BrokerDown.
+        Raises BrokerDown, and RequestFailed, also while a JoinGroup or SyncGroup is pending.
         """
         self._bench.run(lambda: group_control.expire(self._bench, self.id, member))
 
     def fence(self, instance_id: str) -> str:
-        """Let another process join with an instance id, and end without a word: the client that
-        had it is answered FENCED_INSTANCE_ID. No rebalance follows, as the other process keeps
-        the partitions, until its session ends (`Broker.advance`), or a client joins with the
-        instance id. Returns the other process's member id.
+        """Fence a static member: another process joins with its instance id and then disappears.
+        The client gets FENCED_INSTANCE_ID. There is no rebalance, because the other process keeps
+        the partitions until its session expires (`Broker.advance`) or a client joins with the
+        instance id. Returns the member id of the other process.
 
-        Raises RequestFailed, also unless the group is Stable, and BrokerDown.
+        Raises BrokerDown, and RequestFailed, also unless the group is Stable.
         """
         arguments.text(instance_id, "an instance id")
         return self._bench.run(lambda: group_control.fence(self._bench, self.id, instance_id))
 
     def rebalance(self, reason: str | None = None) -> None:
-        """Force a rebalance, with the cause `operator` and this reason.
+        """Force a rebalance with the cause `operator` and an optional reason.
 
         Raises RequestFailed if the group has no members, and BrokerDown.
         """
@@ -182,7 +177,7 @@ class Group(GroupView):
 
 
 class AsyncGroup(OnThread[Group], GroupView):
-    """A group, for coroutines: what waits is awaited, looking is not."""
+    """A group of a test broker, for coroutines: methods are awaitable, attributes are not."""
 
     def __init__(self, group: Group) -> None:
         super().__init__(group)
@@ -191,7 +186,7 @@ class AsyncGroup(OnThread[Group], GroupView):
     async def wait_until(
         self,
         *,
-        timeout: float = TIMEOUT_S,  # noqa: ASYNC109  # says what is not so
+        timeout: float = TIMEOUT_S,  # noqa: ASYNC109  # the error lists unmet conditions
         **wanted: Unpack[Conditions],
     ) -> GroupNow:
         """See `Group.wait_until`."""
@@ -224,7 +219,7 @@ class NoRebalance:
             new = rounds[max(0, len(rounds) - count) :]
             causes, texts = [each.cause for each in new], [each.text for each in new]
             if len(new) < count:
-                causes.insert(0, f"{count - len(new)} of which nothing is kept")
+                causes.insert(0, f"{count - len(new)} that are no longer kept")
             told = "\n  ".join([", ".join(causes), *texts])
             raise AssertionError(f"group '{self._group}' rebalanced: {told}")
 

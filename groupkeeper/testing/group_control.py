@@ -1,7 +1,7 @@
-"""What a test does to a group: end a session, take an instance id over, force a rebalance.
+"""Operations of a test on a group: expire a session, fence an instance id, force a rebalance.
 
-Coroutines for the loop of the server. Each returns when it is written and answered. Clients hear of
-it by their next request.
+Coroutines for the server's event loop. Each returns when the change is durable and the responses
+are sent. Clients notice the change at their next request.
 """
 
 from collections.abc import Callable
@@ -35,8 +35,8 @@ async def expire(bench: Host, group_id: str, name: str) -> None:
     for member in named:
         if member.waits:
             raise RequestFailed(
-                f"the session of {member.member_id} cannot end while its JoinGroup or SyncGroup "
-                "waits; first wait until the group is stable"
+                f"the session of {member.member_id} cannot expire while its JoinGroup or SyncGroup "
+                "is pending; first wait until the group is stable"
             )
 
     def end(step: Step) -> None:
@@ -54,8 +54,8 @@ async def fence(bench: Host, group_id: str, instance_id: str) -> str:
         raise _no_member(group, instance_id)
     if group.state is not GroupState.STABLE:
         raise RequestFailed(
-            f"group '{group_id}' is {group.state}: fence() needs a stable group, as the other "
-            "process does not take part in rebalances; first wait until it is stable"
+            f"group '{group_id}' is {group.state}: fence() needs a stable group, because the other "
+            "process does not take part in rebalances; first wait until the group is stable"
         )
     member = group.members[member_id]
     request = JoinGroupRequest(
@@ -68,9 +68,9 @@ async def fence(bench: Host, group_id: str, instance_id: str) -> str:
     )
     other = Peer(client_id=INSIDE, host=HOST)
     answer = await bench.tap.ask(ApiKey.JOIN_GROUP, _JOIN_VERSION, request, peer=other)
-    other.link.closed = True  # the process ends, without a word
+    other.link.closed = True  # the process ends without LeaveGroup
     if answer.error_code:
-        raise RequestFailed(f"'{instance_id}' not fenced: {ErrorCode(answer.error_code).name}")
+        raise RequestFailed(f"'{instance_id}' was not fenced: {ErrorCode(answer.error_code).name}")
     return str(answer.member_id)
 
 
@@ -78,7 +78,7 @@ async def rebalance(bench: Host, group_id: str, reason: str | None) -> None:
     """See `Group.rebalance`."""
     driver, group = _group(bench, group_id)
     if not group.members:
-        raise RequestFailed(f"group '{group_id}' has no members that could rebalance")
+        raise RequestFailed(f"group '{group_id}' has no members to rebalance")
     who = Who("", client_id=INSIDE, host=HOST)
     cause = Cause(CauseCode.OPERATOR, who, reason)
     await _decided(driver, lambda step: prepare(group, cause, step))
@@ -103,5 +103,5 @@ def _no_member(group: Group, name: str) -> RequestFailed:
     def called(member: Member) -> str:
         return member.instance_id or member.member_id
 
-    there = ", ".join(map(called, group.members.values())) or "it has none"
-    return RequestFailed(f"group '{group.group_id}' has no member '{name}': {there}")
+    there = ", ".join(map(called, group.members.values())) or "none"
+    return RequestFailed(f"group '{group.group_id}' has no member '{name}'; members: {there}")

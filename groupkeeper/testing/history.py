@@ -1,7 +1,7 @@
-"""What happened to the groups of a test broker since its start or reset, over all its restarts.
+"""The history of each group of a test broker since its start or reset, across restarts.
 
-Reads the facts of each server as they are told, which is when answers leave; the stored events come
-later. All calls are on the thread of the present server's loop, or while none runs.
+Built from the server's facts, which are published when responses are sent, before the events are
+stored. All calls are made on the thread of the running server's loop, or while no server runs.
 """
 
 import time
@@ -19,40 +19,40 @@ from groupkeeper.observe.fact_readers import Origin
 from groupkeeper.protocol.group_events import Event, decode, encode
 
 ENTRIES: Final = 1_000
-"""Rounds, and events outside of rounds, that are kept of a group; then the oldest is dropped."""
+"""Maximum number of rounds, and events outside rounds, kept per group; the newest are kept."""
 GROUPS: Final = 10_000
-"""Groups that are remembered; then the one that was heard of first is forgotten."""
+"""Maximum number of groups; the first one seen is dropped first."""
 
 
 @dataclass(slots=True)
 class _Past:
-    """What happened to one group."""
+    """The history of one group."""
 
     folding: Folding
     partition: int
     began: int = 0
-    """How many rounds have begun."""
+    """Number of rounds started."""
     entries: deque[HistoryEntry] = field(default_factory=lambda: deque(maxlen=ENTRIES))
 
 
 class GroupHistories:
-    """The past of all groups."""
+    """The histories of all groups."""
 
     def __init__(self, changed: Callable[[str | None], None], limits: SessionLimits) -> None:
-        """`changed` is told about every group that something has happened to; None: any group."""
+        """`changed` is called with the id of each group with new activity; None means any group."""
         self._changed = changed
         self._limits = limits
         self._past: dict[str, _Past] = {}
         self._before: dict[str, int] = {}
-        """How many rounds of a group had begun before `clear`; of the last `GROUPS` groups."""
+        """Rounds started before the last `clear`, by group; limited to `GROUPS` groups."""
         self._life_began = 0.0
 
     def begin_life(self) -> None:
-        """A server is about to start."""
+        """Note the time of a server start, to measure how long loading takes."""
         self._life_began = time.monotonic()
 
     def clear(self) -> None:
-        """Forget everything but how many rounds there were."""
+        """Drop everything except the number of rounds of each group."""
         for group in self._past:
             self._before[group] = self.before(group) + self.began(group)
         while len(self._before) > GROUPS:
@@ -60,7 +60,7 @@ class GroupHistories:
         self._past.clear()
 
     def read(self, origin: Origin, noted: NotedFact) -> None:
-        """A `Reader` of facts."""
+        """Add one fact; implements `Reader`."""
         fact = noted.fact
         if isinstance(fact, GroupsLoaded):
             self._loaded(origin, noted, fact)
@@ -74,7 +74,7 @@ class GroupHistories:
         self._changed(fact.group)
 
     def _loaded(self, origin: Origin, noted: NotedFact, fact: GroupsLoaded) -> None:
-        """As an event of each group of the partition."""
+        """Add a `coordinator_loaded` event to each group of the partition."""
         fields = {
             "records": fact.records,
             "groups": fact.groups,
@@ -107,8 +107,8 @@ class GroupHistories:
     # -- questions -----------------------------------------------------------------------------
 
     def entries(self, group: str) -> list[HistoryEntry]:
-        """Rounds, and events outside of rounds, the oldest first; the round under way is the last.
-        Ask it when the facts of whole steps have been read.
+        """Return rounds, and events outside rounds, oldest first; a round in progress is last.
+        Call it only between steps, when all facts of the last step have been read.
         """
         past = self._past.get(group)
         if past is None:
@@ -122,16 +122,16 @@ class GroupHistories:
         return found
 
     def began(self, group: str) -> int:
-        """How many rounds have begun, also those that are dropped."""
+        """Return the number of rounds started, including dropped ones."""
         past = self._past.get(group)
         return 0 if past is None else past.began
 
     def before(self, group: str) -> int:
-        """How many had begun before `clear`."""
+        """Return the number of rounds started before the last `clear`."""
         return self._before.get(group, 0)
 
     def groups(self) -> list[str]:
-        """Those that something has happened to, in the order in which they were heard of."""
+        """Return the ids of all groups with a history, in the order of their first event."""
         return [*self._past]
 
 
@@ -148,7 +148,7 @@ def _add(past: _Past, event: Event) -> None:
 
 
 def _again(last: HistoryEntry | None, entry: HistoryEntry) -> Event | None:
-    """Both in one, if they tell of the same requests that were refused."""
+    """Merge `requests_refused` events of the same client, API and error; None if they differ."""
     if not isinstance(last, Event) or not isinstance(entry, Event):
         return None
     if last.type != "requests_refused" or entry.type != last.type:
@@ -161,7 +161,7 @@ def _again(last: HistoryEntry | None, entry: HistoryEntry) -> Event | None:
 
 
 def _copied(under_way: Round) -> Round:
-    """What does not change any more."""
+    """Return a copy of the round in progress that later events do not change."""
     copied = copy(under_way)
     for name in ("more_causes", "added", "removed", "replaced", "rejoined"):
         setattr(copied, name, [*getattr(under_way, name)])

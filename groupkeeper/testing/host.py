@@ -1,6 +1,4 @@
-"""What the parts of a test broker ask of the bench that they are parts of, and which is above them:
-`bench.Bench`.
-"""
+"""The interface of `bench.Bench` for the parts of a test broker, which cannot import `bench`."""
 
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol, TypeVar
@@ -18,9 +16,9 @@ from groupkeeper.testing.wire.tap import Tap
 T = TypeVar("T")
 
 
-# Any: the other parts, whose modules import this one; asyncio's; topics of the server.
+# Any: parts whose modules import this one; asyncio's send type; the server's topics.
 class Host(Protocol):
-    """See `Bench` for each."""
+    """The members of `Bench`, documented there."""
 
     time: Time
     tap: Tap

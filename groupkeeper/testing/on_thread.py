@@ -1,4 +1,4 @@
-"""Methods that block, for coroutines: each call is made on a thread."""
+"""Makes blocking methods awaitable by running each call in a worker thread."""
 
 from asyncio import to_thread
 from collections.abc import Callable, Coroutine
@@ -11,17 +11,17 @@ P = ParamSpec("P")
 
 
 class OnThread(Generic[S]):
-    """An object whose methods block, to be awaited."""
+    """Base class of an awaitable counterpart of an object with blocking methods."""
 
     def __init__(self, blocking: S) -> None:
         self._blocking = blocking
 
 
-# Any: what coroutines are sent, which is asyncio's.
+# Any: the send type of coroutines, internal to asyncio.
 def on_thread(
     call: Callable[Concatenate[S, P], T],
 ) -> Callable[Concatenate[OnThread[S], P], Coroutine[Any, Any, T]]:
-    """The same method, with the same parameters and documentation, to be awaited."""
+    """Return an awaitable version of a method, with the same parameters and docstring."""
 
     @wraps(call)
     async def awaited(self: OnThread[S], /, *args: P.args, **named: P.kwargs) -> T:

@@ -1,4 +1,4 @@
-"""The partition of a record by its key, as Kafka's clients choose it.
+"""Computes the partition of a record from its key, like Kafka's default partitioner.
 
 Source: Kafka's `BuiltInPartitioner.partitionForKey` and `Utils.murmur2`.
 """
@@ -12,12 +12,12 @@ _MASK: Final = 0xFFFFFFFF
 
 
 def partition_of_key(key: bytes, partitions: int) -> int:
-    """From 0 to below `partitions`."""
+    """Return the partition for a key, from 0 to `partitions` - 1."""
     return (murmur2(key) & 0x7FFFFFFF) % partitions
 
 
 def murmur2(data: bytes) -> int:
-    """The hash of 32 bits, unsigned."""
+    """Return the 32-bit MurmurHash2 of some bytes, unsigned, with Kafka's seed."""
     whole = len(data) & ~3
     state = _SEED ^ len(data)
     for (word,) in iter_unpack("<I", data[:whole]):

@@ -1,7 +1,7 @@
-"""Version ranges of releases of Kafka: a test broker can advertise those of another release.
+"""API version ranges of several Kafka releases, so that a test broker can imitate one of them.
 
 Source: the message definitions in the jars of kafka-clients 2.8.2 (for brokers with ZooKeeper),
-3.9.1 and 4.1.0, and what brokers of the latter two answer to ApiVersions.
+3.9.1 and 4.1.0, and ApiVersions responses of 3.9.1 and 4.1.0 brokers.
 """
 
 from collections.abc import Callable, Mapping
@@ -65,10 +65,12 @@ _log = Logger("testing")
 
 
 def ranges_of(release: str) -> dict[int, _Range]:
-    """What the release advertises and this server serves, by API key. Raises WrongArgument."""
+    """Return the version ranges that both the release and this server support, by API key. Raises
+    WrongArgument.
+    """
     if release not in RELEASES:
         known = ", ".join(RELEASES)
-        raise WrongArgument(f"as_version={release!r}: no such release; known are {known}")
+        raise WrongArgument(f"as_version={release!r} is not supported; known are {known}")
     at = RELEASES.index(release)
     found = {}
     for key, of_releases in _RANGES.items():
@@ -79,7 +81,7 @@ def ranges_of(release: str) -> dict[int, _Range]:
 
 
 class AsRelease:
-    """A layer that serves the versions of a release, and no others."""
+    """A layer that serves only the API versions of one Kafka release."""
 
     def __init__(self, release: str) -> None:
         """Raises WrongArgument."""
@@ -87,14 +89,14 @@ class AsRelease:
         self._ranges = ranges_of(release)
 
     def take(self, exchange: Exchange, proceed: Callable[[], None]) -> None:
-        """Other versions end the connection, as on a broker of that release."""
+        """Pass supported versions on, and close the connection on others, as Kafka does."""
         key, version = exchange.key, exchange.caller.api_version
         low, high = self._ranges.get(key, (0, -1))
         if low <= version <= high:
             if key == ApiKey.API_VERSIONS:
                 exchange.on_answer(self._cut)
             proceed()
-        elif key == ApiKey.API_VERSIONS:  # KIP-511: in the form of version 0, with its range
+        elif key == ApiKey.API_VERSIONS:  # KIP-511: a version 0 response with ApiVersions' range
             exchange.call.header.api_version = 0
             own = [ApiVersion(api_key=key, min_version=low, max_version=high)]
             error = ErrorCode.UNSUPPORTED_VERSION

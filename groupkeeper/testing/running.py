@@ -1,5 +1,5 @@
-"""One life of a test broker's server: a thread with an event loop, from its start until it ends in
-good order, or is killed.
+"""Runs the server of a test broker on a thread with its own event loop, until it is stopped or
+killed.
 """
 
 import asyncio
@@ -23,38 +23,38 @@ from groupkeeper.testing.time.clock import MovableClock
 T = TypeVar("T")
 
 END_S: Final = 5.0
-"""How long tasks may take to end when the server is killed."""
+"""Maximum time for cancelled tasks to end when the server ends."""
 
 ITERATIONS: Final = 4
-"""Of the loop at its end: a socket is accepted, made a connection, lost and closed in one each."""
+"""Loop iterations at the end: one each to accept a socket, make a connection, lose and close it."""
 _LIVES: Final = WeakSet["RunningServer"]()
-"""Of this process, for its forks."""
+"""All servers of this process, for `_forked`."""
 LOAD_S: Final = 10.0
-"""How long a start waits for the groups in the log; if it is damaged, they never come."""
+"""Maximum time that a start waits for groups to load; with a damaged log they never do."""
 
 _log = Logger("testing")
 
 
 class RunningServer:
-    """A server on a thread of its own."""
+    """One server, on its own thread."""
 
     def __init__(self, bench: Host) -> None:
         self._bench = bench
         self.files = KillableFiles(bench.files, lambda: bench.disk_full)
         self._executors: list[ThreadPoolExecutor] = []
-        self._asking = threading.RLock()  # a handler of signals may call, too
-        """Held while work is handed to the loop, and when that is over."""
+        self._asking = threading.RLock()  # reentrant: a signal handler may call, too
+        """Held while work is submitted to the loop, and while the loop is closed."""
         self._asked: dict[Future[Any], None] = {}
-        """What other threads wait for."""
+        """Futures that other threads are waiting for."""
         self._is_over = self._is_broken = False
         self.has_died = False
-        """By `die`, whether its thread has ended or not."""
+        """Whether `die` was called; the thread may still be running."""
         self._is_elsewhere = False
-        """This process is a fork of the one that the server runs in."""
+        """Whether this process is a fork of the server's process."""
         _LIVES.add(self)
 
     def start(self) -> None:
-        """Returns when it serves. Raises what the server raises."""
+        """Start, and wait until the server serves. Raises the errors of `Server.start`."""
         ready: Future[None] = Future()
         self._thread = threading.Thread(
             target=self._run, args=(ready,), name="groupkeeper", daemon=True
@@ -78,9 +78,9 @@ class RunningServer:
             self.server = self._make()
             self._bench.created(self.server)
             loop.run_until_complete(self._start())
-        except BaseException as error:  # noqa: BLE001  # to be raised where it was started
+        except BaseException as error:  # noqa: BLE001  # raised again by `start`
             self._end()
-            died = "a fault rule has crashed the broker while it started: restart() starts it again"
+            died = "a fault rule crashed the broker during its start: restart() starts it again"
             ready.set_exception(BrokerDown(died) if self.has_died else error)
             return
         ready.set_result(None)
@@ -109,18 +109,18 @@ class RunningServer:
         self._executors.append(made)
         return made
 
-    # Any: asyncio's.
+    # Any: the context of asyncio's exception handlers.
     def _failed(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """A callback has raised, or a task was not awaited."""
+        """Log an exception of a callback or of a task that was never awaited."""
         if not self._is_over:
             error = context.get("exception")
             _log.error(context.get("message", "callback failed"), exc_info=error)
 
     def _end(self) -> None:
-        """End what is left on the loop: after a kill that is nearly everything."""
+        """Close what is still open on the loop; after a kill, that is nearly everything."""
         self._is_over = True
         loop = self.loop
-        self._iterate()  # what is being accepted is a connection now
+        self._iterate()  # let pending accepts become connections
         if hasattr(self, "server") and hasattr(self.server, "listener"):
             self.server.listener.stop()
             self._abort_connections()
@@ -128,12 +128,12 @@ class RunningServer:
         loop.run_until_complete(loop.shutdown_asyncgens())
         for executor in self._executors:
             executor.shutdown(cancel_futures=True)
-        if hasattr(self, "server"):  # else it could not be made
+        if hasattr(self, "server"):  # else creating it failed
             self.server.topics.worker.close()
         self.files.kill()
         asyncio.set_event_loop(None)
         with self._asking:
-            self._end_tasks()  # what the executors and other threads have begun meanwhile
+            self._end_tasks()  # tasks started by executors and other threads in the meantime
             loop.close()
         for asked in list(self._asked):
             asked.cancel()
@@ -153,15 +153,15 @@ class RunningServer:
             self.loop.run_until_complete(asyncio.sleep(0))
 
     def forked(self) -> None:
-        """Let go of sockets and files, in a process that was forked from the server's: else they
-        would stay open when the server ends or crashes.
+        """Close sockets and files in a forked child process; otherwise they would stay open after
+        the server stops or crashes.
         """
         self._is_elsewhere = True
-        self._asking = threading.RLock()  # who held it is not in this process
+        self._asking = threading.RLock()  # its holder does not exist in this process
         self.files.kill()
         nothing = os.open(os.devnull, os.O_RDWR)
         for descriptor in self._sockets():
-            os.dup2(nothing, descriptor, inheritable=False)  # objects refer to it by its number
+            os.dup2(nothing, descriptor, inheritable=False)  # objects keep the number
         os.close(nothing)
 
     def _sockets(self) -> list[int]:
@@ -172,7 +172,7 @@ class RunningServer:
     # -- for other threads ---------------------------------------------------------------------
 
     def later(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
-        """Run a coroutine on the loop; cancelled when the server ends before. Raises BrokerDown."""
+        """Submit a coroutine; cancelled if the server ends first. Raises BrokerDown."""
         if self._is_elsewhere:
             work.close()
             raise BrokerDown("the broker runs in the process that started it, not in its forks")
@@ -180,21 +180,21 @@ class RunningServer:
             if self.loop.is_closed():
                 work.close()
                 raise BrokerDown("the broker has ended: restart() starts it")
-            # Not in the context of the caller, whose lines go elsewhere.
+            # Not in the caller's context, whose log lines go elsewhere.
             asked = self._context.copy().run(asyncio.run_coroutine_threadsafe, work, self.loop)
             self._asked[asked] = None
         asked.add_done_callback(lambda done: self._asked.pop(done, None))
         return asked
 
     def soon(self, callback: Callable[[], None]) -> None:
-        """Call it on the loop soon; never if the server has ended."""
+        """Schedule a callback on the loop; does nothing if the server has ended."""
         with self._asking:
             if not self._is_elsewhere and not self.loop.is_closed():
                 self.loop.call_soon_threadsafe(callback, context=self._context)
 
     def call(self, function: Callable[[], T]) -> T:
-        """Call a function on the loop, and wait for what it returns or raises. Raises BrokerDown
-        also if the server ends before.
+        """Call a function on the loop and return its result. Raises its exceptions, and BrokerDown
+        if the server has ended or ends first.
         """
 
         async def run() -> T:
@@ -203,14 +203,14 @@ class RunningServer:
         return self.result(run())
 
     def result(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on the loop, and wait for what it returns or raises; see `call`."""
+        """Run a coroutine on the loop and return its result; see `call`."""
         try:
             return self.later(work).result()
         except CancelledError:
-            raise BrokerDown("the broker ended before it answered") from None
+            raise BrokerDown("the broker ended before it responded") from None
 
     def stop(self) -> None:
-        """End in good order: what was acknowledged, and what is under way, is written."""
+        """Shut down cleanly: acknowledged and pending writes are completed."""
         if self._is_elsewhere:
             return
         try:
@@ -223,26 +223,26 @@ class RunningServer:
         self._thread.join()
 
     def kill(self) -> None:
-        """End at once: nothing more is written or answered, and connections break."""
+        """End immediately: nothing more is written or sent, and connections are aborted."""
         self.files.kill()
         self.soon(self._break)
         self._thread.join()
 
     def die(self) -> None:
-        """As `kill`, from a callback on its loop; does not wait."""
+        """Like `kill`, but from a callback on the server's loop, and without waiting."""
         self.has_died = True
         self.files.kill()
         self.loop.call_soon(self._break)
 
     def forsake(self) -> bool:
-        """As `die`, from wherever the collector of garbage runs: it takes no lock and waits for
-        nothing. False if there is nothing to end.
+        """Like `die`, but for the garbage collector, on any thread: takes no lock and does not
+        wait. Returns False if the server has already ended.
         """
         if self._is_elsewhere or self._is_over:
             return False
         try:
             self.loop.call_soon_threadsafe(self.die, context=self._context)
-        except RuntimeError:  # the loop was closed meanwhile
+        except RuntimeError:  # the loop has been closed in the meantime
             return False
         return True
 
@@ -250,7 +250,7 @@ class RunningServer:
         if self._is_broken:
             return
         self._is_broken = True
-        self.server.readers.flush()  # of what was answered
+        self.server.readers.flush()  # the facts behind responses that were sent
         self.server.listener.pause()
         self._abort_connections()
         # The sockets are closed in the next iteration.
@@ -263,7 +263,7 @@ class RunningServer:
 
 
 def blocks_a_loop() -> bool:
-    """Whether the caller is a coroutine: while it waits, its event loop stands still."""
+    """Whether the caller runs in an event loop, which it would block by waiting."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -1,7 +1,7 @@
-"""Sets up topics, records and offsets of a test broker, and reads them back, without a client.
+"""Creates topics, records and committed offsets in a test broker, and reads them, without a client.
 
-Requests go through `Tap.ask`, so that no fault hits them. Records are encoded and decoded on the
-thread that calls, never on the server's event loop.
+Requests go through `Tap.ask`, which bypasses fault rules. Records are encoded and decoded on the
+caller's thread, never on the server's event loop.
 """
 
 from collections import Counter, defaultdict
@@ -32,10 +32,10 @@ from groupkeeper.testing.host import Host
 from groupkeeper.testing.partitioner import partition_of_key
 
 BATCH_BYTES: Final = 256 * 1024
-"""Of a batch with several records."""
+"""Maximum size of a batch, except for a single larger record."""
 BATCH_RECORDS: Final = 5_000
 FETCH_BYTES: Final = 2 * 1024 * 1024
-"""Of one answer; a batch that is larger comes alone."""
+"""Maximum size of a Fetch response; a larger batch is returned alone."""
 TIMEOUT_MS: Final = 10_000
 
 _CREATE_TOPICS_VERSION: Final = 7
@@ -46,17 +46,17 @@ _OFFSET_FETCH_VERSION: Final = 7
 _OFFSET_COMMIT_VERSION: Final = 8
 
 Data = bytes | str | None
-"""A key or a value; a str stands for its UTF-8 bytes, None for null (a tombstone)."""
+"""A key or value: bytes, a str to encode as UTF-8, or None for null (a tombstone)."""
 Headers = Mapping[str, Data] | Iterable[tuple[str, Data]]
 REASONS: Final = 3
-"""Of how many records an error says what is wrong with them."""
+"""Maximum number of per-record errors in a message."""
 
 _Place = tuple[str, int]
-"""Topic and partition."""
+"""(topic, partition)."""
 
 
 class Record(NamedTuple):
-    """A record in the log of a partition. Key and value are None where they are null."""
+    """A record in the log of a partition. A null key or value is None."""
 
     topic: str
     partition: int
@@ -69,21 +69,21 @@ class Record(NamedTuple):
 
 
 class Seeding:
-    """What `Broker` has under the same names. Any thread but the server's may call."""
+    """Implements the `Broker` methods of the same names. For any thread except the server's."""
 
     def __init__(self, bench: Host) -> None:
         self._bench = bench
         self._next: Counter[str] = Counter()
-        """By topic, how many records without a key and a partition there were."""
+        """Number of records so far with neither key nor partition, by topic (round robin)."""
 
     def clear(self) -> None:
-        """Forget whose turn it is among partitions: the topics are new."""
+        """Restart the round robin over partitions."""
         self._next.clear()
 
     # -- topics --------------------------------------------------------------------------------
 
     def create_topic(self, name: str, partitions: int, configs: Mapping[str, str]) -> None:
-        """Raises RequestFailed, also if it exists."""
+        """Create one topic. Raises RequestFailed, also if the topic exists."""
         topics = arguments.topics({name: partitions})
         texts = {key: str(value) for key, value in configs.items()}
         self._bench.run(lambda: self.create_topics(topics, texts))
@@ -91,8 +91,8 @@ class Seeding:
     async def create_topics(
         self, topics: Mapping[str, int], configs: Mapping[str, str], *, or_keep: bool = False
     ) -> None:
-        """Create topics with so many partitions; `or_keep` those that exist. On the server's loop.
-        Raises RequestFailed.
+        """Create topics, given as {name: number of partitions}. Existing topics are kept with
+        `or_keep`, else an error. Runs on the server's loop. Raises RequestFailed.
         """
         rows = [
             create_topics.CreatableTopic(
@@ -117,8 +117,8 @@ class Seeding:
     def produce(
         self, topic: str, records: Iterable[TimedRecord], partition: int | None
     ) -> list[Record]:
-        """Append records, and return them as they are in the log, in the same order. Raises
-        RequestFailed; batches that were appended before stay.
+        """Append records, and return them as stored, in the same order. Raises RequestFailed;
+        batches appended before the error remain.
         """
         arguments.text(topic, "a topic's name")
         count = len(self._bench.run(lambda: self._partitions(topic, creates=True)))
@@ -146,7 +146,7 @@ class Seeding:
     def _append_all(
         self, topic: str, partition: int, records: list[TimedRecord]
     ) -> list[tuple[int, int]]:
-        """The offset of each record, and its time in the log."""
+        """Append records to one partition; return (offset, timestamp) of each."""
         stored: list[tuple[int, int]] = []
         waiting = list(_batches(records))[::-1]
         while waiting:
@@ -159,7 +159,7 @@ class Seeding:
                 waiting += some[half:], some[:half]
             elif error:
                 where = f"partition {partition} of topic '{topic}'"
-                raise RequestFailed(f"{where} does not take the records: {_reason(told)}")
+                raise RequestFailed(f"{where} rejected the records: {_reason(told)}")
             else:
                 times = [each.timestamp_ms for each in some]
                 if told.log_append_time_ms >= 0:
@@ -181,7 +181,7 @@ class Seeding:
         return told
 
     def records(self, topic: str, partition: int | None = None) -> list[Record]:
-        """All that are in the log now, partition after partition, without control records. Raises
+        """Return all records in the log, partition by partition, without control records. Raises
         RequestFailed.
         """
         arguments.text(topic, "a topic's name")
@@ -202,7 +202,7 @@ class Seeding:
         return found
 
     async def _fetch(self, topic: str, partition: int, offset: int) -> fetch.PartitionData:
-        """From an offset on, or from the first one that is there."""
+        """Fetch from an offset, or from the log start offset if that is higher."""
         wanted = fetch.FetchPartition(
             partition=partition, fetch_offset=offset, partition_max_bytes=FETCH_BYTES
         )
@@ -216,11 +216,11 @@ class Seeding:
             if (topic, partition) in extents:
                 return await self._fetch(topic, partition, extents[topic, partition].start_offset)
         _check(data.error_code, f"partition {partition} of topic '{topic}' cannot be read")
-        data.records = bytes(data.records or b"")  # while it is there
+        data.records = bytes(data.records or b"")  # copy it while the buffer is valid
         return data
 
     async def _partitions(self, topic: str, *, creates: bool) -> list[int]:
-        """Their numbers. Creates the topic if that is asked for, and the settings allow it."""
+        """Return the topic's partition numbers. `creates`: allow automatic topic creation."""
         request = metadata.MetadataRequest(
             topics=[metadata.MetadataRequestTopic(name=topic)], allow_auto_topic_creation=creates
         )
@@ -237,12 +237,12 @@ class Seeding:
     # -- offsets -------------------------------------------------------------------------------
 
     def committed(self, group: str) -> dict[_Place, int]:
-        """The offsets that a group has committed. Raises RequestFailed."""
+        """Return the committed offsets of a group. Raises RequestFailed."""
         arguments.text(group, "a group's id")
         return self._bench.run(lambda: self.offsets_of(group))
 
     async def offsets_of(self, group: str) -> dict[_Place, int]:
-        """The same, on the server's loop."""
+        """Like `committed`, but on the server's loop."""
         request = offset_fetch.OffsetFetchRequest(group_id=group, topics=None)
         answer = await self._bench.tap.ask(ApiKey.OFFSET_FETCH, _OFFSET_FETCH_VERSION, request)
         _check(answer.error_code, f"the offsets of group '{group}' cannot be read")
@@ -254,9 +254,9 @@ class Seeding:
         }
 
     def commit(self, group: str, offsets: Mapping[_Place, int]) -> None:
-        """Commit for a group without members, as an admin client does. Raises RequestFailed."""
+        """Commit offsets of a group without members, like an admin client. Raises RequestFailed."""
         arguments.text(group, "a group's id")
-        checked = arguments.offsets(offsets, "what is committed")
+        checked = arguments.offsets(offsets, "offsets=")
         self._bench.run(lambda: self._commit(group, checked))
 
     async def _commit(self, group: str, offsets: Mapping[_Place, int]) -> None:
@@ -278,19 +278,19 @@ class Seeding:
             for told in topic.partitions:
                 what = f"offset of {topic.name}-{told.partition_index} of group '{group}'"
                 if told.error_code == ErrorCode.UNKNOWN_MEMBER_ID:
-                    raise RequestFailed(f"{what} was not committed: only its members may do that")
+                    raise RequestFailed(f"{what} was not committed: the group has members")
                 _check(told.error_code, f"{what} was not committed")
 
 
-# -- records as they are given and found ---------------------------------------------------------
+# -- records: from arguments, and from the log ---------------------------------------------------
 
 
 def timed(value: Data, key: Data, headers: Headers, timestamp_ms: int) -> TimedRecord:
-    """A record of what a test has given. Raises TypeError and ValueError."""
+    """Make a record from a test's arguments. Raises TypeError and ValueError."""
     pairs = [*headers.items()] if isinstance(headers, Mapping) else [*headers]
     for pair in pairs:
         if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[0], str):
-            raise TypeError(f"a header is a pair of a name and a value, not {pair!r}")
+            raise TypeError(f"a header is a (name, value) pair, not {pair!r}")
     named = tuple(
         (arguments.text(name, "a header's name"), _bytes(each, f"header '{name}'"))
         for name, each in pairs
@@ -299,7 +299,7 @@ def timed(value: Data, key: Data, headers: Headers, timestamp_ms: int) -> TimedR
 
 
 def _reason(refused: PartitionProduceResponse) -> str:
-    """The error, and what the broker says of the batch and of its first records."""
+    """Format the error with the messages for the batch and its first `REASONS` bad records."""
     texts = [each.batch_index_error_message for each in refused.record_errors[:REASONS]]
     told = [ErrorCode(refused.error_code).name, refused.error_message, *texts]
     return ": ".join(each for each in told if each)
@@ -308,10 +308,10 @@ def _reason(refused: PartitionProduceResponse) -> str:
 def timed_ones(
     values: Iterable[Data | tuple[Data, Data]], timestamp_ms: int
 ) -> Iterator[TimedRecord]:
-    """Of values, and pairs of key and value. Raises TypeError."""
+    """Make records from values and (key, value) pairs. Raises TypeError."""
     if isinstance(values, str | bytes | Mapping):
         given = type(values).__name__
-        raise TypeError(f"many values are a list of values or (key, value) pairs, not a {given}")
+        raise TypeError(f"values= is a list of values or (key, value) pairs, not a {given}")
     for each in values:
         if isinstance(each, tuple) and len(each) != 2:
             raise TypeError(f"a record is a value or a (key, value) pair, not {each!r}")
@@ -331,7 +331,7 @@ def _bytes(data: object, what: str) -> bytes | None:
 
 
 def _batches(records: list[TimedRecord]) -> Iterator[list[TimedRecord]]:
-    """Pieces of bounded length, each of at least one record."""
+    """Split records into batches within the limits, each with at least one record."""
     piece: list[TimedRecord] = []
     size = 0
     for each in records:
@@ -346,7 +346,7 @@ def _batches(records: list[TimedRecord]) -> Iterator[list[TimedRecord]]:
 
 
 def _decode(into: list[Record], place: _Place, data: bytes, start: int, end: int) -> int:
-    """Add the records between two offsets, and return the offset to go on from."""
+    """Append the records in [start, end) to `into`; return the offset after the last batch."""
     topic, partition = place
     following = start
     for header in iter_batches(data):
@@ -361,10 +361,10 @@ def _decode(into: list[Record], place: _Place, data: bytes, start: int, end: int
 
 
 def _no_partition(topic: str, partition: int, count: int) -> str:
-    return f"topic '{topic}' has no partition {partition}: it has {count}, from 0"
+    return f"topic '{topic}' has no partition {partition}: it has {count}, numbered from 0"
 
 
 def _check(error_code: int, what: str) -> None:
-    """Raises RequestFailed unless the code is NONE."""
+    """Raise RequestFailed unless the code is NONE."""
     if error_code:
         raise RequestFailed(f"{what}: {ErrorCode(error_code).name}")

@@ -1,6 +1,6 @@
-"""What a test sees of a group: its state at one moment, its members, its rounds with their causes.
+"""Snapshots of a group for tests: its state, its members, and its rounds with their causes.
 
-Values that do not change any more; `GroupView` in group.py asks for new ones.
+Snapshots never change; `GroupView` in group.py takes new ones.
 """
 
 from collections.abc import Mapping
@@ -25,34 +25,34 @@ from groupkeeper.why.words import paragraph
 DEAD: Final = str(GroupState.DEAD)
 """State of a group that does not exist, as in DescribeGroups."""
 UNKNOWN: Final = "Unknown"
-"""State of a group whose coordinator is loading, or has failed."""
+"""State of a group whose coordinator is loading or has failed."""
 
 AssignedPartition = tuple[str, int]
-"""Topic and partition."""
+"""(topic, partition)."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemberNow:
-    """A member of a group, at one moment."""
+    """A snapshot of a group member."""
 
     member_id: str
     instance_id: str | None
     """`group.instance.id`; None for a dynamic member."""
     client_id: str
     host: str
-    """Its address, as 127.0.0.1."""
+    """The client's IP address."""
     partitions: Mapping[str, list[int]]
-    """What is assigned to it, by topic; empty unless the group is Stable."""
+    """Assigned partitions by topic; empty unless the group is Stable."""
     session_timeout_ms: int
     rebalance_timeout_ms: int
 
     @property
     def name(self) -> str:
-        """Its instance id, or its client id."""
+        """The instance id, else the client id."""
         return self.instance_id or self.client_id
 
     def is_called(self, name: str) -> bool:
-        """Whether that is its member id, instance id or client id."""
+        """Whether `name` is the member's member id, instance id or client id."""
         return name in (self.member_id, self.instance_id, self.client_id)
 
     def __repr__(self) -> str:
@@ -61,110 +61,110 @@ class MemberNow:
 
 
 class Round:
-    """One rebalance of a group, and why it happened."""
+    """One rebalance of a group, with its cause."""
 
     __slots__ = ("_told",)
 
-    # Any: parts of events, as docs/events.md has them.
+    # Any: parts of events, described in docs/events.md.
 
     def __init__(self, of: told.Round) -> None:
         self._told = of
 
     @property
     def cause(self) -> str:
-        """Code of what triggered it, as `session_expired`: see docs/events.md."""
+        """Code of the cause, such as `session_expired`: see docs/events.md."""
         return str((self._told.cause or {}).get("code", "unknown"))
 
     @property
     def more_causes(self) -> list[str]:
-        """Codes of what happened while it was under way, and would have triggered one."""
+        """Codes of further causes during the round, each of which would have triggered a round."""
         return [str(each.get("code")) for each in self._told.more_causes]
 
     @property
     def likely(self) -> str | None:
-        """What probably is behind the cause, as `max_poll_exceeded`; None without evidence."""
+        """The probable reason behind the cause, such as `max_poll_exceeded`; None if unknown."""
         found: str | None = (self._told.cause or {}).get("likely")
         return found
 
     @property
     def reason(self) -> str | None:
-        """The client's own words (KIP-800)."""
+        """The reason given by the client (KIP-800)."""
         found: str | None = (self._told.cause or {}).get("reason")
         return found
 
     @property
     def evidence(self) -> Mapping[str, Any]:
-        """The numbers behind the cause."""
+        """The numbers that support the cause; see docs/events.md."""
         return dict((self._told.cause or {}).get("evidence") or {})
 
     @property
     def who(self) -> str | None:
-        """Instance id, or else client id, of the member that triggered it."""
+        """Instance id, else client id, of the member that triggered the round."""
         return _name((self._told.cause or {}).get("who"))
 
     @property
     def member_id(self) -> str | None:
-        """Of the member that triggered it."""
+        """Member id of the member that triggered the round."""
         found: str | None = ((self._told.cause or {}).get("who") or {}).get("member")
         return found
 
     @property
     def outcome(self) -> str:
-        """`completed`, `under_way`, `emptied` (no member was left), `superseded` (by the next
-        round) or `lost` (with the coordinator).
+        """`completed`, `under_way`, `emptied` (no member remained), `superseded` (by the next
+        round) or `lost` (the coordinator failed).
         """
         return self._told.outcome
 
     @property
     def generation(self) -> int:
-        """The generation it led to; while the join phase lasts, that before."""
+        """The generation that the round led to; during the join phase, the previous one."""
         return self._told.generation
 
     @property
     def protocol(self) -> str | None:
-        """The assignment strategy that was elected."""
+        """Name of the selected assignor."""
         return self._told.protocol
 
     @property
     def members(self) -> int | None:
-        """How many joined; None before the join phase is over."""
+        """Number of members that joined; None during the join phase."""
         return len(self._told.joined) if self._told.ended_by else None
 
     @property
     def added(self) -> list[str]:
-        """Names (instance or client ids) of the members that came."""
+        """Names (instance id, else client id) of new members."""
         return [_name(each.get("who")) or "" for each in self._told.added]
 
     @property
     def removed(self) -> list[str]:
-        """Names of the members that left, or were removed."""
+        """Names of members that left or were removed."""
         return [_name(each.get("who")) or "" for each in self._told.removed]
 
     @property
     def moved(self) -> int | None:
-        """How many partitions changed their owner; None before it is completed, or if the
-        assignments are not those of consumers.
+        """Number of partitions that changed owner; None before completion, and for protocol types
+        other than `consumer`.
         """
         return self._told.moved
 
     @property
     def duration_ms(self) -> int | None:
-        """From its start to its end; None while it is under way."""
+        """Duration of the round; None while it is in progress."""
         return self._told.duration_ms
 
     @property
     def started_at_ms(self) -> int | None:
-        """Unix milliseconds, by the broker's clock."""
+        """Start of the round in Unix milliseconds, by the broker's clock."""
         return self._told.started_at_ms
 
     @property
     def text(self) -> str:
-        """What happened in a few sentences, as `groupkeeper why` says it."""
+        """A description of the round in a few sentences, as printed by `groupkeeper why`."""
         return paragraph(self._told)
 
     @property
     def advice(self) -> str:
-        """What to change; empty while it is under way."""
+        """How to avoid such rounds; empty while the round is in progress."""
         return "" if self._told.outcome == told.UNDER_WAY else advice(self._told)
 
     def __repr__(self) -> str:
@@ -183,38 +183,38 @@ def _name(who: Part | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class GroupNow:
-    """A group at one moment. All that it shows is durable."""
+    """A snapshot of a group. Everything in it is durable."""
 
     group: str
     state: str = DEAD
-    """As in DescribeGroups: Stable, PreparingRebalance, CompletingRebalance, Empty, or Dead, which
-    is a group that does not exist. Unknown: the broker is loading it."""
+    """State as in DescribeGroups: Stable, PreparingRebalance, CompletingRebalance, Empty, or Dead
+    (no such group). Unknown: the coordinator is loading or has failed."""
     generation: int = -1
     protocol: str | None = None
-    """The assignment strategy in use."""
+    """Name of the assignor in use."""
     leader: str | None = None
-    """Member id."""
+    """Member id of the leader."""
     members: tuple[MemberNow, ...] = ()
-    """In the order in which they joined."""
+    """Members in join order."""
     committed: Mapping[AssignedPartition, int] = field(default_factory=dict)
-    """Offsets by topic and partition."""
+    """Committed offsets."""
     lags: Mapping[AssignedPartition, int] = field(default_factory=dict)
-    """Records left to read, of each partition that is assigned or committed; of one without an
-    offset, all that are in the log."""
+    """Lag in records of each assigned or committed partition. Without a committed offset, it counts
+    from the log start offset."""
     rounds: tuple[Round, ...] = ()
-    """Since the broker's start or reset, over restarts, the oldest first; the last one may be under
-    way. At most `history.ENTRIES`."""
+    """Rounds since the broker's start or reset, across restarts, oldest first, at most
+    `history.ENTRIES`. The last one may be in progress."""
     began: int = 0
-    """How many rounds have begun, also those that are not kept any more."""
+    """Number of rounds started, including those no longer in `rounds`."""
 
     @property
     def exists(self) -> bool:
-        """Whether the broker knows the group."""
+        """Whether the group exists."""
         return self.state not in (DEAD, UNKNOWN)
 
     @property
     def is_stable(self) -> bool:
-        """Its members have been assigned their partitions."""
+        """Whether the group is Stable: its members have assignments."""
         return self.state == GroupState.STABLE
 
     @property
@@ -224,7 +224,7 @@ class GroupNow:
 
     @property
     def assigned(self) -> dict[str, list[int]]:
-        """The partitions of all members, by topic."""
+        """The assigned partitions of all members, by topic."""
         owned: dict[str, list[int]] = {}
         for member in self.members:
             for topic, numbers in member.partitions.items():
@@ -244,14 +244,14 @@ class GroupNow:
 
 
 class Sights:
-    """Looks at the groups of the present server. Coroutines run on its loop."""
+    """Takes snapshots of the running server's groups. Coroutines run on its loop."""
 
     def __init__(self, bench: Host) -> None:
         self.bench = bench
         self._history = bench.history
 
     def group_ids(self) -> list[str]:
-        """The groups that exist now, sorted. Raises BrokerDown."""
+        """Return the ids of the existing groups, sorted. Raises BrokerDown."""
         drivers = self.bench.server.group_partitions
         ids: list[str] = self.bench.running.call(
             lambda: sorted(id_ for each in drivers for id_ in each.group_ids())
@@ -259,12 +259,12 @@ class Sights:
         return ids
 
     def now(self, group_id: str) -> GroupNow:
-        """See `look`; for other threads."""
+        """Call `look` from another thread."""
         return self.bench.run(lambda: self.look(group_id))
 
     def rounds(self, group_id: str) -> tuple[tuple[Round, ...], int]:
-        """Those that are kept, and how many have ever begun, before resets too; also while no
-        server runs.
+        """Return the kept rounds, and the number of rounds ever started, including those before a
+        reset. Also works while no server runs.
         """
         try:
             now = self.now(group_id)
@@ -274,32 +274,28 @@ class Sights:
         return rounds, self._history.before(group_id) + began
 
     def timeline(self, group_id: str) -> str:
-        """What happened to the group, as `groupkeeper why` prints it, and what it does now; without
-        that while no server runs.
-        """
+        """See `BrokerSight.timeline`."""
         try:
             return self.bench.run(lambda: self._timeline(group_id))
         except BrokerDown:
             return self._past(group_id)
 
     def seen(self) -> list[str]:
-        """See `Broker.groups_seen`."""
+        """See `BrokerSight.groups_seen`."""
         return self._history.groups()
 
     async def look(self, group_id: str) -> GroupNow:
-        """The group as it is: state, members, offsets and rounds of one moment. Raises
-        BrokerDown.
-        """
+        """Return a consistent snapshot of the group. Raises BrokerDown."""
         while True:
             server = self.bench.server
             driver = server.group_partitions.of(group_id)
             if driver.absence is not ErrorCode.NONE:
                 return self._unknown(group_id)
             seen = _seen(driver.peek(group_id))
-            # Its answer waits until what was seen is durable.
+            # The response is delayed until the observed state is durable.
             try:
                 committed = await self.bench.seeding.offsets_of(group_id)
-            except RequestFailed:  # the log has failed meanwhile
+            except RequestFailed:  # the log has failed in the meantime
                 return self._unknown(group_id)
             server.readers.flush()
             found = driver.peek(group_id)
@@ -315,7 +311,7 @@ class Sights:
         return GroupNow(group_id, UNKNOWN, rounds=rounds, began=began)
 
     async def doing(self, group_id: str) -> str:
-        """What the group does now, and whom it waits for; empty if it does not exist."""
+        """Describe the group's present state and the members it waits for; "" for no such group."""
         server = self.bench.server
         looked = server.group_partitions.of(group_id).look(group_id)
         return "" if looked is None else filled(live_text(await server.turns.run(looked)))
@@ -334,7 +330,7 @@ class Sights:
 
 
 def _seen(group: Group | None) -> tuple[int, int, int, int] | None:
-    """What differs when the group has changed."""
+    """Return a key that differs after any change to the group."""
     return None if group is None else (id(group), group.changes, group.round, group.generation)
 
 

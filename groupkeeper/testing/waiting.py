@@ -1,7 +1,7 @@
-"""Waiting until a group is as a test wants it: woken by what happens, never by polling.
+"""Waits until a group meets the conditions of a test, event-driven instead of polling.
 
-`Wanted` says what is wanted, and what of it is not so. A `Wait` looks at the group whenever
-something has happened to it, also across crashes, restarts and resets of the broker.
+`Wanted` holds the conditions and reports unmet ones. `Wait` checks a group after each change to it,
+also across crashes, restarts and resets of the broker.
 """
 
 import asyncio
@@ -23,38 +23,38 @@ from groupkeeper.testing.wire.tap import Answer, Exchange
 from groupkeeper.why.texts import count, partitions_text
 
 Partitions: TypeAlias = Mapping[str, Iterable[int]]
-"""Numbers of partitions by topic."""
+"""Partition numbers by topic."""
 STATES: Final = (*map(str, GroupState), UNKNOWN)
 
 
 class Conditions(TypedDict, total=False):
-    """What a group shall be; all that is given, at one moment."""
+    """The conditions of `wait_until`. All given ones must hold at the same moment."""
 
     stable: bool
-    """True: the group is Stable. Its clients may not have heard of it yet."""
+    """Whether the group is Stable. Its clients may not have received their assignments yet."""
     state: str
-    """As DescribeGroups names it: Stable, PreparingRebalance, CompletingRebalance, Empty, Dead."""
+    """State as in DescribeGroups: Stable, PreparingRebalance, CompletingRebalance, Empty, Dead."""
     exists: bool
     members: int
-    """It has so many."""
+    """Exact number of members."""
     assigned: Partitions | Mapping[str, Partitions]
-    """{"orders": [0, 1]}: members have these partitions. {"a": {"orders": [0]}}: the member with
-    this instance, client or member id has these partitions and no others."""
+    """{"orders": [0, 1]}: these partitions are assigned, to any members. {"a": {"orders": [0]}}:
+    the member with this instance, client or member id has exactly these partitions."""
     generation: int
-    """It has reached this generation."""
+    """Minimum generation."""
     lag: int
-    """So many records are left to read; see `GroupView.lag`."""
+    """Exact total lag in records; see `GroupView.lag`."""
     committed: Mapping[AssignedPartition, int]
-    """{("orders", 0): 5}: these offsets are committed."""
+    """Exact committed offsets, such as {("orders", 0): 5}; other partitions are ignored."""
     rounds: int
-    """So many rebalances have begun since the broker's start or reset, or more."""
+    """Minimum number of rebalances started since the broker's start or reset."""
     cause: str
-    """Code of what triggered the last rebalance, as `session_expired`."""
+    """Code of the last rebalance's cause, such as `session_expired`; see docs/events.md."""
 
 
 NAMES: Final = (*Conditions.__annotations__,)
 TOLD: Final = ("state", "rounds", "cause")
-"""Those that a group can meet whose coordinator is loading, or has failed."""
+"""Conditions that can be met while the group's coordinator is loading or has failed."""
 
 
 def _count(value: object, what: str) -> None:
@@ -76,28 +76,28 @@ CHECKS: Final[Mapping[str, Callable[[object, str], object]]] = {
 
 
 class Wanted:
-    """What a group shall be."""
+    """The checked conditions of one wait."""
 
     def __init__(self, conditions: Conditions) -> None:
-        """Raises TypeError and ValueError for what can never be."""
+        """Raises TypeError and ValueError for conditions that can never be met."""
         self._conditions = conditions
         for name, given in conditions.items():
             if name not in NAMES:
-                raise TypeError(f"wait_until() waits for no {name!r}, but for {', '.join(NAMES)}")
+                raise TypeError(f"wait_until() has no condition {name!r}, only {', '.join(NAMES)}")
             CHECKS[name](given, f"{name}=")
         if not conditions:
-            raise ValueError(f"wait_until() needs something to wait for: {', '.join(NAMES)}")
+            raise ValueError(f"wait_until() needs a condition: {', '.join(NAMES)}")
         _check_word("cause", conditions.get("cause"), CODES)
         _check_word("state", conditions.get("state"), STATES)
 
     @property
     def wants_lag(self) -> bool:
-        """It depends on the ends of logs."""
+        """Whether the conditions depend on log end offsets."""
         return "lag" in self._conditions
 
     def unmet(self, now: GroupNow) -> list[str]:
-        """A line for each condition that is not met, with what is instead; empty if all are. Of a
-        group that is not known now, what it has not may be there: nothing but that is met.
+        """Return a line for each unmet condition, with the actual value; empty if all are met.
+        While the group is Unknown, only the conditions in `TOLD` can be met.
         """
         lines = (
             getattr(self, f"_{name}")(wanted, now)
@@ -106,7 +106,7 @@ class Wanted:
         )
         return [*filter(None, lines)]
 
-    # -- one function for each condition: a line, or "" if it is met ---------------------------
+    # -- one method for each condition; returns a line, or "" if it is met ---------------------
 
     def _stable(self, wanted: bool, now: GroupNow) -> str:
         return "" if now.is_stable == wanted else f"stable={wanted}: it is {now.state}"
@@ -130,7 +130,7 @@ class Wanted:
             if isinstance(some, Mapping):
                 lines.append(_of_member(name, some, now))
             elif missing := sorted({*some} - {*now.assigned.get(name, ())}):
-                lines.append(f"{partitions_text({name: missing})} of no member")
+                lines.append(f"{partitions_text({name: missing})} is assigned to no member")
         told = "; ".join(filter(None, lines))
         return told and f"assigned: {told}"
 
@@ -148,27 +148,27 @@ class Wanted:
 
     def _committed(self, wanted: Mapping[AssignedPartition, int], now: GroupNow) -> str:
         wrong = [
-            f"{topic}-{number}: {offset} wanted, it is {now.committed.get((topic, number))}"
+            f"{topic}-{number}={offset}: it is {now.committed.get((topic, number))}"
             for (topic, number), offset in wanted.items()
             if now.committed.get((topic, number)) != offset
         ]
         return f"committed: {', '.join(wrong)}" if wrong else ""
 
     def _rounds(self, wanted: int, now: GroupNow) -> str:
-        return "" if now.began >= wanted else f"rounds={wanted}: {now.began} have begun"
+        return "" if now.began >= wanted else f"rounds={wanted}: {now.began} have started"
 
     def _cause(self, wanted: str, now: GroupNow) -> str:
         last = now.rounds[-1].cause if now.rounds else None
-        told = "there was no round" if last is None else f"that of the last round is {last!r}"
+        told = "there was no round" if last is None else f"the last round's is {last!r}"
         return "" if last == wanted else f"cause={wanted!r}: {told}"
 
 
 def _of_member(name: str, wanted: Partitions, now: GroupNow) -> str:
-    """What a member does not own as it shall; several may have one client id."""
+    """Return the difference for the member of this name, or ""; several may share a client id."""
     shall = {topic: sorted(some) for topic, some in wanted.items() if [*some]}
     found = [each for each in now.members if each.is_called(name)]
     if not found:
-        return f"no member is called {name!r}"
+        return f"there is no member {name!r}"
     if any(dict(each.partitions) == shall for each in found):
         return ""
     owned = " or ".join(partitions_text(each.partitions) or "nothing" for each in found)
@@ -177,11 +177,11 @@ def _of_member(name: str, wanted: Partitions, now: GroupNow) -> str:
 
 def _check_word(name: str, given: str | None, words: Iterable[str]) -> None:
     if given is not None and given not in words:
-        raise ValueError(f"{name}={given!r} is never so; there are {', '.join(words)}")
+        raise ValueError(f"{name}={given!r} does not exist; known are {', '.join(words)}")
 
 
 class Wait:
-    """One test that waits for one group."""
+    """One call of `wait_until` for one group."""
 
     def __init__(self, bench: Host, group: str, wanted: Wanted) -> None:
         self._bench = bench
@@ -193,7 +193,7 @@ class Wait:
         self._looking: asyncio.Task[None] | None = None
 
     def wake(self) -> None:
-        """Look again, on the loop of the present server."""
+        """Check the group again. On the loop of the running server."""
         self._is_due = True
         if self._looking is None or self._looking.done():
             self._looking = asyncio.get_running_loop().create_task(self._look())
@@ -204,23 +204,23 @@ class Wait:
             try:
                 now = await self._sights.look(self.group)
                 is_met = not self.wanted.unmet(now)
-            except BrokerDown:  # it is starting, and will wake this when it has started
+            except BrokerDown:  # the broker is starting, and calls `wake` afterwards
                 return
-            except Exception as error:  # noqa: BLE001  # raised by the test that waits
+            except Exception as error:  # noqa: BLE001  # raised again in the waiting test
                 self._end(partial(self.done.set_exception, error))
                 return
             if is_met:
                 self._end(partial(self.done.set_result, now))
 
     def _end(self, end: Callable[[], None]) -> None:
-        with suppress(InvalidStateError):  # the test does not wait any more
+        with suppress(InvalidStateError):  # the test has stopped waiting
             end()
 
-    # -- for the thread that waits -------------------------------------------------------------
+    # -- for the waiting thread ----------------------------------------------------------------
 
     def wait(self, timeout: float | None) -> GroupNow:
-        """The group as it was when all was met. Raises WaitTimedOut."""
-        __tracebackhide__ = True  # pytest shows the line of the test, not ours
+        """Block until the conditions are met; return that snapshot. Raises WaitTimedOut."""
+        __tracebackhide__ = True  # pytest then shows the line of the test
         seconds = arguments.timeout_of(timeout)
         with self._bench.waits.of(self):
             try:
@@ -230,9 +230,9 @@ class Wait:
 
     async def wait_async(
         self,
-        timeout: float | None,  # noqa: ASYNC109  # says what is not so
+        timeout: float | None,  # noqa: ASYNC109  # the error lists unmet conditions
     ) -> GroupNow:
-        """The same, for coroutines."""
+        """Like `wait`, for coroutines."""
         __tracebackhide__ = True
         seconds = arguments.timeout_of(timeout)
         with self._bench.waits.of(self):
@@ -242,11 +242,11 @@ class Wait:
                 return await asyncio.to_thread(self._last_look, seconds)
 
     def _last_look(self, timeout: float, blocked: bool = False) -> GroupNow:
-        """The group as it is when the time is over: on a machine that stood still, that may be the
-        first look. Raises WaitTimedOut, with what is not so, and what the group is doing instead.
+        """Check once more after the timeout, which may be the first check on an overloaded machine.
+        Raises WaitTimedOut with the unmet conditions and the group's present state.
         """
         __tracebackhide__ = True
-        head = f"group '{self.group}' was not as wanted within {timeout:g} s"
+        head = f"group '{self.group}' did not meet the conditions within {timeout:g} s"
         try:
             now, live = self._bench.run(self._told)
         except BrokerDown as down:
@@ -262,8 +262,8 @@ class Wait:
             lines.append(_who_is_there(self._sights.group_ids()))
         if blocked:
             lines.append(
-                "It was waited for in a coroutine, whose event loop stood still meanwhile, with "
-                f"its clients: await broker.aio.group('{self.group}').wait_until(...) instead."
+                "wait_until() was called in a coroutine and blocked its event loop, with the "
+                f"clients on it: await broker.aio.group('{self.group}').wait_until(...) instead."
             )
         if now.rounds:
             lines.append(f"The last of {count(now.began, 'round')}: {now.rounds[-1].text}")
@@ -276,11 +276,11 @@ class Wait:
 
 def _who_is_there(groups: Iterable[str]) -> str:
     named = ", ".join(f"'{each}'" for each in groups)
-    return f"No such group exists; there are {named}." if named else "No group exists."
+    return f"The group does not exist, only {named}." if named else "No group exists."
 
 
 class Waits:
-    """All that wait for groups of one broker, over its restarts."""
+    """All pending waits of one broker, across its restarts."""
 
     def __init__(self, bench: Host) -> None:
         self._bench = bench
@@ -291,7 +291,7 @@ class Waits:
 
     @contextmanager
     def of(self, wait: Wait) -> Iterator[None]:
-        """Wake it whenever something has happened to its group, and now."""
+        """Wake a wait now, and after each change to its group, for the length of the block."""
         self._waiting[wait] = None
         try:
             self._bench.soon(wait.wake)
@@ -300,21 +300,21 @@ class Waits:
             self._waiting.pop(wait, None)
 
     def wake(self, group: str | None) -> None:
-        """On the server's loop: something has happened to a group; None: to any."""
+        """Wake the waits for a group, or for all groups if None. On the server's loop."""
         for each in [*self._waiting]:
             if group is None or each.group == group:
                 each.wake()
 
     def wake_for_lag(self) -> None:
-        """On the server's loop: the ends of logs have changed."""
+        """Wake the waits that depend on log end offsets. On the server's loop."""
         for each in [*self._waiting]:
             if each.wanted.wants_lag:
                 each.wake()
 
 
 class LogEnds:
-    """A layer that notices when the ends of logs have changed; within the faults, which may keep
-    the answer from the client.
+    """A layer that reports changed log end offsets. It is inside the fault layer, so a response
+    that a fault withholds still counts.
     """
 
     def __init__(self, changed: Callable[[], None]) -> None:

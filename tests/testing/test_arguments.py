@@ -47,14 +47,14 @@ def test_of_a_broker(given: dict[str, Any], line: str) -> None:
         ({"exists": None}, "exists= is True or False"),
         ({"state": None}, "state= is a str"),
         ({"rounds": [1]}, "rounds= is a whole number"),
-        ({"committed": {"orders": 3}}, "'orders' is no topic with a partition"),
+        ({"committed": {"orders": 3}}, "'orders' is not a .topic, partition. pair"),
         ({"committed": {("orders", 0): "3"}}, "the offset of orders-0 is a whole number"),
         ({"assigned": ["orders"]}, "assigned= is a dict such as"),
         ({"assigned": {"orders": "01"}}, "the partitions of 'orders' are a list"),
         ({"assigned": {"orders": (each for each in (0, 1))}}, "are a list"),
         ({"assigned": {"a": {"orders": ["0"]}}}, "a partition of 'orders' is a whole number"),
         ({"exists": False, "timeout": "5"}, "timeout is a number"),
-        ({"exists": False, "timeout": float("nan")}, "timeout is a number, not nan"),
+        ({"exists": False, "timeout": float("nan")}, "timeout is a finite number, not nan"),
     ],
 )
 def test_of_a_wait(broker: Broker, wanted: dict[str, Any], line: str) -> None:
@@ -71,7 +71,7 @@ def test_of_a_wait(broker: Broker, wanted: dict[str, Any], line: str) -> None:
         ({"client_id": 5}, "client_id= is a str"),
         ({"api": 8}, "api= is a name or a list of names, not 8"),
         ({"api": [8]}, "a name of api= is a str, not 8"),
-        ({"api": []}, "api= names no API: leave it out for all"),
+        ({"api": []}, "api= is empty: leave it out for all APIs"),
         ({"group": "g\ud800"}, "group= has a lone surrogate"),
         ({"nth": 1.5}, "nth= is a whole number"),
         ({"times": "1"}, "times= is a whole number"),
@@ -152,7 +152,7 @@ LONE = "a\ud800"
     ],
 )
 def test_a_lone_surrogate_is_no_text(broker: Broker, do: Callable[[Broker], object]) -> None:
-    with pytest.raises(ValueError, match=r"^[^\n]* has a lone surrogate, which UTF-8 has not"):
+    with pytest.raises(ValueError, match=r"^[^\n]* contains a lone surrogate, invalid in UTF-8"):
         do(broker)
     assert broker.logs == []
 
@@ -174,7 +174,7 @@ def test_a_lone_surrogate_is_no_text(broker: Broker, do: Callable[[Broker], obje
         (lambda broker: broker.produce("orders", "a", headers="xy"), "a pair of a name"),
         (lambda broker: broker.produce("orders", "a", headers={1: "a"}), "a pair of a name"),
         (lambda broker: broker.records("orders", "0"), "a whole number, not '0'"),
-        (lambda broker: broker.commit("g", {"orders": 1}), "'orders' is no topic with a partition"),
+        (lambda broker: broker.commit("g", {"orders": 1}), "'orders' is not a .topic"),
         (lambda broker: broker.commit(None, {("orders", 0): 1}), "a group's id is a str"),
         (lambda broker: broker.committed(None), "a group's id is a str"),
         (lambda broker: broker.group(None), "a group's id is a str"),
@@ -222,7 +222,7 @@ def test_a_wait_without_time_looks_once(broker: Broker) -> None:
 
 
 def test_a_broker_that_runs_is_not_started_again(broker: Broker) -> None:
-    with pytest.raises(RequestFailed, match="runs already"):
+    with pytest.raises(RequestFailed, match="is already running"):
         broker.start()
     broker.commit("g", {("orders", 0): 1})
     broker.advance(8 * 24 * 3600)

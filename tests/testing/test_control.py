@@ -221,7 +221,7 @@ def test_many_waits_leave_room_for_what_ends_them(of: Controlled) -> None:
     answers = of.run(many())
     assert Counter(status for status, _ in answers) == {200: WAITS, 503: 20}
     [line] = {body["error"] for status, body in answers if status == 503}
-    assert line == f"{WAITS} waits are under way: ask again when one has ended"
+    assert line == f"{WAITS} waits are in progress: retry when one has ended"
     of.post("groups/billing/wait", committed=offset)
 
 
@@ -273,12 +273,12 @@ def test_a_wrong_rule_is_refused_in_one_line(of: Controlled, body: Any, line: st
 def test_nodes_stop_and_start_and_leaders_move(of: Controlled) -> None:
     assert [each["is_up"] for each in of.post("nodes/1/stop")["nodes"]] == [True, False]
     assert of.get("topics/orders/partitions/1/leader")["leader"] == 0
-    assert "last that runs" in of.error("POST", "nodes/0/stop")[1]
+    assert "the last running" in of.error("POST", "nodes/0/stop")[1]
     of.post("nodes/1/start")
     assert of.post("topics/orders/partitions/0/leader", to=1)["leader"] == 1
     assert of.post("groups/billing/coordinator", to=1)["coordinator"] == 1
     assert of.get("groups/billing/coordinator")["coordinator"] == 1
-    assert of.error("POST", "nodes/x/stop") == (400, "node 'x' is no number")
+    assert of.error("POST", "nodes/x/stop") == (400, "node 'x' is not a number")
     assert "no node 2" in of.error("POST", "nodes/2/stop")[1]
 
 

@@ -32,7 +32,9 @@ def test_commands_control_the_process(capsys: Capture) -> None:
         assert control("status")[1] == f"broker {kafka} runs\n"
         with pytest.raises(HTTPError) as refused:
             urlopen(f"http://{at}/", timeout=60)
-        assert "those of the control begin with /control/v1/" in json.load(refused.value)["error"]
+        assert (
+            "all paths of the control begin with /control/v1/" in json.load(refused.value)["error"]
+        )
         large = Request(f"http://{at}/control/v1/topics", bytes(18_000_000), method="POST")
         with pytest.raises(HTTPError) as refused:
             urlopen(large, timeout=60)

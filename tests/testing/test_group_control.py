@@ -52,7 +52,7 @@ def test_a_session_does_not_end_while_a_request_waits(broker: Broker) -> None:
         other.send(3, join_request("g"))
         until(lambda: len(members(broker)) == 2)
         waiting = members(broker)[1]
-        with pytest.raises(RequestFailed, match="cannot end while its JoinGroup"):
+        with pytest.raises(RequestFailed, match="cannot expire while its JoinGroup"):
             broker.group("g").expire(waiting)
 
 
@@ -154,9 +154,9 @@ async def test_in_a_coroutine() -> None:
 @pytest.mark.parametrize(
     ("act", "line"),
     [
-        (lambda group: group.expire("x"), "group 'g' has no member 'x': it has none"),
-        (lambda group: group.fence("x"), "group 'g' has no member 'x': it has none"),
-        (lambda group: group.rebalance(), "group 'g' has no members that could rebalance"),
+        (lambda group: group.expire("x"), "group 'g' has no member 'x'; members: none"),
+        (lambda group: group.fence("x"), "group 'g' has no member 'x'; members: none"),
+        (lambda group: group.rebalance(), "group 'g' has no members to rebalance"),
     ],
 )
 def test_who_is_not_there_is_told(broker: Broker, act: Callable[[object], None], line: str) -> None:

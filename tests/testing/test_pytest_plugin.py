@@ -452,7 +452,7 @@ def test_a_wait_that_fails_shows_the_line_of_the_test_and_none_of_ours(
             kafka_broker.group("billing").wait_until(state="Stable", timeout=0.1)
     """)
     told = suite.runpytest_inprocess("-p", PLUGIN, "-p", "no:cacheprovider").stdout.str()
-    assert "group 'billing' was not as wanted within 0.1 s" in told
+    assert "group 'billing' did not meet the conditions within 0.1 s" in told
     assert ">       kafka_broker.group" in told or ">   kafka_broker.group" in told
     assert "_last_look" not in told
     assert "waiting.py" not in told

@@ -82,7 +82,7 @@ def test_a_newer_api_versions_is_answered_in_version_0_with_its_range() -> None:
 
 
 def test_an_unknown_release_is_told_with_the_known_ones() -> None:
-    with pytest.raises(WrongArgument, match=r"'3\.8': no such release; known are 2\.8, "):
+    with pytest.raises(WrongArgument, match=r"'3\.8' is not supported; known are 2\.8, "):
         Broker(as_version="3.8")
 
 

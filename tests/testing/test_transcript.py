@@ -129,7 +129,7 @@ def test_the_end_of_a_long_conversation_is_kept_and_the_text_says_so() -> None:
     for number in range(ENTRIES + 7):
         _say(transcript, HeartbeatRequest(group_id="g", generation_id=number), peer)
     lines = transcript.text((), (), times=False).splitlines()
-    assert lines[0] == "-- the first 7 exchanges are not kept"
+    assert lines[0] == "-- the first 7 exchanges were dropped"
     assert lines[-2] == f"lea -> Heartbeat v4: group_id=g generation_id={ENTRIES + 6}"
 
 

@@ -1,1 +1,1 @@
-"""Several nodes in one process: who leads what, and what each of them answers."""
+"""Simulates several broker nodes in one process: leadership, and the responses of each node."""

@@ -1,8 +1,8 @@
-"""Makes the answers of one server those of a node of a cluster: a layer of the tap.
+"""Makes one server respond like the nodes of a cluster: a layer of the tap.
 
-Each connection is to a node. What the node does not lead or coordinate is refused with Kafka's
-errors, the rest of the request is served (`partitions` does that for partitions); answers
-that describe the cluster name all nodes. Source: Kafka's `KafkaApis`, `GroupCoordinatorService`.
+Each connection belongs to a node. Groups that the node does not coordinate, and partitions that it
+does not lead (see `partitions`), are refused with Kafka's errors; the rest of the request is
+served. Cluster metadata names all nodes. Source: Kafka's `KafkaApis`, `GroupCoordinatorService`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +22,7 @@ from groupkeeper.testing.wire.tap import Answer, Exchange
 from groupkeeper.topics.catalog import Topic
 
 _Row = Any
-"""A part of a request or an answer. Any: each API has its own."""
+"""A struct of a request or response. Any: each API has its own."""
 Proceed = Callable[[], None]
 
 _ONE_GROUP: Final = (
@@ -36,7 +36,7 @@ _ONE_GROUP: Final = (
 
 
 class ClusterLayer:
-    """The layer; see `Layer`."""
+    """The layer that turns one server into several nodes; see `Layer`."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -68,7 +68,7 @@ class ClusterLayer:
     def _answered(
         self, change: Callable[[Exchange, Answer], Answer], exchange: Exchange, proceed: Proceed
     ) -> None:
-        """Change the answer only."""
+        """Pass the request on, and change only its response."""
         exchange.on_answer(partial(change, exchange))
         proceed()
 
@@ -85,7 +85,7 @@ class ClusterLayer:
         (self._groups if exchange.request.groups else self._group)(exchange, proceed)
 
     def _groups(self, exchange: Exchange, proceed: Proceed) -> None:
-        """A request that names several groups, with a row each in its answer."""
+        """Handle a request for several groups, with a row each in the response."""
         at, coordinator = self._node(exchange), self._cluster.coordinator
         version = exchange.caller.api_version
         split = SplitRequest(entries_of(exchange.request, version, {}), version, {})
@@ -119,7 +119,7 @@ class ClusterLayer:
             if exchange.caller.api_version < 4:
                 self._place(answer, key)
             else:
-                answer.coordinators = [*answer.coordinators]  # they are made as they are read
+                answer.coordinators = [*answer.coordinators]  # rows are made while they are read
                 for each in answer.coordinators:
                     self._place(each, each.key)
             return answer
@@ -146,11 +146,11 @@ class ClusterLayer:
         return ((node, self._cluster.address(node)) for node in self._cluster.up)
 
     def _topics(self, _: Exchange, answer: Answer) -> Answer:
-        """Leaders and replicas; the rows of the answer are shared with others."""
+        """Set leaders and replicas, in copies: the response's rows are shared with others."""
         by_name = self._cluster.server.topics.catalog.by_name
         for each in answer.topics:
             topic = by_name.get(each.name) if each.error_code == ErrorCode.NONE else None
-            if topic is not None:  # else it was deleted meanwhile
+            if topic is not None:  # else it was deleted in the meantime
                 each.partitions = [self._led(topic, row) for row in each.partitions]
         return answer
 
@@ -173,7 +173,7 @@ class ClusterLayer:
         return answer
 
     def _create_topics(self, exchange: Exchange, proceed: Proceed) -> None:
-        """The server itself knows one replica: every node has all that it has."""
+        """Map replicas to the server's single one: all nodes share its data."""
         size = self._cluster.size
         exchange.request = request = copy(exchange.request)
         request.topics = [copy(each) for each in request.topics]
@@ -202,7 +202,7 @@ class ClusterLayer:
         proceed()
 
     def _assigned(self, assignments: Sequence[_Row] | None) -> list[_Row] | None:
-        """The same on the one node that the server knows, where the nodes exist."""
+        """Replace valid replica assignments by the server's only node; keep invalid ones."""
         if assignments is None:
             return None
         nodes = range(self._cluster.size)

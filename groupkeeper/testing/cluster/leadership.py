@@ -1,13 +1,13 @@
-"""The nodes of a test broker: which run, and who leads a partition or coordinates a group.
+"""The nodes of a test broker, and the leaders of its partitions and coordinators of its groups.
 
 All nodes are ports of one server with one state, so every node has every replica, and nothing is
-lost when a leader moves. Who leads is decided here; `layer` makes requests and answers
-agree with it. Everything is called on the server's loop.
+lost when a leader moves. Leadership is decided here; `layer` adapts requests and responses to it.
+Everything is called on the server's loop.
 
-As long as nobody moves anything, partition p of every topic, `__consumer_offsets` included, is led
-by node p modulo the number of nodes. A node that stops hands over to the nodes after it; one that
-comes back leads nothing until something is moved to it, as in Kafka without automatic rebalancing
-of leaders. Each move raises the leader epoch by one.
+Initially, partition p of every topic, `__consumer_offsets` included, is led by node p modulo the
+number of nodes. A node that stops hands over to the next running node. A node that starts again
+leads nothing until a partition is moved to it, as in Kafka without automatic rebalancing of
+leaders. Each move raises the leader epoch by one.
 """
 
 import asyncio
@@ -27,14 +27,14 @@ from groupkeeper.topics.names import EVENT_TOPIC, GROUP_TOPIC
 
 ANY_PORT: Final = Listen(bind=("127.0.0.1", 0))
 MOST: Final = 16
-"""Nodes of a test broker, as listeners of a server."""
+"""Maximum number of nodes; also that of a server's listeners."""
 LOAD_S: Final = 10.0
-"""How long a move waits until the groups are loaded."""
+"""Maximum time that a move waits for groups to load."""
 
 
 class Leader(NamedTuple):
-    """Who leads a partition, and how often that changed: by so much its leader epoch is higher than
-    the server's own.
+    """The leader of a partition, and its number of moves, which is added to the server's own leader
+    epoch.
     """
 
     node: int
@@ -42,27 +42,27 @@ class Leader(NamedTuple):
 
 
 class Waiting(Protocol):
-    """A request that is under way."""
+    """A request that may be waiting in the server."""
 
     def stop_waiting(self) -> None:
-        """Be answered soon, as a leader has changed."""
+        """Respond without further delay, because a leader has changed."""
 
 
 class Cluster:
-    """The nodes, by id from 0; their ports and what was moved survive restarts of the server."""
+    """The nodes, by id from 0. Ports and moves survive restarts of the server."""
 
     server: Server
-    """The present one."""
+    """The running server, or the last one."""
 
     def __init__(self, size: int, listeners: Sequence[Listen] = (ANY_PORT,)) -> None:
-        """`listeners`: where node 0 listens, and where others do; a node without one takes the port
-        after that of the node before it, or any free one. Raises RequestFailed.
+        """`listeners`: those of the first nodes, from node 0. Each further node takes the port
+        after that of the previous node, or any free one. Raises RequestFailed.
         """
         if not 1 <= arguments.whole(size, "brokers=") <= MOST:
             raise RequestFailed(f"brokers={size}: a test broker has 1 to {MOST} nodes")
         self.size = size
         self.listeners = [*listeners]
-        """What a server listens on; ports stay the same from the first start on."""
+        """The server's listeners; their ports are fixed at the first start."""
         host, port = listeners[0].bind
         for node in range(len(listeners), size):
             bind = host, port + node if port else 0
@@ -70,46 +70,46 @@ class Cluster:
         self._names = [each.name for each in self.listeners[:size]]
         self._up = [True] * size
         self._moved: dict[tuple[bytes, int], Leader] = {}
-        """By topic id and partition: those that are not led as they were at first."""
+        """Moved partitions, by (topic id, partition)."""
         self.waiting: WeakSet[Waiting] = WeakSet()
-        """Requests that may be answered long after they came."""
+        """Fetch requests, which may wait for a long time."""
 
-    # -- its life --------------------------------------------------------------------------------
+    # -- start and stop --------------------------------------------------------------------------
 
     def started(self) -> None:
-        """The server listens: all nodes run."""
+        """Take the ports of a started server; all nodes are running."""
         bound = self.server.bound
         self.listeners = [replace(each, bind=bound[each.name]) for each in self.listeners]
         self._up = [True] * self.size
 
     def forget(self) -> None:
-        """Forget what was moved: the next server begins with nothing."""
+        """Forget all moves, for a reset."""
         self._moved.clear()
 
     @property
     def up(self) -> list[int]:
-        """The nodes that run."""
+        """Ids of the running nodes."""
         return [node for node in range(self.size) if self._up[node]]
 
     def address(self, node: int) -> Address:
-        """Where a node listens, or did; port 0 before the first start."""
+        """Return the address of a node, running or not; its port is 0 before the first start."""
         each = self.listeners[node]
         return each.advertised or each.bind
 
     def check(self, node: int) -> int:
-        """Raises TypeError, and RequestFailed if there is no such node."""
+        """Return a valid node id. Raises TypeError, and RequestFailed if there is no such node."""
         if not 0 <= arguments.whole(node, "a node's id") < self.size:
             raise RequestFailed(f"there is no node {node}: this broker has 0 to {self.size - 1}")
         return node
 
     async def stop(self, node: int) -> None:
-        """Hand over what a node leads, then close its port and connections; no error if it does not
-        run. Raises RequestFailed for the last one.
+        """Hand over a node's partitions, then close its port and connections; does nothing if it is
+        not running. Raises RequestFailed for the last running node.
         """
         if not self._up[self.check(node)]:
             return
         if self.up == [node]:
-            raise RequestFailed(f"node {node} is the last that runs: stop() or crash() the broker")
+            raise RequestFailed(f"node {node} is the last running: stop() or crash() the broker")
         led = [each for each in self._partitions() if self.leader(*each).node == node]
         before = [self.leader(*each) for each in led]
         self._up[node] = False
@@ -121,37 +121,35 @@ class Cluster:
         self.server.listener.leave(self._names[node])
 
     async def start(self, node: int) -> None:
-        """Listen again; no error if it runs. Raises OSError if another process has its port."""
+        """Listen again, unless the node is running. Raises OSError if its port is taken."""
         if self._up[self.check(node)]:
             return
-        for topic, index in self._partitions():  # they stay where they are
+        for topic, index in self._partitions():  # keep their present leaders
             if (topic.topic_id, index) not in self._moved and index % self.size == node:
                 self._moved[topic.topic_id, index] = self.leader(topic, index)
         await self.server.listener.start(self.listeners[node].bind, self._names[node])
         self._up[node] = True
 
-    # -- who leads -------------------------------------------------------------------------------
+    # -- leadership ------------------------------------------------------------------------------
 
     def node_of(self, listener: str) -> int:
-        """The node that a connection is to."""
+        """Return the node of a listener."""
         return self._names.index(listener)
 
     def leader(self, topic: Topic, index: int) -> Leader:
-        """Who leads a partition; always a node that runs."""
+        """Return the leader of a partition, which is always a running node."""
         return self._moved.get((topic.topic_id, index)) or Leader(self._heir(index % self.size), 0)
 
     def replicas(self, index: int) -> list[int]:
-        """Of a partition: all nodes, the one that leads it at first before the others."""
+        """Return the replicas of a partition: all nodes, with the preferred leader first."""
         return [(index + node) % self.size for node in range(self.size)]
 
     def _heir(self, node: int) -> int:
-        """The node, or the next one that runs."""
+        """Return the node if it is running, else the next running one."""
         return next(each for each in self.replicas(node) if self._up[each])
 
     def coordinator(self, group_id: str) -> int:
-        """The node that coordinates a group: the leader of its partition of
-        `__consumer_offsets`.
-        """
+        """Return a group's coordinator: the leader of its partition of `__consumer_offsets`."""
         topic = self.server.topics.catalog.by_name[GROUP_TOPIC]
         return self.leader(topic, self._partition_of(group_id)).node
 
@@ -159,13 +157,13 @@ class Cluster:
         return partition_of(group_id, len(self.server.group_partitions))
 
     def leader_of(self, topic: str, partition: int) -> int:
-        """The node that leads a partition. Raises RequestFailed if there is none."""
+        """Return the leader of a partition. Raises RequestFailed for an unknown partition."""
         return self.leader(self._found(topic, partition), partition).node
 
     def _found(self, name: str, partition: int) -> Topic:
         topic = self.server.topics.catalog.by_name.get(name)
         if topic is None or not 0 <= partition < topic.partition_count:
-            raise RequestFailed(f"there is no partition {partition} of a topic '{name}'")
+            raise RequestFailed(f"there is no partition {partition} of topic '{name}'")
         return topic
 
     def _partitions(self) -> Iterator[tuple[Topic, int]]:
@@ -175,18 +173,16 @@ class Cluster:
     # -- moves -----------------------------------------------------------------------------------
 
     async def move_coordinator(self, group_id: str, to: int) -> None:
-        """Let another node coordinate a group, and those in the same partition. Returns when they
-        are loaded. Raises RequestFailed.
-        """
+        """See `Broker.move_coordinator`. Raises RequestFailed."""
         await self.move_leader(GROUP_TOPIC, self._partition_of(group_id), to)
 
     async def move_leader(self, name: str, partition: int, to: int) -> None:
-        """Let another node lead a partition. Raises RequestFailed."""
+        """See `Broker.move_leader`. Raises RequestFailed."""
         topic = self._found(name, partition)
         if not self._up[self.check(to)]:
-            raise RequestFailed(f"node {to} does not run: node({to}).start() starts it")
+            raise RequestFailed(f"node {to} is not running: node({to}).start() starts it")
         moving = [(topic, partition)]
-        if name == GROUP_TOPIC:  # the events of groups are written where the groups are
+        if name == GROUP_TOPIC:  # the group's events are written by the same node
             moving.append((self._found(EVENT_TOPIC, partition), partition))
         before = [self.leader(*each) for each in moving]
         if before[0].node != to:
@@ -196,8 +192,8 @@ class Cluster:
     def _hand_over(
         self, moving: Sequence[tuple[Topic, int]], before: Sequence[Leader], to: int
     ) -> None:
-        """Groups are closed and loaded from the log again, as by a node that takes them over: their
-        parked requests get NOT_COORDINATOR. Fetches that wait are answered, and told who leads.
+        """Change leaders. Groups of moved partitions are closed and loaded from the log again, and
+        their pending requests get NOT_COORDINATOR. Waiting fetches are answered.
         """
         server = self.server
         self._moved = {
@@ -211,7 +207,7 @@ class Cluster:
             if topic.name == GROUP_TOPIC:
                 drivers[index].lost(Moved(f"the partition moves from node {node} to node {to}"))
         for asked in list(self.waiting):
-            asked.stop_waiting()  # or not begin to
+            asked.stop_waiting()  # also if the request has yet to reach the server
         for waiting in list(server.topics.waiting_fetches):
             waiting.changed()
 

@@ -1,4 +1,4 @@
-"""One node of a test broker: `Node` to call, `AsyncNode` to await."""
+"""The nodes of a test broker for tests: `Node`, and `AsyncNode` for coroutines."""
 
 from groupkeeper.settings.options import format_address
 from groupkeeper.testing.bench import Bench
@@ -6,7 +6,7 @@ from groupkeeper.testing.on_thread import OnThread, on_thread
 
 
 class NodeView:
-    """Which node it is, where it listens, and whether it runs."""
+    """The id, address and state of a node."""
 
     def __init__(self, bench: Bench, node_id: int) -> None:
         self._bench = bench
@@ -14,35 +14,36 @@ class NodeView:
 
     @property
     def address(self) -> str:
-        """`HOST:PORT`; the same in each of its lives."""
+        """`HOST:PORT`; unchanged by restarts."""
         return format_address(self._bench.cluster.address(self.id))
 
     @property
     def is_up(self) -> bool:
-        """Whether it runs."""
+        """Whether the node is running."""
         return self._bench.is_up and self.id in self._bench.cluster.up
 
 
 class Node(NodeView):
-    """One node; `Broker.node` returns it."""
+    """A node of a test broker, with blocking methods; see `Broker.node`."""
 
     def stop(self) -> None:
-        """Hand over what it leads and coordinates to the node after it, as in a controlled
-        shutdown; then close its port and its connections. No error if it does not run.
+        """Hand over the node's partitions and groups to the next running node, as in a controlled
+        shutdown; then close its port and connections. Does nothing if the node is not running.
 
-        Raises RequestFailed for the last node: stop the broker instead.
+        Raises RequestFailed for the last running node: stop the broker instead.
         """
         self._bench.run(lambda: self._bench.cluster.stop(self.id))
 
     def start(self) -> None:
-        """Listen on its port again. It leads and coordinates nothing until something is moved to
-        it, or other nodes stop. No error if it runs; OSError if its port was taken meanwhile.
+        """Listen on the node's port again; does nothing if the node is running. It leads and
+        coordinates nothing until a move, or until other nodes stop. Raises OSError if its port is
+        taken.
         """
         self._bench.run(lambda: self._bench.cluster.start(self.id))
 
 
 class AsyncNode(OnThread[Node], NodeView):
-    """The same for coroutines."""
+    """A node of a test broker, for coroutines."""
 
     def __init__(self, node: Node) -> None:
         super().__init__(node)

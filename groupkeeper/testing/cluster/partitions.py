@@ -1,6 +1,6 @@
-"""Requests about partitions at a node of a test broker: it serves those that it leads.
+"""Restricts a node of a test broker to the partitions that it leads.
 
-The others are taken out of the request, and refused in its answer.
+Other partitions are removed from requests, and refused in the responses.
 Source: Kafka's `Partition.getLocalLog`; KIP-320 (leader epochs), KIP-951 (leaders in errors).
 """
 
@@ -18,7 +18,7 @@ from groupkeeper.testing.wire.tap import Answer, Exchange
 from groupkeeper.topics.catalog import Topic
 
 _Row = Any
-"""A part of a request or an answer. Any: each API has its own."""
+"""A struct of a request or response. Any: each API has its own."""
 
 PARTITION_APIS: Final = (
     ApiKey.PRODUCE,
@@ -28,16 +28,16 @@ PARTITION_APIS: Final = (
     ApiKey.DELETE_RECORDS,
 )
 _DEPTH: Final = 2
-"""Of the partitions in their requests and answers: below the topics."""
+"""Level of partitions in these requests and responses, below the request and topics."""
 _NO_EPOCH: Final = -1
 
 
 _NAMES_LEADERS_SINCE: Final[Mapping[int, int]] = {ApiKey.PRODUCE: 10, ApiKey.FETCH: 16}
-"""The version from which on an API names the leader in an error."""
+"""First versions with the leader's address in error responses (KIP-951)."""
 
 
 def ask_leader(cluster: Cluster, exchange: Exchange, proceed: Callable[[], None]) -> None:
-    """Serve what the node leads, and refuse the rest of the request."""
+    """Serve the partitions that the node leads, and refuse all others."""
     asked = _Asked(cluster, exchange)
     waits = exchange.key == ApiKey.FETCH
     rest = asked.rest()
@@ -60,14 +60,14 @@ def ask_leader(cluster: Cluster, exchange: Exchange, proceed: Callable[[], None]
 
 
 def _hang_up(cluster: Cluster, exchange: Exchange) -> None:
-    """As Kafka does with a Produce that wants no answer, so that the client looks again."""
+    """Close the connection of a Produce with acks=0, as Kafka does, to trigger new metadata."""
     for connection in list(cluster.server.listener.connections.opened):
         if connection.peer.link is exchange.caller.peer.link:
             connection.close()
 
 
 class _Asked:
-    """One request about partitions."""
+    """A request about partitions, split by leadership."""
 
     def __init__(self, cluster: Cluster, exchange: Exchange) -> None:
         self._cluster = cluster
@@ -78,26 +78,26 @@ class _Asked:
         self._names_leaders = since is not None and version >= since
         self._split = SplitRequest(entries_of(exchange.request, version, by_id), version, by_id)
         self._errors: dict[Named, ErrorCode] = {}
-        """Of the partitions that are refused."""
+        """Errors of the refused partitions."""
         self._split.choose(_DEPTH, self._is_refused)
 
     @property
     def refuses(self) -> bool:
-        """Whether it refuses anything."""
+        """Whether any partition is refused."""
         return self._split.has_chosen
 
     def wait_with(self, rest: _Row) -> None:
-        """The server may let the rest wait."""
+        """Register the rest of a Fetch, which may wait in the server."""
         self._rest = rest
         self._cluster.waiting.add(self)
 
     def stop_waiting(self) -> None:
-        """See `Waiting`. The server looks at the field when it begins to wait."""
+        """See `Waiting`. Works until the server has read the field to start waiting."""
         self._rest.max_wait_ms = 0
 
     def rest(self) -> _Row | None:
-        """The request without the partitions that are refused; the server's own epochs know nothing
-        of moves. None if nothing is left.
+        """Return the request without refused partitions; None if nothing is left. Leader epochs are
+        removed, since the server's own epochs do not count moves.
         """
         rest = copy(self._split.rest())
         if rest is not None:
@@ -107,7 +107,7 @@ class _Asked:
     def _change(
         self, message: _Row, levels: tuple[Level, ...], change: Callable[[_Row, _Row], _Row]
     ) -> None:
-        """Replace the rows of partitions by what is made of a topic's row and each of them."""
+        """Replace each partition row by `change(topic row, partition row)`, in copies."""
         topics, partitions = (level.array or "" for level in levels[1:])
         rows = [copy(each) for each in getattr(message, topics)]
         for row in rows:
@@ -115,11 +115,11 @@ class _Asked:
         setattr(message, topics, rows)
 
     def _is_refused(self, entry: RequestItem) -> bool:
-        """The epoch first, as in Kafka."""
+        """Check the leader epoch and then the leader, in Kafka's order; note the error."""
         topic, index = self._topic(entry.names), entry.names.partition
         current = None if topic is None or index is None else self._epoch(topic, index)
         if topic is None or index is None or current is None:
-            return False  # the server refuses it
+            return False  # the server reports the unknown partition
         epoch = getattr(entry.item, "current_leader_epoch", _NO_EPOCH)
         error = ErrorCode.NONE
         if epoch > _NO_EPOCH and epoch != current:
@@ -135,7 +135,7 @@ class _Asked:
         return self._cluster.server.topics.catalog.by_name.get(names.topic or "")
 
     def _epoch(self, topic: Topic, index: int) -> int | None:
-        """That of the leader; None without such a partition."""
+        """Return the leader epoch of a partition; None if it does not exist."""
         partition = self._cluster.server.topics.partitions.find(topic.name, index)
         if partition is None:
             return None
@@ -144,11 +144,11 @@ class _Asked:
     # -- the answer ----------------------------------------------------------------------------
 
     def add(self, answer: Answer | None) -> Answer:
-        """Refusals to the answer (None: there is none), also of partitions whose leader has changed
-        meanwhile.
+        """Add the refused partitions to a response (None if nothing was served), including those
+        whose leader has changed in the meantime.
         """
         if getattr(answer, "error_code", ErrorCode.NONE) != ErrorCode.NONE:
-            return answer  # of the whole request
+            return answer  # an error of the whole request
         answer = copy(self._split.merged(answer, self._refused))
         if self._key == ApiKey.FETCH:
             self._change(answer, self._split.answered, self._again)
@@ -167,7 +167,7 @@ class _Asked:
         return row
 
     def _again(self, topic_row: _Row, row: _Row) -> _Row:
-        """A partition that was served, perhaps long after the request came."""
+        """Check the leader of a served partition again, since a Fetch may have waited for long."""
         by_id, level = self._split.topics_by_id, self._split.answered[_DEPTH]
         around = named(topic_row, self._split.answered[1], Named(), by_id)
         names = named(row, level, around, by_id)
@@ -179,7 +179,7 @@ class _Asked:
         return self._refused(level, names, row)
 
     def _name_endpoints(self, answer: Answer) -> None:
-        """Where the leaders of refused partitions are."""
+        """Add the addresses of the leaders of refused partitions."""
         _, topics, partitions = self._split.answered
         rows = [
             each

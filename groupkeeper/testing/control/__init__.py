@@ -1,1 +1,1 @@
-"""The broker over HTTP, for tests in any language: `groupkeeper serve --control`."""
+"""HTTP control API of the test broker, for tests in any language: `groupkeeper serve --control`."""

@@ -1,4 +1,4 @@
-"""What the control does with the broker itself: its life, time, nodes, fault rules and log."""
+"""Control API routes for the broker: start and stop, time, nodes, fault rules and log."""
 
 from collections.abc import Callable, Mapping
 from inspect import signature
@@ -12,12 +12,12 @@ from groupkeeper.web.parts import HttpRefused, Object, RoutedRequest
 
 ROUTES: Final = Routes()
 
-# -- its life --------------------------------------------------------------------------------------
+# -- start and stop --------------------------------------------------------------------------------
 
 
 @ROUTES.add("GET", "broker", "Broker")
 def broker_now(broker: ServedBroker, _: RoutedRequest) -> Object:
-    """Whether the broker runs, and its time."""
+    """The broker's addresses and clock, and whether it is running."""
     return {
         "is_up": broker.is_up,
         "bootstrap_servers": broker.bootstrap_servers,
@@ -36,11 +36,11 @@ def _acting(act: Callable[[ServedBroker], None], about: str) -> Do:
 
 
 for _path, _act, _about in (
-    ("broker/reset", ServedBroker.reset, "Forget all but the topics of the start."),
-    ("broker/crash", ServedBroker.crash, "End the broker as by `kill -9`."),
-    ("broker/restart", ServedBroker.restart, "Start it again; crash it first if it runs."),
-    ("time/freeze", ServedBroker.freeze, "Let time stand still for groups."),
-    ("time/resume", ServedBroker.resume, "Let time run again."),
+    ("broker/reset", ServedBroker.reset, "Delete everything except the initial topics."),
+    ("broker/crash", ServedBroker.crash, "Crash the broker as by `kill -9`."),
+    ("broker/restart", ServedBroker.restart, "Start again; a running broker is crashed first."),
+    ("time/freeze", ServedBroker.freeze, "Stop the clock of groups, offsets and retention."),
+    ("time/resume", ServedBroker.resume, "Let the clock run again."),
 ):
     ROUTES.add("POST", _path, "Broker")(_acting(_act, _about))
 
@@ -53,7 +53,7 @@ def logs(broker: ServedBroker, _: RoutedRequest) -> Object:
 
 @ROUTES.add("GET", "transcript", "Transcript")
 def transcript(broker: ServedBroker, _: RoutedRequest) -> Object:
-    """What clients and broker said."""
+    """All requests and responses, as text."""
     return {"text": broker.transcript()}
 
 
@@ -62,7 +62,7 @@ def transcript(broker: ServedBroker, _: RoutedRequest) -> Object:
 
 @ROUTES.add("POST", "time/advance", "Broker", "Advance")
 def advance(broker: ServedBroker, call: RoutedRequest) -> Object:
-    """Move time ahead, through all that is due until then; members stay alive."""
+    """Move the clock forward, and run everything that becomes due; members stay alive."""
     body = call.body
     silent, everyone = body.get("silent", ()), body.get("all", False)
     timeout = body.get("timeout_ms", TIMEOUT_S * 1000) / 1000
@@ -75,21 +75,21 @@ def advance(broker: ServedBroker, call: RoutedRequest) -> Object:
 
 @ROUTES.add("GET", "nodes", "Nodes")
 def nodes(broker: ServedBroker, _: RoutedRequest) -> Object:
-    """The nodes, and where they listen."""
+    """The nodes and their addresses."""
     rows = [{"id": each.id, "address": each.address, "is_up": each.is_up} for each in broker.nodes]
     return {"nodes": rows}
 
 
 @ROUTES.add("POST", "nodes/{node}/stop", "Nodes")
 def stop_node(broker: ServedBroker, call: RoutedRequest) -> Object:
-    """Hand over, and close the port."""
+    """Hand over the node's partitions, then close its port."""
     broker.node(number(call, "node")).stop()
     return nodes(broker, call)
 
 
 @ROUTES.add("POST", "nodes/{node}/start", "Nodes")
 def start_node(broker: ServedBroker, call: RoutedRequest) -> Object:
-    """Listen on the port again."""
+    """Listen on the node's port again."""
     broker.node(number(call, "node")).start()
     return nodes(broker, call)
 
@@ -103,7 +103,7 @@ def coordinator(broker: ServedBroker, call: RoutedRequest) -> Object:
 
 @ROUTES.add("POST", "groups/{group}/coordinator", "Coordinator", "Move")
 def move_coordinator(broker: ServedBroker, call: RoutedRequest) -> Object:
-    """Let another node coordinate a group."""
+    """Make another node the coordinator of a group."""
     broker.move_coordinator(call.names["group"], to=call.body["to"])
     return coordinator(broker, call)
 
@@ -118,7 +118,7 @@ def leader(broker: ServedBroker, call: RoutedRequest) -> Object:
 
 @ROUTES.add("POST", "topics/{topic}/partitions/{partition}/leader", "Leader", "Move")
 def move_leader(broker: ServedBroker, call: RoutedRequest) -> Object:
-    """Let another node lead a partition."""
+    """Make another node the leader of a partition."""
     broker.move_leader(call.names["topic"], number(call, "partition"), to=call.body["to"])
     return leader(broker, call)
 
@@ -128,13 +128,13 @@ def move_leader(broker: ServedBroker, call: RoutedRequest) -> Object:
 
 @ROUTES.add("GET", "faults", "Faults")
 def faults(broker: ServedBroker, _: RoutedRequest) -> Object:
-    """The fault rules, and how often each fired."""
+    """The fault rules with their hits."""
     return {"faults": [_rule(rule) for rule in broker.faults]}
 
 
 @ROUTES.add("POST", "faults", "Fault", "NewFault")
 def add_fault(broker: ServedBroker, call: RoutedRequest) -> Object:
-    """Let something happen to requests."""
+    """Add a fault rule for matching requests."""
     when = dict(call.body)
     effect = _effect(when.pop("effect"))
     if "versions" in when:
@@ -144,7 +144,7 @@ def add_fault(broker: ServedBroker, call: RoutedRequest) -> Object:
 
 @ROUTES.add("DELETE", "faults/{fault}", "Fault")
 def remove_fault(broker: ServedBroker, call: RoutedRequest) -> Object:
-    """Remove a fault rule; the answer says how often it fired."""
+    """Remove a fault rule, and return it with its hits."""
     at = number(call, "fault")
     rule = next((each for each in broker.faults if each.number == at), None)
     if rule is None:
@@ -157,9 +157,9 @@ def _rule(rule: Rule) -> Object:
     return {"id": rule.number, "rule": repr(rule), "hits": rule.hits, "may_miss": rule.may_miss}
 
 
-# Any: arguments.
+# Any: arguments of effects.
 def _effect(given: Mapping[str, Any]) -> Effect:
-    """The effect of this name with these arguments. Raises HttpRefused and WrongArgument."""
+    """Make an effect from {"name": ..., arguments}. Raises HttpRefused and WrongArgument."""
     arguments = dict(given)
     make = getattr(effects, arguments.pop("name"))
     try:

@@ -1,4 +1,4 @@
-"""What the control tells and does about groups, topics and records."""
+"""Control API routes for groups, topics and records."""
 
 import base64
 import binascii
@@ -17,7 +17,7 @@ from groupkeeper.web.parts import SOON, HttpRefused, Object, RoutedRequest
 from groupkeeper.web.route import Parameter, Route
 
 ROUTES: Final = Routes()
-_PARTITION: Final = Parameter("partition", "Of this partition only.", "number")
+_PARTITION: Final = Parameter("partition", "Only records of this partition.", "number")
 
 _log = Logger("control")
 
@@ -26,24 +26,24 @@ _log = Logger("control")
 
 @ROUTES.add("GET", "groups", "Groups")
 def groups(broker: ServedBroker, _: RoutedRequest) -> Object:
-    """The groups that exist."""
+    """The ids of the existing groups."""
     return {"groups": broker.groups()}
 
 
 @ROUTES.add("GET", "groups/{group}", "Group")
 def group(broker: ServedBroker, call: RoutedRequest) -> Object:
-    """A group as it is now; whether it exists or not."""
+    """The present state of a group, which need not exist."""
     return _group(broker.group(call.names["group"]).now)
 
 
 @ROUTES.add("GET", "groups/{group}/timeline", "Timeline")
 def timeline(broker: ServedBroker, call: RoutedRequest) -> Object:
-    """What happened to a group, and why, as text."""
+    """The history of a group with causes, as text."""
     return {"group": call.names["group"], "text": broker.timeline(call.names["group"])}
 
 
 async def wait(parts: ControlParts, call: RoutedRequest) -> Object:
-    """Wait until the group is as wanted; 408 says what is not so."""
+    """Wait until the group meets all conditions; the error of status 408 lists unmet ones."""
     body = dict(call.body)
     timeout = body.pop("timeout_ms", TIMEOUT_S * 1000) / 1000
     if "assigned" in body:
@@ -54,12 +54,12 @@ async def wait(parts: ControlParts, call: RoutedRequest) -> Object:
     group = parts.broker.aio.group(call.names["group"])
     if parts.waits.locked():
         _log.warning("wait refused", group=group.id, limit="WAITS", most=WAITS)
-        raise HttpRefused(503, f"{WAITS} waits are under way: ask again when one has ended", SOON)
+        raise HttpRefused(503, f"{WAITS} waits are in progress: retry when one has ended", SOON)
     async with parts.waits:
         return _group(await group.wait_until(timeout=timeout, **wanted))
 
 
-ROUTES.append(  # on the loop of the control, so that it keeps no thread
+ROUTES.append(  # on the control's event loop, so that a wait does not occupy a thread
     Route(
         "groups/{group}/wait",
         wait,
@@ -75,14 +75,14 @@ ROUTES.append(  # on the loop of the control, so that it keeps no thread
 
 @ROUTES.add("POST", "groups/{group}/expire", "Group", "Expiry")
 def expire(broker: ServedBroker, call: RoutedRequest) -> Object:
-    """End the session of a member now."""
+    """Expire the session of a member."""
     broker.group(call.names["group"]).expire(call.body["member"])
     return group(broker, call)
 
 
 @ROUTES.add("POST", "groups/{group}/fence", "Group", "Fencing")
 def fence(broker: ServedBroker, call: RoutedRequest) -> Object:
-    """Let another process take an instance id over."""
+    """Fence a static member: another process takes over its instance id."""
     broker.group(call.names["group"]).fence(call.body["instance"])
     return group(broker, call)
 
@@ -96,14 +96,14 @@ def rebalance(broker: ServedBroker, call: RoutedRequest) -> Object:
 
 @ROUTES.add("GET", "groups/{group}/committed", "Committed")
 def committed(broker: ServedBroker, call: RoutedRequest) -> Object:
-    """Committed offsets."""
+    """The committed offsets of a group."""
     group = call.names["group"]
     return {"group": group, "committed": _rows(broker.committed(group), "offset")}
 
 
 @ROUTES.add("POST", "groups/{group}/committed", "Committed", "Commit")
 def commit(broker: ServedBroker, call: RoutedRequest) -> Object:
-    """Commit offsets for a group without members."""
+    """Commit offsets of a group without members."""
     broker.commit(call.names["group"], _places(call.body["committed"]))
     return committed(broker, call)
 
@@ -145,7 +145,7 @@ def _round(each: Round) -> Object:
 
 @ROUTES.add("GET", "topics", "Topics")
 def topics(broker: ServedBroker, _: RoutedRequest) -> Object:
-    """The topics, without internal ones."""
+    """All topics except internal ones."""
     counts = broker.topics.items()
     return {"topics": [{"topic": name, "partitions": count} for name, count in counts]}
 
@@ -161,14 +161,14 @@ def create_topic(broker: ServedBroker, call: RoutedRequest) -> Object:
 
 @ROUTES.add("GET", "topics/{topic}/records", "Records", "", _PARTITION)
 def records(broker: ServedBroker, call: RoutedRequest) -> Object:
-    """All records that are in a topic."""
+    """All records of a topic."""
     found = broker.records(call.names["topic"], call.query["partition"])
     return {"records": [_record(each) for each in found]}
 
 
 @ROUTES.add("POST", "topics/{topic}/records", "Records", "NewRecords")
 def produce(broker: ServedBroker, call: RoutedRequest) -> Object:
-    """Append records."""
+    """Append records to a topic."""
     made = [_produce(broker, call.names["topic"], row) for row in call.body["records"]]
     return {"records": [_record(each) for each in made]}
 
@@ -185,7 +185,7 @@ def _produce(broker: ServedBroker, topic: str, row: Mapping[str, Any]) -> Record
 
 
 def _data(row: Mapping[str, Any], name: str) -> bytes | None:
-    """A text, or bytes as base64, or neither: null. Raises HttpRefused."""
+    """Return the bytes of a text or base64 field; None if both are missing. Raises HttpRefused."""
     text, coded = row.get(name), row.get(f"{name}_base64")
     if coded is None:
         return None if text is None else str(text).encode()
@@ -204,7 +204,7 @@ def _record(record: Record) -> Object:
 
 
 def _told(name: str, data: bytes | None) -> Object:
-    """As text if it is one, else as base64."""
+    """Return the fields for bytes: text if they are UTF-8, else base64."""
     try:
         text = None if data is None else data.decode()
     except UnicodeDecodeError:

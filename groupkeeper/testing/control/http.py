@@ -1,8 +1,7 @@
-"""The HTTP control of a test broker: what `groupkeeper.testing` does in Python, for any language.
+"""The HTTP control API of a test broker, the counterpart of `groupkeeper.testing` for any language.
 
-Finds the route, reads and checks parameters and body, and calls the broker on a thread. Changes are
-made one after another, in the order in which they come. The document is at
-`/control/v1/openapi.json`.
+Finds the route, checks parameters and body, and calls the broker on a thread. Changes are made one
+at a time, in order of arrival. The OpenAPI document is at `/control/v1/openapi.json`.
 """
 
 import asyncio
@@ -35,23 +34,23 @@ STATUSES: Final[Mapping[type[Exception], int]] = {
     OSError: 500,
     ValueError: 400,
 }
-"""What the broker raises, the first that fits; the text says what is wrong."""
+"""Status by exception type; the first match counts. The message becomes the error text."""
 
 
 class Control:
-    """Answers requests under `PREFIX`."""
+    """Handles requests under `PREFIX`."""
 
     def __init__(self, broker: ServedBroker) -> None:
         self._parts = ControlParts(broker)
         self._schemas = schemas()
 
     async def close(self) -> None:
-        """Finish the change under way; nothing else is."""
+        """Wait for the change in progress; cancel all others."""
         for executor in (self._parts.changing, self._parts.looking):
             await asyncio.to_thread(partial(executor.shutdown, cancel_futures=True))
 
     async def answer(self, request: HttpRequest) -> HttpAnswer:
-        """One request. What goes wrong is `{"error": ...}` with a status."""
+        """Handle one request. Errors are `{"error": ...}` with a status."""
         try:
             _check_sender(request)
             if request.path == DOCUMENT:
@@ -69,8 +68,8 @@ class Control:
             return _answer(status, self._about() | {"error": str(error)})
 
     async def no_path(self, _: HttpRequest) -> HttpAnswer:
-        """One that is not under `PREFIX`."""
-        line = f"no such path: those of the control begin with {PREFIX}"
+        """Handle a request outside `PREFIX`."""
+        line = f"no such path: all paths of the control begin with {PREFIX}"
         return _answer(404, self._about() | {"error": line})
 
     def _about(self) -> Object:
@@ -78,7 +77,7 @@ class Control:
 
     # Any: JSON.
     def _body(self, route: Route, request: HttpRequest) -> Mapping[str, Any]:
-        """Of a change that takes one. Raises HttpRefused."""
+        """Read and check the body, if the route has one. Raises HttpRefused."""
         if not route.body:
             return {}
         body = read_body(request, (), "")
@@ -87,12 +86,10 @@ class Control:
 
 
 def _check_sender(request: HttpRequest) -> None:
-    """No page of a browser may ask: it has an Origin header, or another name for this machine."""
+    """Reject browser pages, which send an Origin header or a foreign Host. Raises HttpRefused."""
     check_host(request, (), "")
     if request.headers.get("origin"):
-        raise HttpRefused(
-            403, "the control port is not for pages of a browser: send no Origin header"
-        )
+        raise HttpRefused(403, "the control port is not for web pages: send no Origin header")
 
 
 def _answer(status: int, whole: Object, headers: Mapping[str, str] | None = None) -> HttpAnswer:

@@ -1,4 +1,4 @@
-"""What the routes of the control stand on, how they are made, and the broker that they act on."""
+"""Shared parts of the control API's routes: the broker, thread pools, and the route table."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,36 +13,36 @@ from groupkeeper.web.parts import HttpRefused, Object, RoutedRequest
 from groupkeeper.web.route import Handle, Parameter, Route, table
 
 READERS: Final = 4
-"""Threads that look; one more makes changes."""
+"""Number of threads for GET requests; changes have one more."""
 WAITS: Final = 40
-"""Waits for groups at a time: less than the port answers (`http_exchange.ANSWERS`), so that
-what they wait for can still be asked."""
+"""Maximum number of concurrent waits: fewer than the port's concurrent requests
+(`http_exchange.ANSWERS`), so that a client can still cause the awaited change."""
 
 
 class ServedBroker(Broker):
-    """The broker of a bench that exists already."""
+    """The `Broker` interface of an existing bench."""
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
 
     @property
     def is_up(self) -> bool:
-        """Whether it runs."""
+        """Whether the broker is running."""
         return self._bench.is_up
 
     @property
     def is_frozen(self) -> bool:
-        """Whether its time stands still."""
+        """Whether the broker's clock is stopped."""
         return self._bench.time.is_frozen
 
     @property
     def time_ms(self) -> int:
-        """Its Unix time."""
+        """The broker's time in Unix milliseconds."""
         return self._bench.time.wall()
 
     @property
     def topics(self) -> dict[str, int]:
-        """Names, and numbers of partitions, without internal ones."""
+        """{topic: number of partitions}, without internal topics."""
         catalog = self._bench.server.topics.catalog
         return self._bench.running.call(
             lambda: {
@@ -55,21 +55,21 @@ class ServedBroker(Broker):
 
 @dataclass(slots=True, frozen=True)
 class ControlParts:
-    """What a route is given."""
+    """The first argument of each route."""
 
     broker: ServedBroker
     changing: Executor = field(default_factory=lambda: ThreadPoolExecutor(1, "control"))
-    """Changes are made one after another."""
+    """Runs changes, one at a time."""
     looking: Executor = field(
         default_factory=lambda: ThreadPoolExecutor(READERS, "control-looking")
     )
     waits: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(WAITS))
-    """Places for them."""
+    """Limits concurrent waits."""
 
 
 Do = Callable[[ServedBroker, RoutedRequest], Object]
-"""Does what a route is for, on a thread; its documentation is that of the route. Raises what the
-broker raises, and HttpRefused."""
+"""Handles a route on a thread; its docstring is the route's description. Raises the exceptions of
+the broker, and HttpRefused."""
 
 ALWAYS: Final = (403, 409, 500)
 OF_A_CHANGE: Final = (*ALWAYS, 415)
@@ -81,8 +81,8 @@ class Routes(list[Route]):
     def add(
         self, method: str, path: str, answer: str, body: str = "Nothing", *parameters: Parameter
     ) -> Callable[[Do], Do]:
-        """Let a function answer requests for a path, on a thread. `answer`, and `body` of a POST:
-        names of schemas.
+        """Register a function for a path, to be called on a thread. `answer` and `body` (of a POST)
+        are schema names.
         """
         statuses = {"GET": ALWAYS, "POST": OF_A_CHANGE, "DELETE": (*ALWAYS, 404)}[method]
         body = body if method == "POST" else ""
@@ -107,8 +107,8 @@ def _on_thread(do: Do, *, changes: bool) -> Handle:
 
 
 def number(call: RoutedRequest, name: str) -> int:
-    """A part of the path. Raises HttpRefused."""
+    """Return a numeric part of the path. Raises HttpRefused."""
     text = call.names[name]
     if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise HttpRefused(400, f"{name} '{text[:100]}' is no number")
+        raise HttpRefused(400, f"{name} '{text[:100]}' is not a number")
     return int(text)

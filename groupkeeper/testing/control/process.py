@@ -1,9 +1,9 @@
-"""`groupkeeper serve --control`: a test broker as a process of its own, with an HTTP port on which
-programs in any language do with it what tests in Python do.
+"""`groupkeeper serve --control`: a test broker in its own process, controlled over HTTP by tests in
+any language.
 
-The broker runs on a thread, as in a test. The control port is on the main thread: it goes on while
-the broker is crashed and started again. The HTTP port of `--http` is the broker's own and ends and
-begins with it.
+The broker runs on a thread, as in Python tests. The control port is on the main thread, and stays
+open while the broker is crashed and restarted. The `--http` port belongs to the broker and is
+closed and opened with it.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ _log = logs.Logger("control")
 def run(
     options: ServeOptions, control: Address, brokers: int = 1, as_version: str | None = None
 ) -> int:
-    """Serve until SIGTERM or SIGINT. Returns the exit code; an error is one line on stderr."""
+    """Serve until SIGTERM or SIGINT; return the exit code. Errors are one line on stderr."""
     logs.configure()
     raise_limit()
     try:
@@ -55,7 +55,7 @@ async def _serve(
     except OSError:
         bench.stop()
         raise
-    print(  # noqa: T201  # the ready line is an interface: see `server.main`
+    print(  # noqa: T201  # the ready line is a stable interface: see `server.main`
         f"groupkeeper ready kafka={bench.bootstrap_servers} http={bench.http_at} "
         f"control={format_address(at)} node={options.node_id} data={options.data_dir}",
         flush=True,
@@ -71,8 +71,8 @@ async def _serve(
 
 
 class ServedBench(Bench):
-    """A test broker with the options of `groupkeeper serve`, which has an HTTP port and writes its
-    log lines to standard error.
+    """A test broker with the options of `groupkeeper serve`: it has an HTTP port and logs to
+    standard error.
     """
 
     def __init__(self, options: ServeOptions, brokers: int, as_version: str | None) -> None:
@@ -98,7 +98,7 @@ class ServedBench(Bench):
         logs.pass_on(line)
 
     def start(self) -> None:
-        self._close()  # if a fault has crashed the broker
+        self._close()  # still open if a fault rule crashed the broker
         super().start()
         self.run(self._open)
 
@@ -113,7 +113,7 @@ class ServedBench(Bench):
         if http is not None:
             try:
                 self.run(http.close)
-            except BrokerDown:  # its tasks end with its loop
+            except BrokerDown:  # the port's tasks ended with the loop
                 self._bury()
 
     def stop(self) -> None:

@@ -1,6 +1,4 @@
-"""JSON Schemas of the control's bodies and answers, for its OpenAPI document. Bodies are checked
-against them.
-"""
+"""JSON Schemas of the control API, for its OpenAPI document and for checking request bodies."""
 
 from collections.abc import Mapping
 from inspect import Parameter, signature
@@ -28,17 +26,18 @@ from groupkeeper.web.schemas import (
 PREFIX: Final = "/control/v1/"
 WAIT_MOST_MS: Final = 300_000
 RECORDS_MOST: Final = 10_000
-"""Of a request; its body is limited besides."""
+"""Maximum number of records in a request; the body size is limited separately."""
 
 _COUNT: Final = NUMBER | {"minimum": 0}
 _AT: Final = "Unix milliseconds, by the broker's clock."
 _TIMEOUT: Final = told(
-    _COUNT | {"maximum": WAIT_MOST_MS}, "Milliseconds of the machine's clock; 5000 unless given."
+    _COUNT | {"maximum": WAIT_MOST_MS},
+    "Real milliseconds; default 5000 for `advance`, 20000 for `wait`.",
 )
 _PLACE: Final = {"topic": TEXT, "partition": _COUNT}
 _OFFSET: Final = record(**_PLACE, offset=_COUNT)
 _OWNED: Final = record(topic=TEXT, partitions=array(_COUNT))
-_DATA: Final = "Text; in base64 under the other name if it is none. Null if neither has a value."
+_DATA: Final = "Text if it is UTF-8, else base64 in `..._base64`. Both are null for a null."
 
 ROUND: Final = record(
     **{
@@ -47,16 +46,16 @@ ROUND: Final = record(
         if isinstance(each, property)
     }
 )
-"""All properties of a round, under their own names."""
+"""Schema of a round, with all properties of `Round`."""
 
 
 def answer(**properties: Schema) -> Schema:
-    """A whole answer."""
-    return record(cluster=told(TEXT, "Id of the cluster."), **properties)
+    """Return the schema of a response."""
+    return record(cluster=told(TEXT, "Cluster id."), **properties)
 
 
 def optional(**properties: Schema) -> Schema:
-    """A body whose fields may be left out."""
+    """Return the schema of a body with only optional fields."""
     return {"type": "object", "properties": properties, "required": []}
 
 
@@ -65,9 +64,9 @@ def _with(required: Schema, **more: Schema) -> Schema:
 
 
 def schemas() -> dict[str, Schema]:
-    """All, by name."""
+    """Return all schemas by name."""
     return (
-        {"Error": answer(error=told(TEXT, "What is wrong, and what to do.")), "Nothing": optional()}
+        {"Error": answer(error=told(TEXT, "Problem and remedy.")), "Nothing": optional()}
         | _of_the_broker()
         | _of_nodes()
         | _of_faults()
@@ -82,23 +81,23 @@ def _of_the_broker() -> dict[str, Schema]:
     return {
         "Broker": answer(
             is_up=FLAG,
-            bootstrap_servers=told(TEXT, "HOST:PORT of each node that runs."),
+            bootstrap_servers=told(TEXT, "HOST:PORT of each running node."),
             time_ms=told(NUMBER, _AT),
             is_frozen=FLAG,
         ),
         "Advance": _with(
-            record(seconds=told(seconds, "How far time moves ahead.")),
+            record(seconds=told(seconds, "Seconds by which the clock moves forward.")),
             silent=silent,
             all=told(FLAG, "No member stays alive."),
             timeout_ms=_TIMEOUT,
         ),
-        "Transcript": answer(text=told(TEXT, "One line for each request and answer.")),
-        "Logs": answer(lines=told(array(TEXT), "The last ones.")),
+        "Transcript": answer(text=told(TEXT, "Lines for each request and response.")),
+        "Logs": answer(lines=told(array(TEXT), "The last lines of the log.")),
     }
 
 
 def _of_nodes() -> dict[str, Schema]:
-    node = told(_COUNT, "Id of a node.")
+    node = told(_COUNT, "Node id.")
     return {
         "Nodes": answer(nodes=array(record(id=node, address=TEXT, is_up=FLAG))),
         "Move": record(to=node),
@@ -110,27 +109,27 @@ def _of_nodes() -> dict[str, Schema]:
 def _of_faults() -> dict[str, Schema]:
     rule = {
         "id": _COUNT,
-        "rule": told(TEXT, "As it was made."),
-        "hits": told(_COUNT, "How often it fired."),
+        "rule": told(TEXT, "The rule as a Python call."),
+        "hits": told(_COUNT, "Number of faults applied."),
         "may_miss": FLAG,
     }
     made = sorted(
         name for name, each in vars(effects).items() if callable(each) and each is not Effect
     )
-    effect = _with(record(name=told(TEXT | {"enum": made}, "What happens.")), **_arguments(made))
+    effect = _with(record(name=told(TEXT | {"enum": made}, "Effect.")), **_arguments(made))
     conditions: dict[str, Schema] = dict.fromkeys(("group", "topic", "client_id"), TEXT) | {
         "api": told(
             {"type": ["string", "array"], "items": TEXT},
             f"Names of APIs: {', '.join(api.name for api in APIS.values())}.",
         ),
-        "versions": told(array(_COUNT), "The first and the last one."),
+        "versions": told(array(_COUNT), "First and last request version."),
         "partition": _COUNT,
         "member": told(TEXT, "Member or instance id."),
-        "nth": told(NUMBER | {"minimum": 1}, "The first of the matching requests, from 1 on."),
-        "times": told(NUMBER | {"minimum": 1}, "How often it happens at most."),
+        "nth": told(NUMBER | {"minimum": 1}, "First affected matching request, counted from 1."),
+        "times": told(NUMBER | {"minimum": 1}, "Maximum number of affected requests."),
         "probability": {"type": "number", "minimum": 0, "maximum": 1},
-        "seed": told(NUMBER, "Of `probability`."),
-        "may_miss": told(FLAG, "It is no error if it never fires."),
+        "seed": told(NUMBER, "Seed for `probability`."),
+        "may_miss": told(FLAG, "The rule may end without having fired."),
     }
     assert conditions.keys() == When.__annotations__.keys(), "as Broker.fault has them"
     return {
@@ -141,7 +140,7 @@ def _of_faults() -> dict[str, Schema]:
 
 
 def _arguments(made: list[str]) -> dict[str, Schema]:
-    """The arguments of all effects, each with the effects that take it."""
+    """Return schemas for the arguments of all effects, each with a list of its effects."""
     kinds: Mapping[str, Schema] = {
         "code": TEXT,
         "host": TEXT,
@@ -155,7 +154,7 @@ def _arguments(made: list[str]) -> dict[str, Schema]:
             must = " (required)" if argument.default is Parameter.empty else ""
             takers.setdefault(argument.name, []).append(name + must)
     return {
-        argument: told(kinds.get(argument, NUMBER), f"Of {', '.join(names)}.")
+        argument: told(kinds.get(argument, NUMBER), f"For {', '.join(names)}.")
         for argument, names in takers.items()
     }
 
@@ -168,36 +167,36 @@ def _of_groups() -> dict[str, Schema]:
         stable=FLAG,
         state=TEXT,
         exists=FLAG,
-        members=told(_COUNT, "So many."),
-        assigned=told(array(_OWNED), "Partitions that members have."),
-        generation=told(NUMBER, "It has reached this one."),
-        lag=told(_COUNT, "Records left to read."),
-        committed=told(array(_OFFSET), "These offsets are committed."),
-        rounds=told(_COUNT, "So many rebalances have begun, or more."),
-        cause=told(TEXT, "Code of what triggered the last rebalance, as `session_expired`."),
+        members=told(_COUNT, "Exact number of members."),
+        assigned=told(array(_OWNED), "Assigned partitions."),
+        generation=told(NUMBER, "Minimum generation."),
+        lag=told(_COUNT, "Exact total lag in records."),
+        committed=told(array(_OFFSET), "Exact committed offsets."),
+        rounds=told(_COUNT, "Minimum number of rebalances started."),
+        cause=told(TEXT, "Code of the last rebalance's cause, such as `session_expired`."),
         timeout_ms=_TIMEOUT,
     )
     return {
-        "Groups": answer(groups=told(array(TEXT), "Ids.")),
+        "Groups": answer(groups=told(array(TEXT), "Group ids.")),
         "Group": answer(
             group=TEXT,
             exists=FLAG,
-            state=told(TEXT, "As DescribeGroups has it; Unknown while the broker loads it."),
+            state=told(TEXT, "As in DescribeGroups; Unknown while the coordinator loads."),
             generation=NUMBER,
             protocol=or_null(TEXT),
             leader=or_null(TEXT),
             members=array(member),
             committed=array(_OFFSET),
-            lag=told(or_null(NUMBER), "The sum of `lags`; null without any."),
+            lag=told(or_null(NUMBER), "Sum of `lags`; null if `lags` is empty."),
             lags=array(record(**_PLACE, lag=_COUNT)),
-            rounds=told(array(ref("Round")), "Since the start or reset, the oldest first."),
+            rounds=told(array(ref("Round")), "Since the start or reset, oldest first."),
         ),
         "Round": ROUND,
         "Wait": wanted,
         "Expiry": record(member=told(TEXT, "Member, instance or client id.")),
         "Fencing": record(instance=told(TEXT, "`group.instance.id` of a static member.")),
-        "Forcing": optional(reason=told(TEXT, "For events and logs.")),
-        "Timeline": answer(group=TEXT, text=told(TEXT, "As `groupkeeper why` prints it.")),
+        "Forcing": optional(reason=told(TEXT, "Reason, recorded in events and logs.")),
+        "Timeline": answer(group=TEXT, text=told(TEXT, "As printed by `groupkeeper why`.")),
         "Committed": answer(group=TEXT, committed=array(_OFFSET)),
         "Commit": record(committed=array(_OFFSET)),
     }
@@ -213,7 +212,7 @@ def _of_topics() -> dict[str, Any]:
     row = record(**_PLACE, offset=_COUNT, timestamp_ms=NUMBER, **told_data, headers=array(header))
     sent = optional(
         **told_data,
-        partition=told(_COUNT, "By the key unless given, or in turn without one."),
+        partition=told(_COUNT, "Default: by the key; in turn for records without a key."),
         timestamp_ms=told(_COUNT, _AT),
         headers=array(_with(record(key=TEXT), **value)),
     )
@@ -221,7 +220,7 @@ def _of_topics() -> dict[str, Any]:
         "Topics": answer(topics=array(record(topic=TEXT, partitions=_COUNT))),
         "NewTopic": _with(
             record(topic=TEXT),
-            partitions=told(NUMBER | {"minimum": 1}, "1 unless given."),
+            partitions=told(NUMBER | {"minimum": 1}, "Default 1."),
             configs=told({"type": "object", "additionalProperties": TEXT}, "As in CreateTopics."),
         ),
         "Records": answer(records=array(row)),
@@ -232,7 +231,7 @@ def _of_topics() -> dict[str, Any]:
 DOCUMENTED: Final = Documented(
     PREFIX,
     "Groupkeeper control",
-    "Does with a test broker what `groupkeeper.testing` does in Python: docs/testing-control.md."
-    " Times are Unix milliseconds (`..._ms`). Fields may be added.",
+    "Controls a test broker, like `groupkeeper.testing` in Python: see docs/testing-control.md."
+    " Times (`..._ms`) are Unix milliseconds. Fields may be added.",
     schemas,
 )

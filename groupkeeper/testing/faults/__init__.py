@@ -1,1 +1,1 @@
-"""Faults by rule: which requests a rule matches, and what it does to them and their answers."""
+"""Fault injection by rules that match requests and change how they are handled or answered."""

@@ -1,7 +1,7 @@
-"""Effects that give what a request names an answer of its own: errors, stale or wrong contents.
+"""Effects that answer the matched entries of a request with errors, stale data or wrong data.
 
-The answer has the form that Kafka gives it: the error stands where the API has one for what the
-rule names, the matched entries have no effect, and the others are handled.
+As in Kafka, the error is at the response level that belongs to the rule's conditions (whole
+response, group, topic or partition). Matched entries are not processed, all others are.
 """
 
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ GROUP_APIS: Final = frozenset(
         ApiKey.CONSUMER_GROUP_HEARTBEAT,
     }
 )
-"""What a group's coordinator answers."""
+"""APIs that are served by the group coordinator."""
 
 _OF_THE_WHOLE: Final[Mapping[int, frozenset[ErrorCode]]] = {
     ApiKey.FETCH: frozenset(
@@ -47,19 +47,19 @@ _OF_THE_WHOLE: Final[Mapping[int, frozenset[ErrorCode]]] = {
     ),
     ApiKey.METADATA: frozenset({ErrorCode.REBOOTSTRAP_REQUIRED}),
 }
-"""APIs with an error of the whole answer that is for these codes only: others are per row."""
+"""APIs whose top-level error code is for these errors only; other errors are per row."""
 
 _MESSAGE: Final = "by a fault rule of the test"
 
 
 @dataclass(repr=False)
 class Error(Effect):
-    """Answer with an error of Kafka, such as `"NOT_COORDINATOR"`.
+    """Respond with one of Kafka's errors, such as `"NOT_COORDINATOR"`.
 
-    It stands where the API has it for what the rule names: without a topic or partition, an
-    OffsetFetch has it for the group; with one, for that partition. Matched entries have no effect.
-    The others of the request are handled, and one answer has both. A Produce with acks 0 has no
-    answer: its connection is closed. Raises WrongArgument.
+    The error is at the level of the rule's conditions: in an OffsetFetch response it is that of the
+    group, or of a partition if the rule has a topic or partition. Matched entries are not
+    processed; all others are, in the same response. For a Produce with acks=0, which has no
+    response, the connection is closed. Raises WrongArgument.
     """
 
     name = "error"
@@ -86,7 +86,7 @@ def _split(hit: Hit, code: ErrorCode) -> WantedSplit:
 
 
 def answer_with_error(hit: Hit, code: ErrorCode) -> None:
-    """Give the entries that the rule names an error."""
+    """Respond with an error to the entries that the rule matches."""
 
     def make(level: Level, names: Named, source: Any) -> Any:
         row = blank(level, names, source)
@@ -99,10 +99,10 @@ def answer_with_error(hit: Hit, code: ErrorCode) -> None:
 
 
 def answer_with(hit: Hit, split: WantedSplit, make: Make) -> None:
-    """Let the server handle what is left of the request, and add the rows for the rest."""
+    """Pass unmatched entries to the server, and add rows for matched ones to its response."""
     exchange, rest = hit.exchange, split.rest()
     if rest is None and hit.key == ApiKey.METADATA and not split.is_whole:
-        # Brokers and controller are the server's. In version 0 no topics would be all of them.
+        # The server fills in brokers and controller. In version 0, no topics means all topics.
         rest = copy(exchange.request)
         rest.topics = []
         exchange.caller = replace(exchange.caller, api_version=max(hit.version, 1))
@@ -110,7 +110,7 @@ def answer_with(hit: Hit, split: WantedSplit, make: Make) -> None:
 
     def merged(answer: Answer) -> Answer:
         hit.count()
-        if unanswered:  # As a Kafka broker, which has no other way to tell the producer.
+        if unanswered:  # as in Kafka, which has no other way to report an error to the producer
             exchange.call.sender.close()
             return None
         return split.merged(answer, make)
@@ -119,7 +119,7 @@ def answer_with(hit: Hit, split: WantedSplit, make: Make) -> None:
     if rest is None:
         exchange.answer(None)
         return
-    if hit.key == ApiKey.FETCH and split.has_chosen:  # an error is answered at once
+    if hit.key == ApiKey.FETCH and split.has_chosen:  # a response with an error does not wait
         rest = copy(rest)
         rest.max_wait_ms = 0
     exchange.request = rest
@@ -128,8 +128,8 @@ def answer_with(hit: Hit, split: WantedSplit, make: Make) -> None:
 
 @dataclass(repr=False)
 class Loading(Effect):
-    """Answer requests of groups as a coordinator that still loads: COORDINATOR_LOAD_IN_PROGRESS;
-    heartbeats without an error. Until so long after the rule was made, by the broker's clock.
+    """Respond like a coordinator that is still loading, until `seconds` after the rule was made, by
+    the broker's clock: COORDINATOR_LOAD_IN_PROGRESS, but no error for heartbeats.
     """
 
     name = "loading"
@@ -149,7 +149,7 @@ class Loading(Effect):
         return hit.rule.bench.time.now() < self.until_ms
 
     def apply(self, hit: Hit) -> None:
-        if hit.key == ApiKey.HEARTBEAT:  # as Kafka: nobody is to rejoin because of it
+        if hit.key == ApiKey.HEARTBEAT:  # as in Kafka, so that members do not rejoin
             hit.count()
             hit.exchange.answer(HeartbeatResponse())
         else:
@@ -158,8 +158,8 @@ class Loading(Effect):
 
 @dataclass(repr=False)
 class WrongCoordinator(Effect):
-    """Name another node in answers to FindCoordinator, and answer requests of groups with
-    NOT_COORDINATOR. By default the node has another id and this broker's address.
+    """Return another node from FindCoordinator, and NOT_COORDINATOR for group requests. By default
+    the node has an unused id and this broker's address.
     """
 
     name = "wrong_coordinator"
@@ -200,18 +200,18 @@ class WrongCoordinator(Effect):
 
 @dataclass(repr=False)
 class StaleMetadata(Effect):
-    """Answer Metadata as it was when the rule was made: newer topics and partitions are unknown,
-    deleted ones are there. Making the rule needs a broker that runs.
+    """Return Metadata as of the making of the rule: newer topics and partitions are missing,
+    deleted ones exist. The broker must be running when the rule is made.
     """
 
     name = "stale_metadata"
     then: Mapping[str, Any] = field(default_factory=dict, init=False, repr=False)
-    """Rows of the topics that there were, by name."""
+    """The topic rows of that time, by name."""
     apis = (ApiKey.METADATA,)
 
     def arm(self, rule: Rule) -> Self:
         if rule.wanted.partition is not None:
-            raise WrongArgument("stale_metadata() is about whole topics: leave out partition=")
+            raise WrongArgument("stale_metadata() applies to whole topics: leave out partition=")
         armed = copy(self)
         armed.then = {topic.name: topic for topic in rule.bench.described_topics()}
         return armed
@@ -247,15 +247,15 @@ class StaleMetadata(Effect):
 
 @dataclass(repr=False)
 class StaleGeneration(Effect):
-    """Answer JoinGroup with the generation before, so that the member's next request is refused
-    with ILLEGAL_GENERATION.
+    """Return the previous generation from JoinGroup, so that the member's next request fails with
+    ILLEGAL_GENERATION.
     """
 
     name = "stale_generation"
     apis = (ApiKey.JOIN_GROUP,)
 
     def concerns(self, hit: Hit) -> bool:
-        """A first JoinGroup is answered with the member's id, and no generation (KIP-394)."""
+        """Skip a first JoinGroup, whose response has a member id but no generation (KIP-394)."""
         request = hit.exchange.request
         return bool(
             request.member_id or request.group_instance_id or hit.version < _IDS_REQUIRED_SINCE
@@ -275,4 +275,4 @@ class StaleGeneration(Effect):
 
 
 _IDS_REQUIRED_SINCE: Final = 4
-"""From this version of JoinGroup on, a member gets an id before it joins."""
+"""Since this version of JoinGroup, a member gets its id before it joins."""

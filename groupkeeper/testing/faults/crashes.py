@@ -1,4 +1,4 @@
-"""Effects on the process and its disk."""
+"""Effects that crash the broker or fill its disk."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -9,7 +9,7 @@ from groupkeeper.testing.wire.tap import Answer
 
 @dataclass(repr=False)
 class Crash(Effect):
-    """The broker ends as by `kill -9`."""
+    """Crash the broker as by `kill -9`."""
 
     when_durable: bool
 
@@ -19,9 +19,9 @@ class Crash(Effect):
     def apply(self, hit: Hit) -> None:
         def crash(_: Answer) -> None:
             hit.rule.bench.crash_here()
-            hit.count()  # now `restart` knows that it has crashed
+            hit.count()  # after the crash, so that a waiting test can call `restart`
 
-        if self.when_durable:  # an answer leaves when all that was written for it is durable
+        if self.when_durable:  # a response is sent when the request's writes are durable
             hit.exchange.on_answer(crash)
             hit.proceed()
         else:
@@ -30,8 +30,8 @@ class Crash(Effect):
 
 @dataclass(repr=False)
 class DiskFull(Effect):
-    """Fail everything that would grow a file, until the rule is removed: then groups are loaded
-    again, and `remove` waits for that. It takes no conditions, and fires with each call that fails.
+    """Fail all operations that grow a file, until the rule is removed; `remove` then waits until
+    the groups are loaded again. The rule takes no conditions, and fires for each failed operation.
     """
 
     name = "disk_full"

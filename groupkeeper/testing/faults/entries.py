@@ -1,5 +1,5 @@
-"""What a request names, as a tree; entries can be taken out of the request and get an answer of
-their own, while the server handles the others.
+"""A request as a tree of the groups, topics and partitions it names. Chosen entries can be removed
+and answered separately, while the server handles the rest.
 """
 
 from collections import defaultdict, deque
@@ -14,7 +14,7 @@ from groupkeeper.protocol.messages.find_coordinator import KEY_TYPE_GROUP
 from groupkeeper.testing.faults.levels import Kind, Level, Named, answer_levels_of, levels_of, named
 
 TopicsById = Mapping[bytes, Any]
-"""Has the topics' names. Any: topics of the server, or of a test."""
+"""Topics by topic id. Any: objects with a `name`, of the server or of a test."""
 
 KINDS: Final = frozenset(Kind)
 
@@ -22,25 +22,25 @@ _NO_VALUE: Final = frozenset(
     "base_offset committed_offset high_watermark low_watermark node_id port producer_id "
     "producer_epoch end_offset leader_id".split()
 )
-"""Fields that are -1 in Kafka's answers with an error."""
+"""Fields that are -1 in Kafka's error responses."""
 
 
 class Wanted(NamedTuple):
-    """What an entry has to name; None: anything."""
+    """The conditions of a rule on the names in a request; None matches everything."""
 
     group: str | None = None
     topic: str | None = None
     partition: int | None = None
     member: str | None = None
-    """A member id, or an instance id."""
+    """A member id or instance id."""
 
     @property
     def kinds(self) -> frozenset[Kind]:
-        """Of what is not None."""
+        """The kinds of the conditions that are set."""
         return frozenset(kind for kind in Kind if getattr(self, kind.value) is not None)
 
     def fits(self, entry: Named, not_named: frozenset[Kind]) -> bool:
-        """Whether it names that. Of the kinds `not_named` it concerns all."""
+        """Whether an entry meets the conditions, ignoring missing names of kinds `not_named`."""
         for kind in self.kinds:
             value, wanted = getattr(entry, kind.value), getattr(self, kind.value)
             if value is None:
@@ -53,22 +53,22 @@ class Wanted(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class RequestItem:
-    """An item of a request. Any: a message of any class, or an id."""
+    """A node of the tree: an item of a request. Any: a message of any class, or an id."""
 
     item: Any
     names: Named
     below: list["RequestItem"] | None
-    """The items in it; None: it has none, or asks for all."""
+    """Child items; None: the item has none, or stands for all."""
     not_named: frozenset[Kind]
-    """What it concerns without naming it, as a request for all topics does."""
+    """Kinds that the item concerns without naming any, as in a request for all topics."""
 
 
-# From a level of the answer, what is named and where, to a row; None: no row.
+# (level of the response, names, source item) -> row; None: no row. Any: items and rows.
 Make = Callable[[Level, Named, Any], Any]
 
 
 def entries_of(request: Any, version: int, topics_by_id: TopicsById) -> RequestItem:
-    """The request as a tree."""
+    """Return the root of the request's tree."""
     cls: type = type(request)
     levels = levels_of(cls, version)
     named_above = frozenset(kind for level in levels for kind in level.kinds.values())
@@ -103,14 +103,14 @@ def _items(request: Any, version: int, item: Any, level: Level) -> Iterable[Any]
 
 
 def matches(entry: RequestItem, wanted: Wanted) -> bool:
-    """Whether anything in it is wanted."""
+    """Whether the rule's conditions match the item or anything below it."""
     if entry.below:
         return any(matches(each, wanted) for each in entry.below)
     return wanted.fits(entry.names, entry.not_named)
 
 
 class SplitRequest:
-    """A request of which the chosen entries get an answer of their own."""
+    """Splits a request into chosen entries, which are answered separately, and the rest."""
 
     def __init__(self, root: RequestItem, version: int, topics_by_id: TopicsById) -> None:
         self.root, self.topics_by_id = root, topics_by_id
@@ -121,7 +121,7 @@ class SplitRequest:
         self._deepest = 0
 
     def choose(self, depth: int, is_chosen: Callable[[RequestItem], bool]) -> None:
-        """Choose among the entries of a level, at most that of the deepest rows of the answer."""
+        """Choose among the entries of a level that also exists in the response."""
         self._deepest = depth
         self._chosen = {each for each in self._at(self.root, depth) if is_chosen(each)}
 
@@ -133,13 +133,13 @@ class SplitRequest:
 
     @property
     def has_chosen(self) -> bool:
-        """Whether entries of the request are not handled."""
+        """Whether any entry was chosen."""
         return bool(self._chosen)
 
     # -- the request ---------------------------------------------------------------------------
 
     def rest(self) -> Any | None:
-        """The request without the chosen entries; None if nothing is left of it."""
+        """Return the request without the chosen entries; None if nothing is left."""
         return self._without(self.root, 0) if self._chosen else self.root.item
 
     def _without(self, entry: RequestItem, depth: int) -> Any | None:
@@ -160,8 +160,8 @@ class SplitRequest:
     # -- the answer ---------------------------------------------------------------------------
 
     def merged(self, answer: Any | None, make: Make) -> Any:
-        """The answer to the rest (None: there was none) with the rows of the chosen entries, in the
-        order of the request.
+        """Return the response to the rest (None if there is no rest) with rows from `make` for the
+        chosen entries, in request order.
         """
         if self.root in self._chosen:
             return make(self.answered[0], self.root.names, self.root.item)
@@ -187,7 +187,7 @@ class SplitRequest:
             elif found:
                 merged.append(found.popleft())
         row = copy(row)
-        # What is left over is that of a topic which was deleted meanwhile.
+        # Leftover rows belong to topics that were deleted in the meantime.
         setattr(row, level.array, [*merged, *(each for some in rows.values() for each in some)])
         return row
 
@@ -201,7 +201,7 @@ class SplitRequest:
 
 
 class WantedSplit(SplitRequest):
-    """A split of what a rule wants, which the request may not name, but the answer."""
+    """A split by a rule's conditions, which may match rows that only the response names."""
 
     def __init__(
         self,
@@ -212,7 +212,7 @@ class WantedSplit(SplitRequest):
         *,
         top: bool,
     ) -> None:
-        """`top`: the whole answer may have the error, if nothing in particular is wanted."""
+        """`top`: without conditions, the error may be that of the whole response."""
         super().__init__(root, version, topics_by_id)
         self._wanted = wanted
         self._depth = self._choose_depth(top)
@@ -220,7 +220,7 @@ class WantedSplit(SplitRequest):
         deeper = self._depth > deepest
         nameless = not any(level.kinds for level in self.answered[1 : self._depth + 1])
         self.concerns_all = self._depth > 0 and (deeper or nameless)
-        """Rows of the answer are concerned whose entries the request does not name."""
+        """Whether matching rows must be found in the response, since the request names none."""
         if not self.concerns_all:
             self.choose(deepest, lambda entry: matches(entry, wanted))
             self.concerns_all = self._wants_unnamed(root, deepest)
@@ -248,12 +248,12 @@ class WantedSplit(SplitRequest):
 
     @property
     def is_hit(self) -> bool:
-        """Whether any entry is concerned."""
+        """Whether the rule applies to anything in the request or its response."""
         return bool(self._chosen) or self.concerns_all
 
     @property
     def is_whole(self) -> bool:
-        """Whether the whole request has one answer of its own."""
+        """Whether the request is chosen as a whole."""
         return self.root in self._chosen
 
     def merged(self, answer: Any | None, make: Make) -> Any:
@@ -281,7 +281,7 @@ class WantedSplit(SplitRequest):
 
 
 def _key_of(entry: RequestItem, level: Level) -> Any:
-    """What tells the rows of a level of the answer apart."""
+    """Return the key that identifies a row within a level of the response."""
     if "resource_type" in level.fields:
         return entry.item.resource_type, entry.item.resource_name
     kinds = dict.fromkeys(level.kinds.values())
@@ -289,13 +289,13 @@ def _key_of(entry: RequestItem, level: Level) -> Any:
 
 
 def blank(level: Level, names: Named, source: Any) -> Any:
-    """A row of an answer that names the same as an item of the request, or as another row."""
+    """Return a response row with the names of `source` (a request item or another row) only."""
     assert level.cls is not None, "answers have no bare ids"
     row = level.cls()
     for name in level.fields & _NO_VALUE:
         setattr(row, name, -1)
     if "records" in level.fields:
-        row.records = b""  # not null, which librdkafka takes for a broken answer
+        row.records = b""  # librdkafka treats null as a malformed response
     for name, kind in level.kinds.items():
         if name in ("topic_id", "resource_name") or kind is Kind.MEMBER:
             value = getattr(source, name, getattr(row, name))

@@ -1,7 +1,7 @@
-"""The fault rules of a broker, as a layer around the handlers.
+"""The fault rules of a test broker, as a layer around the request handlers.
 
-A request goes to the first rule that it matches, in the order in which the rules were made; what
-that rule passes on goes to the next ones.
+A request goes to the first rule that it matches, oldest first. If the rule passes the request on,
+later rules are tried.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from groupkeeper.testing.wire.tap import Exchange
 
 
 class Faults:
-    """The rules of a broker, in order."""
+    """The fault rules of a broker, oldest first."""
 
     def __init__(self, bench: Host) -> None:
         self._bench = bench
@@ -27,12 +27,12 @@ class Faults:
         self._missed: tuple[Rule, ...] = ()
         """Removed rules that never fired."""
         self._muted: dict[Link, float] = {}
-        """Connections of which no request is handled until a time of the loop."""
+        """Throttled connections, with the loop time until which their next request is held."""
 
     def add(self, effect: Effect, when: When) -> Rule:
-        """Make a rule. Raises WrongArgument, and BrokerDown if the effect needs a broker."""
+        """Add a rule. Raises WrongArgument, and BrokerDown if the effect needs a running broker."""
         if not isinstance(effect, Effect):
-            raise WrongArgument(f"{effect!r} is no effect: call one of groupkeeper.testing.effects")
+            raise WrongArgument(f"{effect!r} is not an effect of groupkeeper.testing.effects")
         rule = Rule(effect, when, self._bench, next(self._numbers))
         self.rules += (rule,)
         return rule
@@ -46,17 +46,17 @@ class Faults:
             rule.effect.disarm(rule)
 
     def forget(self, rule: Rule) -> None:
-        """Do not check it at the end: it was checked."""
+        """Exclude a removed rule from `check`, because its `with` statement has checked it."""
         self._missed = tuple(each for each in self._missed if each is not rule)
 
     def clear(self) -> None:
-        """Remove all rules, and forget them."""
+        """Remove all rules without checking them."""
         for rule in self.rules:
             self.remove(rule)
         self._missed = ()
 
     def check(self) -> None:
-        """Raises RuleNeverFired for the first rule, removed or not, that never fired and had to."""
+        """Raise RuleNeverFired for the first rule, removed or not, that failed to fire."""
         for rule in (*self._missed, *self.rules):
             rule.check()
 
@@ -72,12 +72,12 @@ class Faults:
             loop.call_at(until, self._take, exchange, proceed, self.rules)
 
     def mute(self, link: Link, seconds: float) -> None:
-        """Handle the next request of a connection only after so long."""
+        """Hold the next request of a connection until some seconds have passed."""
         self._muted = {each: until for each, until in self._muted.items() if not each.closed}
         self._muted[link] = asyncio.get_running_loop().time() + seconds
 
     def holds(self, link: Link) -> bool:
-        """Whether a request on that connection waits until a rule is removed."""
+        """Whether a rule holds a request of the connection until the rule is removed."""
         return any(rule.effect.holds(link) for rule in self.rules)
 
     def _take(

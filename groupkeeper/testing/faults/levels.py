@@ -1,8 +1,8 @@
-"""Where requests name groups, topics, partitions and members, and where answers have errors for
-them: read from the classes of the messages.
+"""Finds where a message names groups, topics, partitions and members, and where it has error codes,
+from the message classes.
 
-A message is a chain of levels: itself, then the items of an array in it, then those of an array in
-these. OffsetFetch version 8 has four: the request, groups, topics, partitions.
+A message is a chain of levels: the message, the items of one of its arrays, the items of an array
+in those, and so on. OffsetFetch version 8 has four: request, groups, topics, partitions.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from groupkeeper.protocol.types import ArrayOf, StructOf, WireType
 
 
 class Kind(Enum):
-    """What can be named; the values are the arguments of rules."""
+    """A kind of name in a message; the values are the parameter names of rules."""
 
     GROUP = "group"
     TOPIC = "topic"
@@ -43,7 +43,7 @@ _NAMES: Final[Mapping[str, Kind]] = {
     "group_instance_id": Kind.MEMBER,
     "instance_id": Kind.MEMBER,
 }
-"""Fields that name something."""
+"""Fields that hold a name."""
 
 _BARE: Final[Mapping[str, Kind]] = {
     "groups": Kind.GROUP,
@@ -53,42 +53,42 @@ _BARE: Final[Mapping[str, Kind]] = {
     "partitions": Kind.PARTITION,
     "partition_indexes": Kind.PARTITION,
 }
-"""Arrays of ids, without structs around them."""
+"""Arrays of plain names instead of structs."""
 
 _ARRAYS: Final = frozenset(
     "topics topic_data groups members partitions partition_data resources responses results "
     "coordinators partition_responses transaction_states".split()
 )
-"""Arrays of structs that name something. Others are the content of a request."""
+"""Arrays of structs that form a level. Other arrays are plain content."""
 
 
 class Level(NamedTuple):
     """One level of a message."""
 
     cls: type | None
-    """Of its items; None: they are ids."""
+    """Class of the items; None if the items are plain names."""
     array: str | None
-    """The field of the level above that has the items; None: the message itself."""
+    """The array field of the level above; None for the message itself."""
     kinds: Mapping[str, Kind]
-    """Its fields that name something; of ids, "" does."""
+    """Fields that hold a name; the key is "" if the items are plain names."""
     fields: frozenset[str]
     """All fields of this version."""
 
     @property
     def has_error(self) -> bool:
-        """Whether an item can say what went wrong."""
+        """Whether an item has an error code."""
         return "error_code" in self.fields
 
 
 @cache
 def levels_of(cls: type, version: int) -> tuple[Level, ...]:
-    """The levels of a message's class, the message itself first."""
+    """Return the levels of a message class, the message itself first."""
     return (*_levels(cls, None, version),)
 
 
 @cache
 def answer_levels_of(request: type, version: int) -> tuple[Level, ...]:
-    """The levels of the answer to a request, down to the last one that has errors."""
+    """Return the levels of a request's response, down to the last one with an error code."""
     response = layout_of(request).response
     assert response is not None, "of a request"
     levels = levels_of(response, version)
@@ -101,7 +101,7 @@ def _levels(cls: type, array: str | None, version: int) -> list[Level]:
     fields = [*plain, *in_tags]
     kinds = {field.name: _NAMES[field.name] for field in fields if field.name in _NAMES}
     if array is None:
-        # `name` and the like are those of topics only in arrays.
+        # `name` and similar fields hold topics only inside arrays.
         kinds = {name: kind for name, kind in kinds.items() if kind is not Kind.TOPIC}
     level = Level(cls, array, kinds, frozenset(field.name for field in fields))
     below = (_below(field, version) for field in fields)
@@ -122,11 +122,11 @@ def _item(kind: WireType) -> WireType | None:
 
 
 class Named(NamedTuple):
-    """What an item, and those around it, name. None: this is not said at its level or above."""
+    """The names held by an item and the levels above it. None: neither has such a name."""
 
     group: str | None = None
     topic: str | None = None
-    """Its name; the id in hexadecimal digits if no topic has the id."""
+    """Topic name, or the topic id in hexadecimal if it is unknown."""
     partition: int | None = None
     member: tuple[str | None, ...] | None = None
     """Member id and instance id."""
@@ -134,7 +134,7 @@ class Named(NamedTuple):
 
 # Any: messages of any class, or ids.
 def named(item: Any, level: Level, around: Named, topics_by_id: Mapping[bytes, Any]) -> Named:
-    """What an item of a level names, within those around it."""
+    """Return the names of an item, including those of the levels above (`around`)."""
     found: dict[str, Any] = {}
     for name, kind in level.kinds.items():
         value = getattr(item, name) if name else item

@@ -1,4 +1,4 @@
-"""Rules of a test: which requests a fault happens to, and how often it did."""
+"""Fault rules: the requests to which a fault is applied, and the count of its hits."""
 
 import asyncio
 import threading
@@ -21,22 +21,22 @@ from groupkeeper.testing.wire.tap import Exchange
 API_NAMES: Final[Mapping[str, int]] = {api.name: key for key, api in APIS.items()}
 
 WAIT_S: Final = 20.0
-"""How long `Rule.wait` waits unless told otherwise."""
+"""Default timeout of `Rule.wait`."""
 
 
 @dataclass(slots=True, eq=False)
 class Hit:
-    """A request that a rule has matched."""
+    """A request that a rule matched."""
 
     exchange: Exchange
     proceed: Callable[[], None]
-    """Passes the exchange on to later rules, and to the server."""
+    """Passes the exchange on to later rules and the server."""
     root: RequestItem
     rule: "Rule"
 
     @property
     def key(self) -> int:
-        """Of the API."""
+        """The API key."""
         return self.exchange.key
 
     @property
@@ -48,53 +48,53 @@ class Hit:
         return self.rule.wanted
 
     def count(self) -> None:
-        """Count that the fault has happened."""
+        """Count a hit of the rule."""
         self.rule.hit()
 
 
 @dataclass(repr=False)
 class Effect:
-    """What happens to the requests that match a rule; `effects.py` has all. Making one checks its
-    arguments: it raises TypeError, ValueError and WrongArgument.
+    """Base class of the faults in `effects.py`. Constructors check their arguments, and raise
+    TypeError, ValueError and WrongArgument.
     """
 
     apis: ClassVar[Collection[int] | None] = None
-    """Keys of the APIs that it can happen to; None: all. Empty: it happens to no request."""
+    """Keys of the applicable APIs; None: all. Empty: the effect is not applied to requests."""
     name: ClassVar[str] = ""
-    """What a test calls it."""
+    """The effect's name in `effects.py`."""
 
     def __repr__(self) -> str:
-        """As it was made."""
+        """Return the call that makes this effect."""
         given = ((each, getattr(self, each.name)) for each in fields(self) if each.repr)
         words = (f"{each.name}={value!r}" for each, value in given if value != each.default)
         return f"{self.name}({', '.join(words)})"
 
     def arm(self, rule: "Rule") -> Self:
-        """The rule is made; returns the effect with the state that it has in this rule. On the
-        caller's thread; may wait for the broker. Raises WrongArgument and BrokerDown.
+        """Called when a rule is made; returns an effect with state for this rule. On the caller's
+        thread; may wait for the broker. Raises WrongArgument and BrokerDown.
         """
         return self
 
     def disarm(self, rule: "Rule") -> None:
-        """The rule is removed. On the caller's thread."""
+        """Called when the rule is removed. On the caller's thread."""
 
     def holds(self, link: Link) -> bool:
-        """Whether a request on that connection waits until the rule is removed."""
+        """Whether the effect holds a request of the connection until the rule is removed."""
         return False
 
     def concerns(self, hit: Hit) -> bool:
-        """Whether there is anything for it to do. On the broker's loop."""
+        """Whether the effect applies to a matching request. On the broker's loop."""
         return True
 
     def apply(self, hit: Hit) -> None:
-        """Do it: call `hit.proceed` or not, answer, or close; and `hit.count` when it happens,
-        before a client can see it. On the broker's loop.
+        """Apply the effect: call `hit.proceed`, respond, close or do nothing. Calls `hit.count`
+        before a client can observe the fault. On the broker's loop.
         """
         raise NotImplementedError
 
 
 class When(TypedDict, total=False):
-    """What `Broker.fault` takes beside the effect."""
+    """The keyword arguments of `Broker.fault`: the conditions of a rule."""
 
     group: str
     topic: str
@@ -102,29 +102,29 @@ class When(TypedDict, total=False):
     member: str
     """Member id or instance id."""
     api: str | Iterable[str]
-    """Names of APIs, such as "OffsetCommit"."""
+    """One or more API names, such as "OffsetCommit"."""
     versions: tuple[int, int]
-    """First and last version of the requests."""
+    """First and last request version, inclusive."""
     client_id: str
     nth: int
-    """The first of the matching requests that it happens to, from 1 on."""
+    """The first matching request that is affected, counted from 1."""
     times: int
-    """How often it happens at most; 1 if `nth` is given, else without limit."""
+    """Maximum number of affected requests; default 1 with `nth`, else unlimited."""
     probability: float
     seed: int
-    """Of `probability`: the same requests give the same hits."""
+    """Seed for `probability`: the same requests give the same hits."""
     may_miss: bool
-    """It is no error if it never fires."""
+    """Whether the rule may end without having fired."""
 
 
 class Rule:
-    """A fault, and the requests that it happens to; made by `Broker.fault`.
+    """A fault and the requests to which it is applied; made by `Broker.fault`.
 
-    As a context manager it is removed at the end, which raises RuleNeverFired if it never fired.
+    As a context manager, the rule is removed at the end, and must have fired (RuleNeverFired).
     """
 
     def __init__(self, effect: Effect, when: When, bench: Host, number: int) -> None:
-        """Raises WrongArgument, and BrokerDown if the effect needs a broker."""
+        """Raises WrongArgument, and BrokerDown if the effect needs a running broker."""
         for name in when:
             if name not in When.__annotations__:
                 raise WrongArgument(unknown("argument of fault()", name, When.__annotations__))
@@ -133,14 +133,14 @@ class Rule:
         self.wanted = Wanted(*map(given.get, Wanted._fields))
         self.may_miss = bool(when.get("may_miss"))
         self._keys = _keys_of(effect, self.wanted, self._when)
-        self._random = Random(self._when.get("seed", 0))  # noqa: S311  # the same in every run
+        self._random = Random(self._when.get("seed", 0))  # noqa: S311  # reproducible
         self._most: int | None = self._when.get("times", 1 if "nth" in self._when else None)
         self.bench = bench
-        """The broker that it is for."""
+        """The broker of the rule."""
         self.number = number
-        """Its id in the HTTP control."""
+        """The rule's id in the HTTP control API."""
         self._matched = self._begun = self._hits = 0
-        self._changed = threading.RLock()  # a handler of signals may wait, too
+        self._changed = threading.RLock()  # reentrant: a signal handler may wait, too
         self._waiting: list[tuple[int, Future[None]]] = []
         self.effect = effect.arm(self)
 
@@ -150,11 +150,11 @@ class Rule:
 
     @property
     def hits(self) -> int:
-        """How often the fault has happened. What happens to an answer counts when that is there."""
+        """Number of faults applied. A fault in a response counts when the response exists."""
         return self._hits
 
     def wait(self, hits: int = 1, timeout: float = WAIT_S) -> None:
-        """Wait until it has fired so often, in all. Raises TimeoutError after `timeout` seconds."""
+        """Block until the total of hits is reached. Raises TimeoutError after `timeout` seconds."""
         reached, timeout = self._reached(hits), arguments.timeout_of(timeout)
         try:
             reached.result(timeout)
@@ -162,7 +162,7 @@ class Rule:
             raise TimeoutError(self._late(hits, timeout)) from None
 
     async def fired(self, hits: int = 1, timeout: float = WAIT_S) -> None:  # noqa: ASYNC109
-        """As `wait`, for coroutines."""
+        """Like `wait`, for coroutines."""
         reached, timeout = self._reached(hits), arguments.timeout_of(timeout)
         try:
             await asyncio.wait_for(asyncio.wrap_future(reached), timeout)
@@ -186,7 +186,7 @@ class Rule:
         return f"{self._matched} requests matched"
 
     def remove(self) -> None:
-        """Let it do nothing any more; no error if it was removed before."""
+        """Remove the rule; does nothing if it is already removed."""
         self.bench.faults.remove(self)
 
     def __enter__(self) -> Self:
@@ -199,7 +199,7 @@ class Rule:
             self.check()
 
     def check(self) -> None:
-        """Raises RuleNeverFired if it never fired, and that was not allowed."""
+        """Raise RuleNeverFired if the rule never fired, unless it has `may_miss`."""
         if not self._hits and not self.may_miss:
             raise RuleNeverFired(
                 f"{self!r} never fired ({self._seen()}); may_miss=True would allow that"
@@ -208,7 +208,7 @@ class Rule:
     # -- on the broker's threads ---------------------------------------------------------------
 
     def may_fire(self, exchange: Exchange) -> bool:
-        """Whether the exchange is of the API, version and client, and the rule is not used up."""
+        """Whether API, version and client match, and fewer than `times` requests were affected."""
         version, client_id = exchange.caller.api_version, exchange.caller.peer.client_id
         first, last = self._when.get("versions", (version, version))
         return (
@@ -219,7 +219,7 @@ class Rule:
         )
 
     def fires(self) -> bool:
-        """Count a request that matches; whether it is one that the fault is to happen to."""
+        """Count a matching request; return whether `nth` and `probability` select it."""
         self._matched += 1
         if self._matched < self._when.get("nth", 0):
             return False
@@ -230,7 +230,7 @@ class Rule:
         return True
 
     def hit(self) -> None:
-        """Count that it fired."""
+        """Count a hit, and wake waiting tests."""
         with self._changed:
             self._hits += 1
             reached = [future for hits, future in self._waiting if hits <= self._hits]
@@ -240,30 +240,30 @@ class Rule:
                 future.set_result(None)
 
 
-# Any: what a test has written.
+# Any: unchecked arguments of a test.
 def _keys_of(effect: Effect, wanted: Wanted, when: Mapping[str, Any]) -> frozenset[int]:
-    """The APIs that the rule is about. Raises WrongArgument."""
+    """Check the conditions, and return the API keys that can match. Raises WrongArgument."""
     for name, value in when.items():
         if name in _CHECKS:
             _CHECKS[name](value, f"{name}=")
     possible = frozenset(APIS) if effect.apis is None else frozenset(effect.apis)
     if not possible:
         if when.keys() - {"may_miss"}:
-            raise WrongArgument(f"{effect!r} happens to no request: leave out all conditions")
+            raise WrongArgument(f"{effect!r} does not apply to requests: leave out all conditions")
         return possible
     names = arguments.names(when["api"], "api=") if "api" in when else None
     if names == []:
-        raise WrongArgument("api= names no API: leave it out for all")
+        raise WrongArgument("api= is empty: leave it out for all APIs")
     keys = possible if names is None else frozenset(map(key_of_api, names))
     if not keys <= possible:
         other = ", ".join(APIS[key].name for key in sorted(keys - possible))
         known = ", ".join(APIS[key].name for key in sorted(possible))
-        raise WrongArgument(f"{effect!r} happens to {known}, not to {other}")
+        raise WrongArgument(f"{effect!r} applies to {known}, not to {other}")
     for kind in wanted.kinds:
         with_it = frozenset(key for key in keys if kind in _kinds_of(key))
         if not with_it or (names is not None and with_it != keys):
             other = ", ".join(APIS[key].name for key in sorted(keys - with_it))
-            raise WrongArgument(f"{other} names no {kind.value}: leave out {kind.value}=")
+            raise WrongArgument(f"{other} has no {kind.value}: leave out {kind.value}=")
         keys = with_it
     return keys
 
@@ -275,7 +275,7 @@ def _probability(given: Any, what: str) -> None:
 
 def _counts(given: Any, what: str) -> None:
     if arguments.whole(given, what) < 1:
-        raise WrongArgument(f"{what}{given}: counts from 1")
+        raise WrongArgument(f"{what}{given}: must be 1 or more")
 
 
 def _versions(given: Any, what: str) -> None:
@@ -298,14 +298,14 @@ _CHECKS: Final[Mapping[str, Callable[[Any, str], object]]] = {
 
 
 def key_of_api(name: str) -> int:
-    """The key of an API. Raises WrongArgument."""
+    """Return the key of an API. Raises WrongArgument."""
     if name in API_NAMES:
         return API_NAMES[name]
     raise WrongArgument(unknown("API", name, API_NAMES))
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> str:
-    """That there is no such name, and the closest one of those that there are."""
+    """Return an error message for an unknown name, with the closest known one."""
     by_small = {each.lower(): each for each in known}
     close = get_close_matches(name.lower(), by_small, 1)
     advice = f"did you mean {by_small[close[0]]!r}?" if close else f"known are {', '.join(known)}"

@@ -1,4 +1,4 @@
-"""Effects on the way of a request, of its answer, and on the connection."""
+"""Effects on the delivery of requests and responses, and on connections."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,16 +17,16 @@ from groupkeeper.testing.faults.rules import Effect, Hit, Rule
 from groupkeeper.testing.wire.tap import Answer
 
 HEAD_BYTES: Final = 8
-"""Size and correlation id of an answer: they are not damaged."""
+"""Length of the size and correlation id of a response, which are never damaged."""
 HELD_BYTES: Final = 64 * 1024
-"""How much a slow reader holds before it stops reading from the socket."""
+"""Buffer size above which a slow reader stops reading from the socket."""
 TICK_S: Final = 0.01
-"""How often a slow reader passes something on."""
+"""Interval at which a slow reader passes bytes on."""
 
 
 @dataclass(repr=False)
 class Delay(Effect):
-    """Handle the request so much later; real time."""
+    """Delay the handling of the request, in real time."""
 
     name = "delay"
     seconds: float
@@ -41,7 +41,7 @@ class Delay(Effect):
 
 @dataclass(repr=False)
 class DelayAnswer(Effect):
-    """Handle the request at once, and answer it so much later; real time."""
+    """Handle the request immediately, and delay its response, in real time."""
 
     name = "delay_answer"
     seconds: float
@@ -61,8 +61,8 @@ class DelayAnswer(Effect):
 
 @dataclass(repr=False)
 class Drop(Effect):
-    """Never answer; the request is lost, or with `handled=True` its answer is. What the client
-    sends later on the connection waits behind it, as behind a request that hangs in a broker.
+    """Drop the request, or with `handled=True` its response. Later responses on the connection are
+    never sent, because they keep their order, as behind a request that hangs in a broker.
     """
 
     name = "drop"
@@ -81,7 +81,7 @@ class Drop(Effect):
 
 @dataclass(repr=False)
 class LosePlan(Effect):
-    """Never handle the leader's SyncGroup with the assignments: the other members wait for it."""
+    """Drop the leader's SyncGroup with the assignments, for which the other members wait."""
 
     name = "lose_plan"
     apis = (ApiKey.SYNC_GROUP,)
@@ -95,8 +95,8 @@ class LosePlan(Effect):
 
 @dataclass(repr=False)
 class Close(Effect):
-    """Close the connection instead of handling the request; with `handled=True` instead of
-    answering it.
+    """Close the connection instead of handling the request, or with `handled=True` instead of
+    responding.
     """
 
     name = "close"
@@ -119,8 +119,8 @@ class Close(Effect):
 
 @dataclass(repr=False)
 class HalfOpen(Effect):
-    """Read and answer nothing any more on the connection, which stays open: as a machine that is
-    gone. The broker does not notice when the client closes.
+    """Stop reading and responding on the connection without closing it, like a machine that lost
+    power. The broker does not notice when the client closes the connection.
     """
 
     name = "half_open"
@@ -133,7 +133,7 @@ class HalfOpen(Effect):
 
 
 class _BytesChanged:
-    """Where an answer goes that is sent in other bytes. Any: a response."""
+    """Replies with an encoded response, to be changed before it is sent. Any: a response."""
 
     def __init__(self, call: Call, send: Callable[[Call, bytes], None]) -> None:
         self._call = call
@@ -148,14 +148,14 @@ class _BytesChanged:
 
 @dataclass(repr=False)
 class Truncated(Effect):
-    """Send this part of the answer's bytes, then close the connection."""
+    """Send only this fraction of the response's bytes, then close the connection."""
 
     name = "truncated"
     keep: float = 0.5
 
     def __post_init__(self) -> None:
         if not 0 <= arguments.number(self.keep, "keep=") < 1:
-            raise WrongArgument(f"keep={self.keep} is not a part: give 0 to 1")
+            raise WrongArgument(f"keep={self.keep} must be at least 0 and less than 1")
 
     def apply(self, hit: Hit) -> None:
         def send(call: Call, frame: bytes) -> None:
@@ -169,8 +169,8 @@ class Truncated(Effect):
 
 @dataclass(repr=False)
 class Damaged(Effect):
-    """Change so many bytes of the answer, behind its size and correlation id; which ones, the seed
-    decides.
+    """Corrupt `count` bytes of the response after its size and correlation id, at positions chosen
+    by the seed.
     """
 
     name = "damaged"
@@ -184,7 +184,7 @@ class Damaged(Effect):
 
     def arm(self, rule: Rule) -> Self:
         armed = copy(self)
-        armed.random = Random(self.seed)  # noqa: S311  # the same in every run
+        armed.random = Random(self.seed)  # noqa: S311  # reproducible
         return armed
 
     def apply(self, hit: Hit) -> None:
@@ -202,8 +202,8 @@ class Damaged(Effect):
 
 @dataclass(repr=False)
 class Throttle(Effect):
-    """Say in the answer that the client is throttled, and handle its next request on the connection
-    only after that time, as a broker does (KIP-219).
+    """Set `throttle_time_ms` in the response, and hold the next request of the connection for that
+    time, like a broker (KIP-219).
     """
 
     name = "throttle"
@@ -228,8 +228,8 @@ class Throttle(Effect):
 
 @dataclass(repr=False)
 class HoldJoins(Effect):
-    """Keep JoinGroups until the rule is removed, then handle them in order: the rebalance does not
-    complete. Sessions and timeouts of the group run on.
+    """Hold JoinGroups until the rule is removed, then handle them in order: no rebalance completes.
+    Session and rebalance timeouts continue.
     """
 
     name = "hold_joins"
@@ -237,7 +237,7 @@ class HoldJoins(Effect):
     held: dict[Link, tuple[asyncio.AbstractEventLoop, Callable[[], None]]] = field(
         default_factory=dict, init=False, repr=False
     )
-    """What waits on a connection: at most one JoinGroup."""
+    """The held JoinGroup of each connection; at most one."""
 
     def arm(self, rule: Rule) -> Self:
         return type(self)()
@@ -251,14 +251,14 @@ class HoldJoins(Effect):
 
     def disarm(self, rule: Rule) -> None:
         for loop, proceed in [*self.held.values()]:
-            if not loop.is_closed():  # else they ended with their server
+            if not loop.is_closed():  # else the request ended with its server
                 loop.call_soon_threadsafe(proceed)
 
 
 @dataclass(repr=False)
 class SlowReading(Effect):
-    """Read what the client sends after the request at this rate, until it disconnects. The first
-    request on a connection is mostly ApiVersions.
+    """Limit the read rate of the connection after this request, until the client disconnects. The
+    first request on a connection is usually ApiVersions.
     """
 
     name = "slow_reading"
@@ -276,7 +276,7 @@ class SlowReading(Effect):
 
 
 class SlowReader(asyncio.Protocol):
-    """Stands between a transport and its protocol, and passes on so many bytes a second."""
+    """Limits the rate of the bytes that a transport passes to its protocol."""
 
     def __init__(self, transport: asyncio.Transport, bytes_per_s: int) -> None:
         protocol = transport.get_protocol()
@@ -285,7 +285,7 @@ class SlowReader(asyncio.Protocol):
         self._held = bytearray()
         self._bytes_per_s = bytes_per_s
         self._owed = 0.0
-        """Bytes that may be passed on; fractions add up."""
+        """Bytes that may be passed on now, including fractions."""
         self._timer: asyncio.TimerHandle | None = None
 
     def data_received(self, data: bytes) -> None:

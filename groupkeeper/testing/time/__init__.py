@@ -1,1 +1,1 @@
-"""The time of a test broker: it stands still, goes on, and is moved ahead."""
+"""The clock of a test broker, which a test can stop and move forward."""

@@ -1,7 +1,7 @@
-"""The clock of a test broker: it runs with the machine's, stands still, or is moved ahead.
+"""The clock of a test broker: it runs with the machine's clock, is stopped, or is moved forward.
 
-Groups, offsets, retention and records use it. What belongs to sockets and disks (how long a Fetch
-waits, idle connections, the writer) uses the real time, and never stands still.
+Groups, offsets, retention and records use it. Everything tied to sockets and disks (Fetch waits,
+idle connections, the writer) uses real time.
 """
 
 import asyncio
@@ -14,49 +14,49 @@ from groupkeeper.clock import Clock
 
 
 class Time:
-    """The time of a broker, which goes on over its restarts; any thread may read it."""
+    """The time of a broker, which survives restarts. Any thread may read it."""
 
     def __init__(self) -> None:
         self._unix_ms = int(time.time() * 1000) - _monotonic_ms()
-        """The Unix time of 0: both times are as far ahead, to the millisecond."""
+        """Unix milliseconds at monotonic time 0; fixed, so both times differ by a constant."""
         self._ahead_ms = 0
-        """How far it is ahead of the machine's clocks."""
+        """Difference to the machine's clocks, in milliseconds."""
         self._stands_at: int | None = None
-        """Monotonic milliseconds at which it stands; None: it runs."""
+        """Monotonic milliseconds of a stopped clock; None while it runs."""
         self.moved: Callable[[], None] = lambda: None
-        """Called after every change, on the thread that made it."""
+        """Called after each change, on the same thread."""
 
     @property
     def is_frozen(self) -> bool:
-        """Whether it stands still."""
+        """Whether the clock is stopped."""
         return self._stands_at is not None
 
     def now(self) -> int:
-        """Monotonic milliseconds; see `Clock.now`."""
+        """Return monotonic milliseconds; see `Clock.now`."""
         return _monotonic_ms() + self._ahead_ms if self._stands_at is None else self._stands_at
 
     def wall(self) -> int:
-        """Unix milliseconds."""
+        """Return Unix milliseconds."""
         return self.now() + self._unix_ms
 
     def freeze(self) -> None:
-        """Stand still; no error if it does."""
+        """Stop the clock; does nothing if it is stopped."""
         self._stands_at = self.now()
         self.moved()
 
     def resume(self) -> None:
-        """Run again, from where it stands; no error if it runs."""
+        """Let the clock run again from its present time; does nothing if it is running."""
         if self._stands_at is not None:
             self._ahead_ms, self._stands_at = self._stands_at - _monotonic_ms(), None
             self.moved()
 
     def reset(self) -> None:
-        """Be the machine's time again, and run: for a broker that begins anew and does not run."""
+        """Follow the machine's clock again. For a broker that is not running, before a reset."""
         self._ahead_ms, self._stands_at = 0, None
 
     def move_to(self, now_ms: int, *, ring: bool = True) -> None:
-        """Go ahead to a later time, and stand or run on from there. Without `ring` alarms do not
-        notice it before `moved` is called.
+        """Move forward to a time; the clock stays running or stopped. Without `ring`, alarms do not
+        take notice until `moved` is called.
         """
         ahead = max(now_ms - self.now(), 0)
         if self._stands_at is None:
@@ -72,8 +72,8 @@ def _monotonic_ms() -> int:
 
 
 class MovableClock(Clock):
-    """The clock of one server: reads a `Time`, and moves its alarms with it. `Time` is changed on
-    the thread of the server's loop, while it runs; while it starts or ends, on others, too.
+    """The clock of one server: reads a `Time`, and rearms its alarms when the time is changed, on
+    the thread of the server's loop or, while the server starts or ends, on another thread.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, source: Time) -> None:
@@ -99,7 +99,7 @@ class MovableClock(Clock):
         if threading.get_ident() == self._thread:
             self._arm_all()
             return
-        with suppress(RuntimeError):  # closed: the next server's clock is told from its start on
+        with suppress(RuntimeError):  # the loop is closed; the next server has its own clock
             self._loop.call_soon_threadsafe(self._arm_all)
 
     def _arm_all(self) -> None:
@@ -116,7 +116,7 @@ class MovableClock(Clock):
 
 
 class MovableAlarm:
-    """One call at a time of a `MovableClock`."""
+    """A callback scheduled on a `MovableClock`."""
 
     def __init__(
         self, alarms: "dict[MovableAlarm, None]", due_ms: int, callback: Callable[[], None]
@@ -125,10 +125,10 @@ class MovableAlarm:
         self.due_ms = due_ms
         self._callback = callback
         self.handle: asyncio.TimerHandle | None = None
-        """None: time stands still before it."""
+        """None while the clock is stopped before `due_ms`."""
 
     def ring(self) -> None:
-        """It is due."""
+        """Run the callback."""
         self._alarms.pop(self, None)
         self._callback()
 

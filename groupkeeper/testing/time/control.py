@@ -1,4 +1,4 @@
-"""Moves the time of a test broker ahead; `walk` tells how."""
+"""Stops, resumes and moves forward the clock of a test broker. See `walk` for how it moves."""
 
 import asyncio
 from collections.abc import Callable, Collection, Iterator
@@ -16,24 +16,24 @@ from groupkeeper.testing.time.walk import Walk, members_of
 from groupkeeper.turns import when_read
 
 TIMEOUT_S: Final = 5.0
-"""How many real seconds `advance` waits for members, each time that a group waits for them: longer
-than clients' default heartbeat interval of 3 s, after which they know that they have to join."""
+"""Default of the real seconds that `advance` waits each time a group needs requests of members:
+longer than the clients' default heartbeat interval of 3 s, after which they rejoin."""
 MOST_S: Final = 366 * 24 * 3600
-"""The most that one `advance` moves: a year. It stops at each check of expired offsets, every ten
+"""Maximum for one `advance`: a year. The clock stops at each check for expired offsets, every ten
 minutes by default."""
 READ_S: Final = 1.0
-"""The longest that it reads what clients have sent before, in real seconds."""
+"""Maximum real time for reading what clients have already sent."""
 NAMED: Final = 20
-"""How many members an error names."""
+"""Maximum number of members named in an error."""
 BLOCKED: Final = (
-    "time went on without members that were waited for ({}): advance() was called in a coroutine, "
-    "whose event loop stood still meanwhile, with its clients: await broker.aio.advance(...) "
+    "time moved on without a response of members ({}): advance() was called in a coroutine and "
+    "blocked its event loop, with the clients on it: await broker.aio.advance(...) "
     "instead"
 )
 
 
 def milliseconds(seconds: float) -> int:
-    """Of an argument. Raises TypeError and ValueError, each with one line."""
+    """Convert the argument of `advance`. Raises TypeError and ValueError."""
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         raise TypeError(f"advance() takes a number of seconds, not {seconds!r}")
     if not isfinite(seconds) or not 0 <= seconds <= MOST_S:
@@ -42,14 +42,14 @@ def milliseconds(seconds: float) -> int:
 
 
 class TimeControl:
-    """Moves the time of a broker. For any thread."""
+    """Controls the clock of a broker. Thread-safe."""
 
     def __init__(self, bench: Host) -> None:
         self._bench = bench
         self._time = bench.time
 
     def created(self, server: Server) -> None:
-        """The broker has a new server."""
+        """Take a new server of the broker."""
         self._server = server
         self._one_at_a_time = asyncio.Lock()
 
@@ -63,12 +63,12 @@ class TimeControl:
         if self._bench.is_up:
             running = self._bench.running
             late = self._bench.run(lambda: self._advance(ms, names, everyone, timeout_s))
-            if self._bench.running is not running:  # it came to its end while the server ended
+            if self._bench.running is not running:  # the server ended during the call
                 raise BrokerDown("the broker ended while its time was moved")
             if late and blocks_a_loop():
                 warn(BLOCKED.format(", ".join(late[:NAMED])), RuntimeWarning, stacklevel=3)
         elif names or everyone:
-            raise BrokerDown("silent= and all= are about members, and the broker does not run")
+            raise BrokerDown("silent= and all= concern members, but the broker is not running")
         else:
             self._time.move_to(self._time.now() + ms)
 
@@ -89,16 +89,16 @@ class TimeControl:
     # -- on the thread of the server's loop ----------------------------------------------------
 
     async def _change_here(self, change: Callable[[], None]) -> None:
-        """Let time stand still, or run, when it is not being moved."""
+        """Apply `freeze` or `resume` when no `advance` is in progress."""
         async with self._one_at_a_time:
             change()
 
     async def _advance(
         self, ms: int, silent: Collection[str], everyone: bool, timeout_s: float
     ) -> list[str]:
-        """Move ahead by so many ms. `silent`: ids of members, instances or clients whose members
-        are silent; with `everyone`, all are. `timeout_s`: see `TIMEOUT_S`. Returns the ids of
-        members that did not answer in that time. Raises RequestFailed.
+        """Move forward by `ms`. `silent`: member, instance or client ids of silent members;
+        `everyone`: all are silent. `timeout_s`: see `TIMEOUT_S`. Returns the ids of members whose
+        requests did not arrive in that time. Raises RequestFailed.
         """
         async with self._one_at_a_time:
             await self._read()
@@ -116,7 +116,7 @@ class TimeControl:
         return walk.late
 
     async def _read(self) -> None:
-        """Serve what clients have sent, and notice which of them are gone."""
+        """Handle requests that have already arrived, and detect closed connections."""
         read = asyncio.Event()
         when_read(self._server.turns, read.set, READ_S)
         await read.wait()
@@ -128,13 +128,13 @@ class TimeControl:
 
 
 def names_of(member: Member) -> list[str]:
-    """What a test may call a member: its member id, instance id, or client id."""
+    """Return the names of a member for tests: its member, instance and client ids."""
     who = member.who
     return [member.member_id, *filter(None, (member.instance_id, who.client_id, member.client_id))]
 
 
 def _silent(members: Iterator[Member], names: Collection[str], everyone: bool) -> frozenset[str]:
-    """Member ids. Raises RequestFailed if a name fits no member."""
+    """Return the member ids of silent members. Raises RequestFailed for an unknown name."""
     if not names:
         return frozenset(each.member_id for each in members if everyone)
     found, unknown = set[str](), dict.fromkeys(names)
@@ -147,5 +147,5 @@ def _silent(members: Iterator[Member], names: Collection[str], everyone: bool) -
     missing = [repr(name) for name in unknown if name not in known]
     if missing:
         there = ", ".join(list(known)[:NAMED]) or "there are no members"
-        raise RequestFailed(f"silent= names {', '.join(missing)}, which is no member: {there}")
+        raise RequestFailed(f"silent= names {', '.join(missing)}, not a member: {there}")
     return frozenset(found)

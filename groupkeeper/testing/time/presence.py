@@ -1,6 +1,6 @@
-"""Which members are heard of, by the machine's clock; and which ones are kept silent for a while.
+"""Tracks the requests of each member by the machine's clock, and can hold those of silent members.
 
-The innermost layer of the tap: what faults keep back is not heard of, as by the coordinator.
+The innermost layer of the tap: like the coordinator, it does not see requests that faults withhold.
 """
 
 import asyncio
@@ -14,29 +14,29 @@ from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.testing.wire.tap import Exchange
 
 HEARD_MOST: Final = 10_000
-"""Members that are remembered; of more, those that were not heard of for the longest time go."""
+"""Maximum number of tracked members (LRU)."""
 
 
 @dataclass(slots=True)
 class Pulse:
-    """The requests of one member, in seconds of the machine's clock."""
+    """The request times of one member, in seconds of the machine's monotonic clock."""
 
     heard_s: float
-    """When its last request came."""
+    """Time of the last request."""
     first_beat_s: float = 0.0
     last_beat_s: float = 0.0
     beats: int = 0
 
     @property
     def interval_ms(self) -> int | None:
-        """The mean distance of its heartbeats, at least 1; None if it sent less than two."""
+        """Mean heartbeat interval, at least 1; None after fewer than two heartbeats."""
         if self.beats < 2:
             return None
         return max(1, round((self.last_beat_s - self.first_beat_s) * 1000 / (self.beats - 1)))
 
 
 class Presence:
-    """Sees every request that names its member. On the thread of the server's loop."""
+    """A layer that sees all requests with a member id. On the thread of the server's loop."""
 
     def __init__(self) -> None:
         self._pulses: dict[str, Pulse] = {}
@@ -44,7 +44,7 @@ class Presence:
         self._held: list[Callable[[], None]] = []
 
     def take(self, exchange: Exchange, proceed: Callable[[], None]) -> None:
-        """As a layer of the tap."""
+        """See `Layer`."""
         member_id = getattr(exchange.request, "member_id", "")
         if member_id in self._silent:
             self._held.append(proceed)
@@ -66,8 +66,8 @@ class Presence:
             del self._pulses[next(iter(self._pulses))]
 
     def of(self, member_id: str) -> tuple[int, int | None] | None:
-        """How long a member has not been heard of, and the mean distance of its heartbeats, both in
-        ms. None if nothing is known of it.
+        """Return the time since a member's last request, and its mean heartbeat interval, both in
+        ms. None for an unknown member.
         """
         pulse = self._pulses.get(member_id)
         if pulse is None:
@@ -76,7 +76,7 @@ class Presence:
 
     @contextmanager
     def silence(self, member_ids: Collection[str]) -> Iterator[None]:
-        """Keep the requests of these members back until the end of the block."""
+        """Hold the requests of these members until the end of the block."""
         self._silent = member_ids
         try:
             yield

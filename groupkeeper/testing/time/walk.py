@@ -1,19 +1,18 @@
-"""One way of a test broker to a later time, through all that is due between.
+"""Moves the clock of a test broker forward, and runs everything that becomes due on the way.
 
-Theory of operation. `advance` lets time stand still, and goes from one deadline of the groups to
-the next: it moves the time there, lets the timer do its work, and waits until what was decided is
-written and answered. Between two deadlines nothing can happen, so a week takes no longer than its
-deadlines. Real clients live by the machine's clock, which two rules take into account.
+Theory of operation. `advance` stops the clock and steps from one group deadline to the next: it
+sets the clock to the deadline, lets the timer run, and waits until the resulting writes are durable
+and the responses are sent. Nothing can happen between two deadlines, so a week takes no longer than
+its deadlines. Real clients follow the machine's clock, which requires two rules.
 
-1. *Who is heard of stays.* A member whose connection is open, and whose heartbeats came until now,
-   is treated as if they went on at their own rate (`liveness.keep_alive`). Who is to be silent is:
-   requests of such members are kept back until the time is reached.
-2. *Who has to answer gets the time for it.* Where a group waits for such members (to join after
-   their next heartbeat, to sync, or to come back after a restart of the broker), the time stands
-   still until they have done so, or a number of real seconds has passed. Then time goes on without
-   them: the coordinator treats them as it treats everybody.
+1. *Live members stay.* A member with an open connection and recent heartbeats is treated as if its
+   heartbeats continued at their rate (`liveness.keep_alive`). The requests of silent members are
+   held until the target time is reached.
+2. *Live members get time to respond.* When a group waits for a live member (to join after its next
+   heartbeat, to sync, or to return after a restart of the broker), the clock stops until the
+   request arrives, or for a limited real time. After that the member is treated as any other.
 
-Retention of topics and of the archive, and compaction, look at the end whether they are due.
+Retention of topics and of the archive, and compaction, run at the end if they are due.
 """
 
 import asyncio
@@ -40,19 +39,19 @@ from groupkeeper.testing.host import Host
 from groupkeeper.turns import TURN_S, Slices
 
 LOOK_S: Final = 0.002
-"""How often it looks whether members have answered, in real seconds."""
+"""Real interval between checks for the requests of awaited members."""
 MEMBERS_IN_A_SLICE: Final = 50
-"""Whose heartbeats are made up for, in less than a millisecond."""
+"""Number of simulated heartbeats per slice, which takes less than a millisecond."""
 CHECK: Final = Timer(TimerKind.OFFSET_EXPIRY)
 
 _Awaited = tuple[str, int, str, str]
-"""A member that its group waits for: group id, round, state, member id."""
+"""A member awaited by its group: (group id, round, state, member id)."""
 Kept = tuple[Group, Member, int]
-"""A member that is heard of, and the distance of its heartbeats in ms."""
+"""A live member, and its heartbeat interval in ms."""
 
 
 def groups_with_members(driver: PartitionDriver) -> Iterator[Group]:
-    """As they are now; none unless the partition is active. A group with members has a timer."""
+    """The groups of a partition that have members, and hence a timer; none if it is inactive."""
     for group_id in dict.fromkeys(timer.group_id for timer in driver.timers):
         group = driver.peek(group_id)
         if group is not None and group.members:
@@ -60,14 +59,14 @@ def groups_with_members(driver: PartitionDriver) -> Iterator[Group]:
 
 
 def members_of(driver: PartitionDriver) -> Iterator[tuple[Group, Member]]:
-    """All members of a partition, with their groups, as they are now."""
+    """All members of a partition's groups, with their groups."""
     for group in groups_with_members(driver):
         for member in group.members.values():
             yield group, member
 
 
 class Walk:
-    """One way to a later time, which stands still meanwhile."""
+    """One move of the clock to a later time. The clock is stopped during the walk."""
 
     def __init__(
         self, bench: Host, server: Server, silent: Collection[str], timeout_s: float
@@ -78,18 +77,18 @@ class Walk:
         self._silent = silent
         self._timeout_s = timeout_s
         self._given_up: set[_Awaited] = set()
-        """Members that were waited for long enough."""
+        """Awaited members whose timeout has passed."""
         self._heard: set[str] = set()
-        """Members that were heard of when they were looked at first. A machine that is busy for
-        seconds must not make them silent on the way; whom groups wait for is bounded anyway."""
+        """Members found live at their first check. They stay live for the whole walk, even on a
+        machine that is busy for seconds; waiting for them is bounded anyway."""
         self._kept: dict[Timer, Link] = {}
-        """The sessions of members that are heard of, with their connections."""
+        """Connections of live members, by session timer."""
         self._expiries: dict[PartitionDriver, tuple[object, int | None]] = {}
-        """What `first_expiry` said, and the mark for which it holds."""
+        """Result of `first_expiry`, with the partition's mark for which it is valid."""
         self._busy_since = time.monotonic()
 
     async def to(self, target: int) -> None:
-        """Go there, by all deadlines on the way."""
+        """Move to the target time, stopping at each deadline."""
         await self._server.group_partitions.loaded(self._timeout_s)
         await self._server.turns.run(self._beat())
         await self._members_answer()
@@ -101,12 +100,12 @@ class Walk:
 
     @property
     def late(self) -> list[str]:
-        """Ids of members that did not answer in time."""
+        """Ids of members whose awaited requests did not arrive in time."""
         return sorted({member_id for *_, member_id in self._given_up})
 
     async def _stop_at(self, at: int) -> None:
-        """Move to a time, and do what is due then."""
-        self._time.move_to(at, ring=False)  # sessions are restarted before they could end
+        """Move to a time, and run everything due then."""
+        self._time.move_to(at, ring=False)  # first extend sessions, so that none expires
         try:
             await self._server.turns.run(self._beat())
         finally:
@@ -114,7 +113,7 @@ class Walk:
         await self.handled()
 
     async def handled(self) -> None:
-        """Wait until what is due is done, written and answered."""
+        """Wait until due timers have run, their writes are durable, and responses are sent."""
         for driver in self._drivers:
             while driver.is_due():
                 await asyncio.sleep(0)
@@ -131,8 +130,8 @@ class Walk:
     # -- where to stop -------------------------------------------------------------------------
 
     async def _next_stop(self, target: int) -> int | None:
-        """The first deadline up to the target that heartbeats do not move, and at which there is
-        something to do: of most checks of offsets it is known that they remove nothing.
+        """Return the first deadline up to the target that needs a stop. Sessions of live members
+        do not, nor do checks for expired offsets that would remove nothing.
         """
         for driver in self._drivers:
             if driver.timers.get(CHECK, target + 1) <= target:
@@ -165,19 +164,19 @@ class Walk:
             self._expiries[driver] = mark, first
 
     def _next_check(self, driver: PartitionDriver, until: int) -> int | None:
-        """When the next check of offsets is, after those before `until` that remove nothing."""
+        """Return the time of the next offset expiry check, skipping useless ones before `until`."""
         mark, first = self._expiries.get(driver, (None, None))
-        if mark == driver.mark:  # else there is none, or something has changed meanwhile
+        if mark == driver.mark:  # else unknown, or outdated by a change
             if first is not None:
                 until = min(until, first - self._time.wall() + self._time.now())
             if driver.timers.get(CHECK, until) < until:
                 driver.decide(partial(_put_off_check, until=until))
         return driver.timers.get(CHECK)
 
-    # -- members that are heard of -------------------------------------------------------------
+    # -- live members --------------------------------------------------------------------------
 
     def _beat(self) -> Slices[None]:
-        """Make up for the heartbeats of members that are heard of."""
+        """Simulate the heartbeats of live members."""
         kept = dict[Timer, Link]()
         for driver in self._drivers:
             timers = [
@@ -198,7 +197,7 @@ class Walk:
         self._kept = kept
 
     def _is_kept(self, driver: PartitionDriver, timer: Timer) -> bool:
-        """Whether it is the session of a member that is heard of."""
+        """Whether the timer is the session timer of a live member."""
         if timer.kind is not TimerKind.SESSION:
             return False
         link = self._kept.get(timer)
@@ -207,7 +206,7 @@ class Walk:
         return self._look(driver, timer) is not None
 
     def _look(self, driver: PartitionDriver, timer: Timer) -> Kept | None:
-        """The member whose session that is, if it is heard of."""
+        """Return the member of a session timer if it is live, else None."""
         group = None if driver.absence else driver.peek(timer.group_id)
         member = None if group is None else group.members.get(timer.member_id)
         if group is None or member is None:
@@ -216,7 +215,7 @@ class Walk:
         return None if interval_ms is None else (group, member, interval_ms)
 
     def _interval(self, member: Member, due: int | None) -> int | None:
-        """The distance of a member's heartbeats in ms; None if it is not heard of any more."""
+        """Return a member's heartbeat interval in ms; None if the member is not live."""
         peer = member.peer
         if member.member_id in self._silent or peer is None or peer.link.closed:
             return None
@@ -234,7 +233,7 @@ class Walk:
         return interval_ms if member.member_id in self._heard and interval_ms < session_ms else None
 
     async def _members_answer(self) -> None:
-        """Wait for members that have to answer, in real time."""
+        """Wait for the requests of awaited members, in real time."""
         until = time.monotonic() + self._timeout_s
         while awaited := set(self._awaited()) - self._given_up:
             if time.monotonic() >= until:
@@ -243,9 +242,7 @@ class Walk:
             await asyncio.sleep(LOOK_S)
 
     def _awaited(self) -> Iterator[_Awaited]:
-        """The members that groups wait for, and that are heard of. One whose JoinGroup a rule holds
-        cannot answer.
-        """
+        """The live members that groups wait for, except those whose JoinGroup is held by a rule."""
         for driver in self._drivers:
             for group in groups_with_members(driver):
                 for member_id in _expected(group):
@@ -274,8 +271,8 @@ def _heartbeats(kept: Iterable[Kept]) -> Callable[[Step], None]:
 
 
 def _expected(group: Group) -> list[str]:
-    """Ids of members whose requests the group waits for; after a restart, of those that have not
-    been heard of.
+    """Return the ids of members whose requests the group waits for; after a restart, of those that
+    have not returned.
     """
     if group.returning is not None:
         return list(group.returning.unheard)

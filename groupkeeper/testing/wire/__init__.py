@@ -1,1 +1,1 @@
-"""The conversation of clients and a test broker, as text."""
+"""Intercepts the requests and responses of a test broker, and records them as text."""

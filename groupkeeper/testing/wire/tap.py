@@ -1,8 +1,8 @@
-"""Where requests pass before they are handled, and answers before they are sent.
+"""Intercepts all requests of a test broker before handling, and all responses before sending.
 
-Around the handlers of all APIs lie layers (faults, the other nodes of a cluster, the transcript).
-Each is given every exchange on its way in, and may change the request, answer it itself, wait, or
-ask for the answer on its way out.
+The handlers of all APIs are wrapped in layers, such as faults, cluster nodes and the transcript.
+Each layer receives every exchange, and may change the request, respond itself, delay the request,
+or subscribe to the response.
 """
 
 import asyncio
@@ -18,44 +18,44 @@ from groupkeeper.protocol.message import Message
 from groupkeeper.turns import Slices
 
 INSIDE: Final = "groupkeeper.testing"
-"""Client id of requests that the test makes itself."""
+"""Client id of requests made by the test itself."""
 HOST: Final = "/127.0.0.1"
-"""Where they come from."""
+"""Client host of those requests."""
 
 _log = Logger("testing")
 
 Answer = Any
 """A response, or NO_REPLY. Any: each API has its own."""
 Change = Callable[[Answer], Answer | None]
-"""From an answer to another one; None keeps it back, and whoever does that sends one later, or
-closes the connection."""
+"""Returns a changed response, or None to withhold it; the layer then responds later or closes the
+connection."""
 
 
 class Exchange:
-    """One request on its way to its handler, and its answer on the way back."""
+    """A request on its way to the handler, and its response on the way back."""
 
     __slots__ = ("_changes", "call", "caller", "is_late", "key", "reply_to", "request")
 
     def __init__(self, key: int, request: Any, caller: Caller, call: Call) -> None:
         self.key = key
-        """The API's."""
+        """API key."""
         self.request = request
-        """May be replaced. Any: each API has its own."""
+        """The request message; may be replaced. Any: each API has its own class."""
         self.caller = caller
         self.call = call
-        """The connection's, with the header of the request."""
+        """The connection's call, with the request header."""
         self.reply_to: ReplyTo = call
-        """The last one that an answer gets to; may be replaced."""
+        """Receives the response after all changes; may be replaced."""
         self.is_late = False
-        """The call in which the request came is over."""
+        """Whether the connection's own call of the handler has returned."""
         self._changes: list[Change] = []
 
     def on_answer(self, change: Change) -> None:
-        """Look at the answer, or change it, before those that asked earlier."""
+        """Register a function to change the response; the last one registered runs first."""
         self._changes.append(change)
 
     def answer(self, response: Answer) -> None:
-        """Send an answer through all that have asked for it."""
+        """Send a response through all registered changes."""
         changes = self._changes
         while changes:
             response = changes.pop()(response)
@@ -65,21 +65,21 @@ class Exchange:
 
 
 class Layer(Protocol):
-    """Something that lies around the handlers."""
+    """A wrapper around the handlers."""
 
     def take(self, exchange: Exchange, proceed: Callable[[], None]) -> None:
-        """Call `proceed` now or later to pass the request on, or answer the exchange."""
+        """Pass the request on by calling `proceed`, now or later, or respond to the exchange."""
 
 
 class Tap:
-    """The handlers of a server with layers around them. On the thread of its loop."""
+    """Wraps a server's handlers in layers. For the thread of the server's loop."""
 
     def __init__(self, *layers: Layer) -> None:
-        """The first layer is the outermost."""
+        """`layers`: the outermost first."""
         self._layers = layers
         self._handlers: Mapping[int, Handler] = {}
         self._late: set[asyncio.Task[None]] = set()
-        """Requests that a layer has kept waiting."""
+        """Tasks that handle delayed requests."""
 
     def around(self, handlers: Mapping[int, Handler]) -> Mapping[int, Handler]:
         """See `World.around`."""
@@ -87,9 +87,9 @@ class Tap:
         return {key: self._tapped(key, handler) for key, handler in handlers.items()}
 
     def _tapped(self, key: int, handler: Handler, depth: int = 0) -> Handler:
-        """The handler behind the layers from a depth on."""
+        """Wrap a handler in the layers from `depth` inwards."""
 
-        # Any: the call of a connection.
+        # Any: `Call`, or `_Awaited`.
         def handle(request: Any, caller: Caller, call: Any) -> Slices[None] | None:
             exchange = Exchange(key, request, caller, call)
             work: list[Slices[Any]] = []
@@ -120,7 +120,7 @@ class Tap:
         task.add_done_callback(self._late.discard)
 
     async def _handle_late(self, exchange: Exchange, handler: Handler) -> None:
-        """A layer has waited: the connection does not run the handler any more."""
+        """Run the handler of a delayed request, which the connection no longer does."""
         try:
             result = handler(exchange.request, exchange.caller, exchange)
             if isinstance(result, GeneratorType):
@@ -128,7 +128,7 @@ class Tap:
                     await asyncio.sleep(0)
             elif result is not None:
                 exchange.answer(result)
-        except Exception:  # noqa: BLE001  # as in a connection: one request's bug costs that
+        except Exception:  # noqa: BLE001  # as in a connection, a bug closes only this connection
             _log.exception("request failed", api_key=exchange.key)
             exchange.call.sender.close()
 
@@ -141,8 +141,8 @@ class Tap:
         peer: Peer | None = None,
         behind: Layer | None = None,
     ) -> Answer:
-        """What the server answers the test itself, or another client that it plays. No layer sees
-        it, or only those behind one.
+        """Return the server's response to a request of the test, or of a simulated client (`peer`).
+        It bypasses all layers, or only those up to and including `behind`.
         """
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         caller = Caller(version, peer or Peer(client_id=INSIDE, host=HOST))
@@ -155,7 +155,7 @@ class Tap:
 
 
 class _Awaited:
-    """Where the answer to the test itself goes."""
+    """Delivers the response to a request of the test itself."""
 
     def __init__(self, answer: "asyncio.Future[Answer]") -> None:
         self._answer = answer

@@ -1,14 +1,14 @@
-"""Requests and answers as lines of text that are the same for every broker, run and machine.
+"""Formats requests and responses as text that does not depend on the broker, run or machine.
 
     lea <- JoinGroup: NONE generation_id=1 protocol_type=consumer ... leader=lea-1 member_id=lea-1
       members: member_id=lea-1 metadata=<orders>
 
-Every field that the version carries is written, in the order of the wire, unless it holds an empty
-default (null, "", no bytes, no elements, False, no throttling). Elements of arrays have a line
-each. Error codes are names. What is made up by chance gets a name: a member id is what it begins
-with and a number, counted from the first seen; bytes that somebody has noted
-are written as they were noted, and of the first batch its offset and number of records (`0+2`), and
-times of day are `TIME`. More than twenty equal elements are one line.
+All fields of the version are written, in wire order, except those with an empty default (null, "",
+no bytes, no elements, False, no throttling). Array elements have a line each; more than twenty
+equal ones share a line. Error codes are written as names. Generated values are replaced: a member
+id by its prefix and a number in order of appearance, known bytes by their description
+(`TextNames.note_bytes`), record data by the base offset and record count of the first batch
+(`0+2`), and timestamps by `TIME`.
 """
 
 import itertools
@@ -25,24 +25,24 @@ PROMISED = {
     "OffsetFetchResponse": {"groups"},
     "FindCoordinatorResponse": {"coordinators"},
 }
-"""Arrays whose order Kafka promises; the elements of all others are sorted."""
+"""Arrays, by message, with an order guaranteed by Kafka; the elements of all others are sorted."""
 
 MEMBERS: Final = 200
-"""Member ids that get a name; the others are written as they are."""
+"""Maximum number of renamed member ids; further ones are written unchanged."""
 NOTED: Final = 1_000
-"""Subscriptions and assignments that are written as what they mean; then they are read anew."""
+"""Maximum number of described byte strings; when it is reached, all are dropped."""
 
 _LONG = 20
 
 _OF_DAY = 10**12
-"""Unix milliseconds in 2001: what is larger is the time of a run."""
+"""Unix milliseconds in 2001; larger timestamps are those of the run, not of a test's data."""
 
 _MADE_UP = {
     "producer_id": (0, "ID"),
     "timestamp": (_OF_DAY, "TIME"),
     "log_append_time_ms": (_OF_DAY, "TIME"),
 }
-"""Numbers that differ in each run from a value on, and what is written instead."""
+"""Numeric fields that differ in each run: the smallest such value, and its replacement."""
 
 _TIMES = re.compile(r"(?<![\w.-])1\d{12}(?![\w.-])")
 
@@ -53,7 +53,7 @@ CHANCE = {
     "total_bytes": "BYTES",
     "usable_bytes": "BYTES",
 }
-"""What every broker makes up for itself."""
+"""Fields with different values on each broker, and their replacements."""
 
 _MEMBER_ID = re.compile(
     r"(.*)-([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\d{8})", re.DOTALL
@@ -61,29 +61,29 @@ _MEMBER_ID = re.compile(
 
 
 class TextNames:
-    """What the things of one conversation are called in the text; bounded."""
+    """The replacements for generated values in one transcript; bounded in size."""
 
     omits_unknown: ClassVar[bool] = True
-    """A field is left out that holds -1, and does so by default."""
+    """Whether to leave out fields with the value -1 if that is their default."""
     longest: ClassVar[int] = 64
-    """Bytes that are written in hexadecimal; of more, their number is."""
+    """Maximum number of bytes written in hexadecimal; of longer data, the length is written."""
 
     def __init__(self) -> None:
         self.members: dict[str, str] = {}
-        """Names by member id."""
+        """Replacements by member id."""
         self.noted: dict[bytes, str] = {}
-        """How bytes are written."""
+        """Descriptions of known bytes."""
         self.topic_ids: dict[str, bytes] = {}
-        """Those that answers have named."""
+        """Topic ids by name, from responses."""
 
     def note_bytes(self, data: bytes, text: str) -> None:
-        """Write these bytes as `<text>`."""
+        """Write these bytes as `<text>` from now on."""
         if len(self.noted) >= NOTED:
             self.noted.clear()
         self.noted.setdefault(data, text)
 
     def meet(self, member_id: str) -> None:
-        """Give a member id its name, if it is new and was made by the broker."""
+        """Choose a replacement for a new member id, unless a client made it up."""
         if len(self.members) >= MEMBERS or member_id in self.members:
             return
         found = _MEMBER_ID.fullmatch(member_id)
@@ -93,21 +93,21 @@ class TextNames:
         self.members[member_id] = f"{found[1]}-{number}"
 
     def meet_topic(self, name: str, topic_id: bytes) -> None:
-        """An answer has named a topic with its id."""
+        """Note the id of a topic, from a response."""
         self.topic_ids[name] = topic_id
 
     def topic(self, topic_id: bytes) -> str:
-        """The name behind an id."""
+        """Return the text for a topic id: `@` and the topic's name, `@?` or `zero`."""
         names = [name for name, known in self.topic_ids.items() if known == topic_id]
         return f"@{names[0] if names else '?'}" if any(topic_id) else "zero"
 
     def text(self, value: str) -> str:
-        """A text of an answer, without what chance has put in; `x*9` when it is long."""
+        """Return the text for a string: see `plain`; quoted if empty, or with spaces or `=`."""
         value = self.plain(value)
         return f"{value!r}" if not value or re.search(r"[\s=]", value) else value
 
     def plain(self, value: str) -> str:
-        """The same without quotes."""
+        """Replace member ids and times in a string; a long repetition becomes `x*99`."""
         if len(value) > _LONG and value == value[0] * len(value):
             return f"{value[0]}*{len(value)}"
         value = self.members.get(value, value)
@@ -116,7 +116,7 @@ class TextNames:
         return _TIMES.sub("TIME", value)
 
     def data(self, data: bytes) -> str:
-        """Bytes."""
+        """Return the text for bytes: a description, length, literal or hexadecimal number."""
         if data in self.noted:
             return f"<{self.noted[data]}>"
         if len(data) > self.longest:
@@ -126,7 +126,7 @@ class TextNames:
         return "0x" + data.hex()
 
     def batches(self, data: bytes | memoryview) -> str:
-        """Offset and number of records of the first batch: there may be many."""
+        """Return the base offset and record count of the first batch, such as `0+2`."""
         try:
             header = read_header(data)
         except CorruptBatch:
@@ -135,7 +135,7 @@ class TextNames:
         return told if header.size >= len(data) else f"{told}..., {len(data)} bytes"
 
     def port(self, port: int) -> str:
-        """A port of the broker."""
+        """Return the text for a port of the broker."""
         return str(port)
 
 
@@ -143,7 +143,7 @@ class TextNames:
 
 
 def tell(message: Any, version: int, names: TextNames) -> list[str]:
-    """The first line without who and what, and the lines of the elements."""
+    """Return the fields of a message as one line, followed by the lines of array elements."""
     scalars, lines = _struct(message, version, names, "  ", layout_of(type(message)).name)
     return [" ".join(scalars), *lines]
 
@@ -172,7 +172,7 @@ def _struct(
 
 
 def _names_topic(value: Any, names: TextNames) -> bool:
-    """Whether a part of an answer has the name of a topic beside its id; then it is learned."""
+    """Whether a struct names a topic besides its id; if so, the id is noted."""
     name = getattr(value, "topic", "") or getattr(value, "name", "")
     if name and any(value.topic_id):
         names.meet_topic(name, value.topic_id)
@@ -195,7 +195,7 @@ def _elements(
 
 
 def _folded(blocks: list[list[str]]) -> list[list[str]]:
-    """Elements that are alike in a row are told once, with their number, if they are very many."""
+    """Replace more than `_LONG` equal elements in a row by one, with their number."""
     folded = []
     for block, alike in itertools.groupby(blocks):
         number = len(list(alike))
@@ -205,7 +205,7 @@ def _folded(blocks: list[list[str]]) -> list[list[str]]:
 
 
 def _is_void(field: Field, value: Any) -> bool:
-    """Whether nothing is lost by leaving the field out."""
+    """Whether a field has an empty default value and can be left out."""
     if value is None:
         return field.default is None
     if field.name in ("throttle_time_ms", "authorized_operations"):

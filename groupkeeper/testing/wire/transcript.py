@@ -1,12 +1,12 @@
-"""What clients and a test broker said, in the form of this project's parity transcripts.
+"""Records the requests and responses of a test broker, in the format of the parity transcripts.
 
      0.012  lea -> JoinGroup v9: group_id=billing session_timeout_ms=10000 ...
               protocols: name=range metadata=<orders>
      0.014  lea <- JoinGroup: NONE generation_id=1 ... leader=lea-1 member_id=lea-1
 
-How fields are written is in telling.py. A client goes by its client id, its second connection by
-`lea/2`. What a connection says again, and is answered alike, is one entry with its number. Answers
-are those that leave, as faults have made them.
+See telling.py for the format of fields. Connections are named by client id: `lea`, then `lea/2`.
+Repetitions of the same request and response on a connection are one entry with their number.
+Responses are recorded as sent, after faults have changed them.
 """
 
 from collections.abc import Callable, Collection
@@ -27,23 +27,23 @@ from groupkeeper.testing.wire.telling import TextNames, tell
 from groupkeeper.why.texts import partitions_text
 
 ENTRIES: Final = 5_000
-"""Exchanges and remarks that are kept; then the oldest is dropped, and counted."""
+"""Maximum number of exchanges and remarks; the oldest are dropped and counted."""
 CHARACTERS: Final = 8 * 1024 * 1024
-"""Of all that is kept."""
+"""Maximum total size in characters."""
 ELEMENTS: Final = 200
-"""A message with more elements of arrays is told without its fields: telling one takes some ten
-microseconds of the event loop."""
+"""Maximum number of array elements in a message written with its fields. Each takes about 10 µs of
+the event loop."""
 LINE: Final = 2_000
-"""Characters of a line; of a longer one, the beginning is kept."""
+"""Maximum line length in characters; longer lines are cut."""
 CONNECTIONS: Final = 1_000
-"""Connections that are told apart; then the oldest is taken for a new one."""
+"""Maximum number of connections with a name; the oldest is forgotten, and then named anew."""
 
 # Any: each API has its own messages.
 
 
 @dataclass(slots=True)
 class _Said:
-    """An exchange, or a remark, which has no API."""
+    """One entry: an exchange, or a remark, which has no API."""
 
     at_ms: int
     who: str = ""
@@ -52,7 +52,7 @@ class _Said:
     asked: list[str] = field(default_factory=list)
     answered_ms: int = 0
     answered_number: int = 0
-    """Orders answers among requests; 0: there is no answer."""
+    """Position of the response among all requests and responses; 0 without a response."""
     answered: list[str] = field(default_factory=list)
     times: int = 1
     last_ms: int = 0
@@ -63,7 +63,7 @@ class _Said:
 
 
 class Transcript:
-    """The outermost layer of a tap."""
+    """The outermost layer of a tap, which records all exchanges."""
 
     def __init__(self, wall_ms: Callable[[], int]) -> None:
         """`wall_ms`: the broker's clock."""
@@ -71,7 +71,7 @@ class Transcript:
         self.clear()
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Drop all entries, and restart the time at 0."""
         self._names = TextNames()
         self._began_ms = self._wall_ms()
         self._said: dict[int, _Said] = {}
@@ -79,9 +79,9 @@ class Transcript:
         self._size = 0
         self._dropped = 0
         self._last: dict[str, int] = {}
-        """By connection, the number of its last exchange."""
+        """Number of the last exchange of each connection."""
         self._connections: dict[int, tuple[Link, str]] = {}
-        """By the id of its link."""
+        """Link and name of each connection, by the `id` of the link."""
         self._opened: dict[str, int] = {}
 
     # -- on the server's loop ------------------------------------------------------------------
@@ -99,7 +99,7 @@ class Transcript:
         proceed()
 
     def remark(self, text: str) -> None:
-        """What happened to the broker. On the loop, or while none runs."""
+        """Add a line about the broker. On the server's loop, or while no server runs."""
         self._add(_Said(self._wall_ms(), asked=[f"-- {text}"]))
 
     def _add(self, said: _Said) -> int:
@@ -114,7 +114,7 @@ class Transcript:
 
     def _answered(self, number: int, version: int, answer: Answer) -> Answer:
         said = self._said.get(number)
-        if said is None:  # dropped meanwhile
+        if said is None:  # dropped in the meantime
             return answer
         if isinstance(answer, JoinGroupResponse):
             self._meet(answer)
@@ -128,7 +128,7 @@ class Transcript:
         return answer
 
     def _fold(self, number: int, said: _Said) -> None:
-        """Count it as the same as the one before, if it is."""
+        """Merge an exchange into the connection's previous one if they are equal."""
         last = self._last.get(said.who, 0)
         before = self._said.get(last)
         if before is not None and (before.asked, before.answered) == (said.asked, said.answered):
@@ -154,7 +154,7 @@ class Transcript:
     # -- messages ------------------------------------------------------------------------------
 
     def _learn(self, request: Any) -> None:
-        """What the bytes of consumers mean."""
+        """Note descriptions of the subscriptions and assignments in a request."""
         if isinstance(request, JoinGroupRequest):
             self._names.meet(request.member_id)
             for protocol in request.protocols[:ELEMENTS]:
@@ -173,7 +173,7 @@ class Transcript:
 
     def _told(self, message: Any, version: int) -> list[str]:
         if message is NO_REPLY:
-            return ["no answer is wanted"]
+            return ["(no response)"]
         if not hasattr(type(message), "__layout__"):
             return [f"<{len(message)} bytes>"]
         elements = _elements(message)
@@ -183,10 +183,10 @@ class Transcript:
             else tell(message, version, self._names)
         )
 
-    # -- to read -------------------------------------------------------------------------------
+    # -- for any thread ------------------------------------------------------------------------
 
     def text(self, apis: Collection[str], clients: Collection[str], *, times: bool) -> str:
-        """What was said, in the order of time. Empty collections: all."""
+        """Return the transcript in order of time. Empty collections select everything."""
         lines: dict[int, list[str]] = {}
         for number, said in [*self._said.items()]:
             if (apis and said.api not in apis) or (clients and said.client not in clients):
@@ -197,7 +197,7 @@ class Transcript:
                 lines[said.answered_number] = answered
         text = [line for number in sorted(lines) for line in lines[number]]
         if self._dropped:
-            text.insert(0, f"-- the first {self._dropped} exchanges are not kept")
+            text.insert(0, f"-- the first {self._dropped} exchanges were dropped")
         return "\n".join(text)
 
     def _asked(self, said: _Said, *, times: bool) -> list[str]:
@@ -221,7 +221,7 @@ def _cut(lines: list[str]) -> list[str]:
 
 
 def _elements(message: Any, depth: int = 3) -> int:
-    """How many elements its arrays have, and theirs; counts no further than is needed."""
+    """Count the elements of a message's arrays, nested ones included, until above `ELEMENTS`."""
     found = 0
     for each in layout_of(type(message)).fields:
         if isinstance(each.type, ArrayOf):
