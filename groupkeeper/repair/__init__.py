@@ -1,6 +1,6 @@
-"""Finds out what is readable in damaged data directories, and keeps that.
+"""Repairs damaged data directories, keeping everything that is still readable.
 
-`survey.py` looks, and changes nothing; `writing.py` repairs what a survey has found. Both open logs
-with the storage's own code, and groups are built from them by the coordinator's: what a survey says
-is what a server serves afterwards. The command is in `cli/`.
+`survey.py` finds the damage without changing anything; `writing.py` repairs it. Both use the
+server's own code to open logs and build groups, so a survey reports exactly what a server will
+serve after the repair. The command is in `cli/`.
 """

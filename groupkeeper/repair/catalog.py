@@ -1,7 +1,7 @@
-"""A catalog of topics whose two copies are both damaged: what is left of it, from both together.
+"""Merges what is readable of both copies of the topic catalog when both are damaged.
 
-What one copy lacks the other may have: the copies hold the same records, apart from those that
-newer ones replace.
+The copies hold the same records, apart from superseded ones that compaction has removed, so each
+can fill gaps of the other.
 """
 
 import json
@@ -25,7 +25,7 @@ _Newest = Mapping[bytes, tuple[int, bytes | None]]
 
 @dataclass
 class _Copy:
-    """What is left of one copy."""
+    """The readable part of one copy."""
 
     newest: _Newest
     losses: Sequence[Loss]
@@ -34,7 +34,7 @@ class _Copy:
 
     @classmethod
     def of(cls, files: Files, folder: str) -> "_Copy":
-        """Open a copy with its losses accepted. Raises StorageError and OSError."""
+        """Open a copy and accept its losses. Raises StorageError and OSError."""
         accept_loss(files, folder)
         log = open_log(files, folder, LIMITS)
         try:
@@ -49,29 +49,29 @@ class _Copy:
             log.close()
 
     def knows_after(self, offset: int) -> bool:
-        """Whether it has all records after an offset, but for those that newer ones replace."""
+        """Whether the copy lost nothing after an offset, apart from superseded records."""
         lost = any(loss.end is None or loss.end > offset for loss in self.losses)
         return offset < self.end and not lost
 
 
 @dataclass
 class LeftOfCatalog:
-    """What both copies together still have."""
+    """The readable part of both copies together."""
 
     newest: _Newest
     losses: list[Loss]
     end: int
-    """The offset after all that was ever written, as far as it is known."""
+    """The offset after the last record ever written, as far as known."""
 
     @classmethod
     def of(cls, files: Files, data_dir: str) -> "LeftOfCatalog":
-        """Open both copies with their losses accepted. Raises StorageError and OSError."""
+        """Open both copies and accept their losses. Raises StorageError and OSError."""
         copies = [_Copy.of(files, f"{data_dir}/{name}") for name in FOLDERS]
         first, second = copies
         newest: dict[bytes, tuple[int, bytes | None]] = {}
         for one, other in ((first, second), (second, first)):
             for key, state in one.newest.items():
-                # Else it was deleted, and the other copy is compacted.
+                # Otherwise the key was deleted, and the other copy has been compacted.
                 if key in other.newest or not other.knows_after(state[0]):
                     newest[key] = max(state, newest.get(key, state), key=lambda each: each[0])
         ends = [loss.end or 0 for copy in copies for loss in copy.losses]
@@ -79,17 +79,17 @@ class LeftOfCatalog:
         return cls(newest, _lost_in_both(first.losses, second.losses), end)
 
     def value(self, key: str) -> Mapping[str, Any]:
-        """The newest value of a key; empty if there is none. Any: JSON."""
+        """Return the newest value of a key; empty if there is none. Any: JSON."""
         _, value = self.newest.get(key.encode(), (0, None))
         return {} if value is None else json.loads(value)
 
     @property
     def cluster_id(self) -> str:
-        """Empty: it is lost."""
+        """The cluster id; empty if it is lost."""
         return str(self.value(FIRST_KEY.decode()).get("id", ""))
 
     def topics(self) -> dict[str, int]:
-        """The partition counts of topics, but for those that are being deleted."""
+        """Return {topic: partition count}, without topics whose deletion is in progress."""
         names = sorted(key.decode() for key in self.newest)
         found = {name: self.value(name) for name in names if name.startswith(TOPIC_PREFIX)}
         return {
@@ -99,9 +99,9 @@ class LeftOfCatalog:
         }
 
     def topics_of(self, folders: Iterable[str]) -> dict[str, int]:
-        """The partition counts of topics that have folders, and that nothing readable speaks of.
+        """Return {topic: partition count} for folders of topics missing in the readable part.
 
-        None if nothing is lost: then no topic is missing.
+        Empty if nothing is lost, since no topic can be missing then.
         """
         counts: dict[str, int] = {}
         for name in sorted(folders) if self.losses else ():
@@ -113,7 +113,7 @@ class LeftOfCatalog:
 
 
 def _lost_in_both(losses: Iterable[Loss], others: Iterable[Loss]) -> list[Loss]:
-    """The offsets that neither copy has."""
+    """Return the offset ranges lost in both copies."""
     found: list[Loss] = []
     for one, other in product(losses, others):
         first = max(one.first, other.first)

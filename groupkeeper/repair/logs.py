@@ -1,5 +1,5 @@
-"""The logs that a path given to `groupkeeper repair` names, opened as a server opens them, and
-what they hold: records and, of `__consumer_offsets`, groups, members and offsets.
+"""Finds the logs for a path given to `groupkeeper repair`, opens them like a server, and counts
+their records and, in `__consumer_offsets`, groups, members and offsets.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,26 +25,26 @@ from groupkeeper.topics.catalog_log import FOLDERS as CATALOG
 from groupkeeper.topics.names import GROUP_TOPIC, RESERVED
 
 LIMITS: Final = Limits()
-"""Nothing is appended but what a journal holds: the sizes that a server uses need not be known."""
+"""Defaults suffice: nothing is appended except batches from the journal."""
 
 
 ReadProgress = Callable[[str, int], None]
-"""Called with the name of a log and how many more bytes of it were read."""
+"""Called with the name of a log and the number of bytes read since the last call."""
 
 _OF_A_SERVER = frozenset({FORMAT_FILE, JOURNALS, NODES, *CATALOG})
 
 
 @dataclass(frozen=True)
 class RepairTarget:
-    """The logs to look at."""
+    """The logs to examine."""
 
     data_dir: str
-    """The folder with the partition folders."""
+    """The folder that contains the partition folders."""
     names: tuple[str, ...] | None = None
-    """The partition folders in it; None: all."""
+    """Names of partition folders; None: all."""
     served: bool = False
-    """It is the data directory of a server, with locks and journals. Else only the folders count: a
-    broker's, or a copy."""
+    """Whether the folder is the data directory of a server, with locks and journals. Otherwise it
+    has only partition folders, such as a copy or a Kafka broker's data directory."""
 
     @property
     def has_catalog(self) -> bool:
@@ -53,14 +53,14 @@ class RepairTarget:
 
     @property
     def path(self) -> str:
-        """What to give to `groupkeeper repair`."""
+        """The argument of `groupkeeper repair` for this target."""
         if self.names is None:
             return self.data_dir
         return f"{self.data_dir}/{self.names[0]}"
 
 
 def target_of(files: Files, path: str) -> RepairTarget:
-    """What an existing folder or segment names. Raises StorageError and OSError."""
+    """Return the target for an existing folder or segment. Raises StorageError and OSError."""
     folder, _, name = path.rpartition("/")
     if base_of(name) is not None:
         return target_of(files, folder or ".")
@@ -69,34 +69,34 @@ def target_of(files: Files, path: str) -> RepairTarget:
         return RepairTarget(path, served=True)
     parent = parent_of(path)
     served = bool(_OF_A_SERVER.intersection(files.list_folder(parent)))
-    if served and name in CATALOG:  # topics are also known by their folders: look at all
+    if served and name in CATALOG:  # topics are also found by their folders: examine all
         return RepairTarget(parent, served=True)
     if is_partition(name) or any(base_of(each) is not None for each in names):
         return RepairTarget(parent, (name,), served=served)
     if any(is_partition(each) for each in names):
         return RepairTarget(path)
     raise StorageError(
-        f"{path} is no data directory, no partition folder and no segment: nothing to repair there"
+        f"{path} is not a data directory, partition folder or segment: there is nothing to repair"
     )
 
 
 def node_id_of(files: Files, data_dir: str) -> int:
-    """The lowest node id that has run on a data directory."""
+    """Return the lowest node id that has used a data directory."""
     ran = [int(name) for name in files.list_folder(f"{data_dir}/{NODES}") if name.isdigit()]
     wrote = map(node_of, files.list_folder(f"{data_dir}/{JOURNALS}"))
     return min([*ran, *(node for node in wrote if node is not None)], default=0)
 
 
 def topic_of(name: str) -> str:
-    """The topic of a partition folder."""
+    """Return the topic of a partition folder."""
     return name.rpartition("-")[0]
 
 
 class DirectoryLogs:
-    """Opens logs. No round is written: journals stay as they are."""
+    """Opens the logs of a target. The journal is not written."""
 
     def __init__(self, files: Files, target: RepairTarget) -> None:
-        """Takes the node's lock, if it is a server's. Raises StorageError (Locked) and OSError."""
+        """Lock the node if the target is a server's. Raises StorageError (Locked) and OSError."""
         self._files = files
         self._target = target
         self._store: Store | None = None
@@ -111,11 +111,11 @@ class DirectoryLogs:
         return self._store is not None and self._store.was_used
 
     def take_repairs(self) -> Sequence[str]:
-        """What is damaged outside of logs, a line each."""
+        """Return a line for each damage outside the logs."""
         return () if self._store is None else self._store.take_repairs()
 
     def names(self) -> list[str]:
-        """The partition folders of the target, also those that are missing."""
+        """Return the names of the target's partition folders, including missing ones."""
         if self._target.names is not None:
             return [*self._target.names]
         names = {*self._files.list_folder(self._target.data_dir)}
@@ -124,7 +124,7 @@ class DirectoryLogs:
         return partitions_among(names)
 
     def open(self, name: str) -> Log:
-        """Open a log. Raises StorageError, Corrupt among them, and OSError. Close it."""
+        """Open a log; the caller closes it. Raises StorageError (also Corrupt) and OSError."""
         store, folder = self._store, f"{self._target.data_dir}/{name}"
         if store is None:
             return open_log(self._files, folder, LIMITS)
@@ -137,46 +137,46 @@ class DirectoryLogs:
         return log
 
     def close(self) -> None:
-        """Give the locks back."""
+        """Release the locks."""
         if self._store is not None:
             self._store.leave()
 
 
 def is_journaled(name: str) -> bool:
-    """Whether batches of a log go through the journal."""
+    """Whether a log's batches are written to the journal first."""
     return topic_of(name) in RESERVED
 
 
 def is_of_groups(name: str) -> bool:
-    """Whether a log has groups and their offsets."""
+    """Whether a log holds groups and their offsets."""
     return topic_of(name) == GROUP_TOPIC
 
 
 @dataclass
 class LogContents:
-    """What a log holds."""
+    """The counted contents of a log."""
 
     first: int
-    """Its first offset."""
+    """Log start offset."""
     end: int
-    """The offset after its last one."""
+    """Log end offset, after the last record."""
     batches: int = 0
     records: int = 0
-    """Without control records."""
+    """Number of records, without control records."""
     groups: int = 0
     members: int = 0
     offsets: int = 0
     """Committed offsets of all groups."""
     next_producer_id: int = 0
-    """Larger than the ids of all producers in it."""
+    """One more than the highest producer id in the log."""
     last_epoch: int = 0
-    """The newest leader epoch in it."""
+    """The highest leader epoch in the log."""
 
 
 def read_contents(log: Log, progress: ReadProgress) -> LogContents:
-    """Read a log; groups are built from it as a server builds them.
+    """Read a log and count its contents; groups are built with the server's code.
 
-    Raises Corrupt, and CorruptBatch and DecodeError for records that no server can load.
+    Raises Corrupt, and CorruptBatch and DecodeError for records that a server cannot load.
     """
     found = LogContents(log.start_offset, log.next_offset)
     replay, groups = Replay(), Groups()

@@ -1,7 +1,8 @@
-"""Looks at the logs of a target: what a start would refuse, what is readable of it, what is lost.
+"""Examines the logs of a target: damage at which a server would refuse to start, and what a repair
+would keep and lose.
 
-Changes nothing: logs are opened in files whose changes stay in memory (storage/files/overlay.py),
-first as a server opens them; if that is refused, once more with the loss accepted.
+Changes nothing: logs are opened in an overlay whose changes stay in memory
+(storage/files/overlay.py), first like a server, and after a refusal again with the loss accepted.
 """
 
 import errno
@@ -34,67 +35,67 @@ from groupkeeper.topics.catalog_log import CatalogFolders
 
 @dataclass
 class DamagedLog:
-    """A log that a start refuses, and what is left of it."""
+    """A log that a server refuses to open, and its readable contents."""
 
     name: str
     refused: str
-    """Why a start refuses it, in a line that names file and place."""
+    """The reason for the refusal, in one line with file and position."""
     beyond_repair: str = ""
-    """Why it cannot be repaired either; empty if it can. Then the fields below are empty."""
+    """Why the log cannot be repaired; empty if it can. If set, the fields below are empty."""
     contents: LogContents | None = None
     losses: list[Loss] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
-    """What a repair leaves out or mends."""
+    """What a repair drops or corrects, a line each."""
     archive: str = ""
-    """The folder with its segments as they were before compaction, if there are any."""
+    """The folder with the log's segments from before compaction; empty if there are none."""
     overwritten: frozenset[str] = frozenset()
-    """The segments that a repair changes in place, among other files."""
+    """Files changed in place by a repair, including all such segments."""
 
 
 @dataclass
 class DamagedCatalog:
-    """A catalog that a start refuses, and what is left of both copies."""
+    """A catalog that a server refuses to open, and the readable part of both copies."""
 
     refused: str
     left: LeftOfCatalog
     from_folders: dict[str, int]
-    """Partition counts of topics that the readable part does not know, but that have folders."""
+    """{topic: partition count} for topics with folders that are missing in the readable part."""
 
 
 @dataclass
 class Survey:
-    """What was found."""
+    """The result of a survey."""
 
     target: RepairTarget
     logs: list[DamagedLog] = field(default_factory=list)
     catalog: DamagedCatalog | None = None
     format_damage: str = ""
-    """What is wrong with the format file; empty if nothing is."""
+    """The damage of the format file; empty if there is none."""
     sound: dict[str, LogContents] = field(default_factory=dict)
-    """What the logs hold that a start serves."""
+    """Contents of the undamaged logs, by name."""
     mended: list[str] = field(default_factory=list)
-    """What the next start mends by itself, a line each."""
+    """What the next server start repairs by itself, a line each."""
 
     @property
     def is_damaged(self) -> bool:
-        """Whether a start refuses anything."""
+        """Whether a server would refuse to start."""
         return bool(self.logs or self.catalog or self.format_damage)
 
     @property
     def repairable(self) -> list[DamagedLog]:
-        """The damaged logs without those that are beyond repair."""
+        """The damaged logs that can be repaired."""
         return [log for log in self.logs if not log.beyond_repair]
 
     def topics(self) -> list[LogContents]:
-        """What the logs of topics hold, sound or not."""
+        """Return the contents of all logs except `__consumer_offsets`, damaged or not."""
         contents = self.sound | {log.name: log.contents for log in self.logs if log.contents}
         return [each for name, each in contents.items() if not is_of_groups(name)]
 
 
 def survey(files: Files, target: RepairTarget, progress: ReadProgress) -> Survey:
-    """Look at a target, under the locks of all nodes (NodeLocks).
+    """Examine a target. The caller holds the locks of all nodes (NodeLocks).
 
-    Raises OSError, and StorageError for a directory that a newer version made.
+    Raises OSError, and StorageError for a directory of a newer version.
     """
     surveyor = _Surveyor(files, target, progress)
     surveyor.look_at_format()
@@ -118,7 +119,7 @@ class _Surveyor:
         return f"{self._target.data_dir}/{name}"
 
     def _show(self, name: str) -> None:
-        """Begin with the folder as it is, but for what a repair left that was interrupted."""
+        """Reset the overlay to the folder on disk, minus the mark of an interrupted repair."""
         self._overlay.show(self._folder(name))
         self._overlay.remove(f"{self._folder(name)}/{ACCEPT_FILE}")
 
@@ -169,7 +170,7 @@ class _Surveyor:
             self.found.logs.append(DamagedLog(name, refused, _UNREADABLE))
 
     def _left_of(self, logs: DirectoryLogs, damaged: DamagedLog) -> DamagedLog:
-        """What is left of a log once the loss is accepted."""
+        """Add what is readable of a log once its loss is accepted."""
         folder = self._folder(damaged.name)
         self._show(damaged.name)
         was_missing = not self._overlay.list_folder(folder)
@@ -210,4 +211,4 @@ class _Surveyor:
 
 
 _UNDECODABLE = "its checksums are right, but a record cannot be decoded: restore it from a backup"
-_UNREADABLE = "the disk fails: copy what it still reads to another one, and repair the copy"
+_UNREADABLE = "the disk is failing: copy what is still readable to another one, repair the copy"

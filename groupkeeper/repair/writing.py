@@ -1,11 +1,10 @@
-"""Repairs what a survey has found, and keeps the originals.
+"""Repairs the damage found by a survey, and keeps the original files.
 
-First every file that may change, or go, is kept in a folder `repaired-<time>` in the data
-directory, durably: by a second name for the same bytes (a hard link) where the file system has
-those, else as a copy. A file that the repair overwrites in place is then given bytes of its own.
-Only after that is a log opened with its loss accepted, as a start does it with the file
-`accept-loss`. A crash leaves a directory that can be repaired again; the next repair has an own
-folder for its originals.
+First, every file that may be changed or removed is kept durably in a folder `repaired-<time>` in
+the data directory, as a hard link, or as a copy if the file system has no links. A linked file that
+the repair overwrites in place is replaced by a copy. Only then are logs opened with their loss
+accepted, as a server does if there is a file `accept-loss`. After a crash the directory can be
+repaired again; each repair has its own folder for originals.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -35,34 +34,34 @@ from groupkeeper.topics.catalog_log import EPOCH, FIRST_KEY, CatalogFolders
 from groupkeeper.topics.catalog_log import FOLDERS as CATALOG
 
 REPORT_FILE: Final = "report.txt"
-"""What the survey said, beside the originals."""
+"""File with the text of the survey, in the folder of originals."""
 
 _WHILE_COPIED: Final = ".original"
 
 
 @dataclass(frozen=True)
 class Wishes:
-    """What a repair needs from outside."""
+    """Inputs of a repair from its environment."""
 
     stamp: str
-    """The time, as part of a folder's name."""
+    """The time, for the name of the folder of originals."""
     wall_ms: int
     cluster_id: str
-    """A new one, if that of the catalog is lost."""
+    """A new cluster id, used if that of the catalog is lost."""
     report: str
     """The text of the survey."""
 
 
 def write(files: Files, survey: Survey, locks: NodeLocks, wishes: Wishes) -> str:
-    """Repair all that can be repaired; returns the folder of the originals. `locks` are those that
-    the survey was made under.
+    """Repair everything that can be repaired; return the folder of the originals. `locks`: the
+    locks held during the survey.
 
-    Raises StorageError and OSError: then run the command again.
+    Raises StorageError and OSError, after which the repair can be run again.
     """
     data_dir = survey.target.data_dir
     originals = _Originals(files, data_dir, wishes.stamp)
     originals.keep_all_of(survey, wishes.report)
-    locks.give_back(node_id_of(files, data_dir))  # the store takes it
+    locks.give_back(node_id_of(files, data_dir))  # the store takes this lock itself
     if survey.format_damage:
         files.remove(f"{data_dir}/{FORMAT_FILE}")
         files.sync_folder(data_dir)
@@ -82,9 +81,9 @@ def write(files: Files, survey: Survey, locks: NodeLocks, wishes: Wishes) -> str
 def _catalog_records(
     files: Files, survey: Survey, catalog: DamagedCatalog, wishes: Wishes
 ) -> Iterator[KeyValue]:
-    """All current values of the catalog, that of the cluster first."""
+    """Yield the current value of each key of the catalog, the cluster's first."""
     left, topics = catalog.left, survey.topics()
-    # Each record that is lost may have been the allocation of a block of producer ids.
+    # Each lost record may have allocated a block of producer ids.
     lost = sum((loss.end or loss.first) - loss.first for loss in left.losses)
     ids = left.value(PRODUCER_IDS).get("next", 0) + lost * PRODUCER_ID_BLOCK
     epochs = [left.value(LEADER_EPOCH).get("epoch", 0), *(each.last_epoch for each in topics)]
@@ -104,7 +103,7 @@ def _catalog_records(
 def _write_catalog(
     files: Files, data_dir: str, end: int, wall_ms: int, records: Sequence[KeyValue]
 ) -> None:
-    """Write these records from an offset on, and nothing else, to both copies of the catalog."""
+    """Replace both copies of the catalog by these records, starting at offset `end`."""
     folder = f"{data_dir}/{CATALOG[0]}"
     accept_loss(files, folder)
     log = open_log(files, folder, LIMITS)
@@ -121,7 +120,7 @@ def _write_catalog(
 
 
 class _Originals:
-    """The folder in which a repair keeps what it changes."""
+    """The folder in which a repair keeps the original files."""
 
     def __init__(self, files: Files, data_dir: str, stamp: str) -> None:
         self._files = files
@@ -133,7 +132,7 @@ class _Originals:
         self.folder = f"{data_dir}/{name}"
 
     def keep_all_of(self, survey: Survey, report: str) -> None:
-        """Keep all files that the repair of a survey may change, durably. Raises OSError."""
+        """Keep, durably, all files that a repair may change. Raises OSError."""
         files = self._files
         files.make_folder(self.folder)
         overwrite(files, f"{self.folder}/{REPORT_FILE}", report.encode(), sync=True)
@@ -152,7 +151,7 @@ class _Originals:
         files.sync_folder(self._data_dir)
 
     def _keep_folder(self, folder: str, overwritten: Callable[[str], bool]) -> None:
-        """Keep the files of a folder. `overwritten`: whether a path may be changed in place."""
+        """Keep the files of a folder. `overwritten`: whether a file may be changed in place."""
         files, source, target = self._files, f"{self._data_dir}/{folder}", f"{self.folder}/{folder}"
         names = files.list_folder(source)
         if not names:
@@ -160,7 +159,7 @@ class _Originals:
         files.make_folder(target)
         for name in names:
             if name.endswith(_WHILE_COPIED):
-                files.remove(f"{source}/{name}")  # left by a repair that was interrupted
+                files.remove(f"{source}/{name}")  # left over from an interrupted repair
             else:
                 self._keep(f"{folder}/{name}", overwritten=overwritten(f"{source}/{name}"))
         files.sync_folder(target)
@@ -183,5 +182,5 @@ class _Originals:
 
 
 def _is_overwritten(log: DamagedLog, path: str) -> bool:
-    """Whether a repair may change a file of a log in place. Of segments it is known."""
+    """Whether a repair may change a file in place; for segments the survey has determined it."""
     return not path.endswith(LOG_SUFFIX) or path in log.overwritten

@@ -1,5 +1,5 @@
-"""What group events tell: rounds, and words for people. Pure: events in, rounds and text out.
+"""Explains rebalances in plain English: turns the rounds of a group's history into text.
 
-For the command `why`, and for whatever else shows rebalances. Nothing here reads a topic, a socket
-or a clock.
+Used by the command `why`, the HTTP API and the test broker. Pure functions: nothing here reads a
+topic, a socket or a clock.
 """

@@ -1,6 +1,6 @@
-"""What to change after a round: a setting and a number, computed from the evidence.
+"""Advice after a round: which setting to change, and to which value, computed from the evidence.
 
-`ADVICE` has a function for each code of a cause, and for what is likely behind it; the general
+`ADVICE` has a function for each cause code, and for each likely reason behind a cause. The general
 advice without numbers is in `protocol.group_event_words`.
 """
 
@@ -23,27 +23,27 @@ from groupkeeper.why.sessions import (
 )
 from groupkeeper.why.texts import above, count, hosts_text, name_of, person, setting, span
 
-# Defaults of Kafka's Java consumer; other clients have most of them, too.
+# Defaults of Kafka's Java consumer; most are also those of other clients.
 MAX_POLL_INTERVAL_MS: Final = 300_000
 MAX_POLL_RECORDS: Final = 500
 METADATA_MAX_AGE_MS: Final = 300_000
-# Of the coordinator.
+# Defaults of the coordinator.
 INITIAL_DELAY_MS: Final = 3_000
 MESSAGE_MAX_BYTES: Final = 1_048_588
 
 HEARTBEAT_INTERVAL_MS: Final = 3_000
 PROMPT_MS: Final = 5_000
-"""In this time a member rejoins that learns of it by a heartbeat, and whose application polls."""
+"""Time within which a polling member rejoins after its heartbeat reports the rebalance."""
 LATE_MS: Final = 2 * PROMPT_MS
-"""One that takes longer is worth an advice."""
+"""Rejoin time from which the advice mentions the last member."""
 TOGETHER_MS: Final = 60_000
 """Members that join an empty group within this time were probably started together."""
 _AFTER_OUTAGE: Final = frozenset({"session_expired", "member_joined", "static_member_joined"})
-"""What clients cause that gave their places up while the coordinator was away."""
+"""Causes of rounds after clients gave up their memberships during an outage of the coordinator."""
 
 
 def advice(current: Round) -> str:
-    """One or two sentences: about the cause, and about members that held the round up."""
+    """Return one or two sentences about the cause, and about members that delayed the round."""
     code = (current.cause or {}).get("code")
     for each in current.removed:
         if current.missing and each.get("cause", {}).get("code") == "join_timeout":
@@ -54,7 +54,7 @@ def advice(current: Round) -> str:
 
 
 def _of_missing(current: Round, removed: Part) -> str:
-    """About a member that the others waited for: that matters more than what began the round."""
+    """Advise about a member that the others waited for, which matters more than the cause."""
     about = Round(current.group, current.epoch, current.round, current.generation)
     about.cause, about.returned_ms = removed["cause"], current.returned_ms
     about.limits, about.outage = current.limits, current.outage
@@ -79,12 +79,12 @@ def _of_lateness(current: Round) -> str:
         return ""
     code = (current.cause or {}).get("code")
     if current.from_state == "Empty" and code in ("member_joined", "static_member_joined"):
-        return ""  # the delay that the coordinator waits for more members
+        return ""  # group.initial.rebalance.delay.ms, not a late member
     return late_for_polls(last["after_ms"])
 
 
 def late_for_polls(after_ms: int) -> str:
-    """About a member for which the others wait in the join phase."""
+    """Advise about a member that the others waited for in the join phase."""
     records = max(1, MAX_POLL_RECORDS * PROMPT_MS // after_ms)
     return (
         f"The last member came back to poll after {span(after_ms)}: where max.poll.records "
@@ -93,7 +93,7 @@ def late_for_polls(after_ms: int) -> str:
     )
 
 
-# -- one function for each code, or guess ----------------------------------------------------------
+# -- one function for each cause code or likely reason ---------------------------------------------
 
 
 def _member_joined(current: Round, evidence: Part) -> str:
@@ -216,7 +216,7 @@ def _member_left(current: Round, evidence: Part) -> str:
 
 
 def _perhaps_polled_late() -> str:
-    """Clients without reasons, such as librdkafka, leave in silence when poll comes too late."""
+    """Mention late polls: librdkafka and others send LeaveGroup without a reason for them."""
     return (
         " If it was not restarted, its log says whether its application called poll too late "
         f"(max.poll.interval.ms, {MAX_POLL_INTERVAL_MS} unless set)."
@@ -363,4 +363,4 @@ ADVICE: Final[Mapping[str, Callable[[Round, Part], str]]] = {
     "duel": _duel,
     "rolling_restart": _rolling_restart,
 }
-"""Code and guess, guess, or code -> its advice; in this order of preference."""
+"""Functions by "code/likely", likely reason, or cause code; looked up in this order."""

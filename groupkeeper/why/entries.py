@@ -1,4 +1,4 @@
-"""Entries of a group (rounds, and events outside of rounds): as lines of text, and as JSON."""
+"""Formats the entries of a group's history (rounds, and events outside rounds) as text and JSON."""
 
 import re
 import textwrap
@@ -19,15 +19,15 @@ _JOINED: Final = "\N{NO-BREAK SPACE}"
 
 
 def entry_text(entry: HistoryEntry, width: int = WIDTH) -> str:
-    """A round with its headline, or the line of an event."""
+    """Return a round's headline and paragraph, or the line of an event."""
     if isinstance(entry, Event):
         return filled(line(entry), "", width)
     return f"{printable(headline(entry))}\n{filled(paragraph(entry), INDENT, width)}"
 
 
 def filled(text: str, first: str = "", width: int = WIDTH) -> str:
-    """Lines of at most `width`, the first one with this indent. A number and its unit stay in one
-    line.
+    """Wrap text at `width`, with the indent `first` on the first line. A number and its unit are
+    never separated.
     """
     lines = textwrap.fill(
         _UNIT.sub(_JOINED, printable(text)),
@@ -42,7 +42,7 @@ def filled(text: str, first: str = "", width: int = WIDTH) -> str:
 
 # Any: JSON.
 def entry_json(entry: HistoryEntry) -> dict[str, Any]:
-    """An entry as a JSON object, with its text; `kind` is `round` or `event`."""
+    """Return an entry as a JSON object with its text; `kind` is `round` or `event`."""
     if isinstance(entry, Event):
         envelope = {name: getattr(entry, name) for name in ENVELOPE}
         return {"kind": "event", **envelope, **entry.fields, "text": line(entry)}
@@ -58,7 +58,7 @@ def entry_json(entry: HistoryEntry) -> dict[str, Any]:
 
 
 def last_rounds(entries: Iterable[HistoryEntry], rounds: int | None) -> list[HistoryEntry]:
-    """The last so many rounds, with what happened since the first of them."""
+    """Return the last `rounds` rounds (None: all), and the events since the first of them."""
     kept = [*entries]
     if rounds is None:
         return kept

@@ -1,4 +1,4 @@
-"""What happened outside of rounds: one line for each event."""
+"""Describes each event outside rounds in one line."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -20,11 +20,11 @@ from groupkeeper.why.texts import (
 from groupkeeper.why.words import cause_text, outage_text
 
 OFFSETS_SHOWN: Final = 4
-"""How many offsets of a reset are shown."""
+"""Maximum number of offsets shown for a reset."""
 
 
 def line(event: Event) -> str:
-    """Time and sentence."""
+    """Return the event's time and sentence."""
     tell = _LINES.get(event.type)
     text = event.type if tell is None else tell(event.fields)
     return f"{time_text(event.at_ms)}  {text}"
@@ -79,7 +79,7 @@ def _reset(fields: Part) -> str:
         for number, old, new in zip(partitions, before, after, strict=False)
     ]
     return (
-        f"{person(fields.get('who'))}, which is no member, set offsets of "
+        f"{person(fields.get('who'))}, which is not a member, set offsets of "
         f"{fields.get('topic', 'a topic')} ({some_of(shown, OFFSETS_SHOWN)})"
     )
 
@@ -178,4 +178,4 @@ _LINES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "group_deleted": _group_deleted,
     "events_dropped": _dropped,
 }
-"""Type of event -> its sentence. The others belong to rounds."""
+"""Functions by event type. Events of other types belong to rounds."""

@@ -1,7 +1,6 @@
-"""What a group is doing right now, in words: `live` of
-`GET /api/v1/groups/GROUP`.
+"""Describes what a group is doing now, from `live` of `GET /api/v1/groups/GROUP`.
 
-A newer server may leave fields out or add some: nothing here relies on one.
+Servers of other versions may have other fields: all fields are optional here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,24 +15,24 @@ _TIMERS: Final[Mapping[str, str]] = {
     "join": "the rebalance timeout ends the join phase: dynamic members that are missing are"
     " removed, static ones keep their places",
     "initial_delay": "the delay of the first rebalance ends (group.initial.rebalance.delay.ms)",
-    "sync": "the rebalance timeout ends the sync phase: members that did not ask for their"
+    "sync": "the rebalance timeout ends the sync phase: members that did not request their"
     " assignment are removed",
     "session": "the session of {who} ends unless it sends a heartbeat",
-    "new_member": "{who} is removed unless the join phase ends before",
-    "pending_member": "the member id {who} is given up unless its client joins with it",
+    "new_member": "{who} is removed unless the join phase ends first",
+    "pending_member": "the member id {who} is dropped unless its client joins with it",
 }
-"""Name of a timer -> what happens when it comes due."""
+"""The effect of each timer, by name."""
 
 
 def live_text(view: Part) -> str:
-    """The state, whom the group waits for, and what happens next if nothing comes."""
+    """Return the group's state, the members it waits for, and its next timers."""
     members = [each for each in view.get("members") or () if isinstance(each, dict)]
     parts = [_state(view, members), _waiting(view, members), _next(view, members)]
     return " ".join(filter(None, parts))
 
 
 def status_text(view: Part) -> str:
-    """One short line during a rebalance: whom it waits for comes before what may be cut off."""
+    """Return a short line during a rebalance: awaited members first, as the end may be cut off."""
     rebalance = view.get("rebalance") or {}
     members = [each for each in view.get("members") or () if isinstance(each, dict)]
     by_id = {each.get("member"): each for each in members}
@@ -52,7 +51,7 @@ def status_text(view: Part) -> str:
 
 
 def live_key(view: Part) -> object:
-    """Changes when the text says something else than passing time."""
+    """Return a key that changes when the text differs in more than elapsed time."""
     rebalance = view.get("rebalance") or {}
     return (
         view.get("state"),
@@ -87,7 +86,7 @@ def _waiting(view: Part, members: Sequence[Part]) -> str:
     names = some_of((_waited(each, by_id.get(each)) for each in waiting), number=awaited)
     if rebalance.get("phase") == "sync":
         late = sum(not each.get("synced") for each in members)
-        return f"Waiting for the leader {names} to assign; {count(late, 'member')} did not ask yet."
+        return f"Waiting for the leader {names} to assign; {count(late, 'member')} not synced yet."
     pending = view.get("pending_count", len(view.get("pending") or ()))
     return f"Waiting for {awaited} of {len(members) + pending}: {names}."
 
@@ -104,7 +103,7 @@ def _waited(member: object, row: Part | None) -> str:
 
 
 def _next(view: Part, members: Sequence[Part]) -> str:
-    """What happens next, and what ends the phase, if nothing comes."""
+    """Describe the next timer, and the timer that ends the phase."""
     names = {str(each.get("member")): name_of(each) for each in members}
     texts = (_timer(view.get(each) or {}, names) for each in ("next_timer", "phase_timer"))
     return " ".join(dict.fromkeys(filter(None, texts)))

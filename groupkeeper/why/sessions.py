@@ -1,4 +1,4 @@
-"""What to change about sessions: members that were not heard of, or came back."""
+"""Advice about session timeouts, for members that went silent or returned."""
 
 from typing import Final
 
@@ -8,15 +8,15 @@ from groupkeeper.history.rounds import Round
 from groupkeeper.why.texts import above, setting, span, time_text
 
 SESSION_TIMEOUT_MS: Final = 45_000
-"""`session.timeout.ms` of Kafka's Java consumer, and of most others."""
+"""Default `session.timeout.ms` of Kafka's Java consumer and most other clients."""
 LONGEST_SESSION_MS: Final = 1_800_000
-"""A longer one is not advised, whatever the coordinator accepts."""
+"""Longest session timeout to suggest, whatever the coordinator accepts."""
 STALL_MS: Final = 5_000
-"""A session that ends this much too late tells about the coordinator, not about the member."""
+"""Delay of a session's expiry from which the coordinator, not the member, is blamed."""
 
 
 def keep_place(current: Round, away_ms: int) -> str:
-    """What to set so that a member keeps its place while it is away; never less than it has."""
+    """Suggest settings to keep a member's place for `away_ms`, never a shorter session timeout."""
     who = (current.cause or {}).get("who") or {}
     now_ms = current.session_timeout_ms or current.limits.min_ms
     first = "" if who.get("instance") else "give each member a group.instance.id, and "
@@ -27,7 +27,7 @@ def keep_place(current: Round, away_ms: int) -> str:
 
 
 def outlast_pause(current: Round, away_ms: int) -> str:
-    """What to set for a member that is cut off or stands still, and is not restarted."""
+    """Suggest settings for a member that was paused or disconnected for `away_ms`."""
     wanted = max(current.session_timeout_ms or current.limits.min_ms, session_above(away_ms))
     return (
         f"set {session_setting(current, wanted)}, or find what paused the process or cut its "
@@ -36,7 +36,7 @@ def outlast_pause(current: Round, away_ms: int) -> str:
 
 
 def stalled_ms(evidence: Part) -> int | None:
-    """How much too late the coordinator ended a session; None if it was in time."""
+    """Return the delay with which the coordinator expired a session; None below `STALL_MS`."""
     session, silent = number(evidence, "session_timeout_ms"), number(evidence, "silent_ms")
     if session is None or silent is None or evidence.get("connection", "") is None:
         return None
@@ -91,8 +91,8 @@ def session_expired(current: Round, evidence: Part) -> str:
 
 
 def outlasted_ms(current: Round) -> int | None:
-    """The session of a member that was not heard of after a load, if the coordinator was away for
-    longer. Where that is not known exactly, only if clients of such members joined anew.
+    """Return the longest session timeout, below the coordinator's outage, of members that did not
+    return after it. If the outage is not known exactly, their clients must have joined again.
     """
     outage = current.outage
     if outage is None or not (outage.is_exact or came_anew(current)):
@@ -102,14 +102,14 @@ def outlasted_ms(current: Round) -> int | None:
 
 
 def came_anew(current: Round) -> bool:
-    """Whether a client joined in this round whose old member was not heard of since the load."""
+    """Whether the client of a member that did not return after the load joined in this round."""
     return any(
         is_same(gone["who"], come["who"]) for gone in unheard(current) for come in current.added
     )
 
 
 def unheard(current: Round) -> list[Part]:
-    """Removed members that had sent nothing since the coordinator was loaded."""
+    """Return the removed members that had sent nothing since the coordinator was loaded."""
     return [each for each in current.removed if _evidence(each).get("connection", "") is None]
 
 
@@ -119,7 +119,7 @@ def _evidence(removed: Part) -> Part:
 
 
 def after_outage(current: Round) -> str:
-    """Clients give a place up that they could not confirm for a session."""
+    """Advise after an outage longer than sessions, in which clients gave up their memberships."""
     outage, session_ms = current.outage, outlasted_ms(current)
     assert outage is not None and session_ms is not None
     longer = session_setting(current, max(session_ms, session_above(outage.ms)))
@@ -138,7 +138,7 @@ def after_outage(current: Round) -> str:
 
 
 def _static_gone(session_ms: int, search: str) -> str:
-    """Closing a static member sends no LeaveGroup (KIP-345): it looks as if it had been killed."""
+    """Advise about a static member, which sends no LeaveGroup when closed (KIP-345)."""
     return (
         "Nothing is wrong if it was stopped: a member with a group.instance.id does not leave when "
         f"it is closed, its session ends after {setting('session.timeout.ms', session_ms)}; "
@@ -147,12 +147,12 @@ def _static_gone(session_ms: int, search: str) -> str:
 
 
 def session_above(ms: int) -> int:
-    """A session timeout with room above a measured time."""
+    """Return a session timeout with a margin above a measured time."""
     return min(LONGEST_SESSION_MS, above(ms))
 
 
 def session_setting(current: Round, wanted_ms: int) -> str:
-    """`session.timeout.ms` with this number, behind the coordinator's setting that refuses it."""
+    """Return `session.timeout.ms=...`, after the coordinator's limit if that must change first."""
     text, limits = setting("session.timeout.ms", wanted_ms), current.limits
     if limits.min_ms <= wanted_ms <= limits.max_ms:
         return text
@@ -162,18 +162,18 @@ def session_setting(current: Round, wanted_ms: int) -> str:
 
 
 def usual_session(current: Round) -> str:
-    """`session.timeout.ms` as clients have it, or the nearest that the coordinator accepts."""
+    """Return the default `session.timeout.ms`, or the nearest value within the limits."""
     limits = current.limits
     accepted = min(max(SESSION_TIMEOUT_MS, limits.min_ms), limits.max_ms)
     return setting("session.timeout.ms", accepted)
 
 
 def shorter_session(current: Round, limit_ms: int) -> str:
-    """`session.timeout.ms` of half the time, or as short as the coordinator accepts."""
+    """Return `session.timeout.ms` at half of a time, or the coordinator's minimum."""
     least = current.limits.min_ms
     return session_setting(current, max(limit_ms // 2, min(least, limit_ms - 1), 1))
 
 
 def _third(session_ms: int) -> int:
-    """A heartbeat interval for a session: a third, in whole tenths of a second."""
+    """Return a third of a session timeout, in whole tenths of a second, as heartbeat interval."""
     return session_ms // 300 * 100 or max(1, session_ms // 3)

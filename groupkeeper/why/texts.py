@@ -1,4 +1,4 @@
-"""Spans, times, sizes, members and settings in words, and rows in columns."""
+"""Formats durations, times, sizes, members and settings as text, and rows as aligned columns."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -10,15 +10,15 @@ from groupkeeper.history.fields import Part
 
 UUID_LENGTH: Final = 36
 SHORT: Final = 8
-"""How much of the UUID in a member id is shown."""
+"""Number of characters shown of the UUID in a member id."""
 NAMED: Final = 3
-"""How many of a list are named; then it says how many more there are."""
+"""Default number of items named from a list; further ones are counted."""
 WIDEST: Final = 64
-"""Columns are not made wider for longer cells: one long name would pad all rows."""
+"""Maximum width to which a column is padded, so that one long name does not widen all rows."""
 
 
 def span(ms: int) -> str:
-    """A duration: 850 ms, 3.2 s, 45 s, 5 min 3 s, 2 h 5 min."""
+    """Return a duration as text: 850 ms, 3.2 s, 45 s, 5 min 3 s, 2 h 5 min."""
     if ms < 1_000:
         return f"{ms} ms"
     if ms < 10_000:
@@ -37,7 +37,7 @@ def _two(amount: int, size: int, large: str, small: str) -> str:
 
 
 def time_text(at_ms: int | None) -> str:
-    """A time in UTC, to the millisecond."""
+    """Return a time (Unix ms) as UTC text with milliseconds."""
     if at_ms is None:
         return "at an unknown time"
     try:
@@ -48,12 +48,12 @@ def time_text(at_ms: int | None) -> str:
 
 
 def printable(text: str) -> str:
-    """Text of clients without what would move the cursor, or could not be encoded."""
+    """Replace control characters and other unprintable ones in text from clients by "?"."""
     return "".join(each if each.isprintable() else "?" for each in text)
 
 
 def aligned(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> Iterator[str]:
-    """Lines with the cells below each other. `right`: columns of numbers, by their places."""
+    """Yield rows as lines with aligned columns. `right`: indexes of right-aligned columns."""
     widths = [min(max(map(_width, cells)), WIDEST) for cells in zip(*rows, strict=True)]
     for row in rows:
         cells = []
@@ -64,12 +64,12 @@ def aligned(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> Itera
 
 
 def _width(text: str) -> int:
-    """The places on a screen: a Chinese character takes two."""
+    """Return the width in terminal cells; East Asian wide characters take two."""
     return len(text) if text.isascii() else sum(1 + (east_asian_width(c) in "WF") for c in text)
 
 
 def short_id(member: str) -> str:
-    """A member id with the beginning of its UUID; another one as it is."""
+    """Shorten the UUID at the end of a member id; cut other very long ids."""
     uuid = member[-UUID_LENGTH:]
     if uuid.count("-") == 4 and len(member) > UUID_LENGTH:
         return member[: -UUID_LENGTH + SHORT]
@@ -77,13 +77,13 @@ def short_id(member: str) -> str:
 
 
 def name_of(who: Part) -> str:
-    """A member in a word: its instance id, or its short member id, or the client."""
+    """Return a member's instance id, else its short member id, else its client id."""
     instance, member, client = who.get("instance"), who.get("member"), who.get("client_id")
     return str(instance or short_id(member or "") or client or "a client")
 
 
 def person(who: Part | None) -> str:
-    """A member or client with its address and software: pod-3 (member billing-1c9f, /10.0.0.7,
+    """Return a member or client with its details: pod-3 (member billing-1c9f, on 10.0.0.7,
     librdkafka 2.3.0).
     """
     if not who:
@@ -104,13 +104,13 @@ def person(who: Part | None) -> str:
 
 
 def software_of(who: Part) -> str:
-    """Name and version of the client's software; empty if it did not say."""
+    """Return name and version of the client's software (KIP-511); empty if unknown."""
     software = who.get("software") or {}
     return " ".join(str(software[key]) for key in ("name", "version") if software.get(key))
 
 
 def hosts_text(evidence: Part) -> str:
-    """The addresses in the evidence of a duel."""
+    """Return the client addresses in the evidence of a duel."""
     hosts = evidence.get("hosts")
     found = (
         dict.fromkeys(str(each).lstrip("/") for each in hosts) if isinstance(hosts, list) else {}
@@ -119,7 +119,7 @@ def hosts_text(evidence: Part) -> str:
 
 
 def some_of(texts: Iterable[str], most: int = NAMED, number: int = 0) -> str:
-    """The first of a list, and how many more there are. `number`: of all, if the list is cut."""
+    """Join the first items of a list and count the rest. `number`: total, if the list is cut."""
     every = [*texts]
     more = max(number, len(every)) - most
     named = ", ".join(every[:most])
@@ -127,12 +127,12 @@ def some_of(texts: Iterable[str], most: int = NAMED, number: int = 0) -> str:
 
 
 def partitions_text(partitions: Part) -> str:
-    """Topics with their partitions: orders 0-3, payments 7."""
+    """Return topics with their partitions: orders 0-3, payments 7."""
     return some_of(f"{topic} {ranges(some)}" for topic, some in sorted(partitions.items()))
 
 
 def ranges(numbers: Iterable[int]) -> str:
-    """0-3,7 for 0, 1, 2, 3 and 7."""
+    """Return numbers as ranges: "0-3,7" for 0, 1, 2, 3 and 7."""
     runs: list[list[int]] = []
     for each in sorted(set(numbers)):
         if runs and runs[-1][-1] == each - 1:
@@ -143,12 +143,12 @@ def ranges(numbers: Iterable[int]) -> str:
 
 
 def count(amount: int, what: str) -> str:
-    """1 member, 2 members."""
+    """Return a number with a noun: 1 member, 2 members."""
     return f"{amount} {what}" + ("" if amount == 1 else "s")
 
 
 def size(amount: float) -> str:
-    """Bytes in the unit that keeps the number short: 850 bytes, 1.5 kB, 2.0 GB; "?" below 0."""
+    """Return a size in a suitable unit: 850 bytes, 1.5 kB, 2.0 GB; "?" if it is negative."""
     if amount < 0:
         return "?"
     unit = "bytes"
@@ -160,20 +160,20 @@ def size(amount: float) -> str:
 
 
 def above(ms: int, factor: float = 1.25) -> int:
-    """A round number of milliseconds with room above a measured time."""
+    """Return a round number of milliseconds at least `factor` times a measured time."""
     wanted = ms * factor
     step = 1_000 if wanted < 10_000 else 5_000 if wanted < 120_000 else 60_000
     return max(step, -int(-wanted // step) * step)
 
 
 def setting(name: str, value: int) -> str:
-    """As it stands in a properties file, with the time in words."""
+    """Return a setting as in a properties file; times in ms also as text."""
     text = f"{name}={value}"
     return f"{text} ({span(value)})" if name.endswith(".ms") else text
 
 
 def settings_in(text: str) -> list[tuple[str, int]]:
-    """The settings that `setting` wrote into a text, in their order."""
+    """Return the (name, value) pairs of all settings in a text made by `setting`, in order."""
     return [(name, int(value)) for name, value in _SETTING.findall(text)]
 
 

@@ -1,7 +1,7 @@
-"""A round as one paragraph that a tired person understands.
+"""Describes a round in one paragraph of plain English.
 
-What triggered it, who, what the client said, who was late, how long consumption stood still, what
-moved, and what to change (`advice`). Lines for what happens outside of rounds are in `lines`.
+It covers the cause, the member behind it, the client's reason, late members, how long consumption
+stopped, the partitions that moved, and advice (`advice`). See `lines` for events outside rounds.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,13 +23,13 @@ from groupkeeper.why.sessions import outlasted_ms, stalled_ms, unheard
 from groupkeeper.why.texts import count, name_of, person, short_id, some_of, span, time_text
 
 LATE_MS: Final = 1_000
-"""Who arrives this long after the start is named."""
+"""Delay from which the last member to join is named."""
 LEADER_MS: Final = 1_000
-"""A leader that takes longer to assign is named."""
+"""Assignment time from which the leader is named."""
 
 
 def headline(current: Round) -> str:
-    """Time and generation of a round; its number begins anew with each load of the coordinator."""
+    """Return time, generation and duration of a round; its number restarts with each load."""
     took = f", {span(current.duration_ms)}" if current.duration_ms is not None else ""
     if current.outcome == EMPTIED:
         took = ": no member is left"
@@ -40,7 +40,7 @@ def headline(current: Round) -> str:
 
 
 def paragraph(current: Round) -> str:
-    """The round in a few sentences; the last one says what to change."""
+    """Return the round in a few sentences, ending with advice."""
     sentences = [
         trigger(current),
         _said(current.cause),
@@ -57,16 +57,16 @@ def paragraph(current: Round) -> str:
 
 
 def trigger(current: Round) -> str:
-    """What started the round."""
+    """Return a sentence about the cause of the round."""
     if current.cause is None:
-        return "What triggered it happened before the events that were read."
+        return "The trigger happened before the events that were read."
     return cause_text(current.cause, current)
 
 
 def cause_text(cause: Part, current: Round) -> str:
-    """A cause as a sentence. `current` is the round that it belongs to."""
+    """Return a sentence about a cause. `current`: the round that it belongs to."""
     if "code" not in cause:
-        return "What triggered it is not told."
+        return "The trigger was not recorded."
     tell = _TRIGGERS.get(cause["code"])
     if tell is None:
         return f"The cause is {cause['code']}, which this command does not know."
@@ -156,7 +156,7 @@ def _session_expired(cause: Part, evidence: Part, current: Round) -> str:
 
 
 def outage_text(outage: Outage) -> str:
-    """How long a coordinator did not serve; of one that was killed only the last event is known."""
+    """Describe an outage of the coordinator; after a kill, it is measured from the last event."""
     if outage.is_exact:
         return f"the coordinator was closed for {span(outage.ms)}"
     return f"no event was stored for {span(outage.ms)}"
@@ -248,7 +248,7 @@ _TRIGGERS: Final[Mapping[str, str | Callable[[Part, Part, Round], str]]] = {
     "operator": _operator,
     "policy": "A policy of the group held or ended the join phase.",
 }
-"""Code of a cause -> its sentence."""
+"""Sentences by cause code."""
 
 
 # -- the rest of the paragraph ---------------------------------------------------------------------
@@ -263,7 +263,7 @@ def _said(cause: Part | None) -> str:
 
 
 def _more_causes(current: Round) -> str:
-    """Further causes, without joins of members that the first sentence counts."""
+    """Name further causes, except joins that the first sentence has counted."""
     first = (current.cause or {}).get("code")
     counted = first if first == "member_joined" else None
     texts = [
@@ -280,7 +280,7 @@ def _briefly(code: str | None) -> str | None:
 
 
 def _outage(current: Round) -> str:
-    """Of the coordinator, if it was longer than the session of a member that did not come back."""
+    """Describe an outage longer than the session of a member that did not return."""
     if current.outage is None or outlasted_ms(current) is None:
         return ""
     lost = count(len(unheard(current)), "member")
@@ -322,13 +322,13 @@ def _outcome(current: Round) -> str:
     for_ms = f" after {span(still)}" if still else ""
     match current.outcome:
         case outcome if outcome == UNDER_WAY:
-            return "It is not over."
+            return "It is still in progress."
         case outcome if outcome == EMPTIED:
             return f"No member was left{for_ms}: the group is empty."
         case outcome if outcome == SUPERSEDED:
             return f"Another rebalance began{for_ms}, before this one had assignments."
         case outcome if outcome == LOST:
-            return "The coordinator closed or moved before it was over."
+            return "The coordinator closed or moved before the rebalance completed."
     assert current.outcome == COMPLETED
     return _standstill(current)
 

@@ -280,7 +280,7 @@ def test_a_folder_that_was_copied(served: Served) -> None:
 def test_nothing_to_look_at(disk: FakeDisk) -> None:
     FakeFiles(disk).make_folder("data/empty")
     for path in ("data", "data/empty"):
-        with pytest.raises(StorageError, match="no data directory, no partition folder"):
+        with pytest.raises(StorageError, match="not a data directory, partition folder"):
             target_of(FakeFiles(disk), path)
 
 

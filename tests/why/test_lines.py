@@ -81,7 +81,7 @@ LINES = {
     "offsets_reset": (
         {"who": ADMIN, "topic": "orders", "partitions": [0, 1], "from": [7, None], "to": [0, 0]},
         (
-            "adminclient-1 (on 10.0.0.1), which is no member, set offsets of orders (0: 7 -> "
+            "adminclient-1 (on 10.0.0.1), which is not a member, set offsets of orders (0: 7 -> "
             "0, 1: none -> 0)"
         ),
     ),

@@ -583,7 +583,7 @@ def test_other_ends_of_a_round() -> None:
 def test_a_round_under_way_has_no_advice_yet() -> None:
     told = Told()
     told.started(cause("member_left", POD))
-    assert paragraph(told.rounds()[0]).endswith("left. It is not over.")
+    assert paragraph(told.rounds()[0]).endswith("left. It is still in progress.")
 
 
 def test_cooperative_members_kept_consuming() -> None:
