@@ -1,5 +1,5 @@
-"""What people and programs see over HTTP: the JSON API under `/api/v1`, and server-sent events.
+"""The JSON API under `/api/v1`, its stream of server-sent events, and the web page.
 
-The port itself (connections, limits) is in `observe`. Nothing here is imported, and nothing is kept
-in memory, before the first request.
+The HTTP port itself (connections, limits) is in `observe`. Nothing here is imported, or uses
+memory, before the first request.
 """

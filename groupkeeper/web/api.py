@@ -1,5 +1,5 @@
-"""The API under `/api/v1`: its table of routes, which its OpenAPI document describes, too, and the
-answer to a request: finds the route, checks the parameters, encodes what was found.
+"""The API under `/api/v1`: the table of routes, also the source of the OpenAPI document, and the
+handling of requests: finds the route, checks the parameters, encodes the result.
 """
 
 from contextlib import nullcontext
@@ -15,20 +15,20 @@ from groupkeeper.web.route import DOCUMENT, Handle, Parameter, Route, find_route
 _LAST: Final = (
     Parameter(
         "last",
-        f"The last N rounds; {timeline.ROUNDS} unless `since` is given.",
+        f"Only the last N rounds; default {timeline.ROUNDS} without `since`.",
         "number",
         least=1,
         most=timeline.ROUNDS_MOST,
     ),
-    Parameter("since", "From a time on, in Unix milliseconds.", "number"),
-    Parameter("before", "Rounds before a place: `next` of an earlier answer.", "place"),
+    Parameter("since", "Only rounds from this time on, in Unix milliseconds.", "number"),
+    Parameter("before", "Only rounds before a place: `next` of a response.", "place"),
 )
 _OF_A_GROUP: Final = (404, 421, 503)
 _OF_A_CHANGE: Final = (403, *_OF_A_GROUP, 415)
 
 
 def _of_group(path: str, handle: Handle, about: str, answer: str, *parameters: Parameter) -> Route:
-    """A route below a group; those with parameters read its stored events."""
+    """Make a route below a group; routes with parameters read the group's stored events."""
     where, known = f"groups/{{group}}{path}", table(*parameters)
     events = bool(parameters)
     return Route(where, handle, about, answer, known, statuses=_OF_A_GROUP, reads_events=events)
@@ -38,61 +38,61 @@ ROUTES: Final = (
     Route(
         "groups",
         group_list.groups,
-        "Groups in the order of their ids, in pages.",
+        "Groups in pages, ordered by id.",
         "Groups",
         table(
-            Parameter("search", "Groups whose id has this text, in any case."),
-            Parameter("state", "Groups in this state.", of=group_list.STATES),
+            Parameter("search", "Only groups whose id contains this text, ignoring case."),
+            Parameter("state", "Only groups in this state.", of=group_list.STATES),
             Parameter(
                 "limit",
-                "How many groups.",
+                "Maximum number of groups.",
                 "number",
                 default=group_list.LIMIT,
                 least=1,
                 most=group_list.LIMIT_MOST,
             ),
-            Parameter("after", "Groups after this id: `next` of an earlier answer."),
+            Parameter("after", "Only groups after this id: `next` of a response."),
         ),
     ),
-    _of_group("", group_view.group, "A group as it is now: state, and what it waits for.", "Group"),
+    _of_group("", group_view.group, "A group's present state, and what it waits for.", "Group"),
     _of_group(
-        "/members", group_view.members, "The members of a group, and what they have.", "Members"
+        "/members", group_view.members, "The members of a group and their assignments.", "Members"
     ),
     _of_group(
         "/lag",
         group_view.group_lag,
-        "How far a group is behind, by partition; and its last hour, since it is asked for.",
+        "A group's lag by partition, and its history for the last hour since the first request.",
         "GroupLag",
     ),
     _of_group(
         "/instances/{instance}",
         group_view.instance,
-        "Whether a static member has its place: a probe.",
+        "Probe: whether a static member is in the group, and the group is Stable.",
         "Instance",
     ),
     _of_group(
         "/rounds",
         timeline.rounds,
-        "Rebalances of a group, oldest first, with causes and words.",
+        "Rebalances of a group, oldest first, with causes and descriptions.",
         "Rounds",
         *_LAST,
     ),
     _of_group(
         "/why",
         timeline.why,
-        "What `groupkeeper why --json` prints: rounds, other events, and the present.",
+        "The output of `groupkeeper why --json`: rounds, other events, and the present state.",
         "Why",
         *_LAST,
     ),
     _of_group(
         "/events",
         timeline.events,
-        "Stored events of a group, oldest first: those after a place, or the last ones.",
+        "Stored events of a group, oldest first: after a place, or the last ones.",
         "Events",
-        Parameter("after", "Events after a place: `next` of an earlier answer.", "place"),
+        Parameter("after", "Only events after a place: `next` of a response.", "place"),
         Parameter(
             "limit",
-            "How many events.",
+            "Maximum number of events.",
             "number",
             default=timeline.EVENTS,
             least=1,
@@ -102,7 +102,7 @@ ROUTES: Final = (
     Route(
         "groups/{group}/members/remove",
         changes.remove_members,
-        "Remove members, as an operator: one rebalance follows. Needs `http.api.write`.",
+        "Remove members; causes one rebalance. Needs `http.api.write`.",
         "Removed",
         {},
         "POST",
@@ -112,7 +112,7 @@ ROUTES: Final = (
     Route(
         "groups/{group}/offsets/reset",
         changes.reset_offsets,
-        "Set committed offsets of an Empty group: all or none. Needs `http.api.write`.",
+        "Set committed offsets of an Empty group, all or none. Needs `http.api.write`.",
         "Reset",
         {},
         "POST",
@@ -122,16 +122,16 @@ ROUTES: Final = (
     Route(
         "follow",
         follow.follow,
-        "Server-sent events: what happens from now on, or after Last-Event-ID.",
+        "New events as server-sent events, from now on or after Last-Event-ID.",
         "",
         table(
-            Parameter("group", "Of this group only."),
-            Parameter("after", "As Last-Event-ID, which counts if both are given.", "place"),
+            Parameter("group", "Only events of this group."),
+            Parameter("after", "Same as Last-Event-ID, which has precedence.", "place"),
         ),
         statuses=(409, 421, 503),
     ),
 )
-"""In the order in which the document shows them."""
+"""All routes, in the order of the OpenAPI document."""
 
 
 class HttpApi:
@@ -141,11 +141,11 @@ class HttpApi:
         self._parts = parts
 
     def close(self) -> None:
-        """The server stops."""
+        """Stop background work, when the server stops."""
         self._parts.history.close()
 
     async def answer(self, request: HttpRequest) -> HttpAnswer:
-        """One request. What goes wrong is `{"error": ...}` with a status."""
+        """Handle one request. Errors are `{"error": ...}` with a status."""
         try:
             if request.path == DOCUMENT:
                 return await self._found(document(ROUTES, DOCUMENTED))

@@ -1,7 +1,7 @@
-"""The body of a request that changes something: who may send it, and how it is read.
+"""Reads and checks the body of a request that changes something.
 
-No page of another origin can make a browser send such a request: its body is JSON, and its Host
-header names this machine (decision 008).
+A web page of another origin cannot make a browser send such a request, because the body must be
+JSON and the Host header must name this machine (decision 008).
 """
 
 import json
@@ -16,12 +16,12 @@ from groupkeeper.web.parts import HttpRefused
 
 # Any: JSON.
 def read_body(request: HttpRequest, hosts: Collection[str], named: str) -> Mapping[str, Any]:
-    """The object in it. `hosts`: names that the server has, besides IP addresses and localhost;
-    `named`: where they come from. Raises HttpRefused.
+    """Return the JSON object in the body. `hosts`: names of the server besides IP addresses and
+    localhost; `named`: text for the error on their origin. Raises HttpRefused.
     """
     check_host(request, hosts, named)
     if media_type(request.headers) != JSON:
-        raise HttpRefused(415, f"send a body with Content-Type: {JSON}")
+        raise HttpRefused(415, f"send the body with Content-Type: {JSON}")
     try:
         body = json.loads(request.body)
     except (ValueError, RecursionError):
@@ -32,10 +32,10 @@ def read_body(request: HttpRequest, hosts: Collection[str], named: str) -> Mappi
 
 
 def check_host(request: HttpRequest, hosts: Collection[str], named: str) -> None:
-    """See `read_body`. Raises HttpRefused."""
+    """Check the Host header; see `read_body`. Raises HttpRefused."""
     host = request.headers.get("host", "").strip()
     if not is_own(host, hosts):
-        line = f"the Host header is '{host[:100]}': ask by an IP address, localhost{named}"
+        line = f"the Host header is '{host[:100]}': use an IP address, localhost{named}"
         raise HttpRefused(403, line)
 
 
@@ -55,18 +55,18 @@ _LIMITS: Final[Mapping[type, tuple[str, str, str]]] = {
     list: ("minItems", "maxItems", " items"),
     dict: ("minProperties", "maxProperties", " fields"),
 }
-"""Words of JSON Schema for the limits of a value, or of its size in a unit."""
+"""JSON Schema keywords for the minimum and maximum of a value, or of its size with a unit."""
 
 
-# Any: JSON, and JSON Schema: the part of it that the documents use.
+# Any: JSON, and the subset of JSON Schema used by our schemas.
 def check(value: Any, schema: Mapping[str, Any], schemas: Mapping[str, Any], at: str = "") -> None:
-    """Raises HttpRefused with one line that names the field, unless the value fits the schema."""
+    """Raise HttpRefused with one line that names the field, unless the value fits the schema."""
     if "$ref" in schema:
         schema = schemas[schema["$ref"].rpartition("/")[2]]
     if "type" in schema and not _is(value, schema["type"]):
         kinds = schema["type"]
         named = kinds if isinstance(kinds, str) else " or ".join(kinds)
-        raise HttpRefused(400, f"{_what(at)} is no {named}{_told(schema)}")
+        raise HttpRefused(400, f"{_what(at)} is not of type {named}{_told(schema)}")
     if "enum" in schema and value not in schema["enum"]:
         raise HttpRefused(400, f"{_what(at)} is {value!r}: give one of {', '.join(schema['enum'])}")
     if "pattern" in schema and isinstance(value, str) and not re.search(schema["pattern"], value):

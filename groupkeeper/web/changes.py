@@ -1,8 +1,7 @@
-"""The calls that change something: members are removed, offsets are reset.
+"""API calls that change something: removing members and resetting offsets.
 
-Only with the setting `http.api.write`, and only for requests that no page of another origin can
-make a browser send (decision 008). What is decided, stored and told about it is the coordinator's,
-as for LeaveGroup and OffsetCommit of an operator.
+They need the setting `http.api.write`, and are protected from web pages of other origins (decision
+008). The coordinator handles them like a LeaveGroup or OffsetCommit of an admin client.
 """
 
 from collections.abc import Generator, Mapping
@@ -29,7 +28,7 @@ from groupkeeper.web.parts import SOON, HttpRefused, Object, Parts, RoutedReques
 from groupkeeper.web.schemas import EARLIEST, schemas
 
 CLIENT_ID: Final = "http"
-"""Who is told to have done it, with the address that the request came from."""
+"""Client id in events and logs, along with the address of the HTTP client."""
 _LEAVE_VERSION: Final = 5
 _COMMIT_VERSION: Final = 8
 _BODIES: Final = schemas()
@@ -82,7 +81,7 @@ async def reset_offsets(parts: Parts, call: RoutedRequest) -> Object:
     results = []
     for topic in answer.topics:
         for each in topic.partitions:
-            if each.error_code == ErrorCode.UNKNOWN_MEMBER_ID:  # one has joined meanwhile
+            if each.error_code == ErrorCode.UNKNOWN_MEMBER_ID:  # a member has joined since
                 raise HttpRefused(
                     409, f"group '{group.group_id}' has members again: stop them first"
                 )
@@ -93,15 +92,15 @@ async def reset_offsets(parts: Parts, call: RoutedRequest) -> Object:
     return {"group": group.group_id, "offsets": results}
 
 
-# -- who may, and with what ----------------------------------------------------------------------
+# -- checks --------------------------------------------------------------------------------------
 
 
 # Any: JSON.
 def _checked(parts: Parts, request: HttpRequest, schema: str) -> Mapping[str, Any]:
-    """The body, if it fits the schema of that name. Raises HttpRefused."""
+    """Return the body if changes are enabled and it fits the schema. Raises HttpRefused."""
     options = parts.options
     if not options.settings.http_api_write:
-        line = "changes over HTTP are switched off: start the server with http.api.write=true"
+        line = "changes over HTTP are disabled: start the server with http.api.write=true"
         raise HttpRefused(403, line)
     body = read_body(request, own_names(options.hosts), ", or a name of --http or --advertise")
     check(body, _BODIES[schema], _BODIES)
@@ -114,7 +113,7 @@ _Offsets = dict[tuple[str, int], int]
 
 
 async def _resolved(parts: Parts, wanted: list[tuple[str, int, int | str]]) -> _Offsets:
-    """Raises HttpRefused before anything is stored, if a partition does not exist."""
+    """Replace `earliest` and `latest` by offsets. Raises HttpRefused for an unknown partition."""
     for topic, partition, _ in wanted:
         count = parts.topics.partition_count(topic)
         if count is None or partition >= count:
@@ -128,7 +127,7 @@ async def _resolved(parts: Parts, wanted: list[tuple[str, int, int | str]]) -> _
         if isinstance(word, int):
             offsets[place] = word
         elif place not in found:
-            raise HttpRefused(503, f"the log of {topic}-{partition} cannot be read now", SOON)
+            raise HttpRefused(503, f"the log of {topic}-{partition} is unavailable: retry", SOON)
         else:
             extent = found[place]
             offsets[place] = extent.start_offset if word == EARLIEST else extent.end_offset
@@ -145,7 +144,7 @@ def _topics(offsets: _Offsets) -> Generator[None, None, list[OffsetCommitRequest
     return list(topics.values())
 
 
-# -- asking the coordinator ----------------------------------------------------------------------
+# -- requests to the coordinator -----------------------------------------------------------------
 
 
 # Any: messages of one API.
@@ -155,9 +154,9 @@ async def _ask(parts: Parts, sent: HttpRequest, handle: Handler, request: Any, v
 
 
 def _check_error(code: int) -> None:
-    """Raises HttpRefused for an error of the whole request."""
+    """Raise HttpRefused for an error of the whole request."""
     if code:
-        raise HttpRefused(503, f"the coordinator refused: {ErrorCode(code).name}; ask again", SOON)
+        raise HttpRefused(503, f"the coordinator refused: {ErrorCode(code).name}; retry", SOON)
 
 
 def _name(code: int) -> str | None:

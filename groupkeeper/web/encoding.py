@@ -1,5 +1,5 @@
-"""Encodes answers as JSON in slices: a group may have a hundred thousand members, and a member
-thousands of partitions.
+"""Encodes responses as JSON in slices, since a group may have a hundred thousand members, and a
+member thousands of partitions.
 """
 
 import json
@@ -9,22 +9,22 @@ from typing import Any, Final
 from groupkeeper.turns import Slices
 
 VALUES: Final = 1_000
-"""Values, on whatever level, that are encoded at a time: about half a millisecond."""
+"""Maximum number of values, nested ones included, per slice; takes about half a millisecond."""
 CHARACTERS: Final = 200
-"""Of a text, that count as one value."""
+"""Number of characters of a string that count as one value."""
 PIECE_BYTES: Final = 64 * 1024
-"""Of an answer that is sent in pieces: copying megabytes takes milliseconds."""
+"""Size of the pieces of a response; copying megabytes at once would take milliseconds."""
 
 
 class Raw(bytes):
-    """JSON that is encoded already."""
+    """A value that is already encoded as JSON."""
 
     __slots__ = ()
 
 
 # Any: JSON, with `Raw` in it.
 def encoded(value: Any) -> Slices[list[bytes]]:
-    """The value and a line feed, in pieces of about `PIECE_BYTES`."""
+    """Encode a value and a line feed, in pieces of about `PIECE_BYTES`."""
     pieces, parts, size = list[bytes](), list[bytes](), 0
     for part in _parts(value):
         if part is None:
@@ -39,7 +39,7 @@ def encoded(value: Any) -> Slices[list[bytes]]:
 
 
 def _parts(value: Any) -> Iterator[bytes | None]:
-    """Pieces of JSON; None where a slice ends."""
+    """Yield parts of the JSON text, and None at the end of each slice."""
     if isinstance(value, Raw):
         yield value
     elif not isinstance(value, dict | list | tuple) or _left(value, VALUES) >= 0:
@@ -50,7 +50,7 @@ def _parts(value: Any) -> Iterator[bytes | None]:
 
 
 def _long(value: Any) -> Iterator[bytes | None]:
-    """An object or list, as many of its items at a time as fit into a slice."""
+    """Encode a large object or list, with as many items per slice as fit."""
     is_object = isinstance(value, dict)
     items = value.items() if is_object else value
     yield b"{" if is_object else b"["
@@ -80,7 +80,7 @@ def _inside(some: list[Any], is_object: bool) -> bytes:
 
 
 def _left(value: Any, left: int) -> int:
-    """How many values may follow in the slice; negative if this one is too large for it."""
+    """Return how many more values fit into the slice; negative if this one does not fit."""
     if isinstance(value, Raw):
         return -1
     left -= 1

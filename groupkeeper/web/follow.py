@@ -1,8 +1,8 @@
-"""`GET /follow`: events as they are stored, as server-sent events.
+"""`GET /follow`: streams new events as server-sent events.
 
-The log is the queue: a follower reads it at its own pace, and keeps one offset for each partition.
-So what it gets is what is stored, after it is durable, and a reader that does not read costs
-nothing but the piece that it was sent; the port closes it after `TIMEOUT_S`.
+The event log serves as the queue: each stream keeps one offset per partition and reads at its own
+pace, so it sends exactly what is stored, once it is durable. A client that stops reading costs only
+the memory of one piece; the port closes its connection after `TIMEOUT_S`.
 
 Source: the section "Server-sent events" of the HTML standard.
 """
@@ -21,16 +21,16 @@ from groupkeeper.web.route import EventPosition, place_text, read_place
 from groupkeeper.web.stored_events import EventReader, Stored, event_partition
 
 FOLLOWERS: Final = 32
-"""Streams at a time: less than the port answers (`ANSWERS`), so that pages can still be read."""
+"""Maximum number of streams; fewer than the port's requests (`ANSWERS`), so that pages load."""
 HEARTBEAT_S: Final = 15.0
-"""A comment is sent after so long without events, so that a connection that is gone is noticed."""
+"""Time without events after which a comment is sent, to detect a dead connection."""
 GATHER_S: Final = 0.1
-"""How long events are gathered before they are read: many streams wake up for each round else."""
+"""Delay before new events are read, so that streams do not wake up for each single event."""
 RETRY_S: Final = 1.0
 """Pause after a partition could not be read."""
 
 PIECE_BYTES: Final = 64 * 1024
-"""Of events that are sent at a time."""
+"""Size of the pieces in which events are sent."""
 
 _HELLO: Final = b"retry: 2000\n: events follow\n\n"
 _HEARTBEAT: Final = b": no events\n\n"
@@ -41,13 +41,11 @@ _log = Logger("http")
 
 
 async def follow(parts: Parts, call: RoutedRequest) -> HttpAnswer:
-    """The stream. Raises HttpRefused if there are too many, if events are not stored, and if the
-    group's partition does not serve.
+    """Open a stream. Raises HttpRefused if there are too many, if events are not stored, and if the
+    group's partition is not active.
     """
     if not parts.options.settings.group_events_enabled:
-        raise HttpRefused(
-            409, "no events are stored that could be followed: set group.events.enabled"
-        )
+        raise HttpRefused(409, "events are not stored: set group.events.enabled=true")
     if len(parts.followers) >= FOLLOWERS:
         parts.metrics.counts["limits_reached", "FOLLOWERS"] += 1
         if times := parts.seldom.due("FOLLOWERS"):
@@ -73,7 +71,7 @@ async def follow(parts: Parts, call: RoutedRequest) -> HttpAnswer:
 
 
 class _Follower:
-    """The pieces of one stream; it has a place until it is closed, whether it began or not."""
+    """The pieces of one stream. It counts towards `FOLLOWERS` until closed, started or not."""
 
     def __init__(self, followers: set[object], pieces: AsyncGenerator[bytes, None]) -> None:
         self._followers = followers
@@ -95,7 +93,7 @@ class _Follower:
 
 
 class _Watcher:
-    """Notes which partitions have grown."""
+    """Records that a partition has new events."""
 
     def __init__(self, partition: TopicPartition, grown: set[int], event: asyncio.Event) -> None:
         self._partition = partition
@@ -115,7 +113,7 @@ class _Watcher:
 
 
 class _Stored:
-    """Reads what is stored."""
+    """Reads the new events of some partitions."""
 
     def __init__(self, parts: Parts, group: str | None, numbers: Sequence[int]) -> None:
         self._parts = parts
@@ -125,16 +123,16 @@ class _Stored:
             number: None if each.log is None else each.log.next_offset
             for number, each in self._partitions.items()
         }
-        """Where to go on in each partition; None while its log is closed since the stream began."""
+        """Next offset by partition; None if its log has been closed since the stream began."""
         self._began_ms = parts.clock.wall()
         self._grown = set[int]()
         self._event = asyncio.Event()
         self._gap = b""
 
     async def go_on(self, last: EventPosition) -> None:
-        """Begin after a place. Raises HttpRefused if it cannot be looked for now."""
+        """Begin after a place. Raises HttpRefused if the log is unavailable."""
         if self._group is None:
-            self._gap = _GAP  # a place is one of a partition, and this follows all
+            self._gap = _GAP  # a place belongs to one partition, but this stream has all
             return
         [number] = self._partitions
         reader = self._reader(number)
@@ -163,8 +161,8 @@ class _Stored:
                 watcher.stop()
 
     async def _new(self, number: int) -> AsyncGenerator[bytes, None]:
-        """What one partition has beyond its offset, which is raised. Says so if retention has
-        deleted some before it was read.
+        """Yield one partition's new events as frames, and advance its offset. If retention deleted
+        unread events, yields `_LOST` first.
         """
         began = offset = self._offsets[number]
         try:
@@ -177,7 +175,7 @@ class _Stored:
                 offset = self._offsets[number] = found.following
                 for piece in _frames(found.events):
                     yield piece
-        except HttpRefused:  # the log is closed, and opened again soon
+        except HttpRefused:  # the log is closed, and will be opened again soon
             pass
         if (offset or 0) < self._end(number):
             self._grown.add(number)
@@ -185,7 +183,7 @@ class _Stored:
                 await asyncio.sleep(RETRY_S)
 
     async def _wait(self) -> bool:
-        """Until something has grown; False after `HEARTBEAT_S`."""
+        """Wait for new events; return False after `HEARTBEAT_S` without any."""
         self._event.clear()
         try:
             async with asyncio.timeout(HEARTBEAT_S):
@@ -196,7 +194,7 @@ class _Stored:
         return True
 
     def _end(self, number: int) -> int:
-        """Where the log ends; its owner may have closed and opened it."""
+        """Return the log end offset; the log may have been closed and opened again."""
         log = event_partition(self._parts.topics, number).log
         return 0 if log is None else log.next_offset
 
@@ -205,7 +203,7 @@ class _Stored:
 
 
 def _frames(events: Iterable[Stored]) -> Iterator[bytes]:
-    """Events in pieces of some size."""
+    """Yield events as frames, in pieces of about `PIECE_BYTES`."""
     frames, size = list[bytes](), 0
     for each in events:
         frame = b"id: %b\ndata: %b\n\n" % (place_text(each.place).encode(), each.value)

@@ -1,4 +1,4 @@
-"""`GET /groups`: all groups of this server, searched and in pages."""
+"""`GET /groups`: the groups of this server, with filters and in pages."""
 
 from heapq import nsmallest
 from typing import Final
@@ -10,19 +10,19 @@ from groupkeeper.web.group_view import add_lags, row
 from groupkeeper.web.parts import Object, Parts, RoutedRequest
 
 LIMIT: Final = 50
-"""Groups of an answer, unless the request says more."""
+"""Default number of groups in a response."""
 LIMIT_MOST: Final = 500
 STATES: Final = tuple(str(each) for each in GroupState)
 CURSOR_MOST: Final = 300
-"""Characters of a cursor; percent-encoded, they take less than half of a request's headers."""
+"""Maximum length of a cursor; percent-encoded, it takes less than half of a request's headers."""
 LAST_CHARACTER: Final = "\U0010ffff"
 IDS_IN_A_SLICE: Final = 1_000
 ROWS_IN_A_SLICE: Final = 20
 
 
 async def groups(parts: Parts, call: RoutedRequest) -> Object:
-    """A page, in the order of group ids. A cursor is the last id of the page before: what appears
-    or vanishes meanwhile moves nothing else.
+    """Return one page, ordered by group id. The cursor is the last id of the previous page, so
+    groups created or deleted in the meantime do not shift the others.
     """
     page = await parts.turns.run(_page(parts, call))
     await add_lags(parts, page["groups"])
@@ -35,7 +35,7 @@ def _page(parts: Parts, call: RoutedRequest) -> Slices[Object]:
     rows: list[Object] = []
     for number, group_id in enumerate(found[:limit], 1):
         group = parts.groups.of(group_id).peek(group_id)
-        if group is not None:  # else it has vanished meanwhile
+        if group is not None:  # else it was deleted in the meantime
             rows.append(row(parts, group))
         if number % ROWS_IN_A_SLICE == 0:
             yield
@@ -52,14 +52,14 @@ def _page(parts: Parts, call: RoutedRequest) -> Slices[Object]:
 
 
 def _cursor(group_id: str) -> str:
-    """What to ask for after this id. Of an id that would not fit into a request, its beginning: the
-    next page leaves out others that begin so, and none of those that do not.
+    """Return the cursor after an id. An id too long for a request is cut; the next page then skips
+    other ids with the same beginning, but no others.
     """
     return group_id if len(group_id) <= CURSOR_MOST else group_id[:CURSOR_MOST] + LAST_CHARACTER
 
 
 def _find(parts: Parts, call: RoutedRequest, most: int) -> Slices[tuple[int, list[str]]]:
-    """How many groups fit, and the first ids of them after the cursor."""
+    """Return the number of matching groups, and their first `most` ids after the cursor."""
     words: str = (call.query["search"] or "").casefold()
     state, after = call.query["state"], call.query["after"] or ""
     total, kept = 0, list[str]()

@@ -1,4 +1,4 @@
-"""One group as it is now: in a row of the list, whole, its members, and one static member."""
+"""The present state of a group: as a list row, in full, its lag, its members, one static member."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
@@ -20,31 +20,31 @@ from groupkeeper.why.words import cause_text
 
 MEMBERS_IN_A_SLICE: Final = 50
 ASSIGNMENT_BYTES: Final = 100
-"""Of an assignment, some 25 partitions, that take as long to read as an item of a `Pace`."""
+"""Assignment size, about 25 partitions, that costs as much time as one item of a `Pace`."""
 ABSENT: Final = "absent"
-"""State of a partition that another process has."""
+"""State of a partition that is owned by another process."""
 
 
 def driver_of(parts: Parts, group: str) -> PartitionDriver:
-    """The partition of a group. Raises HttpRefused unless it is active."""
+    """Return the driver of a group's partition. Raises HttpRefused unless it is active."""
     driver = parts.groups.of(group)
     if driver.absence is ErrorCode.NONE:
         return driver
     state = driver.snapshot().state
     if state == ABSENT:
-        line = f"another process serves the partition of group '{group}': ask that one"
+        line = f"the partition of group '{group}' is served by another process: use its port"
         raise HttpRefused(421, line)
-    line = f"the partition of group '{group}' is {state}: ask again in a second"
+    line = f"the partition of group '{group}' is {state}: retry in a second"
     raise HttpRefused(503, line, SOON)
 
 
 def partition_of_group(parts: Parts, group: str) -> int:
-    """Its number. Raises HttpRefused unless it is active."""
+    """Return the number of a group's partition. Raises HttpRefused unless it is active."""
     return driver_of(parts, group).index
 
 
 def find(parts: Parts, group: str) -> Group:
-    """Raises HttpRefused if it does not exist, or is not known now."""
+    """Return a group. Raises HttpRefused if it does not exist, or its partition is not active."""
     found = driver_of(parts, group).peek(group)
     if found is None:
         raise HttpRefused(404, f"group '{group}' does not exist")
@@ -52,7 +52,7 @@ def find(parts: Parts, group: str) -> Group:
 
 
 def row(parts: Parts, group: Group) -> Object:
-    """The group in a list."""
+    """Return the group's row of a list, with `lag` still to be filled in."""
     return {
         "group": group.group_id,
         "state": str(group.state),
@@ -67,7 +67,7 @@ def row(parts: Parts, group: Group) -> Object:
 
 
 def _last_cause(parts: Parts, group: Group) -> Object | None:
-    """Of the last round since the coordinator was loaded: the group does not remember others."""
+    """Return the cause of the last round; None before the first round since the load."""
     if group.rebalance is None:
         return None
     cause = parts.personal.shown(cause_of(group.rebalance.cause))
@@ -90,7 +90,7 @@ async def group(parts: Parts, call: RoutedRequest) -> Object:
 
 
 async def live_of(parts: Parts, group: str) -> Object | None:
-    """What the group is doing, as `coordinator.live` has it; None if it does not exist."""
+    """Return the group's activity (see `coordinator.live`); None if the group does not exist."""
     looked = driver_of(parts, group).look(group)
     if looked is None:
         return None
@@ -114,7 +114,7 @@ def _shown(parts: Parts, looked: Slices[Object]) -> Slices[Object]:
 
 
 async def add_lags(parts: Parts, rows: Sequence[Object]) -> None:
-    """Fill in `lag` of rows of groups; it stays null of a group without committed offsets."""
+    """Fill in `lag` of group rows; it stays null for groups without committed offsets."""
     wall = parts.clock.wall()
     found = await parts.lags.of([each["group"] for each in rows], wall)
     await parts.turns.run(_add_lags(rows, found, wall))
@@ -150,7 +150,7 @@ async def group_lag(parts: Parts, call: RoutedRequest) -> Object:
 
 
 def _by_partition(lags: Iterable[PartitionLag]) -> Slices[list[Object]]:
-    """Rows in the order of topics and partitions."""
+    """Return rows ordered by topic and partition."""
     topics, rows, pace = dict[str, list[PartitionLag]](), list[Object](), Pace()
     for each in lags:
         topics.setdefault(each.topic, []).append(each)
@@ -190,7 +190,7 @@ def _members(parts: Parts, group: Group, looked: list[Object]) -> Slices[list[Ob
     wall, found, pace = parts.clock.wall(), [], Pace()
     for seen in looked:
         member = group.members.get(seen["member"])
-        if member is None:  # it has left meanwhile
+        if member is None:  # it has left in the meantime
             continue
         found.append(parts.personal.shown(_member(member, seen, wall)))
         if pace.spent(ITEMS // MEMBERS_IN_A_SLICE + len(member.assignment) // ASSIGNMENT_BYTES):
@@ -214,7 +214,7 @@ def _member(member: Member, seen: Object, wall: int) -> Object:
 
 
 def assigned(member: Member) -> list[Object] | None:
-    """Its partitions; None where the assignment is not that of a consumer."""
+    """Return a member's partitions; None if its protocol type is not `consumer`."""
     found = read_assigned(member.assignment) if member.assignment else {}
     if found is None:
         return None
@@ -222,14 +222,14 @@ def assigned(member: Member) -> list[Object] | None:
 
 
 async def instance(parts: Parts, call: RoutedRequest) -> Object:
-    """`GET /groups/G/instances/I`: whether a static member has its place; for probes."""
+    """`GET /groups/G/instances/I`: probe whether a static member is in its Stable group."""
     found, name = find(parts, call.names["group"]), call.names["instance"]
     member_id = found.instances.get(name)
     if member_id is None:
         line = f"no member of group '{found.group_id}' has the instance id '{name}'"
         raise HttpRefused(503, line, stable=False)
     if found.state is not GroupState.STABLE:
-        line = f"group '{found.group_id}' is {found.state}: it is Stable after its rebalance"
+        line = f"group '{found.group_id}' is {found.state}, not Stable"
         raise HttpRefused(503, line, stable=False)
     return {
         "group": found.group_id,

@@ -1,7 +1,7 @@
-"""How far groups were behind in the last hour.
+"""Keeps the lag of groups over the last hour.
 
-The past is only kept of groups that were asked for, one point a minute, and for an hour after the
-last question.
+A group's history begins with the first request for it, has one point a minute, and is kept for an
+hour after the last request.
 """
 
 import asyncio
@@ -16,20 +16,19 @@ from groupkeeper.topics.slices import Pace
 from groupkeeper.turns import Slices, Turns
 
 POINT_S: Final = 60.0
-"""Between two points."""
+"""Interval between points."""
 POINTS: Final = 60
-"""Of a group: an hour."""
+"""Maximum number of points per group: an hour."""
 HISTORIES: Final = 200
-"""Groups whose past is kept; for one more, that of the one that was asked for longest ago is
-dropped. A group takes 10 KB."""
+"""Maximum number of groups (LRU); each takes 10 KB."""
 KEPT_S: Final = 3_600.0
-"""How long after the last question."""
+"""Time after the last request when a history is dropped."""
 
 _log = Logger("http")
 
 
 class Point(NamedTuple):
-    """The lag of a group at some moment."""
+    """The total lag of a group at one time."""
 
     at_ms: int
     records: int
@@ -37,18 +36,18 @@ class Point(NamedTuple):
 
 
 class LagHistory:
-    """The last hour of groups that are asked for."""
+    """The lag histories of recently requested groups."""
 
     def __init__(self, lags: GroupLags, turns: Turns, clock: Clock) -> None:
         self._lags = lags
         self._turns = turns
         self._clock = clock
         self._points: OrderedDict[str, tuple[float, deque[Point]]] = OrderedDict()
-        """By group, with the time of the last question; the oldest first."""
+        """Time of the last request and points, by group, least recently requested first."""
         self._task: asyncio.Task[None] | None = None
 
     def of(self, group: str, now: Point) -> list[Point]:
-        """The points of a group so far, of which `now` may be the first."""
+        """Return the points of a group so far; `now` is the first point of a new history."""
         _, points = self._points.pop(group, (0.0, deque([now], POINTS)))
         self._points[group] = self._clock.seconds(), points
         while len(self._points) > HISTORIES:
@@ -58,7 +57,7 @@ class LagHistory:
         return [*points]
 
     def close(self) -> None:
-        """Keep no more points."""
+        """Stop adding points."""
         if self._task is not None:
             self._task.cancel()
 
@@ -67,8 +66,8 @@ class LagHistory:
             await asyncio.sleep(POINT_S)
             try:
                 await self._add_points()
-            except Exception:  # noqa: BLE001  # must not end it: the next point may be there
-                _log.exception("lag is not known")
+            except Exception:  # noqa: BLE001  # keep the task alive for the next point
+                _log.exception("lag is unknown")
         self._task = None
 
     async def _add_points(self) -> None:
@@ -90,7 +89,7 @@ def _sums(found: Mapping[str, list[PartitionLag]], at_ms: int) -> Slices[dict[st
 
 
 def point(lags: Iterable[PartitionLag], at_ms: int, pace: Pace) -> Slices[Point]:
-    """The sum of records, and the longest time."""
+    """Return the sum of record lags, and the maximum time lag (None if any is unknown)."""
     records, longest = 0, 0
     is_known = True
     for each in lags:

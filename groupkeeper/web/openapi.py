@@ -1,4 +1,4 @@
-"""The OpenAPI document, from the table of routes and the schemas of their answers."""
+"""Generates the OpenAPI document of an API from its routes and schemas."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -15,7 +15,7 @@ _STREAM: Final = "text/event-stream"
 
 
 class Documented(NamedTuple):
-    """What an API's document says besides its routes."""
+    """An API's title, description and schemas for its OpenAPI document."""
 
     prefix: str
     title: str
@@ -26,14 +26,14 @@ class Documented(NamedTuple):
 DOCUMENTED: Final = Documented(
     PREFIX,
     "Groupkeeper",
-    "Consumer groups, and why they rebalanced. Times are Unix milliseconds (`..._ms`), durations"
+    "Consumer groups, and why they rebalanced. Times (`..._ms`) are Unix milliseconds, durations"
     " milliseconds. Fields may be added.",
     schemas,
 )
 
 
 def document(routes: Iterable[Route], documented: Documented) -> dict[str, Any]:
-    """The document, as JSON (Any)."""
+    """Return the OpenAPI document. Any: JSON."""
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
         where = paths.setdefault(documented.prefix + route.path, {})
@@ -62,7 +62,7 @@ def _operation(route: Route) -> dict[str, Any]:
     ]
     if not route.answer:
         schema = {"type": "string", "pattern": PLACE_PATTERN}
-        about = "`id` of the last event that came: it goes on after it."
+        about = "`id` of the last event received; the stream continues after it."
         header = {"name": "Last-Event-ID", "in": "header", "description": about}
         parameters.append(header | {"schema": schema})
     errors = {str(each): _error(each) for each in sorted({400, *route.statuses})}
@@ -80,9 +80,9 @@ def _operation(route: Route) -> dict[str, Any]:
 
 def _found(route: Route) -> dict[str, Any]:
     if not route.answer:
-        about = "`id` is EPOCH.SEQ, `data` an event; every 15 s without one, a comment."
+        about = "`id` is EPOCH.SEQ, `data` an event; a comment after every 15 s without events."
         return {"description": about, "content": {_STREAM: {"schema": {"type": "string"}}}}
-    return {"description": "As asked.", "content": {JSON: {"schema": ref(route.answer)}}}
+    return {"description": "OK.", "content": {JSON: {"schema": ref(route.answer)}}}
 
 
 def _error(status: int) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""The page: files of the folder `page`, as they are, from memory after their first use.
+"""Serves the web page: the files of the folder `page`, unchanged, from memory.
 
-What a browser may do with them is said in `HEADERS`: it loads nothing from elsewhere, runs nothing
-that is not in these files, and makes no HTML out of text.
+`HEADERS` restricts browsers: they load nothing from other origins, run only scripts from these
+files, and never turn text into HTML.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest, error_ans
 
 FOLDER: Final = Path(__file__).parent / "page"
 INDEX: Final = "index.html"
-"""What the path `/` shows."""
+"""The file for the path `/`."""
 TYPES: Final[Mapping[str, str]] = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
@@ -23,7 +23,7 @@ TYPES: Final[Mapping[str, str]] = {
     ".svg": "image/svg+xml",
 }
 HEADERS: Final[Mapping[str, str]] = {
-    "Cache-Control": "no-cache",  # kept, and asked for with If-None-Match
+    "Cache-Control": "no-cache",  # cached, but revalidated with If-None-Match
     "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'; object-src 'none'; require-trusted-types-for 'script'",
     "Referrer-Policy": "no-referrer",
@@ -36,11 +36,11 @@ class _File:
     body: bytes
     content_type: str
     tag: str
-    """Its ETag."""
+    """The ETag."""
 
 
 class PageFiles:
-    """All files of the page. Reads them at once: make it in a thread."""
+    """All files of the page, read by the constructor: call it in a thread."""
 
     def __init__(self) -> None:
         self._files = {
@@ -48,7 +48,7 @@ class PageFiles:
         }
 
     def answer(self, request: HttpRequest) -> HttpAnswer:
-        """A file by its path under `page/`, or the index; 304 if the browser has it."""
+        """Return the index, or the file with a path under `page/`; 304 if the ETag matches."""
         if request.method not in ("GET", "HEAD"):
             return error_answer(HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": "GET, HEAD"})
         name = INDEX if not request.path else request.path.removeprefix("page/")

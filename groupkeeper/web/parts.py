@@ -1,4 +1,4 @@
-"""What the endpoints of the API stand on, and what each call gives them."""
+"""Parameters and errors of the API's handlers: the server's parts, and the request."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -18,8 +18,8 @@ from groupkeeper.turns import PacedTurns
 from groupkeeper.web.lag_history import LagHistory
 
 READERS: Final = 2
-"""Answers from stored events that are made at a time; others wait. Each takes up to some hundred
-megabytes while it is made."""
+"""Maximum number of requests that read stored events concurrently; others wait. Each may take some
+hundred megabytes."""
 
 # Any: JSON.
 Object: TypeAlias = dict[str, Any]
@@ -27,7 +27,7 @@ Object: TypeAlias = dict[str, Any]
 
 @dataclass(slots=True, frozen=True)
 class Parts:
-    """The server, as the endpoints see it."""
+    """The parts of the server that the handlers use."""
 
     options: ServeOptions
     groups: GroupPartitions
@@ -37,37 +37,37 @@ class Parts:
     turns: PacedTurns
     personal: Personal
     about: Callable[[], Object]
-    """What identifies this server, at the beginning of every answer."""
+    """Returns the fields that identify this server, the first ones of each response."""
     lags: GroupLags
     history: LagHistory
     reading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(READERS))
-    """For answers from stored events."""
+    """Limits requests that read stored events."""
     followers: set[object] = field(default_factory=set)
-    """Streams of events that are open."""
+    """Open event streams."""
     seldom: Seldom = field(default_factory=Seldom)
-    """When lines about what clients repeat are due."""
+    """Limits the rate of log lines that clients can cause."""
 
 
 @dataclass(slots=True, frozen=True)
 class RoutedRequest:
-    """A request that fits a route."""
+    """A request matched to a route."""
 
     request: HttpRequest
     names: Mapping[str, str]
-    """Decoded parts of the path, by their names in the route."""
+    """Decoded path parameters, by name."""
     query: Mapping[str, Any]
-    """Every parameter of the route; what was not given has its default, or None. Any: by kind."""
+    """All query parameters of the route; missing ones are their default or None. Any: by kind."""
     body: Any = None
-    """JSON that fits the route's schema. Any: JSON."""
+    """Body that fits the route's schema. Any: JSON."""
 
 
 class HttpRefused(Exception):
-    """A request that is answered with an error. One line: what is wrong, and what to do."""
+    """An error response. The text is one line with the problem and its remedy."""
 
     def __init__(
         self, status: int, text: str, headers: Mapping[str, str] | None = None, **fields: Any
     ) -> None:
-        """`fields` of the answer, besides `error`. Any: JSON."""
+        """`fields`: further fields of the response besides `error`. Any: JSON."""
         super().__init__(text)
         self.status = status
         self.text = text
@@ -76,4 +76,4 @@ class HttpRefused(Exception):
 
 
 SOON: Final = {"Retry-After": "1"}
-"""Of an answer 503: it will pass."""
+"""Headers of a response 503 for a short outage."""

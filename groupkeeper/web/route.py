@@ -1,8 +1,7 @@
-"""A route of a JSON API: its path, its parameters and how they are checked, what answers it, and
-what its OpenAPI document says.
+"""The routes of a JSON API: paths, handlers, query parameters and their checks, and descriptions
+for the OpenAPI document.
 
-The tables of routes are in `api` and, of the control of a test broker, in
-`groupkeeper.testing.control`.
+The tables of routes are in `api`, and in `groupkeeper.testing.control` for the test broker.
 """
 
 import re
@@ -17,17 +16,17 @@ from groupkeeper.web.parts import HttpRefused, Object, RoutedRequest
 _Kind = Literal["text", "number", "place"]
 
 EventPosition = tuple[int, int]
-"""Epoch and seq of an event: a position in the events of a partition."""
+"""(epoch, seq) of an event: its position among the events of a partition."""
 
 PLACE_PATTERN: Final = r"^[0-9]{1,10}\.[0-9]{1,19}$"
 LONGEST: Final = 5_000
-"""Characters of a text."""
+"""Maximum length of a text parameter, in characters."""
 _MOST: Final = 2**53 - 1
 
 
 @dataclass(slots=True, frozen=True)
 class Parameter:
-    """One parameter of the query."""
+    """A query parameter."""
 
     name: str
     about: str
@@ -36,10 +35,10 @@ class Parameter:
     least: int = 0
     most: int = _MOST
     of: Sequence[str] = ()
-    """Values that a text may have; empty for any."""
+    """Permitted values of a text; empty for any."""
 
     def schema(self) -> dict[str, Any]:
-        """As JSON Schema."""
+        """Return the parameter's JSON Schema."""
         if self.kind == "number":
             schema: dict[str, Any] = {"type": "integer", "minimum": self.least}
             schema |= {"maximum": self.most}
@@ -50,13 +49,13 @@ class Parameter:
         return schema | ({"enum": list(self.of)} if self.of else {"maxLength": LONGEST})
 
     def read(self, text: str) -> int | str | EventPosition:
-        """Raises HttpRefused with a line that says what is wrong."""
+        """Parse and check a value. Raises HttpRefused."""
         if self.kind == "number":
             return self._number(text)
         if self.kind == "place":
             return read_place(text, f"parameter '{self.name}'")
         if self.of and text not in self.of:
-            raise HttpRefused(400, f"{self.name} '{_cut(text)}' is none: give {_either(self.of)}")
+            raise HttpRefused(400, f"unknown {self.name} '{_cut(text)}': give {_either(self.of)}")
         if len(text) > LONGEST:
             raise HttpRefused(400, f"parameter '{self.name}' has more than {LONGEST} characters")
         return text
@@ -71,9 +70,9 @@ class Parameter:
 
 
 def read_place(text: str, what: str) -> EventPosition:
-    """A position as `EPOCH.SEQ`. Raises HttpRefused."""
+    """Parse a position `EPOCH.SEQ`. Raises HttpRefused."""
     if not re.fullmatch(PLACE_PATTERN, text):
-        line = f"{what} is '{_cut(text)}': give EPOCH.SEQ, as an earlier answer has it"
+        line = f"{what} is '{_cut(text)}': give EPOCH.SEQ from an earlier response"
         raise HttpRefused(400, line)
     epoch, seq = text.split(".")
     return int(epoch), int(seq)
@@ -85,7 +84,7 @@ def place_text(place: EventPosition) -> str:
 
 # Any: values of parameters.
 def read_query(query: str, known: Mapping[str, Parameter]) -> dict[str, Any]:
-    """The values of all known parameters. Raises HttpRefused."""
+    """Return the values of all known parameters, defaults included. Raises HttpRefused."""
     found: dict[str, Any] = {each.name: each.default for each in known.values()}
     seen = set[str]()
     try:
@@ -103,7 +102,7 @@ def read_query(query: str, known: Mapping[str, Parameter]) -> dict[str, Any]:
 
 
 def read_segment(text: str) -> str:
-    """A percent-encoded part of a path. Raises HttpRefused."""
+    """Decode a percent-encoded path segment. Raises HttpRefused."""
     try:
         return unquote(text, errors="strict")
     except UnicodeDecodeError:
@@ -125,34 +124,34 @@ def _cut(text: str) -> str:
 # -- routes ----------------------------------------------------------------------------------------
 
 DOCUMENT: Final = "openapi.json"
-"""Path of the description of all others."""
+"""Path of the OpenAPI document, after the prefix."""
 
 Handle = Callable[[Any, RoutedRequest], Awaitable[Object | HttpAnswer]]
-"""Makes the answer, from what the API stands on (Any: its own) and the call: a JSON object, without
-what identifies the server. Raises HttpRefused."""
+"""Handles a request: (parts of the API, request) -> JSON object, without the fields that identify
+the server. Raises HttpRefused. Any: each API has its own parts."""
 
 
 @dataclass(slots=True, frozen=True)
 class Route:
-    """One path and method."""
+    """A path and method with their handler."""
 
     path: str
-    """Without the prefix; names in braces."""
+    """Path after the prefix; parameters are in braces."""
     handle: Handle
     about: str
     answer: str
-    """Name of the answer's schema; empty for a stream of events."""
+    """Name of the response's schema; empty for a stream of events."""
     parameters: Mapping[str, Parameter]
     method: str = "GET"
     statuses: Sequence[int] = ()
-    """Of errors, besides 400 of wrong parameters."""
+    """Statuses of errors, besides 400 for invalid parameters."""
     body: str = ""
     """Name of the body's schema."""
     reads_events: bool = False
-    """Stored ones, which takes memory: see `parts.READERS`."""
+    """Whether the handler reads stored events, which takes memory: see `parts.READERS`."""
 
     def fits(self, segments: Sequence[str]) -> dict[str, str] | None:
-        """The names in a path; None if it is another one."""
+        """Return the path parameters, still encoded; None if the path does not match."""
         own = self.path.split("/")
         if len(own) != len(segments):
             return None
@@ -166,23 +165,23 @@ class Route:
 
 
 def table(*parameters: Parameter) -> dict[str, Parameter]:
-    """Parameters by name."""
+    """Return parameters by name."""
     return {each.name: each for each in parameters}
 
 
 def find_route(
     routes: Iterable[Route], prefix: str, request: HttpRequest
 ) -> tuple[Route, dict[str, str]]:
-    """The route of a request, and the names in its path. Raises HttpRefused."""
+    """Return the route of a request, and its path parameters. Raises HttpRefused."""
     segments = request.path.split("/")
     fitting = [(each, names) for each in routes if (names := each.fits(segments)) is not None]
     if not fitting:
-        raise HttpRefused(404, f"no such path: see {prefix}{DOCUMENT} for those that exist")
+        raise HttpRefused(404, f"no such path: all paths are listed in {prefix}{DOCUMENT}")
     method = "GET" if request.method == "HEAD" else request.method
     for route, names in fitting:
         if route.method == method:
             return route, {name: read_segment(text) for name, text in names.items()}
     allowed = ", ".join(each.method for each, _ in fitting)
     raise HttpRefused(
-        405, f"{request.method} is not for this path: use {allowed}", {"Allow": allowed}
+        405, f"this path does not support {request.method}: use {allowed}", {"Allow": allowed}
     )

@@ -1,5 +1,5 @@
-"""JSON Schemas of the answers, for the OpenAPI document. Those of events and rounds are made from
-the tables and classes that define them.
+"""JSON Schemas of the API, for its OpenAPI document and for checking request bodies. Those of
+events and rounds are generated from their definitions.
 """
 
 from collections.abc import Mapping
@@ -11,13 +11,13 @@ from groupkeeper.protocol.group_events import ENVELOPE, TYPES
 from groupkeeper.web.group_list import STATES
 
 MEMBERS_MOST: Final = PART_MEMBERS
-"""Of a request: they leave in one step, and cause one rebalance."""
+"""Maximum number of members removed by a request, in one step with one rebalance."""
 OFFSETS_MOST: Final = 1_000
-"""Of a request, one for each partition."""
+"""Maximum number of offsets in a request, one per partition."""
 REASON_MOST: Final = 1_000
-"""Characters."""
+"""Maximum length of a reason, in characters."""
 NAME_MOST: Final = 32_767
-"""Characters of an id or a topic: a string of Kafka's protocol has 16 bits for its length."""
+"""Maximum length of ids and topic names: Kafka's protocol has int16 lengths for strings."""
 EARLIEST, LATEST = "earliest", "latest"
 
 # Any: JSON Schema.
@@ -28,8 +28,8 @@ NUMBER: Final[Schema] = {"type": "integer"}
 FLAG: Final[Schema] = {"type": "boolean"}
 OBJECT: Final[Schema] = {"type": "object"}
 _ABOUT: Final[Mapping[str, Schema]] = {
-    "cluster": TEXT | {"description": "Id of the cluster."},
-    "node": NUMBER | {"description": "Id of the server."},
+    "cluster": TEXT | {"description": "Cluster id."},
+    "node": NUMBER | {"description": "Node id of the server."},
 }
 
 
@@ -52,12 +52,12 @@ def ref(name: str) -> Schema:
 
 
 def record(**properties: Schema) -> Schema:
-    """An object that has all of these."""
+    """Return the schema of an object with these properties, all required."""
     return {"type": "object", "properties": properties, "required": [*properties]}
 
 
 def answer(**properties: Schema) -> Schema:
-    """A whole answer."""
+    """Return the schema of a response, with the fields that identify the server."""
     return record(**_ABOUT, **properties)
 
 
@@ -66,14 +66,14 @@ _STATE: Final[Schema] = {"type": "string", "enum": [*STATES]}
 _ROW: Final[Mapping[str, Schema]] = {
     "group": TEXT,
     "state": _STATE,
-    "protocol_type": told(TEXT, "`consumer` for consumers; empty if it never had members."),
-    "members": told(NUMBER, "How many."),
+    "protocol_type": told(TEXT, "`consumer` for consumers; empty if there never were members."),
+    "members": told(NUMBER, "Number of members."),
     "generation": NUMBER,
     "round": told(NUMBER, "Rebalances since the group was created or loaded."),
     "in_state_since_ms": told(NUMBER, _AT),
     "last_cause": told(
         or_null(ref("LastCause")),
-        "Of the last rebalance; null after a start until there is one: older ones are in `rounds`.",
+        "Cause of the last rebalance since the server's start; earlier ones are in `rounds`.",
     ),
     "lag": told(or_null(ref("Lag")), "Null without committed offsets."),
 }
@@ -85,10 +85,10 @@ _WHO: Final[Mapping[str, Schema]] = {
     "software": or_null(ref("Software")),
 }
 _TIMER: Final = or_null(ref("Timer"))
-_NEXT: Final = told(or_null(TEXT), "Cursor of the following request; null at the end.")
+_NEXT: Final = told(or_null(TEXT), "Cursor for the next page; null at the end.")
 _UNKNOWN: Final = told(
     {"type": "object", "additionalProperties": NUMBER},
-    "Types and fields of events that this server does not know, and how many.",
+    "Number of events by type or field unknown to this server.",
 )
 
 
@@ -97,24 +97,24 @@ def _live() -> Schema:
         **_WHO,
         session_timeout_ms=NUMBER,
         rebalance_timeout_ms=NUMBER,
-        is_new=told(FLAG, "Its first join phase has not ended."),
-        joined=told(FLAG, "Its JoinGroup waits for the end of the join phase."),
-        synced=told(FLAG, "It has sent SyncGroup."),
-        heard=told(FLAG, "It was heard of since the coordinator was loaded."),
+        is_new=told(FLAG, "Whether the member's first join phase is in progress."),
+        joined=told(FLAG, "Whether its JoinGroup waits for the end of the join phase."),
+        synced=told(FLAG, "Whether it has sent SyncGroup."),
+        heard=told(FLAG, "Whether it has sent a request since the coordinator was loaded."),
         heard_ms_ago=NUMBER,
         connection=or_null(told(TEXT, "`open`, `closed`, or null if unknown.")),
     )
     rebalance = record(
         phase={"type": "string", "enum": ["join", "sync"]},
-        since_ms=told(NUMBER, "Duration."),
-        initial_delay=told(FLAG, "The group was Empty, and waits for more members."),
+        since_ms=told(NUMBER, "Time since the phase started."),
+        initial_delay=told(FLAG, "Whether a group that was Empty waits for more members."),
         cause=OBJECT,
     )
     pending = record(member=TEXT, expires_in_ms=or_null(NUMBER))
     return record(
         group=TEXT,
         state=_STATE,
-        state_ms=or_null(told(NUMBER, "How long it has been in this state; null if unknown.")),
+        state_ms=or_null(told(NUMBER, "Time in this state; null if unknown.")),
         generation=NUMBER,
         round=NUMBER,
         protocol_type=TEXT,
@@ -123,11 +123,11 @@ def _live() -> Schema:
         members=array(member),
         pending=array(pending),
         pending_count=NUMBER,
-        waiting_for=told(array(TEXT), "Member ids without which the phase does not end."),
+        waiting_for=told(array(TEXT), "Ids of members that the phase waits for."),
         waiting_for_count=NUMBER,
-        rebalance=told(or_null(rebalance), "The rebalance under way."),
-        phase_timer=told(_TIMER, "What ends the phase."),
-        next_timer=told(_TIMER, "What comes next, if nothing else does."),
+        rebalance=told(or_null(rebalance), "The rebalance in progress."),
+        phase_timer=told(_TIMER, "The timer that ends the phase."),
+        next_timer=told(_TIMER, "The next timer to fire."),
     )
 
 
@@ -135,7 +135,7 @@ def _event() -> Schema:
     kinds = {"int": NUMBER, "string": TEXT, "string or null": or_null(TEXT)}
     envelope = {name: told(kinds[kind], about) for name, (kind, about) in ENVELOPE.items()}
     envelope["type"] = envelope["type"] | {"examples": [*TYPES]}
-    about = "As it is stored; each type has fields of its own: docs/events.md."
+    about = "As stored; each type has further fields: see docs/events.md."
     return told(record(**envelope) | {"additionalProperties": True}, about)
 
 
@@ -145,20 +145,20 @@ def _round() -> Schema:
     return record(
         kind={"const": "round"},
         **properties,
-        cause_text=told(TEXT, "What triggered it, in a sentence."),
-        text=told(TEXT, "The paragraph that `groupkeeper why` prints."),
-        advice=told(or_null(TEXT), "What to change; null while it is under way."),
+        cause_text=told(TEXT, "The cause in a sentence."),
+        text=told(TEXT, "The paragraph printed by `groupkeeper why`."),
+        advice=told(or_null(TEXT), "Advice; null while the round is in progress."),
     )
 
 
 # Any: type hints.
 def of_type(hint: Any) -> Schema:
-    """Of what a field holds."""
+    """Return the schema for a type hint."""
     simple = {int: NUMBER, str: TEXT}
     if hint in simple:
         return simple[hint]
     if hint is Outage:
-        return record(ms=NUMBER, is_exact=told(FLAG, "False: since the last event."))
+        return record(ms=NUMBER, is_exact=told(FLAG, "False if measured from the last event."))
     some = [each for each in get_args(hint) if each is not type(None)]
     if get_origin(hint) is list:
         return array(of_type(some[0]))
@@ -166,13 +166,13 @@ def of_type(hint: Any) -> Schema:
 
 
 def _error() -> Schema:
-    schema = answer(error=told(TEXT, "What is wrong, and what to do."))
-    schema["properties"]["stable"] = told({"const": False}, "Only of a static member.")
+    schema = answer(error=told(TEXT, "Problem and remedy."))
+    schema["properties"]["stable"] = told({"const": False}, "Only for a static member's probe.")
     return schema
 
 
 def schemas() -> dict[str, Schema]:
-    """All, by name."""
+    """Return all schemas by name."""
     return (
         {"Error": _error()}
         | _of_groups()
@@ -189,21 +189,21 @@ def _of_groups() -> dict[str, Schema]:
         "Groups": answer(
             groups=array(ref("GroupRow")),
             next=_NEXT,
-            total=told(NUMBER, "Groups that fit, on all pages."),
+            total=told(NUMBER, "Number of matching groups on all pages."),
             not_active=told(
                 array(record(partition=NUMBER, state=TEXT)),
-                "Partitions that do not serve now: their groups are not in the list.",
+                "Partitions that are not active; their groups are missing in the list.",
             ),
         ),
         "GroupRow": record(**_ROW),
         "Group": answer(**_ROW, **own),
         "LastCause": record(code=TEXT, text=TEXT, at_ms=told(NUMBER, _AT)),
         "Lag": record(
-            records=told(NUMBER, "Of all partitions."),
+            records=told(NUMBER, "Sum over all partitions."),
             seconds=told(
                 or_null({"type": "number"}),
-                "Since the next record was written, of the partition that is behind longest; null"
-                " if that is not known of all.",
+                "Maximum over all partitions of the time since the next record was written; null if"
+                " any is unknown.",
             ),
         ),
         "Live": _live(),
@@ -213,17 +213,17 @@ def _of_groups() -> dict[str, Schema]:
 
 
 def _of_lag() -> dict[str, Schema]:
-    ago = "Since the next record was written; 0 without lag, null if that is not known."
+    ago = "Time since the next record was written; 0 without lag, null if unknown."
     partition = record(
         topic=TEXT,
         partition=NUMBER,
         committed=told(NUMBER, "Committed offset."),
-        end=told(NUMBER, "The offset after the last record."),
-        lag=told(NUMBER, "Records between them."),
+        end=told(NUMBER, "Log end offset."),
+        lag=told(NUMBER, "Lag in records."),
         lag_ms=told(or_null(NUMBER), ago),
     )
     moment = {"at_ms": told(NUMBER, _AT), "records": NUMBER, "lag_ms": or_null(NUMBER)}
-    about = "One point a minute since the group was asked for first, at most an hour."
+    about = "One point a minute since the first request for the group, at most an hour."
     history = told(array(record(**moment)), about)
     whole = answer(group=TEXT, **moment, partitions=array(partition), history=history)
     return {"GroupLag": whole}
@@ -240,9 +240,9 @@ def _of_members() -> dict[str, Schema]:
             software=or_null(ref("Software")),
             session_timeout_ms=NUMBER,
             rebalance_timeout_ms=NUMBER,
-            last_heard_ms=told(or_null(NUMBER), f"{_AT} Null since the coordinator was loaded."),
+            last_heard_ms=told(or_null(NUMBER), f"{_AT} Null if none since the load."),
             connection=or_null(TEXT),
-            assignment=told(or_null(array(ref("Owned"))), "Null if it is not that of a consumer."),
+            assignment=told(or_null(array(ref("Owned"))), "Null if not a consumer's."),
         ),
         "Owned": record(topic=TEXT, partitions=array(NUMBER)),
         "Instance": answer(
@@ -250,7 +250,7 @@ def _of_members() -> dict[str, Schema]:
             instance=TEXT,
             member_id=TEXT,
             stable={"const": True},
-            since_ms=told(NUMBER, f"When the group became Stable: {_AT}"),
+            since_ms=told(NUMBER, f"Time when the group became Stable. {_AT}"),
             generation=NUMBER,
             owns=or_null(array(ref("Owned"))),
         ),
@@ -259,20 +259,20 @@ def _of_members() -> dict[str, Schema]:
 
 def _of_events() -> dict[str, Schema]:
     event = _event()
-    before = told(or_null(TEXT), "`before` of a request for earlier rounds; null without.")
+    before = told(or_null(TEXT), "`before` of a request for earlier rounds; null at the first.")
     entry = {"anyOf": [ref("Round"), ref("EventEntry"), ref("LiveEntry")]}
     return {
         "Events": answer(
             group=TEXT,
             events=array(ref("Event")),
-            next=told(or_null(TEXT), "`after` of the following request; null without events."),
-            more=told(FLAG, "There are more now; ask at once."),
+            next=told(or_null(TEXT), "`after` of the next request; null without events."),
+            more=told(FLAG, "Whether more events are available now."),
         ),
         "Event": event,
         "Rounds": answer(
             group=TEXT,
             rounds=array(ref("Round")),
-            events_enabled=told(FLAG, "Whether events are stored: `group.events.enabled`."),
+            events_enabled=told(FLAG, "Whether events are stored (`group.events.enabled`)."),
             next=before,
             unknown=_UNKNOWN,
         ),
@@ -300,7 +300,7 @@ def _of_changes() -> dict[str, Schema]:
         "pattern": f"^({EARLIEST}|{LATEST})$",
     }
     wanted = record(**place, offset=told(at, f"A number, `{EARLIEST}` or `{LATEST}`."))
-    error = told(or_null(TEXT), "Name of Kafka's error; null if the member was removed.")
+    error = told(or_null(TEXT), "Kafka's error name; null if the member was removed.")
     result = record(member_id=or_null(TEXT), instance_id=or_null(TEXT), error=error)
     offsets = array(wanted) | {"minItems": 1, "maxItems": OFFSETS_MOST}
     removal = record(members=members)

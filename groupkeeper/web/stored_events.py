@@ -1,8 +1,8 @@
-"""Reads the stored events of one group, as a Fetch would: bounded, in slices, kept nowhere.
+"""Reads the stored events of one group like a Fetch: bounded, in slices, without a cache.
 
-The events of a partition's groups share a log. Batches without the group's id are skipped without
-looking at their records. Offsets are positions in the log; an `EventPosition` (epoch and seq)
-orders the events of a partition, also for users.
+All groups of a partition share an event log. Batches that do not contain the group's id are skipped
+without decoding their records. Offsets are positions in the log; an `EventPosition` (epoch and seq)
+is the position that users see.
 """
 
 import re
@@ -28,56 +28,56 @@ from groupkeeper.web.parts import SOON, HttpRefused
 from groupkeeper.web.route import EventPosition
 
 READ_BYTES: Final = 16 * 1024 * 1024
-"""Of the log, for one answer: some ten thousand events. Answers say where to go on."""
+"""Maximum size read for one response: some ten thousand events. Responses have a cursor."""
 FETCH_BYTES: Final = 512 * 1024
-"""Of one read; a batch that is larger comes alone."""
+"""Maximum size of one read; a larger batch is returned alone."""
 FIRST_PIECE: Final = 500
-"""Records in the first piece that is read from the end backwards; each further one is twice as
-long, up to `LARGEST_PIECE`."""
+"""Number of records in the first piece of a backward read; each further piece is twice as long, up
+to `LARGEST_PIECE`."""
 LARGEST_PIECE: Final = 8_000
 BATCHES_IN_A_SLICE: Final = 100
 RECORDS_IN_A_SLICE: Final = 100
 
 _VERSION: Final = 12
-"""Of Fetch, the last with names of topics."""
+"""The last version of Fetch with topic names."""
 _PLACE: Final = re.compile(rb'\{"v":\d+,"seq":(\d+),"epoch":(\d+),')
 _NO_GROUP: Final = b'"group":null'
 
 
 class Stored(NamedTuple):
-    """One stored event."""
+    """A stored event."""
 
     offset: int
     place: EventPosition
     key: bytes
     """The group id; empty for events of the partition."""
     value: bytes
-    """JSON, in one line."""
+    """The event as one line of JSON."""
 
 
 @dataclass(slots=True)
 class _Piece:
-    """What one read brought."""
+    """The result of one read."""
 
     events: list[Stored]
     following: int
-    """Offset to go on from."""
+    """Offset of the next read."""
 
 
 def event_partition(topics: Topics, number: int) -> TopicPartition:
-    """A partition of the event topic."""
+    """Return a partition of the event topic."""
     found = topics.partitions.find(EVENT_TOPIC, number)
     assert found is not None, "it has as many partitions as the group topic"
     return found
 
 
 class EventReader:
-    """Reads one partition of the event topic, for one request. Raises HttpRefused if the partition
-    cannot be read now.
+    """Reads one partition of the event topic, for one request. Methods raise HttpRefused if the
+    partition is unavailable.
     """
 
     def __init__(self, topics: Topics, turns: Turns, partition: int, group: str | None) -> None:
-        """`group`: whose events, with those of the partition itself; None for all."""
+        """`group`: return the events of this group and of the partition itself; None: all."""
         self._topics = topics
         self._turns = turns
         self._partition = partition
@@ -86,33 +86,31 @@ class EventReader:
 
     @property
     def is_spent(self) -> bool:
-        """`READ_BYTES` were read."""
+        """Whether `READ_BYTES` have been read."""
         return self.bytes_read >= READ_BYTES
 
     async def bounds(self) -> tuple[int, int]:
-        """Offsets of the first event and after the last one; equal without events, also where none
-        was ever stored.
-        """
+        """Return log start and end offset; (0, 0) if no event was ever stored."""
         log = event_partition(self._topics, self._partition).log
         is_stored = self._topics.settings.group_events_enabled
         if log is None and is_stored and not self._is_new():
-            raise HttpRefused(503, "the events cannot be read now: their log is closed", SOON)
+            raise HttpRefused(503, "the events are unavailable: their log is closed", SOON)
         return (0, 0) if log is None else (log.start_offset, log.next_offset)
 
     def _is_new(self) -> bool:
         return self._topics.partitions.is_new(EVENT_TOPIC, self._partition)
 
     async def since(self, time_ms: int) -> int:
-        """The offset of the first event from a time on; the end if all are older."""
+        """Return the offset of the first event from a time on; the log end if all are older."""
         log = event_partition(self._topics, self._partition).log
         try:
             found = None if log is None else await self._topics.lookup.first(log, time_ms)
         except (StorageError, OSError, CorruptBatch, OverLimitError) as problem:
-            raise HttpRefused(503, f"the events cannot be read now: {problem}", SOON) from None
+            raise HttpRefused(503, f"the events are unavailable: {problem}", SOON) from None
         return (await self.bounds())[1] if found is None else found[0]
 
     async def after(self, place: EventPosition) -> int:
-        """The offset of the first event after a place: a binary search."""
+        """Return the offset of the first event after a place, by binary search."""
         low, high = await self.bounds()
         while low < high:
             middle = (low + high) // 2
@@ -124,8 +122,8 @@ class EventReader:
         return low
 
     async def place_before(self, offset: int) -> EventPosition | None:
-        """The place of the last event before an offset; None if there is none. The cleaner may have
-        removed a million before it.
+        """Return the place of the last event before an offset; None if there is none. Steps back in
+        growing distances, because the cleaner may have removed a million events.
         """
         (start, _), step = await self.bounds(), 1
         while offset > start:
@@ -140,15 +138,15 @@ class EventReader:
         return None
 
     async def place_at(self, offset: int) -> EventPosition | None:
-        """The place of the event at an offset; None if there is none."""
+        """Return the place of the first event from an offset on; None if there is none."""
         first = await self._first(offset)
         return None if first is None else first[1]
 
     async def read(self, start: int, end: int) -> AsyncIterator[_Piece]:
-        """The events from one offset up to another, a read at a time, until they are spent."""
+        """Yield the events in [start, end), one read at a time, until `is_spent`."""
         while start < end and not self.is_spent:
             data = await self._fetch(start, FETCH_BYTES)
-            if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:  # deleted meanwhile
+            if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:  # deleted in the meantime
                 first, _ = await self.bounds()
                 if first <= start:
                     return
@@ -163,8 +161,8 @@ class EventReader:
             yield piece
 
     async def backwards(self, start: int, end: int) -> AsyncIterator[tuple[int, list[Stored]]]:
-        """The same in pieces from the end to the start, each in order, with the offset that it
-        begins at.
+        """Yield the events in [start, end) as (offset, piece), from the last piece to the first;
+        events within a piece are in order.
         """
         length = FIRST_PIECE
         while end > start and not self.is_spent:
@@ -175,8 +173,8 @@ class EventReader:
     # -- reading ---------------------------------------------------------------------------------
 
     async def _first(self, offset: int) -> tuple[int, EventPosition] | None:
-        """Offset and place of the first event from an offset on. A batch may have none: tombstones,
-        or what the cleaner has left.
+        """Return offset and place of the first event from an offset on; None if there is none.
+        Batches may have no events, because of tombstones and the cleaner.
         """
         _, end = await self.bounds()
         while offset < end:
@@ -188,8 +186,8 @@ class EventReader:
         return None
 
     async def _batch(self, offset: int) -> tuple[list[tuple[int, EventPosition]], int]:
-        """Offsets and places of the events in the first batch that ends behind an offset, and the
-        offset after it.
+        """Return (offset, place) of the events in the batch at or after an offset, and the offset
+        after the batch.
         """
         data = await self._fetch(offset, 1)
         try:
@@ -212,7 +210,7 @@ class EventReader:
         result = await self._topics.reader.read(request, _VERSION, self._turns)
         data: PartitionData = result.response.responses[0].partitions[0]
         if data.error_code not in (ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE):
-            line = f"the events cannot be read now ({ErrorCode(data.error_code).name}): ask again"
+            line = f"the events are unavailable ({ErrorCode(data.error_code).name}): retry"
             raise HttpRefused(503, line, SOON)
         return data
 
@@ -239,14 +237,14 @@ class EventReader:
         return _Piece(events, following)
 
     def _may_be_in(self, data: bytes, start: int, end: int) -> bool:
-        """Whether a batch can have events of the group, or of the partition."""
+        """Whether a batch may contain events of the group or of the partition."""
         if self._key is None:
             return True
         return data.find(self._key, start, end) >= 0 or data.find(_NO_GROUP, start, end) >= 0
 
 
 def _read(offset: int, key: bytes | None, value: bytes) -> list[Stored]:
-    """The event of a record; none if it is not one of ours."""
+    """Return the event of a record as a list; empty for any other record."""
     match = _PLACE.match(value)
     if match is None:
         return []
@@ -254,7 +252,7 @@ def _read(offset: int, key: bytes | None, value: bytes) -> list[Stored]:
 
 
 def _places(data: bytes) -> Slices[tuple[list[tuple[int, EventPosition]], int]]:
-    """Offsets and places of all events of the first batch, and the offset after it."""
+    """Return (offset, place) of all events in the first batch, and the offset after it."""
     found, following = list[tuple[int, EventPosition]](), 0
     header = next(iter_batches(data), None)
     if header is not None:

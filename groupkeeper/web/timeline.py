@@ -1,4 +1,4 @@
-"""What happened to a group: its stored events, as they are or folded into rounds."""
+"""The history of a group from its stored events, unchanged or folded into rounds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,23 +17,23 @@ from groupkeeper.web.stored_events import EventReader, Stored
 from groupkeeper.why.entries import entry_json, last_rounds
 
 ROUNDS: Final = 10
-"""Of an answer, unless the request says more."""
+"""Default number of rounds in a response."""
 ROUNDS_MOST: Final = 1_000
 EVENTS: Final = 100
-"""Of an answer, unless the request says more."""
+"""Default number of events in a response."""
 EVENTS_MOST: Final = 1_000
 EVENTS_BYTES: Final = 1024 * 1024
-"""Of stored events in an answer; at least one. `next` says where to go on."""
+"""Maximum size of the events in a response, except for a single larger event."""
 EVENT_BYTES: Final = 100
-"""Of an event, that take as long to read as an item of a `Pace`."""
+"""Event size that costs as much time as one item of a `Pace`."""
 UNREADABLE: Final = "unreadable"
-"""Under this name `unknown` counts events of a later version."""
+"""Key in `unknown` that counts events that cannot be decoded, such as those of later versions."""
 
 _STARTED: Final = b'"type":"rebalance_started"'
 
 
 async def events(parts: Parts, call: RoutedRequest) -> Object:
-    """`GET /groups/G/events`: from a place on; or the last ones."""
+    """`GET /groups/G/events`: the events after a place, or the last ones."""
     limit: int = call.query["limit"]
     after: EventPosition | None = call.query["after"]
     reader = _reader_of(parts, call)
@@ -70,7 +70,7 @@ async def events(parts: Parts, call: RoutedRequest) -> Object:
 
 
 def _fitting(events: Sequence[Stored]) -> int:
-    """How many of the first events fit into `EVENTS_BYTES`; at least one, if there is one."""
+    """Return how many of the first events fit into `EVENTS_BYTES`; at least one if there is any."""
     size = 0
     for number, each in enumerate(events):
         size += len(each.value)
@@ -95,7 +95,7 @@ async def rounds(parts: Parts, call: RoutedRequest) -> Object:
 
 
 async def why(parts: Parts, call: RoutedRequest) -> Object:
-    """`GET /groups/G/why`: what `groupkeeper why --json` prints."""
+    """`GET /groups/G/why`: the output of `groupkeeper why --json`."""
     told = await _tell(parts, call)
     if not told.entries:
         _check_known(parts, call)
@@ -113,7 +113,7 @@ async def why(parts: Parts, call: RoutedRequest) -> Object:
 
 @dataclass(slots=True)
 class _Told:
-    """Entries, and where earlier ones begin to be unread."""
+    """Entries, and the place before which earlier ones can be read (None: at the start)."""
 
     entries: list[HistoryEntry]
     earlier: str | None
@@ -121,7 +121,7 @@ class _Told:
 
 
 async def _tell(parts: Parts, call: RoutedRequest) -> _Told:
-    """The entries that the parameters `last`, `since` and `before` name."""
+    """Return the entries selected by the parameters `last`, `since` and `before`."""
     reader = _reader_of(parts, call)
     start, end = await reader.bounds()
     if call.query["before"] is not None:
@@ -136,7 +136,7 @@ async def _tell(parts: Parts, call: RoutedRequest) -> _Told:
     async for begin, piece in reader.backwards(oldest, end):  # noqa: B007  # used below
         pieces.append(piece)
         started += await parts.turns.run(_count_started(piece))
-        if started > wanted:  # one more: what belongs to the first is before its start
+        if started > wanted:  # one more, since events of the first round may precede its start
             break
     read = [each for piece in reversed(pieces) for each in piece]
     settings = parts.options.settings
@@ -148,7 +148,7 @@ async def _tell(parts: Parts, call: RoutedRequest) -> _Told:
     is_more = begin > start or len(shown) < len(entries)
     first = next((each for each in shown if isinstance(each, Round)), None) if is_more else None
     earlier = None if first is None else began.get((first.epoch, first.round))
-    if is_more and earlier is None:  # nothing of the group was in what was read
+    if is_more and earlier is None:  # no event of the group in the part that was read
         earlier = await reader.place_at(begin)
     text = None if earlier is None else place_text(earlier)
     return _Told(shown, text, dict(folding.unknown))
@@ -166,7 +166,7 @@ def _count_started(piece: Sequence[Stored]) -> Slices[int]:
 def _folded(
     folding: Folding, read: Sequence[Stored]
 ) -> Slices[tuple[list[HistoryEntry], dict[tuple[int, int], EventPosition]]]:
-    """The entries; and by epoch and round, the place of the first event of a round."""
+    """Return the entries, and the place of each round's first event by (epoch, round)."""
     entries, began, pace = list[HistoryEntry](), dict[tuple[int, int], EventPosition](), Pace()
     for each in read:
         event = _decoded(each)
@@ -184,7 +184,7 @@ def _folded(
 
 
 def _decoded(stored: Stored) -> Event | None:
-    """None for one that cannot be read, such as one of a later version."""
+    """Decode an event; None if that fails, as for an event of a later version."""
     try:
         return decode(stored.key, stored.value)
     except ValueError:
@@ -192,7 +192,7 @@ def _decoded(stored: Stored) -> Event | None:
 
 
 def _cost(stored: Stored) -> int:
-    """In items of a `Pace`: an event of many members takes milliseconds."""
+    """Return the cost of an event in items of a `Pace`; one with many members takes ms."""
     return 1 + len(stored.value) // EVENT_BYTES
 
 
@@ -205,7 +205,7 @@ def _as_json(entries: Sequence[HistoryEntry]) -> Slices[list[Object]]:
 
 
 def _check_known(parts: Parts, call: RoutedRequest) -> None:
-    """There are no events. Raises HttpRefused if there is no group, either."""
+    """Raise HttpRefused if a group without events does not exist, either."""
     group = call.names["group"]
     if driver_of(parts, group).peek(group) is None:
         raise HttpRefused(404, f"group '{group}' does not exist, and has no such events")

@@ -260,7 +260,7 @@ def _without(rule: dict[str, Any], **changed: Any) -> dict[str, Any]:
         ({"effect": {"name": "drop"}, "group_id": "g"}, "unknown field 'group_id': give effect, "),
         ({}, "'effect' is missing"),
         ({"effect": {"name": "drop"}, "times": 0}, "'times' is 0: give 1 or more"),
-        ({"effect": {"name": "drop"}, "may_miss": 1}, "'may_miss' is no boolean"),
+        ({"effect": {"name": "drop"}, "may_miss": 1}, "'may_miss' is not of type boolean"),
     ],
 )
 def test_a_wrong_rule_is_refused_in_one_line(of: Controlled, body: Any, line: str) -> None:
@@ -319,7 +319,7 @@ def test_pages_of_a_browser_are_refused(
 def test_unknown_paths_and_methods_are_told(of: Controlled) -> None:
     assert of.error("GET", "brokr") == (
         404,
-        f"no such path: see {PREFIX}openapi.json for those that exist",
+        f"no such path: all paths are listed in {PREFIX}openapi.json",
     )
     assert of.error("GET", "broker/crash")[0] == 405
 

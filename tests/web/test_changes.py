@@ -41,7 +41,7 @@ def test_changes_are_switched_off_by_default(serve: Callable[..., Served]) -> No
     status, found = web.post(*REMOVE, members=[{"member_id": member_id}])
     assert (status, found["error"]) == (
         403,
-        "changes over HTTP are switched off: start the server with http.api.write=true",
+        "changes over HTTP are disabled:  start the server with http.api.write=true",
     )
     assert web.post(*RESET, offsets=[offset("orders", 0, 1)])[0] == 403
     assert served.members("g") == 1
@@ -72,13 +72,13 @@ def test_a_name_of_the_server_is_a_good_host_in_any_case(served: Served, host: s
 def test_other_hosts_may_be_rebound_names(served: Served, web: Web, host: str) -> None:
     status, found = web.post(*REMOVE, headers={"host": host}, **ANY)
     assert status == 403
-    assert found["error"].startswith(f"the Host header is '{host}': ask by an IP address")
+    assert found["error"].startswith(f"the Host header is '{host}': use an IP address")
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", ""])
 def test_only_json_is_taken(served: Served, web: Web, kind: str) -> None:
     status, found = web.post(*REMOVE, headers={"content-type": kind}, **ANY)
-    assert (status, found["error"]) == (415, "send a body with Content-Type: application/json")
+    assert (status, found["error"]) == (415, "send the body with Content-Type: application/json")
 
 
 @pytest.mark.parametrize(
@@ -86,13 +86,16 @@ def test_only_json_is_taken(served: Served, web: Web, kind: str) -> None:
     [
         ({}, "'members' is missing"),
         ({"members": []}, f"'members' has 0 items: give 1 to {MEMBERS_MOST}"),
-        ({"members": [1]}, "'members[0]' is no object: A `member_id` or an `instance_id`."),
+        (
+            {"members": [1]},
+            "'members[0]' is not of type object: A `member_id` or an `instance_id`.",
+        ),
         (
             {"members": [{}]},
             "'members[0]' has 0 fields: give 1 or more: A `member_id` or an `instance_id`.",
         ),
         ({"members": [{"id": "x"}]}, "unknown field 'members[0].id': give member_id, instance_id"),
-        ({"members": [{"member_id": 1}]}, "'members[0].member_id' is no string"),
+        ({"members": [{"member_id": 1}]}, "'members[0].member_id' is not of type string"),
         (
             {"members": [{"member_id": "x" * 32_768}]},
             "'members[0].member_id' has 32768 characters: give 1 to 32767",
@@ -179,7 +182,7 @@ def test_only_an_empty_groups_offsets_are_reset(served: Served, web: Web) -> Non
         ([offset("none", 0, 0)], "there is no partition 0 of topic 'none'"),
         ([offset("orders", 0, 0), offset("orders", 0, 1)], "is named twice"),
         ([offset("orders", 0, -1)], "'offsets[0].offset' is -1: give 0 to 9223372036854775807"),
-        ([offset("orders", 0, True)], "is no integer or string: A number, `earliest` or `latest`."),
+        ([offset("orders", 0, True)], "is not of type integer or string: A number, `earliest`"),
         ([offset("orders", 0, "last")], "is 'last': A number, `earliest` or `latest`."),
         ([offset("orders", -1, 0)], "'offsets[0].partition' is -1: give 0 to 2147483647"),
         ([{"partition": 0, "offset": 0}], "'offsets[0].topic' is missing"),

@@ -252,7 +252,7 @@ def test_a_closed_log_is_told_before_a_stream_begins(served: Served) -> None:
     for _ in range(FOLLOWERS + 1):
         answer = web.answer("follow", "group=g", headers={"last-event-id": "1.1"})
         assert answer.status == 503
-        assert json.loads(whole(answer))["error"].startswith("the events cannot be read now")
+        assert json.loads(whole(answer))["error"].startswith("the events are unavailable")
 
 
 # -- where events are not stored -----------------------------------------------------------------

@@ -64,7 +64,7 @@ def test_a_partition_that_does_not_serve(served: Served, web: Web, path: str) ->
     answer = web.answer(f"groups/g{path}")
     assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
     error = json.loads(whole(answer))["error"]
-    assert error == "the partition of group 'g' is closed: ask again in a second"
+    assert error == "the partition of group 'g' is closed: retry in a second"
 
 
 def test_many_members_are_encoded_in_slices(served: Served, web: Web) -> None:
@@ -142,7 +142,7 @@ def test_a_static_member_in_a_rebalance(served: Served, web: Web) -> None:
     served.advance(0.1)
     status, found = web.get("groups", "g", "instances", "SAM")
     assert (status, found["stable"]) == (503, False)
-    assert found["error"] == "group 'g' is PreparingRebalance: it is Stable after its rebalance"
+    assert found["error"] == "group 'g' is PreparingRebalance, not Stable"
 
 
 def test_a_static_member_that_is_not_there(served: Served, web: Web) -> None:

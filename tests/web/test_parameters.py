@@ -32,7 +32,7 @@ def test_what_is_wrong_with_a_parameter_of_the_list(web: Web, query: str, line: 
 
 @pytest.mark.parametrize("text", ["1", "1.", ".1", "a.b", "-1.2", "1.2.3", "11111111111.1"])
 def test_a_place_is_two_numbers(web: Web, text: str) -> None:
-    line = f"parameter 'after' is '{text}': give EPOCH.SEQ, as an earlier answer has it"
+    line = f"parameter 'after' is '{text}': give EPOCH.SEQ from an earlier response"
     assert web.error("groups", "g", "events", after=text) == (400, line)
 
 

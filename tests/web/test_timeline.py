@@ -214,7 +214,7 @@ def test_a_log_of_events_that_is_closed_is_told(served: Served, path: str) -> No
     served.settled()
     status, found = Web(served).get("groups", "g", path)
     assert status == 503
-    assert found["error"] == "the events cannot be read now: their log is closed"
+    assert found["error"] == "the events are unavailable: their log is closed"
 
 
 @pytest.mark.parametrize("setting", [True, False])

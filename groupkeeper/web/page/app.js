@@ -1,4 +1,4 @@
-// The page: shows the view that the address names, and says when the server does not answer.
+// Entry point of the page: shows the view for the URL hash, and a warning while the server is down.
 
 import { h, show } from "./dom.js";
 import { left, time } from "./format.js";
@@ -43,7 +43,7 @@ function decoded(text) {
   }
 }
 
-/** What the corner says of the data: how they come, and of when they are. */
+/** Show in the corner how the data is updated, and how old it is. */
 function sayLive(isStream, atMs) {
   if (atMs === null) return;
   show(live, isStream ? "Live, " : "Asked now and then, ", "as of ", time(atMs));
@@ -57,8 +57,8 @@ function sayTrouble() {
   const wait = link.nextAt === null ? "Trying now." : `Trying again ${left(link.nextAt - Date.now())}.`;
   show(
     trouble,
-    h("p", {}, "The server does not answer since ", time(link.lostAt), "; what is shown is from before. "),
-    // counted down without being read out each second
+    h("p", {}, "The server has not responded since ", time(link.lostAt), "; the data shown is older. "),
+    // a countdown that screen readers do not announce each second
     h("p", { "aria-live": "off" }, `${wait} `, h("button", { type: "button", onclick: () => link.tryNow() }, "Try now")),
   );
 }
@@ -73,7 +73,7 @@ document.addEventListener("keydown", (event) => {
   }
 });
 document.querySelector(".skip").addEventListener("click", (event) => {
-  event.preventDefault(); // the address is the view's
+  event.preventDefault(); // the URL hash is reserved for views
   content.focus();
 });
 addEventListener("hashchange", route);

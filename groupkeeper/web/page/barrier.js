@@ -1,4 +1,4 @@
-// The join barrier: who is in, who is missing, which timer fires next; counts down between two looks.
+// The join barrier: joined and missing members, and the next timer, with a countdown between updates.
 
 import { h, show } from "./dom.js";
 import { count, left, nameOf, shortId, span, whereOf } from "./format.js";
@@ -17,9 +17,9 @@ const TIMERS = {
 export class Barrier {
   #group = null;
   #tookAt = 0;
-  place = h("div", { class: "barrier" }, "Asking the server…");
+  place = h("div", { class: "barrier" }, "Loading…");
 
-  /** What the API says of the group; null if it is not known. */
+  /** `live` of the API's group; null if unknown. */
   take(group) {
     this.#group = group;
     this.#tookAt = performance.now();
@@ -39,7 +39,7 @@ export class Barrier {
 }
 
 function quiet(live, passed) {
-  const what = live.members.length ? "No rebalance is under way." : "The group has no members.";
+  const what = live.members.length ? "No rebalance is in progress." : "The group has no members.";
   return h("p", {}, what, live.next_timer && ` Next: ${timerText(live.next_timer, live, passed)}.`);
 }
 

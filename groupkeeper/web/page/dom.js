@@ -1,13 +1,13 @@
-// Makes and updates nodes. What clients call themselves becomes text here, never HTML.
+// Makes and updates DOM nodes. Names chosen by clients become text, never HTML.
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** An HTML element. Attributes that are null, undefined or false are left out; `on...` are listeners. */
+/** Make an HTML element. Attributes that are null, undefined or false are omitted; `on...` are listeners. */
 export function h(tag, attributes, ...children) {
   return fill(document.createElement(tag), attributes, children);
 }
 
-/** An SVG element. */
+/** Make an SVG element. */
 export function s(tag, attributes, ...children) {
   return fill(document.createElementNS(SVG, tag), attributes, children);
 }
@@ -23,7 +23,7 @@ function fill(node, attributes, children) {
   return node;
 }
 
-/** A table in a place that scrolls. A row is its key, its head and its cells. */
+/** Make a table in a scrollable container. A row is [key, head, ...cells]. */
 export function table(label, heads, rows, kind = "") {
   return h("div", { class: `scroll ${kind}`, tabindex: "0", role: "group", "aria-label": label },
     h("table", {},
@@ -32,7 +32,7 @@ export function table(label, heads, rows, kind = "") {
         h("th", { scope: "row" }, head), cells.map((each) => h("td", {}, each)))))));
 }
 
-/** Make the children of `parent` like `children`: nodes that stay keep focus, scroll and what is open. */
+/** Update the children of `parent` to match `children`; kept nodes retain focus, scroll and open state. */
 export function show(parent, ...children) {
   const wanted = parent.cloneNode(false);
   fill(wanted, {}, children);
@@ -57,7 +57,7 @@ function update(from, to) {
   updateChildren(from, to);
 }
 
-/** Children with `data-key` are recognized by it, others by their place. */
+/** Update all children: those with `data-key` are matched by it, others by position. */
 function updateChildren(from, to) {
   const wanted = [...to.childNodes];
   const keys = new Set(wanted.map(keyOf));

@@ -1,17 +1,17 @@
-// Numbers, durations and times as text.
+// Formats numbers, durations, times and members as text.
 
 import { h } from "./dom.js";
 
 const COUNT = new Intl.NumberFormat("en");
 const DAY_MS = 86_400_000;
 
-/** A number with separators; "1 member", "2 members" if a noun is given. */
+/** Format a number with separators; with a noun: "1 member", "2 members". */
 export function count(number, noun) {
   const text = COUNT.format(number);
   return noun === undefined ? text : `${text} ${noun}${number === 1 ? "" : "s"}`;
 }
 
-/** A duration in ms. */
+/** Format a duration in ms. */
 export function span(ms) {
   if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`;
   if (ms < 10_000) return `${(Math.floor(ms / 100) / 10).toFixed(1)} s`;
@@ -27,12 +27,12 @@ function two(number, of, large, small) {
   return `${count(Math.floor(number / of))} ${large}${rest ? ` ${rest} ${small}` : ""}`;
 }
 
-/** Seconds that are left, as a countdown shows them. */
+/** Format the time left for a countdown, in seconds. */
 export function left(ms) {
   return ms <= 0 ? "now" : `in ${ms < 60_000 ? `${Math.ceil(ms / 1_000)} s` : span(ms)}`;
 }
 
-/** A moment in Unix ms, in the time of the reader. */
+/** Format Unix ms in the browser's time zone. */
 export function moment(ms) {
   const date = new Date(ms);
   const time = date.toLocaleTimeString("en-GB");
@@ -40,29 +40,29 @@ export function moment(ms) {
   return isToday ? time : `${date.toLocaleDateString("sv-SE")} ${time}`;
 }
 
-/** The same as an element. */
+/** Make a <time> element for Unix ms. */
 export function time(ms) {
   const iso = new Date(ms).toISOString();
   return h("time", { datetime: iso, title: iso }, moment(ms));
 }
 
-/** How long ago a moment was. A clock that differs a little from the server's is not the future. */
+/** Format the time since a moment; never negative, as the browser's clock may differ from the server's. */
 export function ago(ms) {
   const passed = Math.max(0, Date.now() - ms);
   return passed < DAY_MS || passed < 2 * DAY_MS ? span(passed) : `${count(Math.floor(passed / DAY_MS))} d`;
 }
 
-/** A member by the name that a person knows it by. */
+/** Return a member's instance id, else its short member id, else its client id. */
 export function nameOf(who) {
   return who.instance || who.instance_id || shortId(who.member ?? who.member_id ?? "") || who.client_id;
 }
 
-/** A member id with the first 8 digits of its UUID. */
+/** Shorten the UUID at the end of a member id to 8 digits. */
 export function shortId(id) {
   return id.replace(/-([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/, "-$1");
 }
 
-/** "on 10.0.0.7, apache-kafka-java 4.1.0" */
+/** Return host and software of a client: "on 10.0.0.7, apache-kafka-java 4.1.0". */
 export function whereOf(who) {
   const software = who.software ? `${who.software.name} ${who.software.version}` : null;
   return [who.host ? `on ${who.host.replace(/^\//, "")}` : null, software].filter(Boolean).join(", ");

@@ -1,4 +1,4 @@
-// One group: what it does now, its rebalances, who owned what, lag, members, offsets.
+// The view of one group: present state, rebalances, ownership, lag, members, offsets.
 
 import { Barrier } from "./barrier.js";
 import { h, show, table } from "./dom.js";
@@ -9,8 +9,8 @@ import { ownershipPicture } from "./ownership.js";
 import { Follow, Refused, Watch, get } from "./server.js";
 import { Timeline } from "./timeline.js";
 
-const QUIET_MS = 5_000; // between two looks at a group while nothing happens
-const BUSY_MS = 1_000; // during a rebalance, and at least between two looks
+const QUIET_MS = 5_000; // update interval of a stable group
+const BUSY_MS = 1_000; // update interval during a rebalance; also the minimum
 const MEMBERS_MS = 15_000;
 const MEMBERS_LEAST_MS = 2_000;
 const LAG_MS = 10_000;

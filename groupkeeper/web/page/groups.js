@@ -1,12 +1,12 @@
-// The list of groups: search, state, pages; kept up to date while it is seen.
+// The view of all groups, with search, state filter and pages; updated while it is visible.
 
 import { h, show } from "./dom.js";
 import { ago, count, span, time } from "./format.js";
 import { Follow, Refused, Watch, get } from "./server.js";
 
 const ROWS = 50;
-const LEAST_MS = 3_000; // between two requests for the list, whatever happens
-const EVERY_MS = 15_000; // lag changes without events
+const LEAST_MS = 3_000; // minimum interval between requests for the list
+const EVERY_MS = 15_000; // maximum interval, since lag changes without events
 const UNFOLLOWED_MS = 5_000;
 const TYPED_MS = 250;
 export const STATES = {
@@ -16,22 +16,22 @@ export const STATES = {
   Empty: "○",
   Dead: "✕",
 };
-const pageBefore = new Map(); // cursor -> the page that led to it
+const pageBefore = new Map(); // cursor -> the previous page
 const COLUMNS = ["Group", "State", "In state for", "Members", "Lag", "Behind by", "Last cause"];
 
-/** A state with a sign and a colour. */
+/** Make an element for a state, with a symbol and a colour. */
 export function stateOf(state) {
   return h("span", { class: `state ${state}` }, h("span", { "aria-hidden": "true" }, `${STATES[state] ?? "?"} `), state);
 }
 
-/** Lag in records and in time; null without committed offsets. */
+/** Format lag in records and time; null without committed offsets. */
 export function lagTexts(lag) {
   if (lag === null) return ["no offsets", ""];
   const behind = lag.seconds === null ? "unknown" : lag.records ? span(lag.seconds * 1_000) : "";
   return [count(lag.records), behind];
 }
 
-/** The address of a group's view. */
+/** Return the URL hash of a group's view. */
 export function addressOf(group) {
   return `#/groups/${encodeURIComponent(group)}`;
 }
@@ -39,7 +39,7 @@ export function addressOf(group) {
 export class GroupsView {
   #sayLive;
   #query;
-  #before; // how many groups are on earlier pages; null if the address does not say
+  #before; // number of groups on earlier pages; null if unknown
   #lastGroup;
   #page = null;
   #error = null;
@@ -60,7 +60,7 @@ export class GroupsView {
       h("option", { value: "" }, "all states"),
       Object.entries(STATES).map(([state, sign]) => h("option", { value: state }, `${sign} ${state}`)));
     this.state.value = this.#query.state;
-    this.found = h("p", { class: "found", role: "status" }, "Asking the server…");
+    this.found = h("p", { class: "found", role: "status" }, "Loading…");
     this.note = h("div", {});
     this.list = h("div", {});
     this.pager = h("nav", { class: "pager", "aria-label": "Pages of groups" });
@@ -82,7 +82,7 @@ export class GroupsView {
     clearTimeout(this.#typed);
   }
 
-  /** Where this list is. */
+  /** The URL hash of this list. */
   get address() {
     return this.#address({ before: this.#before });
   }
@@ -112,7 +112,7 @@ export class GroupsView {
     this.watch.now();
   }
 
-  /** The address of this list, or of another page of it. */
+  /** Return the URL hash of this list, or of another of its pages. */
   #address(more) {
     const given = Object.entries({ ...this.#query, ...more }).filter(([, value]) => value);
     return given.length ? `#/?${new URLSearchParams(given)}` : "#/";
@@ -129,7 +129,7 @@ export class GroupsView {
       error = problem;
     }
     if (asked !== this.#query) {
-      this.watch.soon(); // the filter has changed meanwhile
+      this.watch.soon(); // the filter has changed since the request
       return;
     }
     this.#page = page ?? this.#page;
@@ -164,7 +164,7 @@ export class GroupsView {
 
   #foundText(shown, total) {
     const isFiltered = this.#query.search || this.#query.state;
-    if (total === 0) return isFiltered ? "No group fits." : "There are no groups: one exists from the first join or commit on.";
+    if (total === 0) return isFiltered ? "No group matches." : "There are no groups yet: a group is created by its first join or commit.";
     const what = `${count(total, "group")}${isFiltered ? (total === 1 ? " fits" : " fit") : ""}`;
     if (shown === total || shown === 0) return `${what}.`;
     if (this.#before === null) return `${what}; ${shown} after “${this.#query.after}”.`;

@@ -1,4 +1,4 @@
-// Lag over the last hour as a line, and offsets by partition.
+// Shows the lag of the last hour as a line chart, and a table of offsets by partition.
 
 import { h, table } from "./dom.js";
 import { count, moment, span, time } from "./format.js";
@@ -7,7 +7,7 @@ import { lanes, paint } from "./lanes.js";
 const HOUR_MS = 3_600_000;
 const ROWS_MOST = 200;
 
-/** The picture of one answer. */
+/** Make the chart for one API response. */
 export function lagPicture(lag) {
   if (lag.partitions.length === 0) return h("p", {}, "The group has committed no offsets.");
   const points = [...lag.history, { at_ms: lag.at_ms, records: lag.records, lag_ms: lag.lag_ms }];
@@ -37,13 +37,13 @@ function lineOf(points) {
   };
 }
 
-/** The next number of the form 2, 4, 10, 20, 40, 100, ... */
+/** Round up to the next of 2, 4, 10, 20, 40, 100, ... */
 function nice(number) {
   const power = 10 ** Math.floor(Math.log10(number));
   return [2, 4, 10].map((each) => each * power).find((each) => each >= number);
 }
 
-/** Committed offsets, ends and lag. */
+/** Make a table of committed offsets, log end offsets and lag. */
 export function offsetsTable(partitions) {
   if (partitions.length === 0) return h("p", {}, "The group has committed no offsets.");
   const isCut = partitions.length > ROWS_MOST;

@@ -1,33 +1,33 @@
-// All pictures: rows of bars, columns or lines over one axis, each between its name and its numbers.
-// Across, places are parts of the width, so that a picture fits a phone, a desk and paper.
+// Draws all charts: rows of bars, columns or lines over one axis, with a label left and values right.
+// Horizontal positions are fractions of the width, so that a chart fits any screen, and paper.
 
 import { h, s } from "./dom.js";
 
 const ROW = 18;
-const WIDE = 1_000; // units of a drawing, about pixels, so that textures look alike
-const LEAST = 1.6; // a mark is seen
+const WIDE = 1_000; // width of a drawing in its own units, about pixels, for even textures
+const LEAST = 1.6; // minimum width of a visible mark
 const LEVELS = [0.35, 0.65, 1]; // heights of marks: few, some, many
-const MARKS = 8; // looks of marks
+const MARKS = 8; // number of styles of marks
 const COLOURS = 8; // classes o0 to o7 of the style sheet
 const TEXTURES = ["M0 6L6 0", "M0 0L6 6", "M3 0V6", "M0 3H6", "M0 0M3 3h.1", "M0 6L6 0M0 0L6 6", "", ""];
 const HATCH = "M-1 1L1 -1M0 6L6 0M5 7L7 5";
 export const NOBODY = -1;
 export const UNKNOWN = -2;
 
-/** A list for `paint`: `rows` are names and words, each a text or a node. */
+/** Make a list for `paint`. `rows` are [label, value] pairs of texts or nodes. */
 export function lanes(rows, kind = "") {
   return h("ol", { class: `lanes ${kind}` }, rows.map(([name, words]) => h("li", {},
     h("span", { class: "name" }, name), h("span", { class: "lane" }), h("span", { class: "words" }, words))));
 }
 
 /**
- * Draw into the lanes of a list. Across, a picture runs from 0 to `of`; `ticks` are places with
- * texts, `rules` places of thin lines. A row has one or more of
- *   bars: [from, to, look, text, part of the height],
- *   marks: a letter for each step of `of`, "." for none: a is the first look of the lowest height,
- *   owners: place, owner, place, owner, ...: each owns from its place to the next,
- *   columns: [from, to, look, bottom, top],   line: [place, amount],   rings: [place, amount]
- * with amounts from 0 to `most`, `axis` as amounts with texts, and `tall` as its height.
+ * Draw a chart into a list. The horizontal axis runs from 0 to `of`; `ticks` are [position, text],
+ * `rules` are positions of thin lines. A row has one or more of
+ *   bars: [from, to, style, text, fraction of the height],
+ *   marks: a letter for each step of `of`, "." for none; "a" is the first style at the lowest height,
+ *   owners: position, owner, position, owner, ...; each owner extends to the next position,
+ *   columns: [from, to, style, bottom, top],   line: [position, value],   rings: [position, value]
+ * with values from 0 to `most`, `axis` as [value, text] labels, and `tall` as its height.
  */
 export function paint(list, picture) {
   list.querySelectorAll(".lane").forEach((place, number) => place.replaceChildren(lane(picture.rows[number], picture)));
@@ -51,7 +51,7 @@ function round(number) {
   return Math.round(number * 100) / 100;
 }
 
-/** Marks are in a drawing of its own, which is stretched to the width; texts and rings are not. */
+/** Draw one lane: all shapes in an SVG stretched to the width; texts and rings are not stretched. */
 function lane(row, { of, ticks = [], rules = [] }) {
   const { tall = ROW, most = 1 } = row;
   const across = (at) => round((WIDE * at) / of);
@@ -59,7 +59,7 @@ function lane(row, { of, ticks = [], rules = [] }) {
   const upright = (places) => places.map((at) => `M${across(at)} 0V${tall}`).join("");
   const level = (row.axis ?? []).map(([amount]) => `M0 ${up(amount)}H${WIDE}`).join("");
   const bars = [...(row.bars ?? []), ...marked(row.marks ?? ""), ...owned(row.owners ?? [], of)];
-  const paths = new Map(); // look -> path: one for thousands of marks
+  const paths = new Map(); // style -> path, shared by thousands of marks
   const add = (from, to, look, y, height) => {
     const wide = round(Math.max(across(to) - across(from), LEAST));
     paths.set(look, `${paths.get(look) ?? ""}M${across(from)} ${y}h${wide}v${round(height)}h${-wide}z`);
@@ -78,7 +78,7 @@ function lane(row, { of, ticks = [], rules = [] }) {
     row.axis?.map(([amount, text]) => s("text", { x: 2, y: Math.max(up(amount) - 3, 10), class: "small halo" }, text)));
 }
 
-/** Marks of neighbouring steps stay apart. */
+/** Draw marks with a gap between neighbouring steps. */
 function marked(marks) {
   return [...marks].flatMap((letter, at) => {
     const code = letter.charCodeAt(0) - 97;
@@ -86,11 +86,11 @@ function marked(marks) {
   });
 }
 
-/** Bars of owners, with letters where there is room; ▸ marks what moved. */
+/** Draw bars of owners, with letters where they fit; ▸ marks moved partitions. */
 function owned(owners, of) {
   const room = (globalThis.matchMedia?.("(max-width: 48rem)").matches ? 0.05 : 0.022) * of;
   const found = [];
-  const gaps = []; // above the others: they may be short
+  const gaps = []; // drawn last, since they may be short
   let before = null;
   let lettered = null;
   for (let at = 0; at < owners.length; at += 2) {
@@ -108,12 +108,12 @@ function owned(owners, of) {
   return [...found, ...gaps];
 }
 
-/** A to Z, then A1 to Z1 and so on. */
+/** Return the letter of an owner: A to Z, then A1 to Z1 and so on. */
 export function letterOf(owner) {
   return String.fromCharCode(65 + (owner % 26)) + (owner < 26 ? "" : Math.floor(owner / 26));
 }
 
-/** What looks mean, and the letters of owners, which are in the order of their numbers. */
+/** Make a legend of styles, and of the owners' letters in order of their numbers. */
 export function legend({ legend: looks = [], owners = [] }) {
   const swatch = (look, letter) => s("svg", { width: 22, height: 16, "aria-hidden": "true" },
     s("rect", { width: 22, height: 16, class: look }),
@@ -123,7 +123,7 @@ export function legend({ legend: looks = [], owners = [] }) {
     owners.map((name, owner) => name !== null && h("li", {}, swatch(`o${owner % COLOURS}`, letterOf(owner)), " ", h("bdi", {}, name))));
 }
 
-/** The textures that looks have beside their colours, once for a document. */
+/** Make the textures that accompany the colours of styles, once per document. */
 export function textures() {
   const pattern = (id, kind, d) => s("pattern", { id, width: 6, height: 6, patternUnits: "userSpaceOnUse" },
     s("rect", { width: 6, height: 6, class: kind }), d && s("path", { d, class: `texture ${kind}` }));

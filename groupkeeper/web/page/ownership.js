@@ -1,25 +1,25 @@
-// Who owned which partition after each rebalance: a picture, and the same as a table.
+// Shows the owner of each partition after each rebalance, as a chart and as a table.
 
 import { h, table } from "./dom.js";
 import { count, nameOf, shortId, time } from "./format.js";
 import { NOBODY, UNKNOWN, lanes, legend, letterOf, paint } from "./lanes.js";
 
-const ROUNDS = 12; // columns
+const ROUNDS = 12; // number of columns
 const ROWS_MOST = 60;
 const SIGNS = [["unowned", "nobody", NOBODY], ["none", "unknown: the list of assignments was cut", UNKNOWN]];
 
-/** The picture of some rounds, oldest first. */
+/** Make the chart for some rounds, oldest first. */
 export function ownershipPicture(rounds) {
   const told = rounds.filter((each) => each.assignment !== null || each.outcome === "emptied").slice(-ROUNDS);
   const owners = new Owners(rounds);
   const columns = told.map((round) => owners.column(round));
   const partitions = [...new Set(columns.flatMap((each) => [...each.keys()]))].sort(byTopic);
-  if (partitions.length === 0) return h("p", {}, "No assignment of a consumer is stored.");
+  if (partitions.length === 0) return h("p", {}, "No consumer assignment is stored.");
   const shown = partitions.slice(0, ROWS_MOST);
   const grid = shown.map((name) => columns.map((column, number) => column.get(name) ?? (isWhole(told[number]) ? NOBODY : UNKNOWN)));
   const seen = new Set(grid.flat());
   return [
-    h("p", { class: "quiet" }, "One column for each rebalance, by the generation it led to, the newest at the right; ▸ marks a partition that moved. At the right: the owner now."),
+    h("p", { class: "quiet" }, "One column per rebalance, labelled with its generation, newest at the right; ▸ marks a partition that moved. Far right: the present owner."),
     paint(lanes(shown.map((name, row) => [h("bdi", {}, name), owners.told(grid[row].at(-1))]), "owners"), {
       of: told.length,
       ticks: told.map((round, at) => [at + 0.5, `${round.generation}`]),
@@ -27,13 +27,13 @@ export function ownershipPicture(rounds) {
     }),
     shown.length < partitions.length && h("p", {}, `The first ${ROWS_MOST} of ${count(partitions.length)} partitions.`),
     legend({ owners: owners.names.map((name, owner) => (seen.has(owner) ? name : null)), legend: SIGNS.filter((each) => seen.has(each[2])) }),
-    h("details", {}, h("summary", {}, "The picture as a table"), table("Ownership as a table",
+    h("details", {}, h("summary", {}, "Show as a table"), table("Ownership as a table",
       ["Partition", ...told.map((round) => [`${round.generation}, `, time(round.ended_at_ms ?? round.started_at_ms ?? 0)])],
       shown.map((name, row) => [name, name, ...grid[row].map((owner) => shortId(owners.name(owner)))]))),
   ];
 }
 
-/** Numbers of members, in the order in which they appear; a static member keeps its own. */
+/** Numbers members in order of appearance; a static member keeps its number. */
 class Owners {
   #numbers = new Map();
   names = [];
@@ -50,7 +50,7 @@ class Owners {
     return this.#numbers.get(key);
   }
 
-  /** Partition -> owner, after a round. */
+  /** Return the owner of each partition after a round. */
   column(round) {
     const found = new Map();
     for (const { member, instance, partitions } of round.assignment ?? []) {
@@ -70,7 +70,7 @@ class Owners {
   }
 }
 
-/** Whether the round tells the owners of all partitions. */
+/** Whether the owners of all partitions are known after the round. */
 function isWhole(round) {
   return round.partitions !== null || round.outcome === "emptied";
 }

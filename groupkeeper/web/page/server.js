@@ -1,11 +1,11 @@
-// Asks the server: requests that fail are tried again with a pause that grows, and nothing is asked
+// Sends requests to the server: failed ones are retried with increasing pauses, and none are sent
 // while the page is hidden.
 
 const API = "api/v1/";
 const ANSWER_MS = 10_000;
 const LONGEST_PAUSE_MS = 30_000;
 
-/** The server answered with an error; `message` has its words. */
+/** An error response of the server; `message` is its text. */
 export class Refused extends Error {
   constructor(status, text) {
     super(text);
@@ -13,7 +13,7 @@ export class Refused extends Error {
   }
 }
 
-/** The server did not answer. */
+/** The server did not respond. */
 export class Gone extends Error {}
 
 /** GET an object of the API. Raises Refused or Gone. */
@@ -24,7 +24,7 @@ export async function get(segments, query = {}) {
 
 function address(segments) {
   if (segments.includes(".") || segments.includes("..")) {
-    throw new Refused(404, "A browser cannot ask for this name: use the command groupkeeper why.");
+    throw new Refused(404, "A browser cannot request this name: use the command groupkeeper why.");
   }
   return API + segments.map(encodeURIComponent).join("/");
 }
@@ -46,7 +46,7 @@ async function answerOf(path, query) {
   try {
     text = JSON.parse(body).error;
   } catch {
-    // not from the API: the port itself refuses in plain text
+    // not from the API: errors of the port itself are plain text
   }
   throw new Refused(answer.status, text);
 }
@@ -55,9 +55,9 @@ function pauseMs(failures) {
   return Math.min(LONGEST_PAUSE_MS, 1_000 * 2 ** (failures - 1));
 }
 
-// -- whether the server is there -----------------------------------------------------------------
+// -- availability of the server ------------------------------------------------------------------
 
-/** One loop asks whether the server is back, for all parts of the page. */
+/** One loop polls for the return of the server, for all parts of the page. */
 class Link extends EventTarget {
   lostAt = null;
   tries = 0;
@@ -105,11 +105,11 @@ class Link extends EventTarget {
 
 export const link = new Link();
 
-// -- asking again and again ----------------------------------------------------------------------
+// -- polling -------------------------------------------------------------------------------------
 
 /**
- * Run `load` now, every `every()` ms, and after `soon()`, but at most every `least` ms. A `load`
- * that fails is tried again after a pause that grows.
+ * Run `load` now, every `every()` ms, and after `soon()`, but at most every `least` ms. A failed
+ * `load` is retried with increasing pauses.
  */
 export class Watch {
   #load;
@@ -140,7 +140,7 @@ export class Watch {
     link.removeEventListener("back", this.#now);
   }
 
-  /** Something has happened: load, if it is not too early. */
+  /** Load as soon as `least` permits, because of a change. */
   soon() {
     if (this.#isRunning) this.#isWanted = true;
     else if (!this.#failures) this.#plan(Math.max(0, this.#endedAt + this.#least - performance.now()));
@@ -174,7 +174,7 @@ export class Watch {
   }
 }
 
-/** Server-sent events of one group, or of all, while the page is seen. */
+/** Receives server-sent events of one group, or of all, while the page is visible. */
 export class Follow {
   #group;
   #take;
@@ -185,7 +185,7 @@ export class Follow {
   #isStopped = false;
   #check = () => this.#open();
 
-  /** `take` gets each event; `changed` is called when the stream begins or ends. */
+  /** `take` receives each event; `changed` is called when the stream opens or closes. */
   constructor(group, take, changed) {
     this.#group = group;
     this.#take = take;

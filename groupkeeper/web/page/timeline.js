@@ -1,10 +1,10 @@
-// Rebalances of a group, newest first: each opens to the paragraph that `groupkeeper why` prints.
+// Lists the rebalances of a group, newest first; each expands to the text of `groupkeeper why`.
 
 import { h, show } from "./dom.js";
 import { count, span, time } from "./format.js";
 import { Refused, Watch, get } from "./server.js";
 
-const ROUNDS = 12; // of one request
+const ROUNDS = 12; // number of rounds per request
 const KEPT = 300;
 const EVERY_MS = 60_000;
 const LEAST_MS = 2_000;
@@ -19,14 +19,14 @@ const OUTCOMES = {
 export class Timeline {
   #name;
   #changed;
-  #earlier = null; // place of the rounds before the first
+  #earlier = null; // cursor for rounds before the first one
   #isKnown = false;
   #isStored = true;
   #error = null;
   rounds = []; // oldest first
-  place = h("div", {}, "Asking the server…");
+  place = h("div", {}, "Loading…");
 
-  /** `changed` is called when there are other rounds. */
+  /** `changed` is called when the rounds have changed. */
   constructor(name, changed) {
     this.#name = name;
     this.#changed = changed;
@@ -52,7 +52,7 @@ export class Timeline {
   #merge(found) {
     const first = found.rounds[0];
     const known = first ? this.rounds.findIndex((each) => keyOf(each) === keyOf(first)) : -1;
-    if (known < 0) this.#earlier = found.next; // nothing of what was there, or a gap
+    if (known < 0) this.#earlier = found.next; // no overlap with the known rounds
     this.rounds = [...this.rounds.slice(0, Math.max(known, 0)), ...found.rounds].slice(-KEPT);
   }
 
@@ -73,7 +73,7 @@ export class Timeline {
     const newest = this.rounds.toReversed();
     show(this.place,
       !this.#isStored && h("p", { class: "problem" },
-        "Events are off (group.events.enabled=false): rebalances are not stored, and only those from before are shown."),
+        "Events are disabled (group.events.enabled=false): only rebalances stored earlier are shown."),
       this.#error && this.#error.status !== 404 && h("p", { class: "problem" }, `The server says: ${this.#error.message}.`),
       this.#isKnown && newest.length === 0 && h("p", {},
         this.#earlier === null ? "No rebalance of this group is stored." : "No rebalance of this group is among the newest events."),
@@ -82,7 +82,7 @@ export class Timeline {
   }
 }
 
-/** What identifies a round. */
+/** Return the identity of a round. */
 export function keyOf(round) {
   return `${round.epoch}.${round.round}`;
 }

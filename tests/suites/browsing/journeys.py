@@ -53,7 +53,7 @@ def read_why(window: Window, scene: Scene) -> None:
     window.wait_text(first.locator(".paragraph"), " ".join(paragraph.split()))
     window.check()
     if window.size == "desktop":
-        window.wait_text(window.section("Ownership of partitions"), "The picture as a table")
+        window.wait_text(window.section("Ownership of partitions"), "Show as a table")
         window.save(IMAGES / "group.png", 360, window.find(".columns"))
 
 
@@ -61,7 +61,7 @@ def follow_a_round(window: Window, scene: Scene) -> None:
     """Without touching the page: a member joins, the others follow, it is over; it leaves."""
     window.open(ADDRESS)
     now, rounds = window.find(".barrier"), window.find(".rounds li")
-    window.wait_text(now, "No rebalance is under way.")
+    window.wait_text(now, "No rebalance is in progress.")
     window.wait_text(rounds, "completed")
     before = rounds.count()
     new = scene.member("billing-new")
@@ -69,7 +69,7 @@ def follow_a_round(window: Window, scene: Scene) -> None:
     window.wait_text(now, "Join phase", "billing-new", "1 of 4 members sent JoinGroup")
     window.wait_text(rounds, "under way")
     rebalance([*scene.consumers, new])
-    window.wait_text(now, "No rebalance is under way.")
+    window.wait_text(now, "No rebalance is in progress.")
     window.wait_text(rounds, "billing-new", "completed")
     new.leave()
     rebalance(scene.consumers)
@@ -81,7 +81,7 @@ def see_who_is_missing(window: Window, scene: Scene) -> None:
     """And what happens when: it is counted down."""
     window.open(ADDRESS)
     now = window.find(".barrier")
-    window.wait_text(now, "No rebalance is under way.")
+    window.wait_text(now, "No rebalance is in progress.")
     new = scene.member("billing-late")
     new.ask()
     first, *others = scene.consumers
@@ -92,7 +92,7 @@ def see_who_is_missing(window: Window, scene: Scene) -> None:
         for each in others:
             each.ask_when_told()
         finish([*scene.consumers, new])
-        window.wait_text(now, "No rebalance is under way.")
+        window.wait_text(now, "No rebalance is in progress.")
         new.leave()
         rebalance(scene.consumers)
 
@@ -119,7 +119,7 @@ def see_the_owners(window: Window, scene: Scene) -> None:
     """The picture, the table beside it, and what the API says are the same."""
     window.open(ADDRESS)
     place = window.section("Ownership of partitions")
-    window.wait_text(place, "The picture as a table")
+    window.wait_text(place, "Show as a table")
     rows = place.locator(".lanes li:not(.axis)")
     assert rows.count() == PARTITIONS
     assert rows.first.locator("path").count() >= 2
@@ -189,7 +189,7 @@ def read_in_the_dark(window: Window, scene: Scene) -> None:
     assert max(map(int, re.findall(r"\d+", ground))) < 64, ground
     window.check()
     window.open(ADDRESS)
-    window.wait_text(window.section("Ownership of partitions"), "The picture as a table")
+    window.wait_text(window.section("Ownership of partitions"), "Show as a table")
     window.wait_text(window.section("Lag in the last hour"), "records")
     window.check()
     if window.size == "phone":
@@ -233,7 +233,7 @@ def lose_the_server(window: Window, scene: Scene) -> None:
     window.wait_text(window.find("#live"), "Live")
     scene.server.stop()
     trouble = window.find("#trouble")
-    window.wait_text(trouble, "The server does not answer since", "Trying again in")
+    window.wait_text(trouble, "The server has not responded since", "Trying again in")
     window.wait_text(window.find(".rounds li"), "completed")
     window.check()
     scene.server.start()
