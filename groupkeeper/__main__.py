@@ -1,4 +1,4 @@
-"""Makes `python -m groupkeeper` run the `groupkeeper` command."""
+"""Runs the `groupkeeper` command for `python -m groupkeeper`."""
 
 import sys
 

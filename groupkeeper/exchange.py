@@ -1,6 +1,6 @@
-"""The contract between connections and handlers: how a request is answered.
+"""The interface between connections and request handlers.
 
-A handler does not know whether the client is still connected.
+A handler cannot tell whether the client is still connected.
 """
 
 import asyncio
@@ -14,32 +14,32 @@ from groupkeeper.turns import Slices
 __all__ = ["NO_REPLY", "Awaited", "Handler", "ProduceRun", "ReplyTo", "Response"]
 
 Response: TypeAlias = Message
-"""A message of `protocol.messages`; the API key of the request says which one."""
+"""A message of `protocol.messages`; its class depends on the API key of the request."""
 
 
 class _NoReply:
-    """The request gets no answer (Produce with acks=0)."""
+    """Stands for no response (Produce with acks=0)."""
 
 
 NO_REPLY: Final = _NoReply()
 
 Handler = Callable[[Any, Caller, ReplyTo], Response | _NoReply | Slices[Any] | None]
-"""`(request, caller, reply_to) -> response`, or None if `reply_to` is answered later.
+"""`(request, caller, reply_to) -> response`, or None if the handler calls `reply_to.answer` later.
 
-A handler that may take long returns a generator: the connection runs it in turns with others
-(`turns.py`) and uses what it returns as the handler's result."""
+A handler that may take long returns a generator; the connection runs it in turns with other work
+(`turns.py`) and uses its result as the response."""
 
 ProduceRun = Callable[[Iterable[tuple[Any, Caller, ReplyTo]]], list[Response | _NoReply | None]]
-"""Handles the first of several Produce requests, as many as can be handled together: their
-responses. If the first one is None, all of them are answered later, in their order."""
+"""Handles as many of the first Produce requests as possible together; returns their responses. If
+the first one is None, all responses are sent later, in order."""
 
 
 class Awaited:
-    """The reply token of a request that comes from this process."""
+    """A `ReplyTo` for requests made by this process; `response` is a future."""
 
     def __init__(self) -> None:
         self.response: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
 
     def answer(self, response: Response) -> None:
-        if not self.response.done():  # cancelled: the process ends
+        if not self.response.done():  # cancelled when the process ends
             self.response.set_result(response)

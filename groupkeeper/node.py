@@ -1,4 +1,4 @@
-"""This broker, as its responses describe it."""
+"""The identity of this broker in its responses."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Node:
-    """Id and address of this broker."""
+    """Node id and addresses of this broker."""
 
     node_id: int
     address: Callable[[str], tuple[str, int]]
-    """Returns the advertised host and port of a listener, by its name; known after binding."""
+    """Returns the advertised (host, port) of a listener by name; valid after binding."""

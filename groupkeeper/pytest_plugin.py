@@ -1,10 +1,10 @@
-"""The pytest plugin: fixtures with Kafka brokers, and what groups did in the report of a failure.
+"""The pytest plugin: fixtures with Kafka brokers, and the history of groups in failure reports.
 
     @pytest.mark.kafka(topics={"orders": 6})
     def test_my_consumer(kafka_broker):
         consumer = KafkaConsumer("orders", bootstrap_servers=kafka_broker.bootstrap_servers)
 
-It is imported by every run of pytest, so it imports nothing until a fixture is used; see
+Every run of pytest imports this module, so other imports wait until a fixture is used. See
 docs/testing-your-consumers.md.
 """
 
@@ -19,27 +19,27 @@ if TYPE_CHECKING:
 
 MARKER: Final = "kafka"
 ARGUMENTS: Final = ("topics", "settings", "brokers", "as_version", "faults", "partitions")
-"""Of the marker."""
+"""Arguments of the marker."""
 OF_ITS_OWN: Final = ("settings", "brokers", "as_version")
-"""Arguments that a broker of several tests cannot have."""
+"""Arguments not available for a broker shared by several tests."""
 SCOPE: Final = "kafka_shared_scope"
-"""Option of pytest."""
+"""Name of the ini option."""
 SCOPES: Final = ("session", "package", "module", "class")
 GROUPS_SHOWN: Final = 10
 LINES_SHOWN: Final = 40
-"""Last lines of each section of a report."""
+"""Maximum number of lines in each section of a report; the last ones are kept."""
 _MARKER_LINE: Final = (
     f"{MARKER}(topics=None, settings=None, brokers=1, as_version=None, faults=(), partitions=1): "
-    "the broker of kafka_broker, and of kafka_broker_shared its topics and faults; the partitions "
-    "of kafka_topic"
+    "arguments for kafka_broker (for kafka_broker_shared only topics and faults), and the number "
+    "of partitions for kafka_topic"
 )
 
 _BROKERS: Final = pytest.StashKey[dict[str, "Broker"]]()
-"""Of a test, by the names of their fixtures."""
+"""The brokers of a test, by fixture name."""
 _NEVER_FIRED: Final = pytest.StashKey[AssertionError]()
-"""What a test has failed with after it had passed."""
+"""The error of a test that passed, but left a fault rule that never fired."""
 
-# Any: what a test has written.
+# Any: unchecked arguments of the marker.
 _Given = dict[str, Any]
 
 
@@ -53,30 +53,30 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _MARKER_LINE)
     scope = config.getini(SCOPE)
     if scope not in SCOPES:
-        raise pytest.UsageError(f"{SCOPE}: '{scope}' is none of {', '.join(SCOPES)}")
+        raise pytest.UsageError(f"{SCOPE}: '{scope}' is not one of {', '.join(SCOPES)}")
 
 
 # -- the marker ------------------------------------------------------------------------------------
 
 
 def _given(request: pytest.FixtureRequest) -> _Given:
-    """The arguments of all markers of a test, the nearest first; mappings and lists are joined."""
+    """Merge the arguments of all markers of a test; the nearest marker has precedence."""
     given: _Given = {}
     for marker in request.node.iter_markers(MARKER):
         if marker.args:
-            _refuse(f"takes no arguments without a name: {', '.join(ARGUMENTS)}")
+            _refuse(f"takes only keyword arguments: {', '.join(ARGUMENTS)}")
         for name, value in marker.kwargs.items():
             if name not in ARGUMENTS:
-                _refuse(f"has no argument {name!r}: there are {', '.join(ARGUMENTS)}")
+                _refuse(f"has no argument {name!r}, only {', '.join(ARGUMENTS)}")
             if name in ("topics", "settings"):
                 if not isinstance(value, dict):
-                    _refuse(f"wants a dict for {name}=, as {{'orders': 6}}, not {value!r}")
+                    _refuse(f"needs a dict for {name}=, such as {{'orders': 6}}, not {value!r}")
                 given[name] = {**value, **given.get(name, {})}
             elif name == "faults":
                 if not isinstance(value, list | tuple) or not all(
                     isinstance(each, dict) for each in value
                 ):
-                    _refuse(f"wants a list of dicts for faults=, not {value!r}")
+                    _refuse(f"needs a list of dicts for faults=, not {value!r}")
                 given[name] = [*given.get(name, ()), *value]
             else:
                 given.setdefault(name, value)
@@ -94,7 +94,7 @@ def _started(**given: Any) -> "Broker":
         broker = Broker(**given)
         broker.start()
     except (SettingsError, RequestFailed, TypeError, ValueError) as error:
-        _refuse(f"asks for what cannot be: {error}")
+        _refuse(f"has invalid arguments: {error}")
         raise  # for mypy: pytest.fail has raised
     return broker
 
@@ -104,7 +104,7 @@ def _add_faults(broker: "Broker", given: _Given) -> None:
         try:
             broker.fault(**each)
         except (TypeError, ValueError) as error:
-            _refuse(f"has a fault that cannot be: {error}")
+            _refuse(f"has an invalid fault: {error}")
 
 
 # -- fixtures --------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ def _add_faults(broker: "Broker", given: _Given) -> None:
 
 @pytest.fixture
 def kafka_broker(request: pytest.FixtureRequest) -> "Iterator[Broker]":
-    """A fresh `groupkeeper.testing.Broker`, with what the marker `kafka` says."""
+    """A new `groupkeeper.testing.Broker`, with the arguments of the marker `kafka`."""
     given = _given(request)
     broker = _started(**{k: v for k, v in given.items() if k not in ("faults", "partitions")})
     try:
@@ -125,30 +125,30 @@ def kafka_broker(request: pytest.FixtureRequest) -> "Iterator[Broker]":
 
 @pytest.fixture
 def kafka_broker_shared(request: pytest.FixtureRequest, _kafka_broker_of_all: "Broker") -> "Broker":
-    """One `Broker` for many tests, emptied before each; with the topics of the marker `kafka`."""
+    """A `Broker` shared by tests and reset before each, with topics of the marker `kafka`."""
     from groupkeeper.testing import BrokerDown, RequestFailed
 
     given, broker = _given(request), _kafka_broker_of_all
     for name in OF_ITS_OWN:
         if name in given:
-            _refuse(f"gives {name}=, which a shared broker cannot have: use kafka_broker")
+            _refuse(f"has {name}=, not available for a shared broker: use kafka_broker")
     try:
         broker.reset()
-    except BrokerDown:  # the test before has left it so
+    except BrokerDown:  # crashed or stopped by the previous test
         broker.restart()
         broker.reset()
     try:
         for name, partitions in given.get("topics", {}).items():
             broker.create_topic(name, partitions)
     except (RequestFailed, TypeError, ValueError) as error:
-        _refuse(f"asks for what cannot be: {error}")
+        _refuse(f"has invalid arguments: {error}")
     _add_faults(broker, given)
     _keep(request, "kafka_broker_shared", broker)
     return broker
 
 
 def _shared_scope(fixture_name: str, config: pytest.Config) -> Any:
-    """Any: pytest's names of scopes."""
+    """Return the scope of the shared broker. Any: pytest's literal type of scopes."""
     return config.getini(SCOPE)
 
 
@@ -161,7 +161,7 @@ def _kafka_broker_of_all() -> "Iterator[Broker]":
 
 @pytest.fixture
 def kafka_topic(request: pytest.FixtureRequest) -> str:
-    """The name of a new topic in the test's broker, with `partitions` of the marker `kafka`."""
+    """A new topic in the test's broker, with `partitions` of the marker `kafka`; its name."""
     is_shared = "kafka_broker_shared" in request.fixturenames
     broker: Broker = request.getfixturevalue("kafka_broker_shared" if is_shared else "kafka_broker")
     import secrets
@@ -171,12 +171,12 @@ def kafka_topic(request: pytest.FixtureRequest) -> str:
     try:
         broker.create_topic(name, _given(request).get("partitions", 1))
     except (TypeError, ValueError) as error:
-        _refuse(f"asks for what cannot be with partitions=: {error}")
+        _refuse(f"has an invalid partitions=: {error}")
     return name
 
 
 def _keep(request: pytest.FixtureRequest, name: str, broker: "Broker") -> None:
-    """For the report; and as an attribute of the instance of a unittest.TestCase."""
+    """Keep a broker for the report, and as an attribute of a unittest.TestCase instance."""
     request.node.stash.setdefault(_BROKERS, {})[name] = broker
     if request.instance is not None:
         setattr(request.instance, name, broker)
@@ -185,10 +185,10 @@ def _keep(request: pytest.FixtureRequest, name: str, broker: "Broker") -> None:
 # -- reports ---------------------------------------------------------------------------------------
 
 
-# Any: pluggy's result. Hooks of the old style: the plugin is loaded by any version of pytest.
+# Any: pluggy's result. Old-style hook wrappers, which all versions of pytest support.
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any]:
-    """Fail a test that has passed if its fault rules never fired; xfail and --pdb see that."""
+    """Fail a passed test if a fault rule never fired, early enough for xfail and --pdb."""
     outcome = yield
     if outcome.excinfo is not None:
         return
@@ -205,14 +205,14 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, Any]:
-    """Show what groups did in a test that has failed."""
+    """Add the history of groups, the log and the transcript to the report of a failed test."""
     outcome = yield
     report: pytest.TestReport = outcome.get_result()
     if not report.failed or report.when == "teardown":
         return
     never_fired = item.stash.get(_NEVER_FIRED, None)
     if never_fired is not None and call.excinfo is not None and call.excinfo.value is never_fired:
-        report.longrepr = str(never_fired)  # where it was raised says nothing
+        report.longrepr = str(never_fired)  # its traceback is not useful
     for name, broker in item.stash.get(_BROKERS, {}).items():
         report.sections += _sections(name, broker)
 

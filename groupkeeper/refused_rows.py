@@ -1,7 +1,7 @@
-"""Answers with the same error in each row, for the APIs whose response has no error at its top.
+"""Builds error responses with the same error in each row, for APIs without a top-level error code.
 
-A row of the request becomes a row of the response, which names what the request named. The
-request's rows are taken apart, and freed, in slices: all at once take long.
+Each row of the request becomes a row of the response with the same names. The request's rows are
+processed and freed in slices, because doing that at once takes long.
 Source: the `getErrorResponse` of Kafka's request classes.
 """
 
@@ -24,26 +24,26 @@ NUMBERS_IN_A_SLICE: Final = 16_384
 
 
 class Inner(NamedTuple):
-    """The rows in a row: partitions, identified by a number."""
+    """The rows within a row: partitions, identified by a number."""
 
     asked: str
-    """The array of the request's row."""
+    """Array in the request's row."""
     number_asked: str | None
-    """The field of its items; None: the items are the numbers."""
+    """Field with the number in the request's items; None if the items are plain numbers."""
     answered: str
-    """The array of the response's row."""
+    """Array in the response's row."""
     number: str
-    """The field of its items."""
+    """Field with the number in the response's items."""
 
 
 class RowArrays(NamedTuple):
-    """Which array of a request becomes which one of its response."""
+    """The array of a request, and the corresponding array of its response."""
 
     asked: str
     answered: str
     names: tuple[str, ...]
-    """The fields that identify a row, called alike in both. Where the items of the request are
-    texts, they are the only one."""
+    """Fields that identify a row, with the same names in both. If the items of the request are
+    strings, they are the value of the only field."""
     inner: Inner | None = None
     since: int = 0
     until: int = FOREVER
@@ -96,11 +96,11 @@ ROWS: Final[Mapping[int, tuple[RowArrays, ...]]] = {
     ApiKey.ALTER_CONFIGS: (RowArrays("resources", "responses", _RESOURCE),),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: (RowArrays("resources", "responses", _RESOURCE),),
 }
-"""By API key. Versions that are not among them have an error at the top of the response."""
+"""Arrays by API key and version. All other versions have a top-level error code."""
 
 
 def rows_of(key: int, version: int) -> RowArrays | None:
-    """Where the error is in an answer of this version; None: at the top."""
+    """Return the arrays with the errors of a version; None if the error is at the top level."""
     return next((each for each in ROWS.get(key, ()) if each.since <= version <= each.until), None)
 
 
@@ -108,8 +108,8 @@ def rows_of(key: int, version: int) -> RowArrays | None:
 def refused_rows(
     key: int, version: int, rows: RowArrays, request: Any, error: ErrorCode
 ) -> Slices[Any]:
-    """The response with the error in each row, and at its top if it has one there, too. The request
-    is empty afterwards.
+    """Build a response with the error in each row, and in a top-level error code if there is one.
+    The request is empty afterwards.
     """
     response = APIS[key].response_type
     row = _item_of(response, rows.answered)
@@ -142,14 +142,14 @@ def refused_rows(
 
 
 def _item_of(cls: type, array_name: str) -> type:
-    """The class of the messages in an array of a message."""
+    """Return the class of the items of an array field."""
     [found] = [each.type for each in layout_of(cls).fields if each.name == array_name]
     assert isinstance(found, ArrayOf) and isinstance(found.item, StructOf)
     return found.item.cls
 
 
 def refused(request: Any, version: int, error: ErrorCode) -> Slices[Message]:
-    """The response to a request of an API in `ROWS`. The request is empty afterwards."""
+    """Build the error response to a request of an API in `ROWS`; the request is emptied."""
     key = key_of(type(request))
     rows = rows_of(key, version)
     assert rows is not None, "the response has no error at its top"
@@ -157,32 +157,32 @@ def refused(request: Any, version: int, error: ErrorCode) -> Slices[Message]:
 
 
 def server_failed(request: Any, version: int) -> Message:
-    """The same at once, if its handler failed."""
+    """Build the response after a handler has failed, without slices."""
     return run_to_end(refused(request, version, ErrorCode.UNKNOWN_SERVER_ERROR))
 
 
 @cache
 def _arrays_of(cls: type) -> tuple[str, ...]:
-    """The fields of a message that are arrays; none if it is no message, but a text or a number."""
+    """Return the names of a message's array fields; empty for strings and numbers."""
     layout: Layout | None = cls.__dict__.get("__layout__")
     fields = () if layout is None else layout.fields
     return tuple(each.name for each in fields if isinstance(each.type, ArrayOf))
 
 
 class _Taken:
-    """What identifies the rows of a request."""
+    """The names of the rows of a request, taken out of it in slices."""
 
     def __init__(self, rows: RowArrays) -> None:
         self._rows = rows
         self._left = ROWS_IN_A_SLICE
         self.ids: list[tuple[Any, ...]] = []
         self.numbers = array("i")
-        """Those of the inner rows of all rows, one behind the other."""
+        """Numbers of the inner rows, concatenated over all rows."""
         self.ends = array("q")
-        """Where they end, for each row."""
+        """End index in `numbers` of each row."""
 
     def take(self, asked: list[Any]) -> Slices[None]:
-        """Take the rows out of the request's array."""
+        """Move the names of the rows out of the request's array, and free the rest."""
         names, inner = self._rows.names, self._rows.inner
         asked.reverse()
         while asked:
@@ -208,7 +208,7 @@ class _Taken:
                 yield
 
     def _free_arrays(self, row: Any) -> Slices[None]:
-        """Free what is in the arrays of a row."""
+        """Free the contents of a row's arrays."""
         cls: type = type(row)
         for name in _arrays_of(cls):
             items = getattr(row, name)
@@ -228,7 +228,7 @@ class _Taken:
                 yield
 
     def _is_slice(self, rows: int) -> bool:
-        """Count rows; whether a slice is full."""
+        """Count rows; return whether the slice is full."""
         self._left -= rows
         if self._left > 0:
             return False

@@ -1,8 +1,8 @@
-"""Run queues of the event loop: long work is cut into slices, and takes turns with other work.
+"""Run queues of the event loop: long work is split into slices, and alternates with other work.
 
-A *slice* is about a millisecond of work at most, up to a bare `yield` of a generator. A *turn* is
-as many slices as fit into `TURN_S`. Work that needs more is queued for another turn, after work
-that has not had one yet.
+A *slice* is at most about a millisecond of work, up to a bare `yield` of a generator. A *turn* is
+as many slices as fit into `TURN_S`. Work that needs more is queued for another turn, behind work
+that has not had its first turn.
 """
 
 import asyncio
@@ -15,25 +15,25 @@ from typing import Final, Generic, TypeVar
 T = TypeVar("T")
 
 Slices = Generator[None, None, T]
-"""Work that yields after every slice and returns its result."""
+"""A generator that yields after each slice and returns the result."""
 
 TURN_S: Final = 0.003
-"""The longest turn, in seconds. A slice that begins in it is finished, so that a callback of the
-loop takes 5 ms at most."""
+"""Maximum turn length in seconds. The last slice is finished, so a callback of the loop takes at
+most 5 ms."""
 
 FIRST_S: Final = 0.0015
-"""How long first turns are begun in one callback, in seconds. The last one may take `TURN_S`."""
+"""Time in seconds during which one callback starts first turns. The last one may take `TURN_S`."""
 
 PACED_TURN_S: Final = 0.002
-"""The longest turn of `PacedTurns`, in seconds."""
+"""Maximum turn length of `PacedTurns`, in seconds."""
 
 ITERATION_S: Final = 0.012
-"""How long after the start of an iteration of the loop new work is begun in it, in seconds. With a
-turn that begins just before, an iteration stays under 20 ms."""
+"""Time in seconds after which an iteration of the loop starts no more work. Including a turn that
+starts just before, an iteration stays under 20 ms."""
 
 
 class Work(Generic[T]):
-    """A generator of slices, and its result when it is done."""
+    """A generator of slices, and its result once it is done."""
 
     __slots__ = ("_slices", "result")
 
@@ -43,9 +43,9 @@ class Work(Generic[T]):
         self._slices = slices
 
     def run(self, seconds: Callable[[], float], deadline: float) -> bool:
-        """Run one slice, and more until the deadline. True if done: `result` is set.
+        """Run at least one slice, until the deadline. Returns True if done, with `result` set.
 
-        Raises what the generator raises.
+        Raises the generator's exceptions.
         """
         try:
             next(self._slices)
@@ -57,35 +57,35 @@ class Work(Generic[T]):
         return False
 
     def drop(self) -> None:
-        """Close the generator: its result is not needed."""
+        """Close the generator without a result."""
         self._slices.close()
 
 
 class Turns:
-    """The work that waits for a turn on one event loop."""
+    """The work queued for turns on one event loop."""
 
     def __init__(self) -> None:
         self.until: float = inf
-        """Loop time after which this iteration begins nothing new; set by `server/loop.py`, else
+        """Loop time after which this iteration starts nothing new; set by `server/loop.py`, else
         infinite."""
         self.members: set[int] = set()
-        """Sockets (file descriptors) of clients that send heartbeats: read first under load."""
+        """Sockets (file descriptors) of clients that send heartbeats; read first under load."""
         self.bulk: set[int] = set()
-        """Sockets of clients that are sending a long request: read last under load."""
+        """Sockets of clients that are sending a long request; read last under load."""
         self.has_more = False
-        """Whether some readable sockets are not read in this iteration."""
+        """Whether readable sockets remain unread in this iteration."""
         self._first: deque[Callable[[], None]] = deque()
         self._again: deque[Callable[[], None]] = deque()
         self._first_scheduled = self._again_scheduled = False
 
     @property
     def turn_s(self) -> float:
-        """The longest turn of a coroutine's work, in seconds."""
+        """Maximum turn length of a coroutine's work, in seconds."""
         return TURN_S
 
     @property
     def waiting(self) -> int:
-        """How many turns are queued."""
+        """Number of queued turns."""
         return len(self._first) + len(self._again)
 
     def first(self, turn: Callable[[], None]) -> None:
@@ -96,14 +96,14 @@ class Turns:
             asyncio.get_running_loop().call_soon(self._serve_first)
 
     def again(self, turn: Callable[[], None]) -> None:
-        """Queue another turn of work that has used one up."""
+        """Queue another turn of work that has used up a turn."""
         self._again.append(turn)
         if not self._again_scheduled:
             self._again_scheduled = True
             asyncio.get_running_loop().call_soon(self._serve_again)
 
     def _serve_first(self) -> None:
-        """Call as many first turns as can be begun within `FIRST_S`: most are short."""
+        """Run as many first turns as can start within `FIRST_S`; most are short."""
         loop, queue = asyncio.get_running_loop(), self._first
         deadline = loop.time() + FIRST_S
         self._first_scheduled = False
@@ -112,7 +112,7 @@ class Turns:
                 queue.popleft()()
                 if loop.time() >= deadline:
                     break
-        finally:  # also if one raises
+        finally:  # also if a turn raises
             if queue and not self._first_scheduled:
                 self._first_scheduled = True
                 loop.call_soon(self._serve_first)
@@ -125,7 +125,7 @@ class Turns:
         turn()
 
     def start(self, slices: Slices[T], done: Callable[[T], None] | None = None) -> None:
-        """Run work that does not raise, and call `done` with its result: for callers that are no
+        """Run work that does not raise, and call `done` with its result. For callers that are not
         coroutines.
         """
         work = Work(slices)
@@ -140,13 +140,13 @@ class Turns:
         self.first(turn)
 
     async def wait(self) -> None:
-        """Wait for another turn: for coroutines that have used one up."""
+        """Wait for another turn, in a coroutine that has used up its turn."""
         turn = asyncio.get_running_loop().create_future()
         self.again(partial(_grant, turn))
         await turn
 
     async def run(self, slices: Slices[T]) -> T:
-        """Run work in turns and return its result: for coroutines. Raises what the work raises."""
+        """Run work in turns and return its result. Raises the exceptions of the work."""
         loop = asyncio.get_running_loop()
         work = Work(slices)
         try:
@@ -158,9 +158,9 @@ class Turns:
 
 
 class PacedTurns(Turns):
-    """For what people and monitoring ask. Each piece of work has a turn of its own: an answer is
-    made of several, and together they would be one long callback. Turns are short: nobody waits for
-    such an answer as a client does for its heartbeat.
+    """Turns for HTTP requests of people and monitoring. A response consists of several pieces of
+    work; each gets its own turn, so that they do not form one long callback. Turns are short, since
+    such a response is less urgent than a client's heartbeat.
     """
 
     @property
@@ -173,12 +173,12 @@ class PacedTurns(Turns):
 
 
 def _grant(turn: "asyncio.Future[None]") -> None:
-    if not turn.done():  # cancelled meanwhile
+    if not turn.done():  # cancelled in the meantime
         turn.set_result(None)
 
 
 def when_read(turns: Turns, then: Callable[[], None], most_s: float) -> None:
-    """Call `then` when all that is in the sockets now has been read and served, or after `most_s`
+    """Call `then` when everything now in the sockets has been read and handled, or after `most_s`
     seconds.
     """
     loop = asyncio.get_running_loop()
@@ -188,7 +188,7 @@ def when_read(turns: Turns, then: Callable[[], None], most_s: float) -> None:
     def look() -> None:
         nonlocal quiet
         quiet = 0 if turns.waiting or turns.has_more else quiet + 1
-        # What the selector returned in this iteration is read after this call: check once more.
+        # Sockets selected in this iteration are read after this call: check once more.
         if quiet > 1 or loop.time() >= deadline:
             then()
         else:

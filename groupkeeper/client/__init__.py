@@ -1,9 +1,9 @@
-"""A client of Kafka clusters, for commands and tools; the server does not import it.
+"""A Kafka client for the commands and tools; the server does not import it.
 
     async with Client("localhost:9092") as client:
         response = await client.call(ListGroupsRequest())
 
-Decision 013 says what is aiokafka's and what is ours.
+Decision 013 explains which parts come from aiokafka.
 """
 
 from groupkeeper.client.client import CallFailed, Client, NotKafka, Security

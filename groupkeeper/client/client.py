@@ -1,7 +1,7 @@
-"""Requests to a Kafka cluster: to a node, to the coordinator of a group, or to any node.
+"""Sends requests to a Kafka cluster: to one node, to all nodes, or to any node.
 
-aiokafka's client finds the nodes and keeps the connections, with SASL and TLS; versions are
-negotiated on each connection. Source: KafkaAdminClient (which errors are tried again).
+aiokafka's client discovers the nodes and holds the connections, with SASL and TLS. Versions are
+negotiated per connection. Source: KafkaAdminClient (retriable errors).
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from groupkeeper.protocol.message import Message, layout_of
 REQUEST_TIMEOUT_MS: Final = 30_000
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 1.0
 SOON_S: Final = 0.3
-"""A node that takes longer to answer at first is looked at: it may speak another protocol."""
+"""Time without a response after which the bootstrap addresses are checked for HTTP."""
 
 NOT_YET: Final = frozenset(
     {
@@ -37,11 +37,11 @@ NOT_YET: Final = frozenset(
         ErrorCode.NOT_COORDINATOR,
     }
 )
-"""Errors after which the coordinator is looked up, and the request sent, once more."""
+"""Errors after which the coordinator is looked up again and the request is retried."""
 
 
 _CONNECTIONS_PREPARE: Final = hasattr(Request, "prepare")
-"""Whether connections ask a request for the version that fits: from aiokafka 0.13 on."""
+"""Whether connections call `Request.prepare` to choose a version, as since aiokafka 0.13."""
 _CODES: Final = frozenset(ErrorCode)
 _AIOKAFKA_ERRORS: Final = {
     IncompatibleBrokerVersion: ErrorCode.UNSUPPORTED_VERSION,
@@ -51,7 +51,7 @@ _AIOKAFKA_ERRORS: Final = {
 
 
 class Security(TypedDict, total=False):
-    """What aiokafka needs for SASL and TLS, under its own names (see AIOKafkaClient)."""
+    """AIOKafkaClient's parameters for SASL and TLS."""
 
     security_protocol: str
     ssl_context: SSLContext
@@ -64,11 +64,11 @@ class Security(TypedDict, total=False):
 
 
 class CallFailed(Exception):
-    """A request was not answered, or was answered with an error.
+    """A request got no response, or an error response.
 
-    `error` is Kafka's: NETWORK_EXCEPTION for a connection that closed, BROKER_NOT_AVAILABLE for one
-    that could not be made, REQUEST_TIMED_OUT, UNSUPPORTED_VERSION, or the code in the answer.
-    `node` is None when no node was reached. `detail` is what the node said, or the error's name.
+    `error` is the code in the response, or NETWORK_EXCEPTION (the connection closed),
+    BROKER_NOT_AVAILABLE (no connection), REQUEST_TIMED_OUT or UNSUPPORTED_VERSION. `node` is None
+    if no node was reached. `detail` is the node's error message, or the name of the error.
     """
 
     def __init__(self, api: str, node: int | None, error: ErrorCode, detail: str = "") -> None:
@@ -81,11 +81,11 @@ class CallFailed(Exception):
 
 
 class NotKafka(Exception):
-    """HTTP is spoken at an address that was given as a Kafka node's; the text is that address."""
+    """An HTTP server responds at a bootstrap address; the message is that address."""
 
 
 class Retries:
-    """Pauses before something is asked again, ever longer, until the client's timeout."""
+    """Growing pauses between retries, until the client's timeout."""
 
     def __init__(self, timeout_s: float) -> None:
         self._backoff = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S)
@@ -93,7 +93,7 @@ class Retries:
         self._deadline = self._loop.time() + timeout_s
 
     async def pause(self) -> bool:
-        """False, at once, if the time would be over."""
+        """Sleep and return True, or return False at once if the timeout would pass meanwhile."""
         pause = self._backoff.failed()
         if self._loop.time() + pause > self._deadline:
             return False
@@ -102,10 +102,10 @@ class Retries:
 
 
 class Client:
-    """Connections to the nodes of one cluster, opened when they are needed.
+    """Connections to the nodes of one cluster, opened on demand.
 
-    `bootstrap_servers` is "host:port,...". A connection, and a request, takes `request_timeout_ms`
-    at most; requests to coordinators are tried again for as long.
+    `bootstrap_servers` is "host:port,...". `request_timeout_ms` limits each connection attempt and
+    each request, and the total time of retries with coordinators.
     """
 
     def __init__(
@@ -123,9 +123,8 @@ class Client:
         self._kafka: Any = None  # Any: aiokafka is not typed
 
     async def __aenter__(self) -> Self:
-        """Asks the servers for the nodes, one after the other in random order; CallFailed when none
-        answers, NotKafka when one speaks HTTP, ValueError for security parameters that do not fit
-        together.
+        """Discover the nodes from the bootstrap servers, tried in random order. Raises CallFailed
+        if none responds, NotKafka for an HTTP server, ValueError for inconsistent `security`.
         """
         self._kafka = AIOKafkaClient(
             bootstrap_servers=self._servers,
@@ -146,7 +145,7 @@ class Client:
         return self
 
     async def _check_protocols(self) -> None:
-        """Raises NotKafka. A connection would wait for the rest of a frame until it times out."""
+        """Raise NotKafka if an address speaks HTTP; a Kafka connection would only time out."""
         places = [(host, port) for host, port, _ in self._kafka.hosts]
         found = await asyncio.gather(*(spoken_at(*each) for each in places))
         for (host, port), spoken in zip(places, found, strict=True):
@@ -158,33 +157,33 @@ class Client:
 
     @property
     def timeout_s(self) -> float:
-        """How long a request, with its repetitions, may take."""
+        """Maximum time for a request including retries, in seconds."""
         return self._timeout_ms / 1000
 
     def address_of(self, node: int) -> str:
-        """The host and port of a node, as the cluster last told them; "-" if it is unknown."""
+        """Return "host:port" of a node from the latest metadata; "-" if it is unknown."""
         broker = self._kafka.cluster.broker_metadata(node)
         return "-" if broker is None else f"{broker.host}:{broker.port}"
 
     @property
     def nodes(self) -> list[int]:
-        """Ids of the nodes, as the cluster last told them."""
+        """Ids of the nodes in the latest metadata, sorted."""
         return sorted(broker.nodeId for broker in self._kafka.cluster.brokers())
 
     async def call(
         self, request: Message, *, node: int | None = None
     ) -> Any:  # Any: the response of the request's API
-        """The response of a node, or of any, to a request in the newest version that carries all of
-        it.
+        """Send a request to a node, or to any, in the newest version that can represent it; return
+        the response.
 
-        Raises CallFailed, also for an error in the response's own `error_code`; errors of its parts
-        are the caller's. Produce with acks=0 has no response and fails with REQUEST_TIMED_OUT.
+        Raises CallFailed, also if the response has a top-level `error_code`; errors in its rows are
+        left to the caller. Produce with acks=0 has no response and fails with REQUEST_TIMED_OUT.
         """
         return await self._send(await self._any_node(request) if node is None else node, request)
 
     async def call_each(self, request: Message) -> dict[int, Any]:
-        """The responses of all nodes, by node; CallFailed when one fails. A node that loads groups
-        is asked again until the timeout.
+        """Send a request to all nodes, and return the responses by node id. Nodes that are loading
+        groups are retried until the timeout. Raises CallFailed if any node fails.
         """
         nodes = self.nodes
         asked = [self._send_until_loaded(node, request) for node in nodes]
@@ -221,7 +220,7 @@ class Client:
         return response
 
     async def _prepared(self, node: int, request: Message) -> VersionedRequest | RequestFrame:
-        """What aiokafka's client sends for a request."""
+        """Wrap a request for aiokafka's client."""
         versioned = VersionedRequest(request)
         if _CONNECTIONS_PREPARE:
             return versioned

@@ -1,7 +1,7 @@
-"""A properties file of Kafka's clients (`--command-config`) as parameters of `Client`.
+"""Reads a properties file for Kafka clients (`--command-config`) into parameters of `Client`.
 
-Keys about security that are not understood are refused; all others tune Java's client, and are
-ignored. Keys and certificates are read as PEM. Source: `SaslConfigs`, `SslConfigs`, KIP-651.
+Unsupported security settings are errors; all other settings tune the Java client and are ignored.
+Keys and certificates must be PEM. Source: `SaslConfigs`, `SslConfigs`, KIP-651.
 """
 
 import os
@@ -33,11 +33,11 @@ _JAAS_OPTION: Final = re.compile(r'(\w+)\s*=\s*"((?:[^"\\]|\\.)*)"')
 
 
 class ConfigError(Exception):
-    """The file cannot be used; the text is one line that names the file and the key."""
+    """The file is invalid; the message is one line that names the file and the setting."""
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """Parameters of `Client`: security, and the client id if there is one. Raises ConfigError."""
+    """Return parameters of `Client`: security, and a client id if given. Raises ConfigError."""
     try:
         with path.open(encoding="utf-8") as file:
             given = javaproperties.load(file)
@@ -45,7 +45,7 @@ def read_config(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: {error}") from error
     for key in given:
         if key.startswith(("sasl.", "ssl.", "security.")) and key not in _KNOWN:
-            raise ConfigError(f"{path}: {key} is not understood: remove it to do without")
+            raise ConfigError(f"{path}: {key} is not supported: remove it to continue without")
     try:
         return _parameters(given)
     except (ValueError, OSError) as error:  # ssl.SSLError is an OSError
@@ -55,7 +55,7 @@ def read_config(path: Path) -> dict[str, Any]:
 def _parameters(given: Mapping[str, str]) -> dict[str, Any]:
     protocol = given.get("security.protocol", "PLAINTEXT").upper()
     if protocol not in PROTOCOLS:
-        raise ValueError(f"security.protocol is none of {', '.join(PROTOCOLS)}")
+        raise ValueError(f"security.protocol must be one of {', '.join(PROTOCOLS)}")
     found: dict[str, Any] = {"security_protocol": protocol}
     if "client.id" in given:
         found["client_id"] = given["client.id"]
@@ -72,7 +72,7 @@ def _sasl(given: Mapping[str, str]) -> dict[str, str]:
         service = given.get("sasl.kerberos.service.name", "kafka")
         return {"sasl_mechanism": mechanism, "sasl_kerberos_service_name": service}
     if mechanism not in ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"):
-        raise ValueError("sasl.mechanism is none of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, GSSAPI")
+        raise ValueError("sasl.mechanism must be PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or GSSAPI")
     options = dict(_JAAS_OPTION.findall(given.get("sasl.jaas.config", "")))
     if not {"username", "password"} <= options.keys():
         raise ValueError('sasl.jaas.config has no username="..." and password="..."')
@@ -95,7 +95,7 @@ def _ssl_context(given: Mapping[str, str]) -> Any:
         kind = given.get(f"ssl.{store}.type", "JKS" if is_file else "PEM")
         if kind.upper() != "PEM":
             raise ValueError(
-                f"ssl.{store}.type is {kind}: only PEM is read "
+                f"ssl.{store}.type is {kind}: only PEM is supported "
                 "(`openssl pkcs12 -in store.p12 -nodes` converts)"
             )
     context = ssl.create_default_context(
@@ -112,7 +112,7 @@ def _ssl_context(given: Mapping[str, str]) -> Any:
 
 
 def _load_inline(context: Any, given: Mapping[str, str], password: str | None) -> None:
-    """Python reads keys from files only; this one is the user's alone, and gone afterwards."""
+    """Load a key given in the file itself, by way of a private temporary file, as Python needs."""
     text = f"{given['ssl.keystore.key']}\n{given.get('ssl.keystore.certificate.chain', '')}\n"
     descriptor, path = tempfile.mkstemp(suffix=".pem")
     try:

@@ -1,7 +1,7 @@
-"""ConsumerGroupDescribe: groups of the new protocol (KIP-848), of which DescribeGroups says that
-they are not there.
+"""ConsumerGroupDescribe messages, for groups of the new protocol (KIP-848), which DescribeGroups
+reports as missing.
 
-Only the client has it, so it is not one of the APIs of `protocol`: what is there is served.
+They are defined here because `protocol` has only the APIs that the server implements.
 """
 
 from typing import Final, cast
@@ -26,12 +26,12 @@ _KEY: Final = cast(ApiKey, 69)
 
 @message(key=_KEY, versions=(0, 1), flexible=0)
 class ConsumerGroupDescribeRequest:
-    """Asks for groups; version 1 adds the type of members."""
+    """Requests descriptions of groups; version 1 adds the type of members."""
 
     group_ids: Array[String] = empty()
     """Groups to describe."""
     include_authorized_operations: Boolean = False
-    """Whether to tell what the client may do to each group."""
+    """Whether to include the operations that the client is allowed on each group."""
 
 
 @struct
@@ -48,7 +48,7 @@ class AssignedTopic:
 
 @struct
 class ConsumerAssignment:
-    """What is assigned to a member."""
+    """An assignment of a member."""
 
     topic_partitions: Array[AssignedTopic] = empty()
     """Partitions by topic."""
@@ -61,56 +61,56 @@ class ConsumerGroupMember:
     member_id: String = ""
     """Id of the member."""
     instance_id: NullableString = None
-    """Its group instance id; null if it is dynamic."""
+    """Group instance id of the member; null for a dynamic member."""
     rack_id: NullableString = None
     """Rack of the member; null if unknown."""
     member_epoch: Int32 = 0
-    """Epoch that the member has reached."""
+    """Current epoch of the member."""
     client_id: String = ""
     """Client id of the member."""
     client_host: String = ""
     """Host of the member."""
     subscribed_topic_names: Array[String] = empty()
-    """Topics that it is subscribed to by name."""
+    """Names of the subscribed topics."""
     subscribed_topic_regex: NullableString = None
-    """Regex that it is subscribed to; null without one."""
+    """Regular expression of the subscription; null without one."""
     assignment: Nested[ConsumerAssignment] = since(0)
-    """What it has."""
+    """Current assignment."""
     target_assignment: Nested[ConsumerAssignment] = since(0)
-    """What it is to have."""
+    """Target assignment."""
     member_type: Int8 = since(1, default=-1)
-    """0 for a member of the classic protocol, 1 for one of the new; -1 if unknown."""
+    """0 for a classic member, 1 for a member of the new protocol; -1 if unknown."""
 
 
 @struct
 class DescribedConsumerGroup:
-    """A group."""
+    """The description of a group."""
 
     error_code: Int16 = 0
-    """0, or why the group was not described."""
+    """Error code of the group; 0 without an error."""
     error_message: NullableString = None
-    """The error in words; null without an error."""
+    """Error message; null without an error."""
     group_id: String = ""
     """Id of the group."""
     group_state: String = ""
     """State of the group."""
     group_epoch: Int32 = 0
-    """Epoch of the group, which rises with its subscriptions."""
+    """Epoch of the group, which increases with each change of subscriptions."""
     assignment_epoch: Int32 = 0
     """Epoch of the target assignment."""
     assignor_name: String = ""
-    """Assignor of the coordinator."""
+    """Name of the server-side assignor."""
     members: Array[ConsumerGroupMember] = empty()
-    """Its members."""
+    """Members of the group."""
     authorized_operations: Int32 = AUTHORIZED_OPERATIONS_OMITTED
-    """Bits of the operations that the client is allowed; -2^31 if they were not asked for."""
+    """Bit field of the client's allowed operations; -2^31 if it was not requested."""
 
 
 @response_to(ConsumerGroupDescribeRequest)
 class ConsumerGroupDescribeResponse:
-    """The groups."""
+    """The descriptions of the groups."""
 
     throttle_time_ms: Int32 = 0
-    """Milliseconds for which a quota throttles the client; 0 if none does."""
+    """Milliseconds for which the client is throttled by a quota; 0 if it is not."""
     groups: Array[DescribedConsumerGroup] = empty()
-    """One description for each group."""
+    """One description for each requested group."""

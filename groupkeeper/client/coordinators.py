@@ -1,7 +1,7 @@
-"""One question about many groups, in few requests: each coordinator is asked for all of its groups.
+"""Sends requests about many groups to their coordinators, with one request per coordinator.
 
-Source: Kafka's `CoordinatorStrategy` and `AdminApiDriver` (lookups in batches, which errors are
-tried again), KIP-699.
+Source: Kafka's `CoordinatorStrategy` and `AdminApiDriver` (batched lookups, retriable errors),
+KIP-699.
 """
 
 import asyncio
@@ -14,24 +14,23 @@ from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorReques
 from groupkeeper.protocol.placement import STATUS_HINT
 
 GROUPS_PER_REQUEST: Final = 500
-"""Group ids in one FindCoordinator, so that a request and its answer stay below 100 KiB."""
+"""Maximum group ids per FindCoordinator, to keep request and response below 100 KiB."""
 
 _Item = TypeVar("_Item")
 Ask = Callable[[int, list[str]], Awaitable[Mapping[str, Any]]]
-"""Asks one node about groups that it coordinates; the part of the answer that is about each one.
-A part has an `error_code`."""
+"""(node id, group ids) -> a row of the response for each group. Rows have an `error_code`."""
 
 
 def chunks(items: Sequence[_Item], size: int) -> Iterator[list[_Item]]:
-    """The items in lists of this size, the last one shorter."""
+    """Yield items in lists of `size`; the last one may be shorter."""
     for start in range(0, len(items), size):
         yield [*items[start : start + size]]
 
 
 async def find_coordinators(client: Client, group_ids: Sequence[str]) -> dict[str, int]:
-    """The node that coordinates each group; groups without one yet are left out.
+    """Return the coordinator's node id by group, without groups that have none yet.
 
-    Raises CallFailed, also for a group that may not be looked up.
+    Raises CallFailed, also if the lookup of a group is not authorized.
     """
     found, _ = await _look_up(client, group_ids)
     return found
@@ -40,7 +39,7 @@ async def find_coordinators(client: Client, group_ids: Sequence[str]) -> dict[st
 async def _look_up(
     client: Client, group_ids: Sequence[str]
 ) -> tuple[dict[str, int], dict[str, str]]:
-    """The node of each group; and for groups without one what was said of that, if anything was."""
+    """Return the node id by group, and the error message by group for those without one."""
     found: dict[str, int] = {}
     missing: dict[str, str] = {}
     for ids in chunks(group_ids, GROUPS_PER_REQUEST):
@@ -65,7 +64,7 @@ async def _look_up(
 async def _look_up_one_by_one(
     client: Client, group_ids: Sequence[str], found: dict[str, int], missing: dict[str, str]
 ) -> None:
-    """For brokers before Kafka 3.0, and Redpanda: version 3 takes one key."""
+    """Look up groups with one request each, for Redpanda and Kafka before 3.0 (version 3)."""
     for group_id in group_ids:
         try:
             response = await client.call(FindCoordinatorRequest(key=group_id))
@@ -80,11 +79,11 @@ async def _look_up_one_by_one(
 async def ask_coordinators(
     client: Client, group_ids: Sequence[str], ask: Ask
 ) -> dict[str, tuple[int, Any]]:
-    """The coordinator of each group, and what it says of the group.
+    """Return (coordinator, row of the response) by group.
 
-    Groups that move or load are asked for again until the client's timeout; then CallFailed is
-    raised, and at once if the server says that it cannot serve a group. Other errors of a group are
-    in its part.
+    Groups that are moving or loading are retried until the client's timeout, and then raise
+    CallFailed; that is raised immediately if the server reports that it cannot serve a group. Other
+    errors of a group are in its row.
     """
     retries = Retries(client.timeout_s)
     told: dict[str, tuple[int, Any]] = {}
@@ -102,9 +101,9 @@ async def ask_coordinators(
 async def _ask_once(
     client: Client, group_ids: Sequence[str], ask: Ask, told: dict[str, tuple[int, Any]]
 ) -> ErrorCode:
-    """Ask for all groups; `told` gets the answers. The error of those that are to be asked again.
+    """Send requests for all groups, and add the rows to `told`. Returns the last retriable error.
 
-    Waits for every node before it raises, so that nothing is under way when it is called again.
+    Waits for all nodes before it raises, so that no request is pending when it is called again.
     """
     error = ErrorCode.COORDINATOR_NOT_AVAILABLE
     by_node: dict[int, list[str]] = {}

@@ -1,6 +1,6 @@
-"""A small consumer as a process of its own, for `groupkeeper demo`.
+"""A minimal consumer process for `groupkeeper demo`.
 
-It joins a group and reads until standard input ends: it does not outlive the process that started
+Joins a group and consumes until standard input ends, so that it ends with the process that started
 it.
 
     python -m groupkeeper.client.demo_consumer localhost:9092 orders billing consumer-1
@@ -21,7 +21,7 @@ REBALANCE_TIMEOUT_MS = 20_000
 
 
 class _Busy(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka is not typed
-    """Has work to end before its first rejoin, which is late therefore."""
+    """Delays the consumer's first rejoin, like an application busy with a batch."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -61,7 +61,7 @@ async def _until_abandoned(options: Namespace) -> None:
 
 
 async def _end_of_input() -> None:
-    """Read by a thread, which ends with the process: not every event loop reads such a pipe."""
+    """Wait for the end of standard input, in a thread, as not all event loops can read the pipe."""
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
 
     def read() -> None:

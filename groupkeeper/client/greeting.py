@@ -1,7 +1,7 @@
-"""What is spoken at an address, for a port that does not answer as a Kafka node.
+"""Detects the protocol at an address, for a port that does not respond like a Kafka node.
 
-One request asks for all: it is an ApiVersions to Kafka, and ends as a request does in HTTP, so that
-an HTTP server refuses it at once.
+It sends an ApiVersions request that ends with an empty line, so that an HTTP server rejects it
+immediately.
 """
 
 import asyncio
@@ -12,14 +12,14 @@ from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
 
 KAFKA, HTTP, UNKNOWN = "Kafka", "HTTP", "unknown"
 WAIT_S: Final = 2.0
-"""How long the connection and the answer may take."""
+"""Maximum time for the connection and the response."""
 
 _CORRELATION_ID: Final = 0x676B7072
 
 
 async def spoken_at(host: str, port: int) -> str:
-    """KAFKA, HTTP, or UNKNOWN if there is no answer or another one: a port with TLS closes the
-    connection. Asks over a connection of its own.
+    """Return KAFKA, HTTP, or UNKNOWN for any other response or none (a TLS port closes the
+    connection). Uses a separate connection.
     """
     frame = RequestFrame(ApiVersionsRequest(), 0)
     header = frame.build_request_header(_CORRELATION_ID, "groupkeeper\r\n\r\n").encode()

@@ -3,7 +3,7 @@
     log = await EventLog.of(client, "billing")
     async for events in log.read(log.start, log.end): ...
 
-Only the partition of the group is read, in answers of bounded size. Source: docs/events.md.
+Only the group's partition is read, in responses of bounded size. Source: docs/events.md.
 """
 
 import asyncio
@@ -25,17 +25,17 @@ from groupkeeper.protocol.record_batch import (
 )
 
 FIRST_PIECE: Final = 200
-"""Records in the first piece that is read from the end backwards; each further one is four times as
+"""Number of records in the first piece of a backward read; each further piece is four times as
 long, up to `LARGEST_PIECE`."""
 LARGEST_PIECE: Final = 64_000
 PIECE_BYTES: Final = 16 * 1024 * 1024
-"""Values of the group's events that a piece may have; if there are more, a shorter one is read. As
-objects they take ten times as much. One event has 256 KiB at most."""
+"""Maximum size of the group's events in a piece; above it, a shorter piece is read. Decoded events
+take ten times as much memory. The maximum size of one event is 256 KiB."""
 BACKWARDS_BYTES: Final = 64 * 1024 * 1024
-"""What is read backwards at most: some hundred thousand events."""
+"""Maximum size of a backward read: some hundred thousand events."""
 
 EMPTY_PAUSE_S: Final = 0.05
-"""After an answer without events, which a server may give at once."""
+"""Pause after a response without events, which a server may send without waiting."""
 
 
 class NoEventLog(Exception):
@@ -43,7 +43,7 @@ class NoEventLog(Exception):
 
 
 class EventTopicReader:
-    """The partition with a group's events. `start` and `end` are offsets, as they were at first."""
+    """Reads the partition with a group's events. `start` and `end` are the log's initial bounds."""
 
     def __init__(self, client: Client, group: str, partition: int) -> None:
         self._log = PartitionReader(client, TOPIC, partition)
@@ -51,18 +51,18 @@ class EventTopicReader:
         self.start = self.end = 0
         self.bytes_read = 0
         self.unreadable = 0
-        """Records that are no events."""
+        """Number of records that are not valid events."""
         self.readable = 0
-        """Events of the group, or of its partition."""
+        """Number of events of the group and of its partition."""
         self.first_error = ""
-        """What was wrong with the first record that is no event."""
+        """The decoding error of the first invalid record."""
         self.oldest_ms: int | None = None
-        """The time of the first batch that was read."""
+        """The lowest max timestamp of the batches read so far."""
         self._parsed_bytes = 0
 
     @classmethod
     async def of(cls, client: Client, group: str) -> "EventTopicReader":
-        """The log of the group's partition, by Kafka's hash. Raises NoEventLog and CallFailed."""
+        """Open the partition of a group (Kafka's hash). Raises NoEventLog and CallFailed."""
         partitions = [number for _, number in await leaders_of(client, [TOPIC])]
         if not partitions:
             raise NoEventLog
@@ -71,12 +71,12 @@ class EventTopicReader:
         return log
 
     async def since(self, time_ms: int) -> int:
-        """The offset of the first event from a time on; the end if all are older."""
+        """Return the offset of the first event from a time on; the log end if all are older."""
         offset = await self._log.offset(time_ms)
         return self.end if offset == NO_SUCH_RECORD else offset
 
     async def read(self, start: int, end: int) -> AsyncIterator[list[Event]]:
-        """The events from `start` up to `end`, an answer at a time. Raises CallFailed."""
+        """Yield the events in [start, end), one response at a time. Raises CallFailed."""
         while start < end:
             following, events = await self._fetch(start, end, wait_ms=0)
             if following == start:
@@ -85,9 +85,9 @@ class EventTopicReader:
             yield events
 
     async def backwards(self) -> AsyncIterator[list[Event]]:
-        """All events, in pieces from the end to the start; each piece is in order.
+        """Yield all events in pieces, from the last piece to the first; each piece is in order.
 
-        Ends at the start of the log, or when `BACKWARDS_BYTES` are read: then `start` is where.
+        Stops after `BACKWARDS_BYTES`, and then sets `start` to the first offset read.
         """
         end, length = self.end, FIRST_PIECE
         while end > self.start:
@@ -103,7 +103,7 @@ class EventTopicReader:
             end, length = begin, min(4 * length, LARGEST_PIECE)
 
     async def _piece(self, start: int, end: int) -> list[Event] | None:
-        """The events between two offsets; None if they are more than `PIECE_BYTES`."""
+        """Return the events in [start, end); None if they exceed `PIECE_BYTES`."""
         most = self._parsed_bytes + PIECE_BYTES
         piece: list[Event] = []
         async for events in self.read(start, end):
@@ -115,9 +115,9 @@ class EventTopicReader:
     async def follow(
         self, start: int, wait_ms: Callable[[], int], lost: Callable[[CallFailed], None]
     ) -> AsyncIterator[list[Event]]:
-        """New events as they come; an empty list when none came for so long. Does not end.
+        """Yield new events forever, and an empty list after each `wait_ms()` without any.
 
-        While no leader answers, `lost` is told each time that the client's timeout is over.
+        While no leader responds, `lost` is called after each timeout of the client.
         """
         while True:
             try:
@@ -135,9 +135,9 @@ class EventTopicReader:
     # -- requests --------------------------------------------------------------------------------
 
     async def _fetch(self, start: int, end: int | None, wait_ms: int) -> tuple[int, list[Event]]:
-        """The offset to go on from, and the events."""
+        """Return the next offset, and the events."""
         data = await self._log.fetch(start, wait_ms)
-        if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:  # deleted meanwhile
+        if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:  # deleted in the meantime
             return max(start, await self._log.offset(EARLIEST)), []
         return self._events(data.records or b"", start, end)
 
@@ -145,7 +145,7 @@ class EventTopicReader:
 
     # Any: bytes, or a view of them.
     def _events(self, records: Any, start: int, end: int | None) -> tuple[int, list[Event]]:
-        """Of whole batches; the last one may be cut off."""
+        """Decode the complete batches of a response, the last of which may be cut off."""
         data = bytes(records)
         self.bytes_read += len(data)
         events: list[Event] = []

@@ -1,7 +1,7 @@
-"""What a cluster says of its consumer groups, and what is done to them; any number in few requests.
+"""Lists, describes and changes the consumer groups of a cluster, many groups per request.
 
-Source: Kafka's admin client (`listGroups`, `DescribeConsumerGroupsHandler`, which asks by either
-protocol, `listConsumerGroupOffsets`, `deleteConsumerGroups`, `removeMembersFromConsumerGroup`).
+Source: Kafka's admin client (`listGroups`, `DescribeConsumerGroupsHandler` for both protocols,
+`listConsumerGroupOffsets`, `deleteConsumerGroups`, `removeMembersFromConsumerGroup`).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,25 +33,25 @@ from groupkeeper.protocol.messages.offset_fetch import (
 )
 
 Partition = tuple[str, int]
-"""Topic and number."""
+"""(topic, partition)."""
 _Assignment = Mapping[str, Sequence[int]]
-"""Topics with their partitions."""
+"""Partitions by topic."""
 CONSUMER: Final = "consumer"
-"""The protocol type of consumers; members of other types, as Connect's workers, differ in what
-their bytes mean."""
+"""The protocol type of consumers. Other types, such as Connect workers, have other formats of
+metadata and assignments."""
 GROUP_TOPIC: Final = "__consumer_offsets"
 DEAD, EMPTY, STABLE = "Dead", "Empty", "Stable"
 GROUPS_PER_ANSWER: Final = 100
-"""Groups in one DescribeGroups or OffsetFetch, whose answers hold all members or offsets."""
+"""Maximum groups per DescribeGroups or OffsetFetch, whose responses hold all members or offsets."""
 REASON_LENGTH: Final = 255
-"""Characters of a reason that brokers take: Kafka's `JoinGroupRequest.maybeTruncateReason`."""
+"""Maximum length of a reason in characters: Kafka's `JoinGroupRequest.maybeTruncateReason`."""
 
 
 @dataclass(slots=True, frozen=True)
 class DescribedMember:
-    """A member of a group. `assignment` has topics and partitions; None if it cannot be read.
+    """A member of a group. `assignment` is None if it cannot be decoded.
 
-    Only groups of the new protocol (KIP-848) have epochs and `target`, what a member is to have.
+    Only groups of the new protocol (KIP-848) have epochs and a target assignment (`target`).
     """
 
     member_id: str
@@ -69,7 +69,7 @@ class DescribedMember:
 
 @dataclass(slots=True, frozen=True)
 class GroupDescription:
-    """A group as its coordinator describes it; `state` is Dead if it does not exist."""
+    """A group as described by its coordinator; `state` is Dead if it does not exist."""
 
     group_id: str
     coordinator: int
@@ -83,7 +83,7 @@ class GroupDescription:
 
 @dataclass(slots=True, frozen=True)
 class Committed:
-    """An offset that a group has committed; the epoch is -1 if it is unknown."""
+    """A committed offset; the leader epoch is -1 if unknown."""
 
     offset: int
     leader_epoch: int
@@ -92,9 +92,10 @@ class Committed:
 async def list_groups(
     client: Client, states: Sequence[str] = (), types: Sequence[str] = ()
 ) -> list[ListedGroup]:
-    """The groups of all nodes, by name; raises CallFailed, also if a node cannot filter so.
+    """Return the groups of all nodes, sorted by id. Raises CallFailed, also if a node does not
+    support the filters.
 
-    Groups of `unserved_partitions` are not in it. A node that loads groups is asked again, as by
+    Groups in `unserved_partitions` are missing. Nodes that are loading groups are retried, as in
     KafkaAdminClient.
     """
     request = ListGroupsRequest(states_filter=[*states], types_filter=[*types])
@@ -104,8 +105,8 @@ async def list_groups(
 
 
 async def unserved_partitions(client: Client) -> tuple[list[int], int]:
-    """The partitions of `__consumer_offsets` that no node leads, whose groups no list has; and how
-    many partitions there are. Raises CallFailed.
+    """Return the partitions of `__consumer_offsets` without a leader, whose groups are not listed,
+    and the total number of partitions. Raises CallFailed.
     """
     wanted = [MetadataRequestTopic(name=GROUP_TOPIC)]
     answer = await client.call(MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
@@ -114,14 +115,14 @@ async def unserved_partitions(client: Client) -> tuple[list[int], int]:
     return missing, len(partitions)
 
 
-# Any: each caller knows the row of its own API.
+# Any: requests and rows of each caller's API.
 async def _ask_about(
     client: Client,
     group_ids: Sequence[str],
     request: Callable[[list[str]], Any],
     rows: Callable[[Any], Sequence[Any]],
 ) -> dict[str, tuple[int, Any]]:
-    """For each group its coordinator and the row about it, asked for some groups at a time."""
+    """Return (coordinator, row of the response) by group, with several groups per request."""
 
     async def ask(node: int, ids: list[str]) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -134,7 +135,7 @@ async def _ask_about(
 
 
 async def describe_groups(client: Client, group_ids: Sequence[str]) -> dict[str, GroupDescription]:
-    """The groups by name, in the order asked for. Raises CallFailed, also for one group's error."""
+    """Return descriptions by id, in the given order. Raises CallFailed, also for group errors."""
     told = await _ask_about(
         client,
         group_ids,
@@ -154,7 +155,7 @@ async def describe_groups(client: Client, group_ids: Sequence[str]) -> dict[str,
 async def _describe_consumer_groups(
     client: Client, node: int, group_ids: Sequence[str]
 ) -> dict[str, GroupDescription]:
-    """Those of the groups that have the new protocol (KIP-848); none on a node without it."""
+    """Return those groups that use the new protocol (KIP-848); none if the node lacks it."""
     found: dict[str, GroupDescription] = {}
     for some in chunks(group_ids, GROUPS_PER_ANSWER):
         request = ConsumerGroupDescribeRequest(group_ids=some)
@@ -219,7 +220,7 @@ def _group(node: int, told: DescribedGroup) -> GroupDescription:
 
 
 def _member(told: DescribedGroupMember, *, is_consumers: bool) -> DescribedMember:
-    """Bytes that are no assignment are shown as none: what they are is the clients' affair."""
+    """Convert a member; an assignment that cannot be decoded becomes None."""
     assignment: dict[str, list[int]] | None = None
     if is_consumers:
         assignment = {}
@@ -237,8 +238,8 @@ def _member(told: DescribedGroupMember, *, is_consumers: bool) -> DescribedMembe
 async def committed_offsets(
     client: Client, group_ids: Sequence[str]
 ) -> dict[str, dict[Partition, Committed]]:
-    """All offsets that each group has committed, by topic and partition; none for a group that
-    does not exist. Raises CallFailed, also for one group's error.
+    """Return all committed offsets by group and partition; none for a group that does not exist.
+    Raises CallFailed, also for a group's error.
     """
 
     async def ask(node: int, ids: list[str]) -> dict[str, Any]:
@@ -260,10 +261,10 @@ async def committed_offsets(
 
 
 async def _fetch_one(client: Client, node: int, group_id: str) -> Any:
-    """For brokers before Kafka 3.0, and Redpanda: version 7 takes one group."""
+    """Fetch the offsets of one group, for Redpanda and Kafka before 3.0 (version 7)."""
     try:
         return await client.call(OffsetFetchRequest(group_id=group_id, topics=None), node=node)
-    except CallFailed as failure:  # so that this group's error is one of its part, as in version 8
+    except CallFailed as failure:  # make it an error of the group's row, as in version 8
         if failure.node is None or failure.error is ErrorCode.UNSUPPORTED_VERSION:
             raise
         return OffsetFetchResponseGroup(group_id=group_id, error_code=failure.error)
@@ -286,7 +287,7 @@ def _offsets(group_id: str, node: int, told: Any) -> dict[Partition, Committed]:
 
 
 def by_topic(partitions: Iterable[Partition]) -> dict[str, list[int]]:
-    """Topics in the order of their names, with their partitions in order."""
+    """Return sorted partitions by topic, sorted by name."""
     topics: dict[str, list[int]] = {}
     for topic, number in sorted(partitions):
         topics.setdefault(topic, []).append(number)
@@ -294,7 +295,7 @@ def by_topic(partitions: Iterable[Partition]) -> dict[str, list[int]]:
 
 
 async def delete_groups(client: Client, group_ids: Sequence[str]) -> dict[str, ErrorCode]:
-    """The result for each group."""
+    """Delete groups, and return the error code of each. Raises CallFailed."""
     told = await _ask_about(
         client,
         group_ids,
@@ -307,11 +308,11 @@ async def delete_groups(client: Client, group_ids: Sequence[str]) -> dict[str, E
 async def remove_members(
     client: Client, group_id: str, members: Sequence[DescribedMember], reason: str | None
 ) -> list[ErrorCode]:
-    """Remove members with one LeaveGroup (KIP-345); the result of each, in order.
+    """Remove members with one LeaveGroup (KIP-345); return the error code of each, in order.
 
-    A static member goes only if it is still the one described: a twin that took its place meanwhile
-    is FENCED_INSTANCE_ID. Raises CallFailed: UNSUPPORTED_VERSION if the coordinator takes no list
-    of members, or a reason (KIP-800) that it cannot take.
+    A static member that was replaced since its description is not removed: FENCED_INSTANCE_ID.
+    Raises CallFailed, with UNSUPPORTED_VERSION if the coordinator does not support a list of
+    members, or a reason (KIP-800).
     """
     leaving = [
         MemberIdentity(

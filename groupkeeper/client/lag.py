@@ -1,4 +1,4 @@
-"""How far groups are behind: the rows of `describe`, for any number of groups in few requests.
+"""Computes the lag of groups in records and seconds, many groups per request.
 
 Source: Kafka's `ConsumerGroupCommand.collectGroupsOffsets`, for the rows and their order.
 """
@@ -20,14 +20,14 @@ from groupkeeper.client.partitions import LATEST, list_offsets
 from groupkeeper.client.record_times import record_times
 
 MOST_TURNS: Final = 64
-"""Different offsets of one partition whose records are looked at; for others the seconds are
-unknown."""
+"""Maximum number of different offsets per partition for which the lag in seconds is read; it is
+unknown for further ones."""
 
 
 @dataclass(slots=True)
 class GroupPartition:
-    """A partition that a group reads or has committed for. `member` is None if it is assigned to
-    none, `committed` if there is no offset, `end` if the end of the log cannot be had.
+    """A partition that is assigned or committed in a group. `member` is None if it is not assigned,
+    `committed` if it has no committed offset, `end` if the log end offset is unavailable.
     """
 
     topic: str
@@ -36,11 +36,11 @@ class GroupPartition:
     committed: Committed | None
     end: int | None = None
     lag_seconds: float | None = None
-    """0 if there is nothing to read; None if it was not asked for, or is unknown."""
+    """0 without lag; None if unknown or not requested."""
 
     @property
     def lag(self) -> int | None:
-        """Records, as Kafka's tools count them: offsets up to the end."""
+        """Lag in offsets up to the log end, as in Kafka's tools; None if unknown."""
         if self.committed is None or self.end is None:
             return None
         return self.end - self.committed.offset
@@ -49,10 +49,11 @@ class GroupPartition:
 async def places_of(
     client: Client, groups: Mapping[str, GroupDescription], now_ms: int | None = None
 ) -> dict[str, list[GroupPartition]]:
-    """The places of each group: those of members, most first, then those without a member.
+    """Return the partitions of each group: by member, the member with the most partitions first,
+    then unassigned ones.
 
-    With a time (epoch ms) also the lag in seconds: from the record at the committed offset, or at
-    the start of the log if that is later, until this time.
+    `now_ms` (Unix ms) adds the lag in seconds: the age of the record at the committed offset, or at
+    the log start offset if that is higher.
     """
     committed = await committed_offsets(client, [*groups])
     places = {each: _places(group, committed[each]) for each, group in groups.items()}
@@ -85,7 +86,7 @@ def _sorted(
 
 
 async def _add_seconds(client: Client, places: Sequence[GroupPartition], now_ms: int) -> None:
-    """One read for each partition: of the groups that lag there, each has its own offset."""
+    """Fill in `lag_seconds`, with one record read per distinct committed offset."""
     waiting: list[tuple[GroupPartition, Partition, int]] = []
     for each in places:
         if each.committed is not None and each.lag is not None:
@@ -93,7 +94,7 @@ async def _add_seconds(client: Client, places: Sequence[GroupPartition], now_ms:
                 waiting.append((each, (each.topic, each.partition), each.committed.offset))
             else:
                 each.lag_seconds = 0.0
-    # A request names a partition once, so groups that are at different offsets take turns.
+    # A Fetch names a partition once, so different offsets of it need separate requests.
     spent: Counter[int] = Counter()
     for _ in range(MOST_TURNS):
         asked: dict[Partition, int] = {}

@@ -1,6 +1,6 @@
-"""The log of one partition, read from its leader in whole record batches.
+"""Reads the log of one partition from its leader, in whole record batches.
 
-Source: Kafka's `FetchCollector` and `AbstractFetch` (which errors are tried again).
+Source: Kafka's `FetchCollector` and `AbstractFetch` (retriable errors).
 """
 
 from typing import Final
@@ -16,11 +16,11 @@ from groupkeeper.protocol.messages.fetch import (
 )
 
 FETCH_BYTES: Final = 1024 * 1024
-"""Of one answer; a batch that is larger comes alone."""
+"""Maximum size of a response; a larger batch is returned alone."""
 
 
 class PartitionReader:
-    """Fetches from whichever node leads the partition."""
+    """Fetches from the partition's leader, wherever it moves."""
 
     def __init__(
         self, client: Client, topic: str, partition: int, most_bytes: int = FETCH_BYTES
@@ -32,9 +32,8 @@ class PartitionReader:
         self._leader: int | None = None
 
     async def offset(self, time_ms: int) -> int:
-        """The offset of the first record from a time on (NO_SUCH_RECORD), or of LATEST or EARLIEST.
-
-        Raises CallFailed.
+        """Return the offset of the first record from a time on (NO_SUCH_RECORD if there is none),
+        or for LATEST or EARLIEST. Raises CallFailed.
         """
         found = (await list_offsets(self._client, [self._place], time_ms))[self._place]
         if found is None:
@@ -42,8 +41,8 @@ class PartitionReader:
         return found
 
     async def fetch(self, start: int, wait_ms: int = 0) -> PartitionData:
-        """The batches from an offset on, of which the last may be cut off, or the error
-        OFFSET_OUT_OF_RANGE. Asks again while the partition moves, until the client's timeout.
+        """Return the batches from an offset on, the last of which may be cut off, or the error
+        OFFSET_OUT_OF_RANGE. Retries while the partition moves, until the client's timeout.
 
         Raises CallFailed, also for other errors of the partition.
         """

@@ -1,6 +1,5 @@
-"""Partitions of topics: who leads them, and where their logs begin, end, or have a time.
+"""Looks up topics, partition leaders, and offsets by time, with one request per leader.
 
-Each leader is asked for all of its partitions at once.
 Source: Kafka's `ListOffsetsHandler` and `PartitionLeaderStrategy`.
 """
 
@@ -20,9 +19,9 @@ from groupkeeper.protocol.messages.list_offsets import (
 from groupkeeper.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 LATEST, EARLIEST = -1, -2
-"""In place of a time: the end and the start of a log, as in ListOffsets."""
+"""Special timestamps of ListOffsets for the log end and log start offset."""
 NO_SUCH_RECORD: Final = -1
-"""In place of an offset: all records are older."""
+"""Offset in responses when all records are older than the time."""
 PARTITIONS_PER_REQUEST: Final = 1000
 TOPICS_PER_REQUEST: Final = 1000
 MOVING: Final = frozenset(
@@ -36,14 +35,14 @@ MOVING: Final = frozenset(
         ErrorCode.UNKNOWN_LEADER_EPOCH,
     }
 )
-"""Errors after which the leader of a partition is looked up, and asked, once more."""
-_CONSUMER: Final = -1  # as the replica that asks
+"""Errors after which the leader of a partition is looked up again and the request is retried."""
+_CONSUMER: Final = -1  # replica id of consumers
 
 _Told = TypeVar("_Told")
 
 
 async def describe_topics(client: Client, names: Iterable[str] | None = None) -> list[Any]:
-    """What Metadata says of topics, by name; of all topics for None. Creates none."""
+    """Return the Metadata rows of topics (None: all) by name, without creating missing ones."""
     if names is None:
         request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
         found = (await client.call(request)).topics
@@ -57,7 +56,7 @@ async def describe_topics(client: Client, names: Iterable[str] | None = None) ->
 
 
 async def leaders_of(client: Client, topics: Iterable[str]) -> dict[Partition, int]:
-    """The leader of each partition of these topics, as far as they exist and have one."""
+    """Return the leader of each partition of some topics, without partitions that have none."""
     return {
         (topic.name, each.partition_index): each.leader_id
         for topic in await describe_topics(client, topics)
@@ -72,7 +71,7 @@ async def ask_leaders(
     partitions: Iterable[Partition],
     ask: Callable[[int, list[Partition]], Awaitable[Mapping[Partition, _Told]]],
 ) -> dict[Partition, _Told]:
-    """The answers of all leaders; a partition without one has no answer."""
+    """Call `ask` for each leader and merge the results, without partitions that have no leader."""
     by_leader: dict[int, list[Partition]] = {}
     for each in partitions:
         if each in leaders:
@@ -84,10 +83,11 @@ async def ask_leaders(
 async def list_offsets(
     client: Client, partitions: Iterable[Partition], time_ms: int
 ) -> dict[Partition, int | None]:
-    """The offset of the first record from a time on (NO_SUCH_RECORD), or LATEST or EARLIEST.
+    """Return the offset of the first record from a time on, or for LATEST or EARLIEST; if all
+    records are older, NO_SUCH_RECORD.
 
-    None for a partition that does not exist, has no leader, may not be described, or changes its
-    leader until the client's timeout.
+    None for a partition that does not exist, has no leader until the client's timeout, or may not
+    be described.
     """
 
     async def ask(node: int, some: list[Partition]) -> dict[Partition, tuple[int, int]]:
@@ -109,7 +109,7 @@ async def list_offsets(
 async def _ask_leader(
     client: Client, node: int, partitions: Sequence[Partition], time_ms: int
 ) -> dict[Partition, tuple[int, int]]:
-    """The error and the offset of each partition."""
+    """Return (error code, offset) of each partition."""
     found: dict[Partition, tuple[int, int]] = {}
     for some in chunks(partitions, PARTITIONS_PER_REQUEST):
         topics = [

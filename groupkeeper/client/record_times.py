@@ -1,8 +1,8 @@
-"""When the record at an offset was made, to the batch: read from the headers of batches.
+"""Reads the timestamps of records by offset, to the accuracy of a batch, from batch headers.
 
-A broker sends whole batches, so a batch is fetched for each partition; how many bytes that may
-take has limits. Source: Kafka's `ReplicaManager.readFromLog` (the first batch of a response comes
-whatever its size, the others only if they fit).
+Brokers send whole batches, so one batch per partition is fetched, within limits. Source: Kafka's
+`ReplicaManager.readFromLog` (the first batch of a response is sent whatever its size, others only
+if they fit).
 """
 
 from collections import Counter
@@ -24,21 +24,21 @@ from groupkeeper.protocol.record_batch import HEADER_SIZE, CorruptBatch, read_he
 
 PARTITIONS_PER_FETCH: Final = 64
 PARTITION_BYTES: Final = 16 * 1024
-"""At first: the largest batch that a producer makes unless it is configured otherwise."""
+"""Initial fetch size: the default `batch.size` of producers."""
 RESPONSE_BYTES: Final = 1024 * 1024
 MOST_FETCHES: Final = 256
-"""Requests to one node: with answers of `RESPONSE_BYTES`, about 256 MiB."""
+"""Maximum requests to one node; with responses of `RESPONSE_BYTES`, about 256 MiB."""
 NO_TIME: Final = -1
 
 
 async def record_times(
     client: Client, offsets: Mapping[Partition, int], spent: Counter[int] | None = None
 ) -> dict[Partition, int | None]:
-    """For each partition the time (epoch ms) of the batch that its offset lies in; of the first
-    batch if the offset is before the start of the log. None if there is no such record, or it has
-    no time, may not be read, or lies in a format before magic 2, and when limits are reached.
+    """Return the time (Unix ms) of the batch that contains each partition's offset, or of the first
+    batch if the offset is below the log start. None if there is no such record, if it has no time,
+    cannot be read or is older than magic 2, and beyond the limits.
 
-    `spent` counts the requests to each node, for limits that several calls share.
+    `spent` counts requests by node, to share the limits between calls.
     """
     spent = Counter() if spent is None else spent
     times: dict[Partition, int | None] = dict.fromkeys(offsets)
@@ -90,8 +90,8 @@ async def _fetch(
 async def _fetch_from(
     client: Client, node: int, offsets: Mapping[Partition, int], spent: Counter[int]
 ) -> dict[Partition, PartitionData]:
-    """Ask again for those whose batch did not fit, with room for longer ones: each response has at
-    least its first batch, so that every round answers some.
+    """Fetch one batch per partition. Partitions whose batch did not fit are retried with a larger
+    size; each response has at least one batch, so every round makes progress.
     """
     found: dict[Partition, PartitionData] = {}
     left, size = [*offsets], PARTITION_BYTES
@@ -135,7 +135,7 @@ def _request(
 
 
 def _head(told: PartitionData) -> PartitionData:
-    """Without the records behind the first header, which nobody reads."""
+    """Drop the records after the first batch header, which are not needed."""
     if told.records:
         told.records = bytes(told.records[:HEADER_SIZE])
     return told

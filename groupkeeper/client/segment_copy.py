@@ -1,7 +1,7 @@
-"""Partitions of topics, copied over the wire into segment files as a broker has them.
+"""Copies partitions over the wire into segment files in the format of a broker.
 
-Batches are not decoded: what is written is what the leader has, with the markers and the records of
-aborted transactions.
+Batches are written undecoded, as the leader has them, including transaction markers and the records
+of aborted transactions.
 """
 
 import asyncio
@@ -17,36 +17,35 @@ from groupkeeper.client.partitions import EARLIEST, LATEST, list_offsets
 from groupkeeper.protocol.errors import ErrorCode
 
 ANSWER_BYTES: Final = 4 * 1024 * 1024
-"""Of one answer; a batch that is larger comes alone."""
+"""Maximum size of a response; a larger batch is returned alone."""
 AT_ONCE: Final = 8
-"""Partitions that are read at the same time: 32 MiB are held."""
+"""Number of partitions copied concurrently, which needs 32 MiB."""
 WAIT_MS: Final = 500
-"""How long a leader waits that has not got what it had when the copy began."""
+"""Fetch wait time, for a new leader that lacks records the old one had when the copy began."""
 EMPTY_PAUSE_S: Final = 0.05
-"""After an answer without a whole batch, which may come at once."""
+"""Pause after a response without a whole batch, which may arrive at once."""
 
 _OFFSETS: Final = 2**31
-"""In one segment: an index has them as int32."""
+"""Maximum number of offsets in a segment: index entries are int32."""
 _HEAD: Final = Struct(">qi4xb6xi")
-"""Base offset, size of what follows it, magic, and number of the last record in the batch."""
+"""Base offset, batch length, magic, and last offset delta."""
 _PREFIX: Final = 12
-"""Bytes of a batch that its size does not count."""
+"""Bytes of a batch that its batch length does not count."""
 
 _Told = Callable[[str, int], None]
-"""Called with the name of a topic, and how many more bytes of it were copied."""
+"""Called with the name of a topic, and the number of bytes copied since the last call."""
 Gone = Callable[[str, int], None]
-"""Called with the name of a partition whose records before an offset were deleted meanwhile."""
+"""Called with a partition's name, and the new start offset if retention deleted unread records."""
 
 
 async def copy_partitions(
     client: Client, starts: Mapping[Partition, int], place: Path, told: _Told, gone: Gone
 ) -> None:
-    """Copy what partitions have from these offsets on, up to their ends as they are now, into
-    `<topic>-<partition>/<first offset>.log` in the folder `place`. Each gets a file, if only an
-    empty one.
+    """Copy partitions from these offsets up to their present log ends into the folder `place`, as
+    `<topic>-<partition>/<first offset>.log`. Each gets at least an empty file.
 
-    Raises CallFailed, with OFFSET_OUT_OF_RANGE for a log that ends before what is wanted, and
-    OSError for what cannot be written.
+    Raises CallFailed, with OFFSET_OUT_OF_RANGE for a log that ends before the start offset, and
+    OSError.
     """
     first, last = [await list_offsets(client, starts, which) for which in (EARLIEST, LATEST)]
     places = asyncio.Semaphore(AT_ONCE)
@@ -70,7 +69,7 @@ async def copy_partitions(
 async def _copy(
     client: Client, log: PartitionReader, segments: "_Segments", end: int, gone: Gone
 ) -> AsyncIterator[int]:
-    """Write the batches that begin before `end`; yields how many bytes were."""
+    """Write the batches with a base offset below `end`; yield the numbers of bytes written."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + client.timeout_s
     while segments.next < end:
@@ -87,19 +86,19 @@ async def _copy(
         if segments.next > start:
             deadline = loop.time() + client.timeout_s
         elif loop.time() > deadline:
-            detail = f"{log.name}: nothing comes from offset {start} on"
+            detail = f"{log.name}: no records arrive from offset {start} on"
             raise CallFailed("Fetch", None, ErrorCode.REQUEST_TIMED_OUT, detail)
         else:
             await asyncio.sleep(EMPTY_PAUSE_S)
 
 
 def _cut_off(log: PartitionReader, offset: int) -> CallFailed:
-    detail = f"{log.name} ends before offset {offset}, up to which it was read"
+    detail = f"{log.name} ends before offset {offset}, up to which it was read earlier"
     return CallFailed("Fetch", None, ErrorCode.OFFSET_OUT_OF_RANGE, detail)
 
 
 class _Segments:
-    """The files of one partition. `next` is the offset behind what was written."""
+    """Writes the segment files of one partition. `next` is the next offset to write."""
 
     def __init__(self, folder: Path, start: int) -> None:
         folder.mkdir()
@@ -117,17 +116,17 @@ class _Segments:
         self._file = (self._folder / f"{base:020d}.log").open("wb")
 
     def begin(self, base: int) -> None:
-        """Begin at an offset, without what was written."""
+        """Start over at an offset, and delete the files written so far."""
         self._file.close()
         for file in self._folder.iterdir():
             file.unlink()
         self._open(base)
 
     def write(self, data: memoryview, end: int) -> int:
-        """Write the whole batches that begin before `end`. Returns how many bytes they have."""
+        """Write the complete batches that begin before `end`; return the number of bytes."""
         position = 0
         for base, following, size in _batches(data):
-            if base >= end:  # nothing is left before it
+            if base >= end:  # the offsets before `end` no longer exist
                 self.next = end
                 break
             if following - self._base >= _OFFSETS:
@@ -139,15 +138,15 @@ class _Segments:
         return position
 
 
-# Any: bytes of an answer.
+# Any: bytes of a response.
 def _batches(data: Any) -> Iterator[tuple[int, int, int]]:
-    """The base offset, the offset behind, and the size of each whole batch."""
+    """Yield base offset, next offset and size of each complete batch."""
     position = 0
     while position + _HEAD.size <= len(data):
         base, size, magic, last = _HEAD.unpack_from(data, position)
         size += _PREFIX
         if size <= _HEAD.size or position + size > len(data):
             return
-        # Before magic 2 the first offset is the only one, or the last.
+        # Before magic 2, the header has a single offset: the only or the last one.
         yield base, base + 1 + (last if magic >= 2 else 0), size
         position += size

@@ -1,10 +1,10 @@
-"""Our messages as the requests and responses of aiokafka's connections.
+"""Adapts our messages to the request and response classes of aiokafka's connections.
 
 A connection of aiokafka 0.13 or later calls `prepare` with the versions of its peer and sends the
-frame that it gets; one before 0.13 is given the frame. A connection asks a frame for the bytes of
-the header and of the body, and for a decoder of the response. All of these are ours: the classes
-that aiokafka has for them change from release to release. The tag buffer at the end of a flexible
-header is sent and read with the body, because connections of 0.10 know no header that has one.
+returned frame; an older connection is passed the frame. The connection takes the bytes of header
+and body, and a decoder for the response, from the frame. All of these are our own, because
+aiokafka's classes for them change between releases. The tag buffer at the end of a flexible header
+is sent and read with the body, because connections of 0.10 do not support it in a header.
 """
 
 from io import BytesIO
@@ -21,14 +21,14 @@ from groupkeeper.protocol.message import Message, layout_of
 from groupkeeper.protocol.wire import skip_tags
 
 Versions = dict[int, tuple[int, int]]
-"""Oldest and newest that a node offers, by API key."""
+"""(oldest, newest) version supported by a node, by API key."""
 _HEADER: Final = Struct(">hhih")
 """API key, version, correlation id, size of the client id."""
 _NO_TAGS: Final = b"\0"
 
 
 class _Header:
-    """The header of a request without its tag buffer, or that of a response."""
+    """A request header without its tag buffer, or a response header."""
 
     def __init__(self, correlation_id: int, encoded: bytes = b"") -> None:
         self.correlation_id = correlation_id
@@ -39,20 +39,20 @@ class _Header:
 
 
 class ResponseType:
-    """The response class of a request, in its version."""
+    """Decodes the response of a request in one version."""
 
     def __init__(self, cls: type, version: int, *, has_tags: bool) -> None:
         self._decode = decoder(cls, version)
         self._has_tags = has_tags
 
     def decode(self, data: BytesIO | bytes) -> Any:  # Any: the response of the request's API
-        """The message that takes all the bytes left, or DecodeError."""
+        """Decode the remaining bytes as a message. Raises DecodeError."""
         rest = data if isinstance(data, bytes) else data.read()
         return self._decode(rest, _end_of_tags(rest) if self._has_tags else 0, len(rest))
 
 
 class RequestFrame:
-    """A request in one version, with what a connection asks of it."""
+    """A request in one version, with the interface that connections expect."""
 
     def __init__(self, message: Message, version: int) -> None:
         cls: type = type(message)
@@ -63,7 +63,7 @@ class RequestFrame:
         self._encode = encoder(cls, version, Framing.BARE)
         self._is_flexible = layout.is_flexible(version)
         self.API_KEY, self.API_VERSION = layout.key, version
-        # The answer of ApiVersions has the oldest header in every version: any client can read it.
+        # ApiVersions responses always have header version 0, so that any client can read them.
         has_tags = self._is_flexible and layout.key != ApiKey.API_VERSIONS
         self.RESPONSE_TYPE = ResponseType(layout.response, version, has_tags=has_tags)
 
@@ -73,26 +73,26 @@ class RequestFrame:
         return _Header(correlation_id, start + name)
 
     def encode(self) -> bytes:
-        """TypeError or ValueError, naming the field, for a value that cannot be written."""
+        """Encode the body. Raises TypeError or ValueError with the name of an invalid field."""
         return (_NO_TAGS if self._is_flexible else b"") + self._encode(self._message)
 
     def parse_response_header(self, data: BytesIO) -> _Header:
         return _Header(int.from_bytes(data.read(4), "big", signed=True))
 
     def __repr__(self) -> str:
-        """For aiokafka's log lines at level DEBUG."""
+        """Used in aiokafka's log lines at level DEBUG."""
         return repr(self._message)
 
 
 class VersionedRequest:
-    """A request that takes the newest version which the peer has and which carries all of it."""
+    """A request sent in the newest version of the peer that can represent all its fields."""
 
     def __init__(self, message: Message) -> None:
         self._message = message
 
     def prepare(self, offered: Versions) -> RequestFrame:
-        """The frame to send to a peer that offers these versions, by API key; raises
-        IncompatibleBrokerVersion when there is none.
+        """Return the frame for a peer with these versions by API key. Raises
+        IncompatibleBrokerVersion if no version fits.
         """
         cls: type = type(self._message)
         layout = layout_of(cls)
@@ -105,12 +105,12 @@ class VersionedRequest:
             if carries(self._message, version):
                 return RequestFrame(self._message, version)
         raise IncompatibleBrokerVersion(
-            f"the node has versions {oldest} to {newest}, none of which carries this request"
+            f"the node supports versions {oldest} to {newest}, none of which fits this request"
         )
 
 
 def carries(message: Message, version: int) -> bool:
-    """Whether nothing that is set in the message is lost, or refused as null, in the version."""
+    """Whether the version can represent all fields of the message, including nulls."""
     unset = type(message)()
     for field in layout_of(type(message)).fields:
         value = getattr(message, field.name)
@@ -128,7 +128,7 @@ def carries(message: Message, version: int) -> bool:
 
 
 def _end_of_tags(data: bytes) -> int:
-    """The position after the tag buffer at the beginning."""
+    """Return the position after the leading tag buffer."""
     try:
         return skip_tags(data, 0, len(data))
     except IndexError:

@@ -276,7 +276,7 @@ def test_a_file_that_cannot_be_used_is_a_wrong_call(run: Run, tmp_path: Path) ->
     file.write_text("security.protocol=TLS\n")
     code, _, err = run("list --command-config", str(file))
     assert (code, err.count("\n")) == (2, 1)
-    assert f"{file}: security.protocol is none of" in err
+    assert f"{file}: security.protocol must be one of" in err
 
 
 def test_a_file_without_security_changes_only_the_client_id(run: Run, tmp_path: Path) -> None:

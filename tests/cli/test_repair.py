@@ -234,7 +234,7 @@ def test_another_user_would_leave_files_that_the_server_cannot_write(
 
 
 def test_a_path_without_logs(tmp_path: Path, capsys: Capture) -> None:
-    assert "nothing to repair there" in refused(capsys, tmp_path)
+    assert "there is nothing to repair" in refused(capsys, tmp_path)
     assert "does not exist" in refused(capsys, tmp_path / "missing")
 
 

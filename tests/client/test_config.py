@@ -81,14 +81,14 @@ def test_tls_with_certificates_in_the_file(file: Path, pem: tuple[Path, Path]) -
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("security.protocol=TLS\n", "security.protocol is none of PLAINTEXT, SSL"),
-        ("ssl.engine.factory.class=X\n", "ssl.engine.factory.class is not understood"),
-        ("security.protocol=SASL_SSL\n", "sasl.mechanism is none of PLAIN, SCRAM-SHA-256"),
+        ("security.protocol=TLS\n", "security.protocol must be one of PLAINTEXT, SSL"),
+        ("ssl.engine.factory.class=X\n", "ssl.engine.factory.class is not supported"),
+        ("security.protocol=SASL_SSL\n", "sasl.mechanism must be PLAIN, SCRAM-SHA-256"),
         (SASL, 'sasl.jaas.config has no username="..." and password="..."'),
         ("security.protocol=SSL\nssl.truststore.location=/a.jks\n", "ssl.truststore.type is JKS"),
         (
             "security.protocol=SSL\nssl.keystore.type=PKCS12\nssl.keystore.location=/a\n",
-            "ssl.keystore.type is PKCS12: only PEM is read",
+            "ssl.keystore.type is PKCS12: only PEM is supported",
         ),
         (
             "security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location=/no/such\n",

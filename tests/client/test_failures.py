@@ -96,7 +96,7 @@ async def test_a_node_that_is_too_old_or_too_new(
 ) -> None:
     api = type(request_).__name__.removesuffix("Request")
     low, high = versions
-    told = rf"^{api} to node 1: UNSUPPORTED_VERSION \(the node has versions {low} to {high}, "
+    told = rf"^{api} to node 1: UNSUPPORTED_VERSION \(the node supports versions {low} to {high}, "
     async with cluster(StubNode(1, {api: versions})) as bootstrap, Client(bootstrap) as client:
         with pytest.raises(CallFailed, match=told):
             await client.call(request_)

@@ -357,7 +357,7 @@ def test_a_fault_may_crash_a_broker_while_it_starts(monkeypatch: pytest.MonkeyPa
     with Broker() as broker:
         broker.fault(effects.crash_before_durable(), api="ListGroups", times=1)
         monkeypatch.setattr(RunningServer, "_start", start_and_be_asked)
-        with pytest.raises(BrokerDown, match="while it started: restart"):
+        with pytest.raises(BrokerDown, match="during its start: restart"):
             broker.restart()
         monkeypatch.undo()
         broker.restart()

@@ -195,7 +195,7 @@ def test_a_fault_that_never_came_fails_the_test(suite: pytest.Pytester, fixture:
 def test_a_fault_that_cannot_be_gets_one_line(suite: pytest.Pytester) -> None:
     result = run(suite, FAULTS.replace('"api": "LeaveGroup"', '"apo": 1'))
     result.assert_outcomes(errors=2)
-    result.stdout.fnmatch_lines(["@pytest.mark.kafka has a fault that cannot be: *'apo'*"])
+    result.stdout.fnmatch_lines(["@pytest.mark.kafka has an invalid fault: *'apo'*"])
 
 
 # -- arguments -------------------------------------------------------------------------------------
@@ -204,12 +204,12 @@ def test_a_fault_that_cannot_be_gets_one_line(suite: pytest.Pytester) -> None:
 @pytest.mark.parametrize(
     ("marker", "line"),
     [
-        ('{"orders": 1}', "takes no arguments without a name: topics, settings"),
-        ("topic={}", "has no argument 'topic': there are topics, settings"),
-        ('topics=["orders"]', "wants a dict for topics=, as {'orders': 6}, not ['orders']"),
-        ('faults=["error"]', "wants a list of dicts for faults=, not ['error']"),
+        ('{"orders": 1}', "takes only keyword arguments: topics, settings"),
+        ("topic={}", "has no argument 'topic', only topics, settings"),
+        ('topics=["orders"]', "needs a dict for topics=, such as {'orders': 6}, not ['orders']"),
+        ('faults=["error"]', "needs a list of dicts for faults=, not ['error']"),
         ('settings={"group.max.sise": 3}', "did you mean group.max.size"),
-        ('topics={"a b": 1}', "asks for what cannot be: topic 'a b' was not created"),
+        ('topics={"a b": 1}', "has invalid arguments: topic 'a b' was not created"),
     ],
 )
 def test_a_wrong_argument_gets_one_line(suite: pytest.Pytester, marker: str, line: str) -> None:
@@ -240,7 +240,7 @@ def test_a_shared_broker_has_no_settings(suite: pytest.Pytester) -> None:
             pass
         """,
     )
-    result.stdout.fnmatch_lines(["*gives settings=, which a shared broker cannot have*"])
+    result.stdout.fnmatch_lines(["*has settings=, not available for a shared broker*"])
 
 
 def test_a_topic_of_a_shared_broker_that_cannot_be(suite: pytest.Pytester) -> None:
@@ -254,12 +254,12 @@ def test_a_topic_of_a_shared_broker_that_cannot_be(suite: pytest.Pytester) -> No
             pass
         """,
     )
-    result.stdout.fnmatch_lines(["@pytest.mark.kafka asks for what cannot be: topic 'a b' *"])
+    result.stdout.fnmatch_lines(["@pytest.mark.kafka has invalid arguments: topic 'a b' *"])
 
 
 def test_a_wrong_scope_is_told(suite: pytest.Pytester) -> None:
     result = run(suite, "def test(): pass", "-o", "kafka_shared_scope=forever")
-    result.stderr.fnmatch_lines(["*kafka_shared_scope: 'forever' is none of session, package*"])
+    result.stderr.fnmatch_lines(["*kafka_shared_scope: 'forever' is not one of session, package*"])
 
 
 # -- reports ---------------------------------------------------------------------------------------
@@ -377,9 +377,7 @@ def test_a_wrong_argument_of_kafka_topic_gets_one_line(suite: pytest.Pytester) -
         """,
     )
     result.assert_outcomes(errors=1)
-    line = (
-        "@pytest.mark.kafka asks for what cannot be with partitions=: *is a whole number, not '3'"
-    )
+    line = "@pytest.mark.kafka has an invalid partitions=: *is a whole number, not '3'"
     result.stdout.fnmatch_lines([line])
 
 

@@ -221,7 +221,7 @@ def read_a_group_without_rounds(window: Window, scene: Scene) -> None:
     window.open("/groups/group-00042")
     window.wait_text(window.section("Rebalances"), "No rebalance of this group is stored.")
     window.wait_text(window.section("Members"), "The group has no members.")
-    window.wait_text(window.section("Ownership of partitions"), "No assignment")
+    window.wait_text(window.section("Ownership of partitions"), "No consumer assignment")
     window.wait_text(window.section("Offsets").first, "orders")
     window.check()
 
