@@ -93,7 +93,7 @@ class Retries:
         self._deadline = self._loop.time() + timeout_s
 
     async def pause(self) -> bool:
-        """Sleep and return True, or return False at once if the timeout would pass meanwhile."""
+        """Sleep and return True; return False immediately if the pause would exceed the timeout."""
         pause = self._backoff.failed()
         if self._loop.time() + pause > self._deadline:
             return False

@@ -189,7 +189,7 @@ class Bench:
         server.readers.subscribe("testing", self.history.read)
 
     def stop(self) -> None:
-        """Stop if running. Files on disk are completed first, files in memory are dropped."""
+        """Stop if running: cleanly with a data directory, else by killing the server."""
         self._bury()
         running, self._running = self._running, None
         if running is not None:

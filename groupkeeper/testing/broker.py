@@ -119,7 +119,7 @@ class Broker(BrokerSight):
 
         Live members (open connection, recent heartbeats) stay in their groups as if they had
         continued to send heartbeats. Exceptions are the members in `silent`, by member, instance or
-        client id, or with `all` every member. When a group needs requests of live members, the
+        client id, or with `all` every member. Each time a group needs requests of live members, the
         clock stops for up to `timeout` real seconds. If the broker is down, only its clock moves.
 
         In a coroutine, await `broker.aio.advance` instead: this call blocks the event loop, and the

@@ -124,7 +124,7 @@ class Wanted:
 
     def _assigned(self, wanted: "Partitions | Mapping[str, Partitions]", now: GroupNow) -> str:
         if not now.is_stable:
-            return f"assigned: nothing is while the group is {now.state}"
+            return f"assigned: nothing is assigned while the group is {now.state}"
         lines = []
         for name, some in wanted.items():
             if isinstance(some, Mapping):

@@ -88,7 +88,7 @@ def _expired(fields: Part) -> str:
     return (
         f"{count(fields.get('count') or 0, 'offset')} expired "
         f"({partitions_text(fields.get('partitions') or {})}): offsets.retention.minutes of the "
-        "coordinator was over"
+        "coordinator has passed"
     )
 
 
@@ -106,8 +106,8 @@ def _loaded(fields: Part) -> str:
     groups, members = fields.get("groups") or 0, fields.get("members") or 0
     return (
         f"the coordinator loaded {count(groups, 'group')} with {count(members, 'member')} in "
-        f"{span(fields.get('duration_ms') or 0)}, after a start or a failure; sessions began "
-        f"anew{_outage(fields)}"
+        f"{span(fields.get('duration_ms') or 0)}, after a start or a failure; sessions "
+        f"restarted{_outage(fields)}"
     )
 
 
@@ -122,9 +122,9 @@ def _closed(fields: Part) -> str:
 
 def _not_back(fields: Part) -> str:
     absent = fields.get("absent") or []
-    verb = "was" if len(absent) == 1 else "were"
+    verb = "has" if len(absent) == 1 else "have"
     return (
-        f"{some_of(person(each) for each in absent)} {verb} not heard of again since the "
+        f"{some_of(person(each) for each in absent)} {verb} not been heard from since the "
         "coordinator was loaded"
     )
 

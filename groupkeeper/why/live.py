@@ -95,9 +95,9 @@ def _waited(member: object, row: Part | None) -> str:
     if row is None:
         return f"{short_id(str(member))} (got its member id, has not joined yet)"
     heard = row.get("heard_ms_ago")
-    ago = f", last heard of {span(heard)} ago" if isinstance(heard, int) else ""
+    ago = f", last heard from {span(heard)} ago" if isinstance(heard, int) else ""
     if row.get("heard") is False:
-        ago = ", not heard of since the coordinator was loaded"
+        ago = ", not heard from since the coordinator was loaded"
     closed = ", connection closed" if row.get("connection") == "closed" else ""
     return f"{person(row)}{ago}{closed}"
 

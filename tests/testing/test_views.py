@@ -348,7 +348,7 @@ def test_a_wait_that_is_over_says_what_is_not_so(stage: Stage) -> None:
         "committed: orders-0=5: it is None",
         "rounds=3: 2 have started",
         "cause='session_expired': the last round's is 'member_joined'",
-        "assigned: nothing is while the group is PreparingRebalance",
+        "assigned: nothing is assigned while the group is PreparingRebalance",
         "Now: PreparingRebalance",
         f"Waiting for 1 of 2: {lea.member_id[:8]}",
         "The last of 2 rounds:",

@@ -89,7 +89,7 @@ LINES = {
         {"count": 4, "partitions": {"orders": [0, 1, 2], "payments": [7]}},
         (
             "4 offsets expired (orders 0-2, payments 7): offsets.retention.minutes of the "
-            "coordinator was over"
+            "coordinator has passed"
         ),
     ),
     "offsets_deleted": (
@@ -100,15 +100,15 @@ LINES = {
         {"records": 9, "groups": 2, "members": 1, "duration_ms": 40},
         (
             "the coordinator loaded 2 groups with 1 member in 40 ms, after a start or a "
-            "failure; sessions began anew"
+            "failure; sessions restarted"
         ),
     ),
     "coordinator_closed": ({"why": "stopped"}, "the coordinator closed: stopped"),
     "not_back": (
         {"absent": [who("m1"), who("m2")]},
         (
-            "m1 (client billing, on 10.0.0.7), m2 (client billing, on 10.0.0.7) were not "
-            "heard of again since the coordinator was loaded"
+            "m1 (client billing, on 10.0.0.7), m2 (client billing, on 10.0.0.7) have not "
+            "been heard from since the coordinator was loaded"
         ),
     ),
     "group_emptied": (

@@ -60,7 +60,7 @@ def test_a_join_phase() -> None:
     )
     assert text == (
         "Now: PreparingRebalance for 3.0 s, generation 4, 2 members. zoe-1 (on 10.0.0.7) left. "
-        "Waiting for 2 of 3: pod-3 (member fred-1, on 10.0.0.7), last heard of 2.0 s ago, "
+        "Waiting for 2 of 3: pod-3 (member fred-1, on 10.0.0.7), last heard from 2.0 s ago, "
         "new-433ad937 (got its member id, has not joined yet). In 8.0 s the session of pod-3 ends "
         "unless it sends a heartbeat. In 57 s the rebalance timeout ends the join phase: dynamic "
         "members that are missing are removed, static ones keep their places."
@@ -89,7 +89,7 @@ def test_an_initial_delay_and_a_sync_phase() -> None:
     )
     sync = {"phase": "sync", "initial_delay": False}
     rows = [member("lea", synced=False), member("fred", synced=False)]
-    assert "Waiting for the leader lea-1 (on 10.0.0.7), last heard of 2.0 s ago to assign; " in (
+    assert "Waiting for the leader lea-1 (on 10.0.0.7), last heard from 2.0 s ago to assign; " in (
         live_text(view("CompletingRebalance", rebalance=sync, waiting_for=["lea-1"], members=rows))
     )
 

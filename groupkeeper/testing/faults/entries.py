@@ -289,7 +289,7 @@ def _key_of(entry: RequestItem, level: Level) -> Any:
 
 
 def blank(level: Level, names: Named, source: Any) -> Any:
-    """Return a response row with the names of `source` (a request item or another row) only."""
+    """Return an otherwise empty response row with the names of a request item or another row."""
     assert level.cls is not None, "answers have no bare ids"
     row = level.cls()
     for name in level.fields & _NO_VALUE:

@@ -61,8 +61,8 @@ class DelayAnswer(Effect):
 
 @dataclass(repr=False)
 class Drop(Effect):
-    """Drop the request, or with `handled=True` its response. Later responses on the connection are
-    never sent, because they keep their order, as behind a request that hangs in a broker.
+    """Drop the request, or with `handled=True` its response. Later requests on the connection wait
+    behind it, as behind a request that hangs in a broker.
     """
 
     name = "drop"

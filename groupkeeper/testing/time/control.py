@@ -26,8 +26,8 @@ READ_S: Final = 1.0
 NAMED: Final = 20
 """Maximum number of members named in an error."""
 BLOCKED: Final = (
-    "time moved on without a response of members ({}): advance() was called in a coroutine and "
-    "blocked its event loop, with the clients on it: await broker.aio.advance(...) "
+    "time moved on before awaited requests of members arrived ({}): advance() was called in a "
+    "coroutine and blocked its event loop, with the clients on it: await broker.aio.advance(...) "
     "instead"
 )
 

@@ -6,7 +6,7 @@ and the responses are sent. Nothing can happen between two deadlines, so a week 
 its deadlines. Real clients follow the machine's clock, which requires two rules.
 
 1. *Live members stay.* A member with an open connection and recent heartbeats is treated as if its
-   heartbeats continued at their rate (`liveness.keep_alive`). The requests of silent members are
+   heartbeats continued at the same rate (`liveness.keep_alive`). The requests of silent members are
    held until the target time is reached.
 2. *Live members get time to respond.* When a group waits for a live member (to join after its next
    heartbeat, to sync, or to return after a restart of the broker), the clock stops until the

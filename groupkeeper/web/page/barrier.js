@@ -9,9 +9,9 @@ const TIMERS = {
   join: () => "the join phase ends; dynamic members that have not rejoined are removed",
   initial_delay: () => "the wait for more members of the empty group ends",
   sync: () => "the sync phase ends; members that have not sent SyncGroup are removed",
-  session: (who) => `the session timeout of ${who} passes; it is removed unless it is heard of`,
-  new_member: (who) => `the time of the new member ${who} to rejoin passes`,
-  pending_member: (who) => `the member id ${who} is given up unless it joins`,
+  session: (who) => `the session of ${who} expires; it is removed unless it sends a request`,
+  new_member: (who) => `the time for the new member ${who} to rejoin ends`,
+  pending_member: (who) => `the member id ${who} is dropped unless its client joins`,
 };
 
 export class Barrier {
@@ -78,13 +78,13 @@ function side(title, sign, members, passed, pending = []) {
         h("bdi", {}, nameOf(each)), " ", h("span", { class: "quiet" }, detail(each, passed)))),
       pending.map((each) => h("li", { "data-key": `p ${each.member}` }, h("span", { "aria-hidden": "true" }, `${sign} `),
         h("bdi", {}, shortId(each.member)), " ",
-        h("span", { class: "quiet" }, "has a member id, and did not join yet"))),
+        h("span", { class: "quiet" }, "has a member id, has not joined yet"))),
       rest > 0 && h("li", {}, `and ${count(rest)} more`),
       members.length + pending.length === 0 && h("li", {}, "none")));
 }
 
 function detail(member, passed) {
-  const heard = member.heard ? `heard of ${span(member.heard_ms_ago + passed)} ago` : "not heard of since the load";
+  const heard = member.heard ? `heard from ${span(member.heard_ms_ago + passed)} ago` : "not heard from since the load";
   const link = member.connection === "closed" ? "connection closed" : null;
   return [whereOf(member), member.joined ? null : heard, link].filter(Boolean).join(", ");
 }
