@@ -174,7 +174,7 @@ def table_of(schema: pa.Schema, rows: list[Row]) -> pa.Table:
     return pa.table(columns, schema=schema)
 
 
-def about(**more: Any) -> About:
+def about(**more: Any) -> ReportHeader:
     given: dict[str, Any] = {
         "paths": ["groupkeeper-data"],
         "made": datetime(2026, 11, 23, 3, 0, tzinfo=UTC),
