@@ -1,1 +1,1 @@
-"""Logs on disk: batches in Kafka's format, made durable. It knows nothing of groups."""
+"""Durable logs on disk, as batches in Kafka's format. Independent of consumer groups."""

@@ -1,7 +1,7 @@
-"""What can go wrong with the disk, as exceptions whose message is one line for an operator.
+"""Exceptions for disk failures. Every message is one line for an operator.
 
-Mistakes of clients are not among them. An error of the storage closes the partition that met it;
-its class says whether opening the partition again may help.
+Client mistakes are not covered here. A storage error closes the partition it occurred in; the
+exception class tells whether reopening the partition may help.
 """
 
 from dataclasses import dataclass
@@ -12,82 +12,79 @@ ACCEPT_FILE: Final = "accept-loss"
 
 
 def remedy(folder: str) -> str:
-    """What an operator can do about a damaged log."""
+    """Return the advice for an operator with a damaged log."""
     return f"restore it from a backup, or keep what is left of it: groupkeeper repair {folder}"
 
 
 class StorageError(Exception):
-    """Any failure of the storage. The message is one line and names the file."""
+    """Base class of all storage failures. The message is one line and names the file."""
 
 
 class AppendFailed(StorageError):
-    """Nothing of this append may be acknowledged. Close the log and open it again.
+    """No part of the append may be acknowledged. Close the log and open it again.
 
-    A full disk (ENOSPC, EDQUOT) causes this: opening the log may fail in the same way until
-    space is free.
+    A full disk (ENOSPC, EDQUOT) also raises this: reopening the log may fail the same way until
+    space is freed.
     """
 
 
 class SyncFailed(AppendFailed):
-    """The kernel could not write back what it had accepted (EIO on fsync).
+    """The kernel failed to write back data it had accepted (EIO on fsync).
 
-    The page cache can no longer be trusted, so the store refuses all further work: the process
-    must exit.
+    The page cache can no longer be trusted, so the store refuses all further work: the process must
+    exit.
     """
 
 
 class DirectoryLost(SyncFailed):
-    """The data directory was removed or replaced while it was in use.
+    """The data directory was removed or replaced while in use.
 
-    Whatever the process still writes is in files that no other process can find.
+    Anything the process still writes goes to files that no other process can find.
     """
 
 
 class Corrupt(StorageError):
-    """Bytes on the disk are damaged or missing, and no crash explains it.
+    """Bytes on disk are damaged or missing in a way that no crash explains.
 
-    An operator has to repair it; opening again does not help.
+    An operator has to repair the log; reopening it does not help.
     """
 
 
 class NotCached(Exception):
-    """Bytes that are wanted from memory may be on the disk only: read them on a thread."""
+    """The bytes may not be in the page cache: read them on a thread instead."""
 
 
 class OffsetOutOfRange(StorageError):
-    """A read below the first offset of a log, or beyond its next one."""
+    """A read before the first offset of a log or past its end."""
 
 
 class Fenced(StorageError):
-    """A newer owner has the shard: nothing was written, and nothing will be."""
+    """A newer owner holds the shard: nothing was written, and nothing will be."""
 
 
 class LockLost(StorageError):
-    """The lock file of a shard was removed: nothing was written, and another process may own it.
-
-    The next claim tells: it succeeds unless another process holds the lock.
-    """
+    """The lock file of a shard was removed: nothing was written, and the shard may be taken."""
 
 
 class Locked(StorageError):
-    """Another living process holds the node id or the shard."""
+    """Another running process holds the node id or the shard."""
 
 
 class NewerFormat(StorageError):
-    """A newer version made the data directory."""
+    """The data directory was created by a newer version."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Records of a log that are lost, or may be."""
+    """A range of log records that are lost or may be lost."""
 
     what: str
-    """What is damaged or missing, in a line that names file and byte, or offset."""
+    """Description of the damage in one line, with file and byte, or offset."""
     first: int
-    """The first offset that is lost, or may be."""
+    """First offset of the range."""
     end: int | None
-    """The offset after the last one; None if that is unknown."""
+    """Offset after the range; None if unknown."""
     path: str = ""
     start: int = 0
     stop: int = 0
-    """The damaged file and bytes, if the records were in such bytes."""
+    """The damaged file and byte range, if the records were in damaged bytes."""

@@ -1,11 +1,11 @@
-"""The partition folders of a data directory: their names, and a list that tells if one is lost.
+"""The partition folders of a data directory, and a list of them that reveals missing ones.
 
-The list is a text file. A clean stop writes it: a line with the CRC-32C of what follows and the
-number of lines, then a line per folder, `name start`, where records before the offset `start` were
-deleted (0: none were). After these lines come the folders created since, and the starts that have
-changed, as `crc boot name start`. Those lines are not synced, so they hold only until the machine
-restarts (`boot` is the id that the system gives to each of its starts), except for starts, which
-are durable in their folders before. A folder that is deleted is taken off the list.
+The list is a text file. A clean stop writes a header line (the CRC-32C of the rest and the number
+of lines), then one line `name start` per folder, where records before offset `start` were deleted
+(0 if none were). Later changes, that is new folders and new starts, are appended as `crc boot name
+start`. Appended lines are not synced, so they count only until the machine restarts (`boot` is the
+system's boot id). Starts above 0 are the exception: they were made durable in their folders first.
+Deleted folders are removed from the list.
 """
 
 from collections.abc import Collection, Iterable
@@ -21,28 +21,28 @@ from groupkeeper.storage.log.start import read_start, write_start
 FILE_NAME: Final = "folders"
 
 MOST_REPEATED: Final = 1_000
-"""A new start rewrites the file once it has this many lines that later lines have replaced."""
+"""Superseded lines in the file beyond which a new start rewrites the file."""
 
 _WORDS: Final = 4
-"""Words of a line noted since the clean stop."""
+"""Number of words in an appended line."""
 
 
 class FolderList:
     """The list of one data directory, which this process has locked."""
 
     def __init__(self, files: Files, data_dir: str) -> None:
-        """Read it. Raises OSError."""
+        """Read the list. Raises OSError."""
         self._files = files
         self._data_dir = data_dir
         self._path = f"{data_dir}/{FILE_NAME}"
         self._boot = files.boot_id()
         self.repairs: list[str] = []
         self._stopped: dict[str, int] = {}
-        """The starts by name at the last clean stop."""
+        """Starts by folder name, as of the last clean stop."""
         self._noted: dict[str, int] = {}
-        """The starts by name that were noted since."""
+        """Starts by folder name, noted since then."""
         self._lines = 0
-        """How many notes are in the file."""
+        """Number of appended lines in the file."""
         self._read()
         self._saved = True
 
@@ -52,10 +52,10 @@ class FolderList:
         return self._stopped.keys() | self._noted.keys()
 
     def check(self, name: str) -> str:
-        """Raise Corrupt if a folder of the list is missing or empty.
+        """Check one folder, and raise Corrupt if the list has it and it is missing or empty.
 
-        Returns a line if its checkpoint with the start of the log was lost and has been restored,
-        or "".
+        Returns a message if the folder's log start checkpoint was lost and has been restored, else
+        "".
         """
         folder = f"{self._data_dir}/{name}"
         start = self._noted.get(name, self._stopped.get(name))
@@ -71,8 +71,9 @@ class FolderList:
         return f"{folder}/{START_FILE} was {found}: restored, the log begins at offset {start}"
 
     def _found(self, folder: str, names: Collection[str], start: int) -> str:
-        """What is wrong with the checkpoint of a folder; "" if nothing is, or if the log has to be
-        refused: an operator has not accepted losses yet.
+        """Describe the damage to the checkpoint of a folder, or "".
+
+        Also "" if opening the log must fail because no operator has accepted losses yet.
         """
         if START_FILE not in names:
             return "missing"
@@ -83,9 +84,9 @@ class FolderList:
         return f"damaged and had {offset}" if offset < start else ""
 
     def note(self, name: str, start: int = 0) -> None:
-        """Note that a folder has a log, whose records before `start` were deleted durably.
+        """List a folder that has a log, whose records before `start` were durably deleted.
 
-        Other threads may use the list meanwhile. If the disk refuses, only the note is lost.
+        Thread-safe. If the write fails, only the list entry is lost.
         """
         self._noted[name] = start
         self._lines += 1
@@ -97,12 +98,12 @@ class FolderList:
                 self._files.write(handle, _line(self._boot, name, start), self._files.size(handle))
 
     def note_removed(self, name: str) -> None:
-        """Take a folder that was deleted off the list; `save` makes that durable."""
+        """Take a deleted folder off the list; `save` makes the removal durable."""
         known = {self._stopped.pop(name, None), self._noted.pop(name, None)}
         self._saved = self._saved and known == {None}
 
     def save(self) -> None:
-        """Write the list if folders were removed. Durable when the data directory is synced.
+        """Write the list if folders were removed. Durable once the data directory is synced.
 
         Raises OSError.
         """
@@ -111,7 +112,7 @@ class FolderList:
             self._write()
 
     def leave(self, names: Iterable[str]) -> None:
-        """Write the list of a clean stop, with these folders, durably. Raises OSError."""
+        """Durably write the list of a clean stop, including these folders. Raises OSError."""
         self._stopped = dict.fromkeys(names, 0) | self._stopped | self._noted
         self._noted.clear()
         self._write()
@@ -134,7 +135,7 @@ class FolderList:
         self._lines = len(lines) - count
 
     def _read_stopped(self, lines: list[str]) -> int:
-        """Read what the last clean stop wrote; returns how many lines that is."""
+        """Read the part that the last clean stop wrote; return its number of lines."""
         words = lines[0].split() if lines else []
         if len(words) == _WORDS:
             return 0  # no clean stop yet
@@ -152,7 +153,7 @@ class FolderList:
 
     def _write(self) -> None:
         noted = None
-        while noted != (noted := list(self._noted.items())):  # another thread may note meanwhile
+        while noted != (noted := list(self._noted.items())):  # `note` may run meanwhile
             rows = [f"{name} {start}\n" for name, start in sorted(self._stopped.items())]
             body = "".join(rows).encode()
             lines = [_line(self._boot, name, start) for name, start in noted]
@@ -167,18 +168,18 @@ def _line(boot: str, name: str, start: int) -> bytes:
 
 
 def is_partition(name: str) -> bool:
-    """Whether a folder has the name of a partition's: `<topic>-<partition>`."""
+    """Return whether a folder name is that of a partition: `<topic>-<partition>`."""
     topic, dash, partition = name.rpartition("-")
     return bool(topic and dash) and partition.isdigit()
 
 
 def partition_of(name: str) -> int:
-    """The number at the end of such a name."""
+    """Return the partition number at the end of a partition folder's name."""
     return int(name.rpartition("-")[2])
 
 
 def partitions_among(names: Iterable[str]) -> list[str]:
-    """The partition folders among some names, by topic and number."""
+    """Return the partition folders among some names, sorted by topic and number."""
     return sorted(
         filter(is_partition, names), key=lambda name: (name.rpartition("-")[0], partition_of(name))
     )

@@ -1,8 +1,8 @@
-"""The format of a data directory: the file `format`, in a form that never changes.
+"""The format version of a data directory, kept in its `format` file.
 
-Two lines of text: JSON, and the CRC-32C of the first line in hexadecimal. Every format has this
-file in this form, so that a server can refuse a directory that a newer one made. A directory of
-format 0 has no such file. The file is replaced whole.
+The file has two lines: JSON, and the CRC-32C of the JSON line in hexadecimal. Its own layout never
+changes, so that any server can recognise and refuse a directory made by a newer one. Directories of
+format 0 have no such file. The file is always replaced as a whole.
 """
 
 import json
@@ -16,39 +16,39 @@ from groupkeeper.storage.files.whole import checksum, read_whole, replace_whole
 FILE_NAME: Final = "format"
 
 VERSION: Final = 2
-"""The format that this code writes; it reads this one and all older ones.
+"""The format version that this code writes; it reads this version and all older ones.
 
-Raise it with every change after which older code would read the directory wrongly, and add a
-directory of the format before to tests/fixtures."""
+Increase it with every change that makes older code misread the directory, and add a directory of
+the previous format to tests/fixtures."""
 
 RESTORING: Final = "restoring"
-"""A folder in a directory while it is made of a backup (backup.py)."""
+"""Name of a folder that exists in a directory while a backup is restored into it (backup.py)."""
 
 _ID_BYTES: Final = 16
 
 
 @dataclass(slots=True, frozen=True)
 class Format:
-    """The contents of the file."""
+    """The contents of the `format` file."""
 
     version: int
     directory_id: str
     """Random, in hexadecimal. A copy of the directory has the same id."""
     shards: int
-    """The number of partitions of the offsets topic that the data was made with."""
+    """The number of partitions of the offsets topic when the directory was created."""
 
 
 def read_format(files: Files, data_dir: str) -> Format | None:
-    """None for a directory without the file: a new one, or one of format 0.
+    """Read the format file; None if there is none, as in a new directory or one of format 0.
 
-    Raises NewerFormat, Corrupt, StorageError for one that is being restored, and OSError.
+    Raises NewerFormat, Corrupt, OSError, and StorageError if the directory is being restored.
     """
     path = f"{data_dir}/{FILE_NAME}"
     names = files.list_folder(data_dir)
     if RESTORING in names:
         raise StorageError(
-            f"{data_dir} is being restored, or its restore was interrupted: then remove all that "
-            "is in it, and restore it again"
+            f"{data_dir} is being restored, or its restore was interrupted: in that case "
+            "remove everything in it and restore it again"
         )
     if FILE_NAME not in names:
         return None
@@ -68,9 +68,9 @@ def read_format(files: Files, data_dir: str) -> Format | None:
 
 
 def write_format(files: Files, data_dir: str, shards: int, directory_id: str = "") -> Format:
-    """Make it durable that a directory is in the newest format, with its id or a new one.
+    """Durably mark a directory as being in the newest format. Without an id, a new one is chosen.
 
-    Raises OSError, and the directory is as before.
+    Raises OSError, and the directory is unchanged.
     """
     written = Format(VERSION, directory_id or files.random_bytes(_ID_BYTES).hex(), shards)
     line = json.dumps(

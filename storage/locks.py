@@ -1,11 +1,11 @@
-"""The locks of a data directory: one for the node id, and one for each shard, with its epoch.
+"""File locks of a data directory: one per node id, and one per shard with the shard's epoch.
 
-A lock is the kernel's (`flock`): it ends with the process, however the process ends, and means
-nothing to other machines. The files stay. Their contents are for operators and for the next owner
-on this machine, and are not synced: the journal makes an epoch durable.
+The locks are kernel locks (`flock`): they end with the process, however it ends, and have no effect
+on other machines. The lock files remain. Their contents are for operators and for the next owner on
+this machine, and are not synced: the journal makes an epoch durable.
 
 A lock belongs to a file, not to its path. Once the file is removed, another process can lock a new
-file under the same path, so the owner checks whether its file is still there.
+file under the same path, so the owner checks whether its file is still in place.
 """
 
 from typing import Final
@@ -17,14 +17,14 @@ LEASES: Final = "leases"
 NODES: Final = "nodes"
 
 LOCK_TRIES: Final = 10
-"""How often a lock file may be removed between its opening and its locking."""
+"""Attempts to lock a file that others keep removing between open and lock."""
 
 
 class Lease:
-    """The right to write one shard, held until `close`. The file holds `epoch nodeId`."""
+    """The right to write to one shard, held until `close`. The file contains `epoch nodeId`."""
 
     def __init__(self, files: Files, data_dir: str, shard: int, node_id: int) -> None:
-        """Raises Locked and OSError."""
+        """Lock the shard and read its epoch. Raises Locked and OSError."""
         self._files = files
         self._node_id = node_id
         self._path = f"{data_dir}/{LEASES}/{shard}"
@@ -37,18 +37,18 @@ class Lease:
 
     @property
     def is_held(self) -> bool:
-        """False once the file was removed or replaced: another process may own the shard."""
+        """False once the lock file was removed or replaced: another process may own the shard."""
         return self._files.is_at(self._handle, self._path)
 
     def _read_epoch(self, shard: int, *, locked: bool) -> int:
         epoch, _, owner = _text(self._files, self._handle).partition(" ")
         if not locked:
             raise Locked(f"shard {shard} is held by node {owner or 'unknown'}")
-        # Empty or odd after a power cut; the journals have the epoch.
+        # Empty or garbled after a power cut; the journals have the epoch.
         return int(epoch) if epoch.isdigit() else 0
 
     def raise_epoch(self, known: int) -> int:
-        """One more than the larger of the file's epoch and `known`; written but not synced."""
+        """Set the epoch to one above both the file's epoch and `known`. Written, not synced."""
         self.epoch = max(self.epoch, known) + 1
         _write(self._files, self._handle, f"{self.epoch} {self._node_id}")
         return self.epoch
@@ -68,7 +68,7 @@ class Locks:
         self.node_path = f"{data_dir}/{NODES}/{node_id}"
         self._leases: dict[int, Lease] = {}
         self._stamp: tuple[int, ...] = ()
-        """Of the folder of the leases, when `changed` was called last."""
+        """The stamp of the leases folder at the last call of `changed`."""
         self._node, locked = _lock(files, self.node_path)
         try:
             if not locked:
@@ -83,26 +83,26 @@ class Locks:
             raise
 
     def lease(self, shard: int) -> Lease:
-        """The lease of a shard, taken unless it is held. Raises Locked and OSError."""
+        """Return the lease of a shard; take it if not held yet. Raises Locked and OSError."""
         lease = self._leases.get(shard) or Lease(self._files, self._data_dir, shard, self._node_id)
         self._leases[shard] = lease
         return lease
 
     def has_lease(self, shard: int) -> bool:
-        """Whether the shard was claimed and not released since."""
+        """Return whether the shard was claimed and not released since."""
         return shard in self._leases
 
     def release(self, shard: int) -> None:
-        """Give the lock of a shard back, if it is held."""
+        """Release the lock of a shard, if held."""
         lease = self._leases.pop(shard, None)
         if lease is not None:
             lease.close()
 
     def changed(self) -> bool:
-        """Whether a lock file was made or removed since the last call.
+        """Return whether a lock file was created or removed since the last call.
 
-        One system call: a thread gives up the GIL for each, and gets it back late when the event
-        loop's thread waits for it, too.
+        A single system call, because each one gives up the GIL and gets it back late when the event
+        loop's thread is waiting for it, too.
         """
         stamp = self._files.stamp(f"{self._data_dir}/{LEASES}")
         changed, self._stamp = stamp != self._stamp, stamp
@@ -110,33 +110,33 @@ class Locks:
 
     @property
     def has_node(self) -> bool:
-        """False once the lock file of the node id, or the directory, was removed or replaced."""
+        """False once the node's lock file, or the directory, was removed or replaced."""
         return self._files.is_at(self._node, self.node_path)
 
     def is_lost(self, shard: int) -> bool:
-        """Whether the lock file of a shard was removed or replaced while the shard is claimed."""
+        """Return whether a claimed shard's lock file was removed or replaced."""
         lease = self._leases.get(shard)
         return lease is not None and not lease.is_held
 
     def lost(self) -> list[int]:
-        """The claimed shards whose lock files were removed or replaced."""
+        """Return the claimed shards whose lock files were removed or replaced."""
         return [shard for shard in list(self._leases) if self.is_lost(shard)]
 
     def close(self) -> None:
-        """Give all locks back."""
+        """Release all locks."""
         for shard in list(self._leases):
             self.release(shard)
         self._files.close(self._node)
 
 
 class NodeLocks:
-    """The locks of all nodes that have run on a data directory: no server runs on it meanwhile.
+    """The locks of all nodes that ever ran on a data directory; none can start meanwhile.
 
     Creates and changes no file.
     """
 
     def __init__(self, files: Files, data_dir: str) -> None:
-        """Raises Locked if a server is running, and OSError."""
+        """Take all locks. Raises OSError, and Locked if a server is running."""
         self._files = files
         self._handles: dict[int, int] = {}
         try:
@@ -154,19 +154,19 @@ class NodeLocks:
             raise Locked(f"node {node_id} is running on {data_dir} (pid {owner}): stop it first")
 
     def give_back(self, node_id: int) -> None:
-        """Give one lock back."""
+        """Release the lock of one node."""
         handle = self._handles.pop(node_id, None)
         if handle is not None:
             self._files.close(handle)
 
     def close(self) -> None:
-        """Give all locks back."""
+        """Release all locks."""
         for node_id in list(self._handles):
             self.give_back(node_id)
 
 
 def _lock(files: Files, path: str) -> tuple[int, bool]:
-    """Open a lock file, create it if it is missing, and try to lock it: handle and success."""
+    """Open a lock file, creating it if missing, and try to lock it. Returns handle and success."""
     for _ in range(LOCK_TRIES):
         handle = files.open(path, create=True)
         try:
@@ -177,7 +177,7 @@ def _lock(files: Files, path: str) -> tuple[int, bool]:
             files.close(handle)
             raise
         files.close(handle)  # removed before it was locked: another file may be there
-    raise Locked(f"{path} was removed by another process each time it was to be locked")
+    raise Locked(f"{path} was removed by another process during every attempt to lock it")
 
 
 def _text(files: Files, handle: int) -> str:

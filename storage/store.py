@@ -1,15 +1,15 @@
-"""The data directory of one process: its locks, its logs and the rounds that make them durable.
+"""The data directory of one process: its locks, its logs, and the rounds that make them durable.
 
-Theory of operation. Batches are written to the journal first, in rounds (round_writer.py), and to
-the segments later. So a log on the disk is always "a sound beginning, and the journal has the
-rest"; opening a log puts the two together again. A process may write to the directory while it
-holds the lock of its node id, and to a log while it holds the lock of its shard (locks.py); every
-call checks that cheaply.
+Theory of operation. Batches are written in rounds (round_writer.py), to the journal first and to
+the segments later. So a log on disk is always a sound beginning whose continuation is in the
+journal; opening a log joins the two. A process may write to the directory while it holds the lock
+of its node id, and to a log while it holds the lock of the log's shard (locks.py); every call
+checks this cheaply.
 
-One thread at a time calls `commit`, `catch_up`, `usable_log`, `close_log`, `verify` and `close`.
-Meanwhile one other thread may call `claim` and `recover_log`, for logs that no round is written to
-and that `usable_log` did not return, and any thread may read logs. A log that `open_log` returns is
-written to by `commit` only.
+`commit`, `catch_up`, `usable_log`, `close_log`, `verify` and `close` are called by one thread at a
+time. Meanwhile, one other thread may call `claim` and `recover_log` for logs that no round writes
+to and that `usable_log` did not return, and any thread may read logs. Only `commit` may write to a
+log that `open_log` returned.
 """
 
 from collections.abc import Callable, Sequence
@@ -43,9 +43,9 @@ class Store:
     def __init__(
         self, files: Files, data_dir: str, node_id: int, limits: Limits | None = None
     ) -> None:
-        """Lock the node id in a data directory, created if it is missing, and read its journals.
+        """Lock the node id in a data directory, created if missing, and read its journals.
 
-        Raises Locked if a living process has the node id, Corrupt if the format file is damaged,
+        Raises Locked if a running process has the node id, Corrupt if the format file is damaged,
         NewerFormat if a newer version made the directory, StorageError if it is being restored, and
         OSError.
         """
@@ -55,18 +55,18 @@ class Store:
         self._epochs_before: dict[int, tuple[int, int]] = {}
         """The epoch of each shard in the journals and in its lease, before it was claimed."""
         self._unclosed: list[AppendFailed] = []
-        """Why logs could not be written and synced when they were closed."""
+        """Errors of logs that could not be written and synced when they were closed."""
         self._lost: list[int] = []
-        """The shards whose locks were found lost since the last `verify`."""
+        """Shards whose locks were found lost since the last `verify`."""
         self.data_dir = data_dir
         self.node_id = node_id
         self.format = read_format(files, data_dir)
-        """None before `upgrade_format` if the directory is new or older than all formats."""
+        """None until `upgrade_format` if the directory is new or predates format versions."""
         self.was_used = bool(self.format or files.list_folder(f"{data_dir}/{FOLDER}"))
-        """Whether the directory has served before."""
+        """Whether a server has used the directory before."""
         for folder in (FOLDER, LEASES, NODES):
             files.make_folder(f"{data_dir}/{folder}")
-        # At each start: a process may have been killed between making and syncing them.
+        # At every start: a process may have been killed between creating and syncing them.
         files.sync_folder(data_dir)
         files.sync_folder(parent_of(data_dir))
         self._locks = Locks(files, data_dir, node_id)
@@ -79,30 +79,30 @@ class Store:
         self._rounds = RoundWriter(self._journals, self._logs)
 
     def write_back_on(self, aside: Callable[[Callable[[], None]], None] | None) -> None:
-        """Sync logs beside the rounds; `aside` runs a job on another thread. None ends that."""
+        """Sync logs beside the rounds; `aside` runs a job on another thread. None stops this."""
         self._rounds.aside = aside
 
     @property
     def committed_bytes(self) -> int:
-        """Bytes of all batches made durable by rounds so far."""
+        """Total bytes of batches made durable by rounds."""
         return self._rounds.committed_bytes
 
     def take_repairs(self) -> list[str]:
-        """What was damaged or unfinished outside of logs, a line each; empty at the next call."""
+        """Return and clear the messages about damage or unfinished work outside of logs."""
         repairs = [*self.folders.repairs, *self._journals.repairs]
         self.folders.repairs, self._journals.repairs = [], []
         return repairs
 
     def known_shards(self) -> int:
-        """How many shards the data was made with; 0 if that is unknown, as in a new directory.
+        """Return the number of shards the data was made with; 0 if unknown, as in a new directory.
 
-        All shards are claimed before the first round and every journal names all of them, so this
-        is known after any crash.
+        All shards are claimed before the first round and every journal names all of them, so the
+        number is known after any crash.
         """
         return self.format.shards if self.format else self._journals.known_shards()
 
     def upgrade_format(self, shards: int) -> str:
-        """Bring the directory to the newest format, durably. Returns its id. Raises OSError."""
+        """Durably upgrade the directory to the newest format. Returns its id. Raises OSError."""
         found = self.format
         if found is None or found.version < VERSION:
             known = (found.shards, found.directory_id) if found else (shards, "")
@@ -115,9 +115,9 @@ class Store:
     def claim(self, shard: int, at_least: int = 0) -> int:
         """Lock a shard and return its epoch, larger than all before. Raises Locked and OSError.
 
-        The epoch is larger than `at_least`, too: the last epoch of a log that comes from elsewhere
-        is in no lease and no journal. The claim becomes durable with the next round, that is,
-        before any batch with its epoch; an epoch lost until then may be given again.
+        The epoch is also larger than `at_least`, for a log copied from another directory whose last
+        epoch is in no lease and no journal here. The claim becomes durable with the next round,
+        that is, before any batch with its epoch; an epoch lost until then may be handed out again.
         """
         if self._locks.is_lost(shard):
             self._lose(shard)
@@ -129,32 +129,33 @@ class Store:
         return epoch
 
     def release(self, shard: int) -> None:
-        """Give the lock of a shard back. Close its logs first."""
+        """Release the lock of a shard. Close its logs first."""
         self._locks.release(shard)
 
     # -- logs ----------------------------------------------------------------------------------
 
     def log_names(self) -> list[str]:
-        """The partition folders in the directory: `<topic>-<partition>`."""
+        """Return the partition folders in the directory: `<topic>-<partition>`."""
         return [name for name in self._files.list_folder(self.data_dir) if is_partition(name)]
 
     def told_names(self) -> set[str]:
-        """The logs that the journals tell of. Their folders, and those of the list, must exist."""
+        """Return the logs named in the journals. These, and the listed ones, must have folders."""
         return self._journals.told_names()
 
     def has_log(self, name: str) -> bool:
-        """Whether the folder of a log is there and has files."""
+        """Return whether the folder of a log exists and has files."""
         return bool(self._files.list_folder(f"{self.data_dir}/{name}"))
 
     def is_new(self, name: str) -> bool:
-        """Whether a log never had records: no folder, no journal and no list tells of it."""
+        """Return whether a log never had records: no folder, no journal and no list has it."""
         known = name in self.folders.names or self._journals.tells_of(name)
         return not known and not self.has_log(name)
 
     def open_new(self, name: str) -> Log:
-        """Open a log that is `is_new`: at once, and without a file before its first append. On the
-        thread of rounds, also during one. Raises LockLost if the shard is not ours any more: a log
-        that was not open then is not fenced.
+        """Open a log that is `is_new`, immediately. Its first append creates the files.
+
+        For the thread of rounds, also during a round. Raises LockLost if this process has lost the
+        shard: logs opened after the loss would not be fenced.
         """
         shard = partition_of(name)
         if not self.has_lease(shard):
@@ -164,21 +165,21 @@ class Store:
         return log
 
     def has_lease(self, shard: int) -> bool:
-        """Whether a shard is claimed, and its lock not known to be lost."""
+        """Return whether a shard is claimed and its lock is not known to be lost."""
         return self._locks.has_lease(shard)
 
     def open_log(self, name: str) -> Log:
-        """The log of a partition folder, repaired from the journals.
+        """Return the log of a partition folder, repaired from the journals.
 
-        A log that is open is returned as it is; one that is `failed` is closed and opened again.
-        Raises Corrupt, and AppendFailed if what the journals hold for it could not be written.
+        A log that is already open is returned as is, unless it is `failed`: then it is closed and
+        reopened. Raises Corrupt, and AppendFailed if its journal entries could not be written.
         """
         return self.usable_log(name) or self.recover_log(name)
 
     def usable_log(self, name: str) -> Log | None:
-        """A log that is open and not `failed`, with its queue written to the segments.
+        """Return an open log that is not `failed`, with its queue written to the segments.
 
-        None if it must be opened by `recover_log`; a log that is `failed` is closed.
+        None if `recover_log` must open the log; a `failed` log is closed.
         """
         self._check()
         queued = self._logs.get(name)
@@ -191,7 +192,7 @@ class Store:
         return None
 
     def recover_log(self, name: str) -> Log:
-        """The second half of `open_log`, which may take long: it reads all of the last segment."""
+        """Do the second half of `open_log`, which may be slow: it reads the whole last segment."""
         try:
             log = self.examine_log(name)
         except SyncFailed as error:
@@ -199,31 +200,33 @@ class Store:
             raise
         epochs = self._epochs_before.get(partition_of(name))
         if epochs is not None and log.last_epoch > max(epochs):
-            # Its folder is from elsewhere. The next claim brings that epoch into the lease, and a
-            # crash before the next round leaves it in no journal: note that the log is whole.
+            # The folder was copied from elsewhere. The next claim puts its epoch into the lease,
+            # and a crash before the next round would leave the epoch in no journal: record that the
+            # log is complete.
             log.write_manifest()
         self._logs[name] = QueuedLog(log)
         self._journals.recovered(name, log.durable)
         return log
 
     def behind(self) -> list[str]:
-        """The logs of claimed shards whose segments may lack what a journal has, by name: they were
-        not opened, or have failed since. `open_log` brings them up to it.
+        """Return the names of claimed shards' logs whose segments may lack records of a journal.
+
+        They were not opened, or have failed since. `open_log` brings them up to date.
         """
         failed = {name for name, queued in self._logs.items() if queued.log.failed}
         names = failed | (self._journals.names() - self._logs.keys())
         return sorted(name for name in names if self.has_lease(partition_of(name)))
 
     def examine_log(self, name: str) -> Log:
-        """A log, repaired from the journals, that no round will be written to; close it.
+        """Return a log, repaired from the journals, that takes no rounds. The caller closes it.
 
-        For a process that only looks at logs or repairs them. Raises as `open_log`.
+        For a process that only inspects or repairs logs. Raises as `open_log`.
         """
         if not is_partition(name) or "/" in name:
             raise ValueError(f"{name!r} is not <topic>-<partition>")
         restored = self.folders.check(name)
-        # Claims are durable before the batches of their epochs. So if a log has an epoch that the
-        # lease knows and the journals do not, a journal was removed.
+        # Claims are durable before batches of their epochs. So if a log has an epoch that the lease
+        # has and the journals lack, a journal was removed.
         known, leased = self._epochs_before.get(partition_of(name), (0, 0))
         with self._journals.cover(name, range(known + 1, leased + 1)) as cover:
             log = open_log(self._files, f"{self.data_dir}/{name}", self._limits, cover)
@@ -231,13 +234,13 @@ class Store:
         return log
 
     def close_log(self, name: str) -> None:
-        """Close a log, and give the lock of its shard back with the last one that is open.
+        """Close a log, and release the lock of its shard if no other log of the shard is open.
 
-        Raises AppendFailed and SyncFailed: the journals have what could not be written.
+        Raises AppendFailed and SyncFailed: the journals have the records that were not written.
         """
         self._lose_all_lost()
         queued = self._logs.get(name)
-        if queued is not None:  # else: it could not be opened
+        if queued is not None:  # else it could not be opened
             self._close(queued)
         shard, logs = partition_of(name), [each.log for each in list(self._logs.values())]
         if all(log.closed for log in logs if partition_of(log.name) == shard):
@@ -257,21 +260,20 @@ class Store:
     def commit(self, appends: Sequence[Append | LateAppend]) -> list[StorageError | None]:
         """Write the batches of all appends and make them durable together.
 
-        Returns for each append None, or why it was left out: Fenced by an epoch of its log that is
-        newer, LockLost if another process may write to it, AppendFailed if its log must be opened
-        again, or what the append that it belongs to was left out for. The others are durable all
-        the same.
-        Raises if nothing may be acknowledged: AppendFailed if the journal could not be written,
-        SyncFailed, after which the store takes no more work, and ValueError for records that do
-        not fit into a batch.
+        Returns one item per append: None, or the reason it was left out: Fenced if its log has a
+        newer epoch, LockLost if another process may write to the log, AppendFailed if the log must
+        be reopened, or the error of the append that it depends on. The other appends are durable
+        regardless. Raises if no append may be acknowledged: AppendFailed if the journal could not
+        be written, SyncFailed (the store then takes no more work), and ValueError for records that
+        do not fit into a batch.
         """
         self._check()
         return self._rounds.commit(appends)
 
     def catch_up(self) -> None:
-        """Write all queues to the segments, in an idle moment. Raises SyncFailed.
+        """Write all queues to the segments, for idle moments. Raises SyncFailed.
 
-        A log that cannot be written is `failed`, and is left out of its next round.
+        A log that cannot be written becomes `failed` and is left out of its next round.
         """
         self._check()
         while self._rounds.write_one():
@@ -280,10 +282,10 @@ class Store:
     # -- ownership -----------------------------------------------------------------------------
 
     def verify(self) -> list[int]:
-        """Check that the directory, the journal and all locks are still this process's.
+        """Check that this process still owns the directory, the journal and all locks.
 
-        For a timer: rounds look only at the folder of the leases. Returns the shards whose locks
-        were lost since the last call and not taken again; their logs take no more appends. Raises
+        For a timer: rounds only check the folder of the leases. Returns the shards whose locks were
+        lost since the last call and not taken again; their logs take no more appends. Raises
         DirectoryLost.
         """
         self._check()
@@ -293,10 +295,10 @@ class Store:
         return [shard for shard in lost if not self._locks.has_lease(shard)]
 
     def _check(self) -> None:
-        """Raise SyncFailed after a failed sync, and look at the locks if one may be lost."""
+        """Raise SyncFailed after a failed sync, and check the locks if one may be lost."""
         if self._rounds.failure:
             raise SyncFailed(f"{self.data_dir} failed before: {self._rounds.failure}")
-        if self._locks.changed():  # also after a claim of ours
+        if self._locks.changed():  # also true after a claim by this process
             self._check_directory()
             self._lose_all_lost()
 
@@ -315,9 +317,9 @@ class Store:
             self._lose(shard)
 
     def _lose(self, shard: int) -> None:
-        """Fence the logs of a shard: another process may own it, and write to their folders.
+        """Fence the logs of a shard: another process may own it and write to their folders.
 
-        What was acknowledged is in this process's journal, where the other one looks for it.
+        Acknowledged records are in this process's journal, where the other process looks for them.
         """
         self.release(shard)
         for queued in list(self._logs.values()):  # another thread may open logs
@@ -325,7 +327,7 @@ class Store:
                 queued.fence()
 
     def leave(self) -> None:
-        """Give all locks back without a round: the journals stay as they are.
+        """Release all locks without a round. The journals stay as they are.
 
         For a process that only examined logs.
         """
@@ -334,14 +336,15 @@ class Store:
         self._locks.close()
 
     def close_logs(self, at_once: AtOnce = one_after_another) -> None:
-        """Write, sync and close all logs, at the same time as far as `at_once` can: the first half
-        of `close`, which raises what fails here.
+        """Write, sync and close all logs, in parallel if `at_once` can.
+
+        The first half of `close`, which raises the errors that occur here.
         """
         self._lose_all_lost()
         logs = list(self._logs.values())
         errors = at_once([partial(queued.close, with_parent=False) for queued in logs])
         try:
-            self._files.sync_folder(self.data_dir)  # the folders of all of them
+            self._files.sync_folder(self.data_dir)  # covers the folders of all logs
         except OSError as error:
             errors.append(SyncFailed(f"cannot sync {self.data_dir}: {error}"))
         for failure in filter(None, errors):
@@ -356,10 +359,10 @@ class Store:
                 self._journals.synced(queued.log.name, queued.log.durable)
 
     def close(self) -> None:
-        """Close the logs that are open, leave short journals behind, and give all locks back.
+        """Close all open logs, leave short journals behind, and release all locks.
 
-        Raises AppendFailed and SyncFailed, after all of that: the journals then stay as they are,
-        and have what could not be written. They stay for logs that are `behind`, too.
+        Raises AppendFailed and SyncFailed at the end: the journals are then kept, and have what
+        could not be written. They are also kept for logs that are `behind`.
         """
         try:
             if not all(queued.log.closed for queued in self._logs.values()):
@@ -370,8 +373,8 @@ class Store:
             )
             self._journals.close(clean=clean)
             if clean:
-                with suppress(OSError):  # without the list, a lost folder is not missed
-                    # A log that another process has to recover may not be on the disk yet.
+                with suppress(OSError):  # without the list, a lost folder goes unnoticed
+                    # A log that another process has to recover may not be on disk yet.
                     waiting = self._journals.names() - self._logs.keys()
                     self.folders.leave(n for n in self.log_names() if n not in waiting)
         finally:

@@ -1,32 +1,32 @@
-"""A backup of a data directory, which another process may write to all the time, and a data
-directory made of a backup, which stays as it is.
+"""Backs up a data directory, even while another process writes to it, and restores backups.
 
-The copy is a state that the directory was in: everything that was acknowledged before the backup
-began is in it, a start refuses none of it, and no committed offset is beyond the end of its topic.
+The copy is a state that the directory was in: it has everything that was acknowledged before the
+backup began, a server starts from it without complaint, and no committed offset is beyond the end
+of its topic.
 
-Theory of operation. The copy is made in passes. Each brings it up to date, so that the first one
-takes long and the others do not, and the first one that nothing disturbs is the last. A pass
+Theory of operation. The copy is made in passes. Each brings it up to date, so the first one takes
+long and the others do not. The first undisturbed pass is the last. A pass
 
 1. opens all journals, and holds them open,
 2. copies the format, the list of folders, and the catalog,
-3. copies the folders of the logs that go through the journal (folder_copy.py),
-4. reads the journals until now: this moment is that of the backup,
+3. copies the folders of the logs that go through the journal (folders.py),
+4. reads the journals until now: this is the moment of the backup,
 5. copies the folders of all other logs, and the archive,
 6. checks that the catalog is still the same, byte by byte.
 
 Why the copy is sound, if no journal came and went between 1 and 4, and the catalog has not changed:
 
-* Logs with a journal. A batch is in its segment only after its round is in the journal, so what was
-  copied in 3 belongs to rounds before 4. A batch of such a round that was not in its segment in 3
-  was in a journal that was there in 1, or has come since. All logs are at the round of 4.
+* Logs with a journal. A batch is in its segment only after its round is in the journal, so the
+  batches copied in 3 belong to rounds before 4. A batch of these rounds that was not in its segment
+  in 3 was in a journal that existed in 1 or was created since. All logs are at the round of 4.
   Marks in the journals may be beyond the copied segments, but not beyond those rounds.
 * Topics. A message is in its segment before any client gets it, and a client commits an offset
   after it got the message. So 5 finds the messages before all offsets that were committed until 4.
-* The catalog. A topic is in it before its folder is made, and before an offset of it is committed.
-  It says that a topic is deleted before offsets and files of the topic are removed, and drops the
-  topic after them. So no topic of the copy lacks files or offsets, or has too many, and a start
-  completes a deletion that is under way.
-* The list of folders was copied before the folders, so it names none that is not there.
+* The catalog. A topic is in it before its folder is created, and before an offset of it is
+  committed. It records the deletion of a topic before offsets and files of the topic are removed,
+  and drops the topic afterwards. So no topic of the copy lacks files or offsets or has too many,
+  and a start completes a deletion that is under way.
+* The list of folders was copied before the folders, so every folder it names exists.
 * The format was the same before and after, and locks mean nothing to another directory.
 
 The copy has a temporary name until all of it is synced, and the note is written last.
@@ -34,7 +34,7 @@ The copy has a temporary name until all of it is synced, and the note is written
 As long as the folder `restoring` is in a data directory, a start refuses it, so an interrupted
 restore is never taken for a directory with fewer topics. The folder is durable before the first
 file is copied, and is removed when all of them are verified and durable. The data directory itself
-is not renamed: it may be where a volume is mounted.
+is not renamed: it may be the mount point of a volume.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -64,44 +64,44 @@ from groupkeeper.storage.journal.journal import FOLDER as JOURNALS
 from groupkeeper.storage.locks import LEASES, NODES
 
 PASSES: Final = 100
-"""How many passes may be disturbed before the backup is given up: all but the first are short."""
+"""Maximum number of disturbed passes before the backup fails. All but the first are short."""
 
 _Progress = Callable[[str, int], None]
-"""Called with what is copied, and how many more bytes of it were."""
+"""Called with a description of the step, and the size of each piece copied in it."""
 
 
 @dataclass(slots=True, frozen=True)
 class BackupJob:
-    """What is copied, and how."""
+    """Source, destination and scope of a backup."""
 
     data_dir: str
     dest: str
-    """Missing, or an empty folder."""
+    """A missing or empty folder."""
     catalog: Sequence[str]
     """The folders of the catalog."""
     journaled: Collection[str]
     """The topics whose logs go through the journal."""
     now: Callable[[], str]
-    """The time, as the note has it."""
+    """Returns the time in the format of the note."""
     pause: Callable[[], None] = lambda: None
-    """Called before something that has changed meanwhile is tried again."""
+    """Called before a retry of something that has changed meanwhile."""
     told: _Progress = lambda what, size: None
 
 
 def back_up(source: Files, target: Files, job: BackupJob) -> BackupNote:
-    """Copy a data directory. `source` is only read; nothing is left of a backup that fails.
+    """Copy a data directory. `source` is only read; a failed backup leaves nothing behind.
 
     Raises BackupError, other StorageErrors and OSError.
     """
     names = source.list_folder(job.data_dir)
     if not any(name in (FORMAT, JOURNALS, *job.catalog) or is_partition(name) for name in names):
-        raise BackupError(f"{job.data_dir} holds no data of Groupkeeper: name it with --data-dir")
+        raise BackupError(f"{job.data_dir} has no Groupkeeper data: name one with --data-dir")
     if target.list_folder(job.dest):
         raise BackupError(f"{job.dest} is not empty: name a new folder")
     copy_dir = job.dest + INCOMPLETE
     if target.list_folder(copy_dir):
         raise BackupError(
-            f"{copy_dir} is there: another backup is being written, or was interrupted; remove it, "
+            f"{copy_dir} exists: another backup is being written, or was interrupted; remove it, "
             "or name another folder"
         )
     parents = parents_to_sync(target, job.dest)
@@ -122,22 +122,22 @@ def back_up(source: Files, target: Files, job: BackupJob) -> BackupNote:
 
 
 def left_out(files: Files, job: BackupJob) -> list[str]:
-    """Names in the data directory that are none of ours, and are not copied."""
+    """Return the names in the data directory that are not Groupkeeper's, and are not copied."""
     ours = (FORMAT, FOLDER_LIST, JOURNALS, LEASES, NODES, ARCHIVE, *job.catalog)
     names = files.list_folder(job.data_dir)
     return [name for name in names if name not in ours and not is_partition(name)]
 
 
 class _Backup:
-    """One backup while it is made."""
+    """One backup in progress."""
 
     def __init__(self, source: Files, target: Files, job: BackupJob, copy_dir: str) -> None:
         self._copier = Copier(source, job.data_dir, target, copy_dir, job.catalog, job.pause)
         self._job = job
         self._number = 0
-        """Of the pass."""
+        """Number of the current pass."""
         self._gaps: set[tuple[str, int]] = set()
-        """What was missing between segments and journals in the last pass."""
+        """Gaps between segments and journals in the last pass."""
 
     def run(self) -> BackupNote:
         """Copy everything, not durably yet. Returns the note, which is not written."""
@@ -149,12 +149,12 @@ class _Backup:
                 what = str(disturbed)
             self._job.pause()
         raise BackupError(
-            f"{self._job.data_dir} did not hold still: in each of {PASSES} passes {what}; try "
+            f"{self._job.data_dir} kept changing: in each of {PASSES} passes {what}; try "
             "again when less is going on, or stop the server"
         )
 
     def _pass(self) -> BackupNote:
-        """Bring the copy up to date. Raises Disturbed if it is no state of the source."""
+        """Bring the copy up to date. Raises Disturbed if the copy is not a state of the source."""
         copier, job = self._copier, self._job
         before = read_format(copier.source, job.data_dir)
         with ExitStack() as stack:
@@ -179,9 +179,9 @@ class _Backup:
         names = self._names()
         copier.keep_only({"", JOURNALS, *archived, *{*catalog, *logs, *topics}.intersection(names)})
         if catalog != [name for name in names if name in job.catalog]:
-            raise Disturbed("the catalog was made or removed")
+            raise Disturbed("the catalog was created or removed")
         if not all(copier.is_same(name) for name in catalog):
-            raise Disturbed("topics were made, changed or deleted")
+            raise Disturbed("topics were created, changed or deleted")
         if read_format(copier.source, job.data_dir) != before:
             raise Disturbed("the directory was upgraded")
         files = [
@@ -192,7 +192,7 @@ class _Backup:
         return BackupNote(made_at, job.data_dir, sorted(files))
 
     def _logs(self, *, journaled: bool) -> list[str]:
-        """The folders of the logs that go through the journal, or those of all others."""
+        """Return the folders of the logs that go through the journal, or of all others."""
         return [
             name
             for name in self._names()
@@ -200,7 +200,7 @@ class _Backup:
         ]
 
     def _names(self) -> list[str]:
-        """What is in the data directory."""
+        """Return the names in the data directory."""
         return self._copier.source.list_folder(self._job.data_dir)
 
     def _update(self, folders: Sequence[str]) -> None:
@@ -216,13 +216,13 @@ def restore(
     data_dir: str,
     told: Callable[[str, int], None] = lambda what, size: None,
 ) -> BackupNote:
-    """Copy a backup to a data directory that is missing or empty; returns its note.
+    """Copy a backup to a data directory that is missing or empty; return its note.
 
-    `told` is called with the name of a file and the size of each piece, in bytes. If it fails,
-    nothing is left. Raises BackupError and OSError.
+    `told` is called with the name of a file and the size of each piece in bytes. A failed restore
+    leaves nothing behind. Raises BackupError and OSError.
     """
     note = read_note(source, backup)
-    for name, size, _ in note.files:  # before all of them are read
+    for name, size, _ in note.files:  # checked before any file is read
         found = source.look(f"{backup}/{name}")
         if found is None:
             raise BackupError(f"{backup}/{name} is missing: use another backup")
@@ -231,7 +231,7 @@ def restore(
                 f"{backup}/{name} has {found.size} bytes instead of {size}: use another backup"
             )
     if target.list_folder(data_dir):
-        raise BackupError(f"{data_dir} is not empty: name another folder, or remove what is in it")
+        raise BackupError(f"{data_dir} is not empty: name another folder, or remove its contents")
     was_there = bool(target.stamp(data_dir))
     parents = parents_to_sync(target, data_dir)
     restoring = f"{data_dir}/{RESTORING}"

@@ -1,16 +1,16 @@
-"""Copies of the folders of a data directory, while another process may write to them.
+"""Copies the folders of a data directory, while another process may write to them.
 
 Theory of operation. The copy of a folder is right if it has the names that the folder had at one
-moment, each with the bytes of the file that it led to: that is what a killed process would have
-left, and a start goes on from there, in the middle of a roll, of a deletion or of the swap of a
-compaction. Small files are compared by their contents, the others by their identities, as they
-are replaced under their names. If nothing differs once all are copied, this is the moment; else
-what has changed is copied again.
+moment, each with the bytes of its file: the state that a killed process would have left. A start
+can continue from it, even in the middle of a roll, a deletion or the swap of a compaction. Small
+files are compared by their contents, the others by their identities, as they are replaced under
+their names. If nothing differs once all are copied, this is the moment; otherwise the changed files
+are copied again.
 
 Only the last segment and its indexes grow. The segment grows by whole batches, of which a reader
-may see the last one in part. So its end is checked, batch by batch, and read again until it is
-sound. A torn or damaged end that stays is copied as it is: what a start does about it, it does in
-the copy, too.
+may see the last one in part. So its end is verified batch by batch, and read again until it is
+sound. An end that stays torn or damaged is copied as it is: a start treats it in the copy as it
+would in the original.
 """
 
 from collections.abc import Callable, Collection
@@ -34,56 +34,56 @@ from groupkeeper.storage.log.window import Window
 from groupkeeper.storage.recovery.manifest import FILE_NAME as MANIFEST
 
 TRIES: Final = 100
-"""How often a folder is copied before giving up: a swap or a deletion takes a few."""
+"""Attempts to copy a folder: a swap or a deletion takes a few."""
 
 TAIL_TRIES: Final = 5
-"""How often the end of a segment is read until it is sound. A batch is written in microseconds."""
+"""Attempts to read a sound end of a segment. A batch is written in microseconds."""
 
 ROOT: Final = (FORMAT, FOLDER_LIST)
-"""The files in the data directory itself that are copied."""
+"""The copied files of the data directory itself."""
 
 SMALL: Final = (*ROOT, MANIFEST, EPOCHS, START, ACCEPT_FILE, "partition.metadata")
 """Files that are read and written as a whole."""
 
 LEFT_OUT: Final = (CLEANED, ".tmp", ".sound", ".deleted")
-"""The ends of the names of files that a start removes or writes anew."""
+"""Suffixes of files that a start removes or rewrites."""
 
 
 @dataclass(slots=True, frozen=True)
 class FileCopy:
-    """What is known of the copy of one file."""
+    """What is known about the copy of one file."""
 
     made_of: FileStat | bytes
-    """The file just before it was copied; the contents of a small one."""
+    """The file's metadata just before it was copied, or the contents of a small file."""
     size: int
     crc: int
     """CRC-32C."""
     last: int = -1
-    """The position of the last batch if the copy is of a log's last segment, and sound; else -1."""
+    """Position of the last batch, if this is a sound copy of a log's last segment; else -1."""
     next_offset: int = 0
-    """The offset after the last sound batch that was found in such a segment."""
+    """The offset after the last sound batch found in such a segment."""
 
 
 @dataclass(slots=True, frozen=True)
 class Copier:
-    """Copies folders, each as it was at some moment, and knows what the copies have."""
+    """Copies folders, each as it was at some moment, and keeps track of the copies."""
 
     source: Files
     data_dir: str
     target: Files
     copy_dir: str
     by_contents: Collection[str]
-    """The folders of which all files are compared and copied by their contents: the catalog."""
+    """Folders whose files are all compared and copied by contents: the catalog."""
     pause: Callable[[], None]
-    """Called before something that has changed meanwhile is tried again."""
+    """Called before a retry of something that has changed meanwhile."""
     folders: dict[str, dict[str, FileCopy]] = field(default_factory=dict)
-    """The copied files by name, of each folder by its path in the data directory; "" is that."""
+    """Copied files by name, per folder by its path in the data directory, which itself is ""."""
 
     def update(self, folder: str, told: Callable[[int], None]) -> None:
-        """Copy a folder, without folders in it; what is equal in the copy is not copied again.
+        """Copy the files of a folder, except those that are unchanged since the last copy.
 
-        A folder that was removed meanwhile is empty in the copy. `told` is called with the size of
-        each piece that is copied. Raises StorageError and OSError.
+        A folder that is removed meanwhile is empty in the copy. `told` is called with the size of
+        each copied piece. Raises StorageError and OSError.
         """
         copies = self.folders.setdefault(folder, {})
         self.target.make_folder(_join(self.copy_dir, folder))
@@ -94,7 +94,7 @@ class Copier:
                     self.target.remove(_join(self.copy_dir, folder, name))
                     del copies[name]
                 last = max((name for name in names if base_of(name) is not None), default="")
-                # A manifest and an index may not know more than the segment that follows them.
+                # A manifest or an index must not cover more than the segment copied after it.
                 for name in sorted(names, key=lambda name: (name not in SMALL, name)):
                     found, known = self._look(folder, name), copies.get(name)
                     if known is None or known.made_of != found:
@@ -109,7 +109,7 @@ class Copier:
         )
 
     def is_same(self, folder: str) -> bool:
-        """Whether a folder has the files that were copied, and the small ones their contents."""
+        """Return whether a folder still has the copied files, and small ones their contents."""
         with suppress(FileNotFoundError):
             found = {name: _identity(self._look(folder, name)) for name in self._names(folder)}
             copies = self.folders[folder].items()
@@ -117,7 +117,7 @@ class Copier:
         return False
 
     def next_offset(self, folder: str) -> int:
-        """The offset after the last sound batch in the copy of a log; 0 without segments."""
+        """Return the offset after the last sound batch in a log's copy; 0 without segments."""
         return max((copy.next_offset for copy in self.folders[folder].values()), default=0)
 
     def keep_only(self, folders: Collection[str]) -> None:
@@ -128,12 +128,12 @@ class Copier:
             self.target.remove_folder(_join(self.copy_dir, folder))
 
     def _names(self, folder: str) -> list[str]:
-        """The files in a folder that are copied."""
+        """Return the files in a folder that are to be copied."""
         names = self.source.list_folder(_join(self.data_dir, folder))
         return [n for n in names if not n.endswith(LEFT_OUT) and (folder or n in ROOT)]
 
     def _look(self, folder: str, name: str) -> FileStat | bytes:
-        """The contents of a small file, and what the file system knows of another one."""
+        """Return the contents of a small file, or the metadata of another one."""
         path = _join(self.data_dir, folder, name)
         if name in SMALL or folder in self.by_contents:
             return read_whole(self.source, path)
@@ -148,7 +148,7 @@ class Copier:
         *,
         grows: bool,
     ) -> FileCopy:
-        """Copy a file, by its path in the data directory, of which a copy may be known."""
+        """Copy a file, given its path in the data directory and its earlier copy, if any."""
         path, to = _join(self.data_dir, name), _join(self.copy_dir, name)
         if isinstance(found, bytes):
             overwrite(self.target, to, found, sync=False)
@@ -175,7 +175,7 @@ class Copier:
         return copy
 
     def _goes_on(self, known: FileCopy, found: FileStat, path: str, to: str) -> bool:
-        """Whether a segment still begins with what was copied: a start cuts off what it refuses."""
+        """Return whether a segment still starts with its copy: a start may truncate it."""
         if known.last < 0 or _identity(known.made_of) != found.identity:
             return False
         with opened(self.source, path) as one, opened(self.target, to) as other:
@@ -189,5 +189,5 @@ def _identity(found: FileStat | bytes) -> tuple[int, int] | bytes:
 
 
 def _join(*names: str) -> str:
-    """A path; an empty name adds nothing."""
+    """Return a path; empty names add nothing."""
     return "/".join(filter(None, names))

@@ -1,7 +1,7 @@
-"""Copies of the journals of a data directory, up to a moment, while their processes write to them.
+"""Copies the journals of a data directory up to a moment, while their processes write to them.
 
 Theory of operation. A journal is removed as soon as all its batches are in the segments. A backup
-copies the segments first, so it needs the journals that were there before: it holds them open, and
+copies the segments first, so it needs the journals that existed before: it holds them open, and
 copies them after the segments, removed or not. A journal that came and went in the meantime shows
 as a gap between the rounds of its node.
 """
@@ -19,14 +19,14 @@ from groupkeeper.storage.log.window import PIECE
 
 
 class Disturbed(Exception):
-    """What changed while a directory was copied, so that the copy is no state of it."""
+    """A change during the copy, which is therefore not a state of the directory."""
 
 
 class HeldJournals:
-    """The journals that were there at some moment, and those that have come since."""
+    """The journals that existed at some moment, and those created since."""
 
     def __init__(self, copier: Copier, stack: ExitStack) -> None:
-        """Open them; the stack closes them. Raises Disturbed, StorageError and OSError."""
+        """Open the journals; the stack closes them. Raises Disturbed, StorageError and OSError."""
         self._copier = copier
         self._stack = stack
         self._folder = f"{copier.data_dir}/{FOLDER}"
@@ -34,13 +34,13 @@ class HeldJournals:
         """By file name."""
         self._open_new()
         self._newest = {node: readers[-1] for node, readers in self._by_node().items()}
-        """Of each node, at this moment."""
+        """The newest journal of each node when the journals were opened."""
 
     def cut(self) -> None:
         """Read the rounds that were written until now.
 
-        Raises Disturbed if a journal was missed: then the rounds of its node do not go on without a
-        gap since the journals were opened.
+        Raises Disturbed if a journal was missed: then the rounds of its node have a gap since the
+        journals were opened.
         """
         self._open_new()
         for reader in self._readers.values():
@@ -52,8 +52,9 @@ class HeldJournals:
                 raise Disturbed("journals came and went")
 
     def gaps(self, ends: dict[str, int]) -> set[tuple[str, int]]:
-        """The logs whose batches in the journals do not continue their segments, and the offsets
-        where they do not. `ends` are the offsets after the segments, by log.
+        """Return the logs whose batches in the journals do not continue their segments.
+
+        Each with the offset of the gap. `ends` are the offsets after the segments, by log.
         """
         found = set()
         readers = self._readers.values()
@@ -67,8 +68,9 @@ class HeldJournals:
         return found
 
     def copy(self, told: Callable[[int], None]) -> None:
-        """Copy the rounds that were read, without what follows them: nothing of an unfinished round
-        was acknowledged. Journals without a round, as new ones are, are left out.
+        """Copy the rounds that were read, without an unfinished one: none of it was acknowledged.
+
+        Journals without a round, such as new ones, are left out.
         """
         copier = self._copier
         folder = f"{copier.copy_dir}/{FOLDER}"
@@ -103,7 +105,7 @@ class HeldJournals:
                 self._readers[name] = reader
 
     def _by_node(self) -> dict[int | None, list[JournalReader]]:
-        """The journals of each node, in the order of their rounds."""
+        """Return the journals of each node, in the order of their rounds."""
         nodes: dict[int | None, list[JournalReader]] = {}
         for reader in sorted(self._readers.values(), key=lambda reader: reader.first_round):
             nodes.setdefault(node_of(reader.path.rpartition("/")[2]), []).append(reader)

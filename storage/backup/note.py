@@ -1,7 +1,7 @@
-"""The note in a backup, the file `backup`: when and of what it was made, and all its files.
+"""The file `backup` in a backup: when and from what it was made, and a list of its files.
 
 Two lines of text, as in format.py: JSON, and the CRC-32C of the first line. Written last, so a
-folder without it is no backup.
+folder without this file is not a backup.
 """
 
 import json
@@ -16,7 +16,7 @@ from groupkeeper.storage.files.whole import checksum, read_whole, replace_whole
 FILE_NAME: Final = "backup"
 VERSION: Final = 1
 INCOMPLETE: Final = ".incomplete"
-"""How the name of a backup ends until all of it is on the disk."""
+"""Suffix of a backup's name until all of it is on disk."""
 
 
 class BackupError(StorageError):
@@ -24,7 +24,7 @@ class BackupError(StorageError):
 
 
 class NotRestored(BackupError):
-    """A backup was to be used as a data directory."""
+    """A backup is used as a data directory without being restored."""
 
 
 class FileEntry(NamedTuple):
@@ -40,10 +40,10 @@ class FileEntry(NamedTuple):
 
 @dataclass(slots=True, frozen=True)
 class BackupNote:
-    """The contents of the file."""
+    """The contents of the `backup` file."""
 
     made_at: str
-    """When the state was that of the backup: UTC, as ISO 8601 has it."""
+    """The moment whose state was copied: UTC, in ISO 8601."""
     data_dir: str
     """The path of the data directory."""
     files: Sequence[FileEntry]
@@ -51,13 +51,13 @@ class BackupNote:
 
 
 def write_note(files: Files, folder: str, note: BackupNote) -> None:
-    """Write the note, durable when the folder is synced. Raises OSError."""
+    """Write the note. It is durable once the folder is synced. Raises OSError."""
     line = json.dumps(asdict(note), separators=(",", ":")).encode()
     replace_whole(files, f"{folder}/{FILE_NAME}", line + b"\n" + checksum(line) + b"\n")
 
 
 def read_note(files: Files, folder: str) -> BackupNote:
-    """The note of a backup. Raises OSError, and BackupError if there is none or it is damaged."""
+    """Read the note of a backup. Raises OSError, and BackupError if it is missing or damaged."""
     path = f"{folder}/{FILE_NAME}"
     try:
         line, _, found = read_whole(files, path).partition(b"\n")
@@ -75,7 +75,7 @@ def read_note(files: Files, folder: str) -> BackupNote:
 
 
 def refuse_backup(files: Files, data_dir: str) -> None:
-    """Raise NotRestored for a backup: what writes to it makes it useless. Raises OSError."""
+    """Raise NotRestored for a backup, which writes would make useless. Raises OSError."""
     if files.look(f"{data_dir}/{FILE_NAME}") is not None:
         raise NotRestored(
             f"{data_dir} is a backup: restore it with `groupkeeper restore {data_dir} --data-dir "

@@ -1,1 +1,1 @@
-"""Compaction: of each key only the newest record is kept."""
+"""Compaction: only the newest record of each key is kept."""

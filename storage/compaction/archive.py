@@ -1,7 +1,7 @@
 """The archive of an offsets log: its segments as they were before compaction, for analysis.
 
-A folder per log, in the same layout as the log's own. A segment is linked into it before compacted
-segments take its place, so it costs no bytes until then, and its bytes are never copied.
+A folder per log, in the same layout as the log's own. A segment is hard-linked into it before
+compacted segments replace it, so it takes no space until then, and its bytes are never copied.
 """
 
 from collections.abc import Iterable
@@ -18,23 +18,23 @@ from groupkeeper.storage.log.segment import (
 )
 
 FOLDER: Final = "archive"
-"""In the data directory. Not of the form `<topic>-<partition>`."""
+"""A folder in the data directory. Not of the form `<topic>-<partition>`."""
 
 
 def archive_folder(data_dir: str, name: str) -> str:
-    """The archive of the log `name`."""
+    """Return the archive folder of the log `name`."""
     return f"{data_dir}/{FOLDER}/{name}"
 
 
 def link_raw(files: Files, archive: str, segments: Iterable[Segment]) -> None:
-    """Link segments into an archive folder, durably. Raises OSError."""
+    """Durably link segments into an archive folder. Raises OSError."""
     linked = False
     for segment in segments:
         source = segment.path.removesuffix(LOG_SUFFIX)
         target = segment_stem(archive, segment.base_offset)
         files.make_folder(archive)
         for suffix in (*INDEX_SUFFIXES, LOG_SUFFIX):
-            files.remove(target + suffix)  # of a swap that was not completed
+            files.remove(target + suffix)  # left by a swap that was not completed
             files.link(source + suffix, target + suffix)
         linked = True
     if linked:
@@ -43,9 +43,9 @@ def link_raw(files: Files, archive: str, segments: Iterable[Segment]) -> None:
 
 
 def remove_older(files: Files, archive: str, timestamp_ms: int) -> int:
-    """Remove the segments whose largest timestamp is below one, oldest first; returns how many.
+    """Remove segments whose largest timestamp is before `timestamp_ms`; return their number.
 
-    A segment without a readable time index stays until a later one goes. Raises OSError.
+    A segment without a readable time index stays until a later one is removed. Raises OSError.
     """
     bases = sorted(base for base in map(base_of, files.list_folder(archive)) if base is not None)
     ages = [last_timestamp(files, archive, base) for base in bases]

@@ -1,11 +1,11 @@
-"""Compacts the closed segments of one log: of each key, only the newest record is kept.
+"""Compaction of the closed segments of one log: only the newest record of each key is kept.
 
-A function over files: reads segments, and writes new ones beside them, synced, with their indexes:
-`<base>.log.<token>.cleaned`. Touches nothing else, so the owner of the log goes on meanwhile; it
-swaps the new segments in, or removes them. Production runs it in a process of its own: job and
-result are JSON.
+A function over files: it reads segments and writes new ones beside them, synced, with their
+indexes, as `<base>.log.<token>.cleaned`. It touches nothing else, so the owner of the log can keep
+working; the owner then swaps the new segments in, or removes them. In production this runs in a
+separate process: job and result are JSON.
 
-Two passes: `key_map.py` learns what is newest, `rewriting.py` writes what is kept.
+There are two passes: `key_map.py` finds the newest records, `rewriting.py` writes what is kept.
 
 Source: Kafka's `Cleaner.doClean` and `Cleaner.groupSegmentsBySize`.
 """
@@ -29,7 +29,7 @@ from groupkeeper.storage.log.segment import MAX_RELATIVE_OFFSET
 from groupkeeper.storage.recovery.manifest import FinishedSegment
 
 Check = Callable[[], None]
-"""Called about every MiB; what it raises ends the compaction."""
+"""Called about every MiB; an exception from it ends the compaction."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -38,11 +38,11 @@ class CompactionJob:
 
     folder: str
     token: str
-    """Part of the names of the new files; of no other compaction of this folder."""
+    """Part of the names of the new files; unique per compaction of a folder."""
     segments: tuple[SourceSegment, ...]
-    """Closed ones, all from the start of the log on up to some offset."""
+    """Closed segments, consecutive from the start of the log."""
     first_dirty: int
-    """Records before this offset were compacted already: where the last result says."""
+    """Records before this offset were compacted earlier: `first_dirty` of the last result."""
     now_ms: int
     """Unix time."""
     delete_retention_ms: int
@@ -53,8 +53,8 @@ class CompactionJob:
     """Memory for keys. When it is full, the range ends early."""
     limits: Limits
     purges: bool = False
-    """Only tombstones supersede other records. Segments become one only if a single one might have
-    been written in their time: the log is deleted by age."""
+    """For a log that is deleted by age: only tombstones supersede other records. Segments are
+    merged only if a single segment could have been written in their time."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -78,16 +78,16 @@ class CleanedSegment(NamedTuple):
 
 @dataclass(slots=True, frozen=True)
 class Compacted:
-    """What a compaction has done."""
+    """The result of a compaction."""
 
     segments: tuple[CleanedSegment, ...]
     """They replace the first segments of the log; later ones were not touched."""
     first_dirty: int
-    """Where the next compaction begins to map. As before: there was nothing to compact."""
+    """Where the next compaction begins to map. Unchanged if there was nothing to compact."""
     blocked_by: int
     """Producer id of the open transaction before which the range ends; -1: none."""
     bytes_read: int
-    """Of the replaced segments."""
+    """Bytes of the replaced segments."""
     bytes_written: int
     records_read: int
     records_kept: int
@@ -108,8 +108,8 @@ class Compacted:
 def compact(files: Files, job: CompactionJob, check: Check = lambda: None) -> Compacted:
     """Write the compacted segments of a log.
 
-    Raises Corrupt, naming file and byte, if a source is damaged, and OSError; then none of the new
-    files is left, if the system lets us remove them.
+    Raises OSError, and Corrupt with file and byte if a source is damaged; the new files are then
+    removed, if the system permits.
     """
     with ExitStack() as undo:
         undo.callback(remove_cleaned, files, job.folder, job.token)
@@ -156,7 +156,7 @@ def _rewrite(
     rewriter: Rewriter,
     check: Check,
 ) -> tuple[CleanedSegment, int]:
-    """Write one new segment; returns it and the number of its records."""
+    """Write one new segment; return it and the number of its records."""
     interval = job.limits.index_interval_bytes
     with closing(SegmentWriter(files, job.folder, group[0].base, job.token, interval)) as writer:
         for segment in group:
@@ -170,7 +170,7 @@ def _rewrite(
 def _groups(
     segments: Sequence[SourceSegment], job: CompactionJob
 ) -> Iterator[tuple[SourceSegment, ...]]:
-    """Neighbours that fit into one segment, even if all of their records are kept."""
+    """Yield neighbours that fit into one segment, even if all of their records are kept."""
     group: list[SourceSegment] = []
     for segment in segments:
         if group and not _fits(group, segment, job):
@@ -184,7 +184,7 @@ def _groups(
 def _fits(group: Sequence[SourceSegment], segment: SourceSegment, job: CompactionJob) -> bool:
     limits = job.limits
     sizes = [*(each.size for each in group), segment.size]
-    # An index entry is made after more than so many bytes, and for a batch at most.
+    # An index entry is added after more than this many bytes, and at most once per batch.
     interval = max(limits.index_interval_bytes + 1, HEADER_SIZE)
     entries = sum(size // interval + 1 for size in sizes)
     return (

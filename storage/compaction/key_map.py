@@ -1,12 +1,13 @@
-"""The first pass of a compaction: what must be known of a log before its segments are rewritten.
+"""The first pass of a compaction: collects what the rewriting of segments needs to know of a log.
 
-The newest offset of each key in the dirty part of the log, and the last batch of each producer. Of
-the clean part only headers are read: its records are compared with newer ones, not with each other.
+That is the newest offset of each key in the dirty part of the log, and the last batch of each
+producer. In the clean part only headers are read: its records are compared with newer ones, not
+with each other.
 
 Records of a transaction are entered at its commit marker, those of an aborted one never. The range
 of a compaction ends before the first record of an open transaction (the last stable offset), and
-before the batch whose keys no longer fit into memory: then the rest is only read for the markers of
-transactions that began in the range.
+before the batch whose keys no longer fit into memory; past that, only the markers of transactions
+that began in the range are needed.
 
 Source: Kafka's `Cleaner.buildOffsetMap`, `CleanedTransactionMetadata`, and `ProducerStateManager`
 for the last batches of producers.
@@ -36,9 +37,9 @@ from groupkeeper.protocol.rewrite_batch import (
 from groupkeeper.storage.compaction.pieces import UNREADABLE, Piece
 
 KEY_BYTES: Final = 180
-"""What a key costs besides its own bytes: two objects, and its place in the map.
+"""Memory overhead of a key besides its own bytes: two objects, and its place in the map.
 
-Measured: the memory of the process at its worst, when the map has just grown; 115 at its best."""
+Measured as process memory at the worst moment, just after the map has grown; 115 at best."""
 
 LATEST: Final = 2**63 - 1
 """The largest offset, and the largest timestamp."""
@@ -49,35 +50,35 @@ class _OpenTransaction:
     """A transaction whose marker was not read yet."""
 
     first: int
-    """The range may end here: before its first batch."""
+    """Offset before its first batch, where the range may end."""
     newest: dict[bytes, int] = field(default_factory=dict)
     size: int = 0
-    """Bytes that `newest` takes."""
+    """Memory taken by `newest`, in bytes."""
 
 
 @dataclass(slots=True)
 class _Producer:
-    """The end of what a producer has written."""
+    """The end of a producer's batches."""
 
     epoch: int
     last_data_offset: int
-    """-1: nothing in this epoch, which a marker began."""
+    """-1: no data in this epoch, which began with a marker."""
     timestamp_ms: int
 
 
 class KeyMap:
-    """Takes all pieces of a log from its start on, then answers."""
+    """The map of newest offsets, filled with all pieces of a log in order."""
 
     def __init__(self, first_dirty: int, end: int, max_bytes: int, *, purges: bool = False) -> None:
-        """The log ends at offset `end`. At least one batch is mapped, whatever it takes. `purges`:
-        only tombstones are entered, and so supersede others.
+        """The log ends at offset `end`. At least one batch is mapped, whatever its size. `purges`:
+        only tombstones are entered, and so only they supersede other records.
         """
         self.newest: dict[bytes, int] = {}
-        """Key to its newest offset; of some keys that offset is beyond the range."""
+        """Key to its newest offset, which may be beyond the range."""
         self.newest_offsets = array("q")
-        """The values of `newest`, sorted, and then the largest number; after `finish`."""
+        """After `finish`: the sorted values of `newest`, followed by the largest number."""
         self.end = end
-        """Of the range: where the next compaction begins to map."""
+        """End of the range: where the next compaction begins to map."""
         self.blocked_by = NO_PRODUCER
         """The producer id of the open transaction before which the range ends."""
         self.first_dirty = first_dirty
@@ -90,7 +91,7 @@ class KeyMap:
 
     @property
     def needs_no_more(self) -> bool:
-        """Whether the following segments need not be read."""
+        """Whether the remaining segments need not be read."""
         return self._is_full and not self._open
 
     def take(self, piece: Piece) -> None:
@@ -119,7 +120,7 @@ class KeyMap:
                 raise piece.damaged(at, UNREADABLE) from error
 
     def finish(self) -> None:
-        """End the range before the first transaction that is still open; all pieces were taken."""
+        """End the range before the first transaction still open, once all pieces were taken."""
         for producer_id, transaction in self._open.items():
             if transaction.first < self.end:
                 self.end = max(transaction.first, self.first_dirty)
@@ -128,9 +129,9 @@ class KeyMap:
         self.newest_offsets.append(LATEST)
 
     def is_last_of_producer(self, header: BatchHeader, expired_ms: int) -> bool:
-        """Whether the state of a producer, last active after `expired_ms`, is in this batch.
+        """Return whether the state of a producer active after `expired_ms` is in this batch.
 
-        That is its last data, or the markers of its epoch if it has written none in that.
+        That is its last data, or the markers of its epoch if it wrote no data in that epoch.
         """
         producer = self._producers.get(header.producer_id)
         if producer is None or producer.timestamp_ms <= expired_ms:
@@ -186,7 +187,7 @@ class KeyMap:
         )
 
     def _transaction_of(self, piece: Piece, header: BatchHeader) -> _OpenTransaction:
-        """The transaction of a batch, which it may begin."""
+        """Return the transaction of a batch, which may be its first."""
         known = self._open.get(header.producer_id)
         first = _end_before(piece, header.position, header.base_offset)
         return known if known is not None else _OpenTransaction(first)
@@ -203,7 +204,7 @@ class KeyMap:
             self._commit(transaction.newest)
 
     def _commit(self, offsets: dict[bytes, int]) -> None:
-        """Enter committed records; a later record that is not of the transaction may be newer."""
+        """Enter committed records, unless a later record outside of the transaction is newer."""
         for key, offset in offsets.items():
             known = self.newest.get(key)
             if known is None:
@@ -212,7 +213,7 @@ class KeyMap:
                 self.newest[key] = offset
 
     def _has_room(self, size: int) -> bool:
-        """Take memory for keys, unless it is full."""
+        """Reserve memory for keys; False if it is full."""
         if self._bytes and self._bytes + size > self._max_bytes:
             return False
         self._bytes += size
@@ -225,5 +226,5 @@ class KeyMap:
 
 
 def _end_before(piece: Piece, at: int, base: int) -> int:
-    """Where a range ends that ends before a batch; before its segment, if it is the first there."""
+    """Return the offset before a batch: that of its segment, if it is the segment's first."""
     return base if piece.position + at else piece.segment.base

@@ -1,6 +1,6 @@
-"""Closed segments read in pieces of whole, checked batches, for a compaction.
+"""Closed segments read in pieces of whole, verified batches, for a compaction.
 
-Damage raises Corrupt: a compaction writes new checksums, and would give damage a right one.
+Damage raises Corrupt: a compaction computes new checksums, which would make damage look valid.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,8 +17,8 @@ from groupkeeper.storage.log.segment import segment_path
 from groupkeeper.storage.log.window import PIECE
 
 Fields = tuple[int, int, int, int, int, int, int, int, int, int]
-"""Of a batch: base offset, length, leader epoch, magic, checksum, attributes, last offset delta,
-largest timestamp (ms), producer id, record count.
+"""Fields of a batch: base offset, length, leader epoch, magic, checksum, attributes, last offset
+delta, largest timestamp (ms), producer id, record count.
 
 A plain tuple: a segment has hundreds of thousands of batches."""
 
@@ -32,18 +32,19 @@ class SourceSegment(NamedTuple):
 
     base: int
     end: int
-    """The offset at which the next segment begins."""
+    """The base offset of the next segment."""
     size: int
     """Bytes."""
     crc: int | None
-    """CRC-32C of all its bytes, if it is known."""
+    """CRC-32C of all its bytes, if known."""
     first_ms: int = -1
-    """Unix time of its first batch, and of its newest record: needed for a purge only."""
+    """Unix time of its first batch, and (`newest_ms`) of its newest record: needed for a purge
+    only."""
     newest_ms: int = -1
 
 
 class Piece(NamedTuple):
-    """Whole batches, back to back from the start of `buffer`, and at `position` in their file."""
+    """Consecutive whole batches in `buffer`, from `position` of their file."""
 
     folder: str
     segment: SourceSegment
@@ -52,18 +53,18 @@ class Piece(NamedTuple):
     batches: list[Fields]
 
     def damaged(self, at: int, what: str) -> Corrupt:
-        """The error for damage at a place in `buffer`."""
+        """Return the error for damage at a place in `buffer`."""
         return _damaged(self.folder, self.segment, self.position + at, what)
 
 
 def read_pieces(
     files: Files, folder: str, segment: SourceSegment, check: Callable[[], None]
 ) -> Iterator[Piece]:
-    """All batches of a segment; a piece is about 1 MiB, or one larger batch.
+    """Yield all batches of a segment, in pieces of about 1 MiB, or one larger batch.
 
-    Calls `check` before each. Raises Corrupt at the first batch that is damaged, and at the end if
-    the checksum of the whole differs: nothing of this segment is to be trusted then. Raises
-    OSError, FileNotFoundError among them.
+    Calls `check` before each piece. Raises Corrupt at the first damaged batch, and at the end if
+    the checksum of the whole differs: nothing of this segment can be trusted then. Raises OSError,
+    such as FileNotFoundError.
     """
     reader = _Reader(folder, segment)
     with opened(files, segment_path(folder, segment.base)) as handle:
@@ -82,7 +83,7 @@ def read_pieces(
 
 
 class _Reader:
-    """Checks the batches of one segment in their order."""
+    """Verifies the batches of one segment in order."""
 
     def __init__(self, folder: str, segment: SourceSegment) -> None:
         self._folder = folder
@@ -94,7 +95,7 @@ class _Reader:
         """How many bytes to read next."""
 
     def take(self, buffer: bytes, position: int) -> tuple[Piece, int]:
-        """The whole batches at the start of `buffer`, which may be none, and their size."""
+        """Return the whole batches at the start of `buffer`, maybe none, and their size."""
         view = memoryview(buffer)
         batches: list[Fields] = []
         unpack, add = FIELDS.unpack_from, batches.append
@@ -126,10 +127,10 @@ class _Reader:
         return Piece(self._folder, self._segment, position, buffer, batches), at
 
     def check_whole(self) -> None:
-        """Raise Corrupt if the bytes that were taken do not have the checksum of the segment."""
+        """Raise Corrupt if the bytes taken do not have the checksum of the segment."""
         known = self._segment.crc
         if known is not None and known != self._crc:
-            # Every batch has its own checksum, but base offset and epoch are before it.
+            # The checksum of a batch does not cover its base offset and epoch.
             what = "the header of a batch before it is damaged"
             raise self._damaged(self._segment.size, what)
 
@@ -142,7 +143,7 @@ class _Reader:
         path = segment_path(self._folder, self._segment.base)
         return Corrupt(
             f"{path}: at byte {position}: the batch has magic {magic}, and only 2 is read: "
-            f"copy the records with a Kafka client, which writes them anew"
+            f"copy the records with a Kafka client, which rewrites them"
         )
 
 

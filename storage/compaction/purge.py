@@ -1,8 +1,8 @@
-"""A note in the folder of a log: it has tombstones whose keys are still to be purged.
+"""A note in the folder of a log that it has tombstones whose keys are still to be purged.
 
-For a log that is not compacted otherwise. The note, an empty file, is durable before the first
-tombstone is, so that a start need not search the log for tombstones, and removed when all keys are
-purged.
+For logs that are not compacted otherwise. The note is an empty file. It is made durable before the
+first tombstone, so that start-up need not search the log for tombstones, and is removed when all
+keys are purged.
 """
 
 from typing import Final
@@ -14,15 +14,15 @@ FILE_NAME: Final = "purge"
 
 
 class PurgeNote:
-    """The note of one open log. Only `due` is for all threads, the rest for that of appends."""
+    """The note of one open log. `due` is for any thread, the rest for the appending thread."""
 
     def __init__(self, files: Files, folder: str, *, exists: bool) -> None:
         self._files = files
         self._folder = folder
         self.tombstones = int(exists)
-        """How often tombstones were announced, an earlier process counted as once."""
+        """How often tombstones were announced; those of earlier processes count as one."""
         self._purged = 0
-        """Up to which of these the keys were purged."""
+        """Number of announcements whose keys were purged."""
 
     @property
     def due(self) -> bool:
@@ -30,7 +30,7 @@ class PurgeNote:
         return self.tombstones > self._purged
 
     def announce(self) -> None:
-        """Tombstones are appended next. Raises OSError, and SyncFailed."""
+        """Announce that tombstones are appended next. Raises OSError, and SyncFailed."""
         if not self.due:
             self._files.make_folder(self._folder)
             self._files.close(self._files.open(f"{self._folder}/{FILE_NAME}", create=True))
@@ -42,7 +42,7 @@ class PurgeNote:
         self.tombstones += 1
 
     def purged(self, tombstones: int) -> None:
-        """The keys of so many announcements were purged. Raises OSError: a start purges again."""
+        """Record that this many announcements were purged. Raises OSError: a start purges again."""
         self._purged = tombstones
         if not self.due:
             self._files.remove(f"{self._folder}/{FILE_NAME}")

@@ -1,9 +1,10 @@
-"""The second pass of a compaction: which batches and records of a segment are kept.
+"""The second pass of a compaction: decides which batches and records of a segment are kept.
 
-Kept is a record beyond the range of the compaction, and in it the newest one of each key, unless it
-is a tombstone whose delete horizon has passed. Records without a key and those of aborted
-transactions go. In a purge only tombstones were mapped, and all that they do not supersede is kept,
-except those whose horizon has passed. A batch that stays whole is copied byte for byte.
+Records beyond the range of the compaction are kept, and within it the newest record of each key,
+unless it is a tombstone whose delete horizon has passed. Records without a key and those of aborted
+transactions are dropped. In a purge only tombstones were mapped, and every record they do not
+supersede is kept, except tombstones whose horizon has passed. A batch that stays whole is copied
+byte for byte.
 
 A marker is kept while a batch of its transaction was read in the same pass; from then on it has a
 delete horizon, as a tombstone has from the first pass over it. So readers that are slower than a
@@ -39,7 +40,7 @@ from groupkeeper.storage.compaction.segment_writer import SegmentWriter
 
 
 class Rewriter:
-    """Takes all pieces of a log from its start on, and hands on what is kept of them."""
+    """Writes the kept parts of a log, given all its pieces in order."""
 
     def __init__(self, keys: KeyMap, now_ms: int, retention_ms: int, expiration_ms: int) -> None:
         """Tombstones and markers stay for `retention_ms`, idle producers for `expiration_ms`."""
@@ -48,14 +49,14 @@ class Rewriter:
         self._new_horizon_ms = min(now_ms + retention_ms, LATEST)
         self._expired_ms = now_ms - expiration_ms
         self._observed: set[int] = set()
-        """Producer ids of transactions of which a batch was read, and the marker not yet."""
+        """Producer ids of transactions with a batch already read and a marker still to come."""
         self._last: BatchHeader | None = None
         self._following = 0
-        """Where in the newest offsets those of the next batch are."""
+        """Index in the newest offsets of those at or after the next batch."""
         self.records_read = 0
 
     def take(self, piece: Piece, writer: SegmentWriter) -> None:
-        """Write what is kept of the next piece. Raises Corrupt and OSError."""
+        """Write the kept part of the next piece. Raises Corrupt and OSError."""
         buffer, newest = piece.buffer, self._keys.newest_offsets
         range_end = self._keys.end
         skips_from = range_end if self._keys.purges else self._keys.first_dirty
@@ -74,7 +75,7 @@ class Rewriter:
             if base >= range_end:
                 changed: bytes | None = None
             elif is_lone and base >= skips_from and newest[following] > base + delta:
-                changed = b""  # no offset of the batch is the newest of a key: most end here
+                changed = b""  # not the newest of any key: the most common case
             else:
                 changed = self._lone(piece, at, end, base) if is_lone else self._changed(piece, at)
             if changed is None:
@@ -89,15 +90,15 @@ class Rewriter:
         self._last = read_header(buffer, at)
 
     def finish(self, writer: SegmentWriter) -> None:
-        """Write the last batch of a segment without its records, if nothing of it was kept.
+        """Write the last batch of a segment without its records, if none of it was kept.
 
-        Otherwise nothing in the file would tell where the segment ends.
+        Otherwise nothing in the file would show where the segment ends.
         """
         if self._last is not None and writer.next_offset < self._last.next_offset:
             writer.add_batch(empty_batch(self._last))
 
     def _lone(self, piece: Piece, at: int, end: int, base: int) -> bytes | None:
-        """As `_changed`, of a plain batch of one record."""
+        """Do the same as `_changed` for a plain batch of one record."""
         lone = lone_key(piece.buffer, at + HEADER_SIZE, end)
         if lone is not None:
             key, has_value = lone
@@ -108,7 +109,7 @@ class Rewriter:
         return self._changed(piece, at)
 
     def _changed(self, piece: Piece, at: int) -> bytes | None:
-        """What is kept of a batch: None if it stays as it is, empty if nothing does."""
+        """Return the kept part of a batch: None if it stays as it is, empty if nothing is kept."""
         try:
             return self._cleaned(piece.buffer, read_header(piece.buffer, at))
         except CorruptBatch as error:
@@ -130,9 +131,9 @@ class Rewriter:
         return rewritten_batch(header, data, records, horizon_ms)
 
     def _is_superseded(self, header: BatchHeader) -> bool:
-        """Whether none of a batch is kept, because no record is the newest one of its key.
+        """Return whether a batch is dropped because none of its records is the newest of its key.
 
-        Also if it belongs to an aborted transaction. False: the records have to be read.
+        Also true for batches of aborted transactions. False: the records have to be read.
         """
         keys = self._keys
         if header.is_control or header.base_offset < keys.first_dirty or keys.purges:
@@ -141,7 +142,7 @@ class Rewriter:
         return newest[bisect_left(newest, header.base_offset)] > header.last_offset
 
     def _kept(self, data: bytes, header: BatchHeader) -> tuple[list[RecordSpan], bool]:
-        """The records that are kept, and whether a tombstone is among them."""
+        """Return the kept records, and whether a tombstone is among them."""
         records = keyed_records(data, header)
         if header.is_control:
             return [(start, end) for _, _, _, start, end in records], False
@@ -164,7 +165,7 @@ class Rewriter:
         return kept, has_tombstone
 
     def _of_transaction(self, buffer: bytes, header: BatchHeader) -> tuple[bool, bool]:
-        """Whether all records of a batch go, and whether it is a marker of nothing any more."""
+        """Return whether a batch is dropped as a whole, and whether it is an unneeded marker."""
         if header.is_control:
             marks_nothing = self._marks_nothing(header.producer_id, control_type(buffer, header))
             horizon_ms = header.delete_horizon_ms

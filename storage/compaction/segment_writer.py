@@ -1,4 +1,4 @@
-"""A segment that a compaction writes beside those of the log, under names no start takes for it.
+"""Writes a compacted segment beside those of the log, under names that a start ignores.
 
 Source: Kafka's `UnifiedLog.createNewCleanedSegment`.
 """
@@ -20,20 +20,20 @@ from groupkeeper.storage.log.window import PIECE
 from groupkeeper.storage.recovery.manifest import FinishedSegment
 
 MAX_BYTES: Final = 2**31 - 1
-"""Of a segment: its indexes hold positions as int32."""
+"""Maximum size of a segment: its indexes hold positions as int32."""
 
 
 CLEANED: Final = ".cleaned"
-"""The end of the names of files that a compaction is writing."""
+"""Suffix of the names of files that a compaction is writing."""
 
 
 def cleaned_suffix(token: str) -> str:
-    """What the names of the files of one compaction end with."""
+    """Return the suffix of the file names of one compaction."""
     return f".{token}{CLEANED}"
 
 
 def remove_cleaned(files: Files, folder: str, token: str | None = None) -> None:
-    """Remove the files of one compaction, or of all, as far as the system lets us."""
+    """Remove the files of one compaction, or of all, as far as the system permits."""
     suffix = CLEANED if token is None else cleaned_suffix(token)
     for name in files.list_folder(folder):
         if name.endswith(suffix):
@@ -42,10 +42,10 @@ def remove_cleaned(files: Files, folder: str, token: str | None = None) -> None:
 
 
 class SegmentWriter:
-    """One new segment; close it in any case. Methods raise OSError."""
+    """One new segment, to be closed in any case. Methods raise OSError."""
 
     def __init__(self, files: Files, folder: str, base: int, token: str, interval: int) -> None:
-        """`interval`: how many bytes lie between two entries of its indexes."""
+        """Create the file. `interval`: bytes between two entries of the indexes."""
         self._files = files
         self._stem = f"{folder}/{base:0{DIGITS}d}"
         self._suffix = cleaned_suffix(token)
@@ -56,9 +56,9 @@ class SegmentWriter:
         self._position = 0
         self._crc = 0
         self.records = 0
-        """Kept."""
+        """Number of records written."""
         self.next_offset = base
-        """After the last batch."""
+        """The offset after the last batch."""
         self._handle = files.open(self._path(LOG_SUFFIX), create=True)
 
     @property
@@ -71,7 +71,7 @@ class SegmentWriter:
             self.add(data, (FIELDS.unpack_from(data),))
 
     def add(self, data: bytes, batches: Iterable[Fields]) -> None:
-        """Write whole batches back to back."""
+        """Write consecutive whole batches."""
         if not data:
             return
         position, first, add = self.size, self._base, self._index.add
@@ -90,10 +90,10 @@ class SegmentWriter:
             self._write()
 
     def finish(self, end: int) -> FinishedSegment:
-        """Write and sync all three files; returns the entry in the manifest.
+        """Write and sync all three files; return the entry for the manifest.
 
-        The segment ends at offset `end`, where the last of its sources does. The names are durable
-        when the folder is synced.
+        The segment ends at offset `end`, like the last of its sources. The names are durable once
+        the folder is synced.
         """
         self._write()
         self._files.truncate(self._handle, self._position)
@@ -111,8 +111,8 @@ class SegmentWriter:
         data = b"".join(self._parts)
         if self._position + len(data) > MAX_BYTES:
             raise StorageError(
-                f"{self._path(LOG_SUFFIX)}: a segment cannot have 2 GiB, and with the delete "
-                f"horizons of its tombstones this one would: use smaller segments"
+                f"{self._path(LOG_SUFFIX)}: a segment must be smaller than 2 GiB, and the delete "
+                f"horizons of its tombstones make this one larger: use smaller segments"
             )
         if data:
             self._files.write(self._handle, data, self._position)

@@ -1,21 +1,21 @@
-"""Compacted segments take the places of their sources: whole or not at all, whatever crashes.
+"""Replaces segments of a log by compacted ones: all or nothing, even in a crash.
 
 Theory of operation. compaction.py writes new segments beside the old ones, synced, under names that
 end in `.cleaned`. Then the owner of the log
 
 1. links the sources into the archive, if there is one (`prepare`),
-2. renames the new files so that they end in `.swap`: those of one segment after the other, from the
-   oldest on, the indexes first (`prepare`),
+2. renames the new files so that they end in `.swap`: one segment after the other, oldest first,
+ and the indexes of each first (`prepare`),
 3. replaces the manifest by one that names the new segments, and syncs the folder (`switch`),
 4. removes the old segments, and gives the new files their final names, the indexes first
-   (`finish`).
+ (`finish`).
 
-A start removes what is still `.cleaned`, and does 3 and 4 for every segment that is `.swap`: it was
-synced before it got that name. Every prefix of these steps leaves a sound log. New segments come
-from the oldest on, so a tombstone does not go before the values that it deletes.
+A start removes files that are still `.cleaned`, and does 3 and 4 for every segment that is `.swap`:
+it was synced before it got that name. Every prefix of these steps leaves a sound log. New segments
+go in oldest first, so a tombstone is not dropped before the values that it deletes.
 
-Changes of names in one folder survive a power cut in their order: the file systems that journal
-names (ext4, XFS) keep it, and Kafka relies on it, too.
+Renames in one folder survive a power cut in their order: the file systems that journal names (ext4,
+XFS) preserve it, and Kafka relies on it, too.
 
 Source: Kafka's LocalLog.replaceSegments and LogLoader.
 """
@@ -49,9 +49,9 @@ from groupkeeper.storage.recovery.findings import Findings
 from groupkeeper.storage.recovery.manifest import FinishedSegment, ManifestFile
 
 SWAP: Final = ".swap"
-"""The end of the names of files that are complete."""
+"""Suffix of the names of files that are complete."""
 SUFFIXES: Final = (*INDEX_SUFFIXES, LOG_SUFFIX)
-"""Of the files of a segment, in the order in which they are renamed."""
+"""The files of a segment, in the order in which they are renamed."""
 
 
 class Swap:
@@ -67,11 +67,12 @@ class Swap:
         self._replacements: list[Replacement] = []
 
     def prepare(self, token: str, archive: str = "") -> bool:
-        """Steps 1 and 2, for the files that a compaction has written under `token`.
+        """Do steps 1 and 2, for the files that a compaction has written under `token`.
 
-        `archive` is a folder that keeps segments which were not compacted before, or "". False, and
-        nothing has changed, if the log was closed: its folder may have another owner. Raises
-        OSError, and Corrupt for files that are not what the compaction wrote; then they are gone.
+        `archive` is a folder that keeps segments which were not compacted before, or "". Returns
+        False, and changes nothing, if the log was closed: its folder may have another owner. Raises
+        OSError, and Corrupt for files that differ from what the compaction wrote; these are
+        removed.
         """
         log = self._log
         if log.failed or log.closed:
@@ -95,16 +96,16 @@ class Swap:
         return True
 
     def switch(self) -> bool:
-        """Step 3; call `finish` afterwards. False: the log has changed meanwhile, call `discard`.
+        """Do step 3; call `finish` afterwards. False: the log has changed, call `discard`.
 
-        Raises AppendFailed: opening the log again does the rest.
+        Raises AppendFailed: reopening the log completes the swap.
         """
         return self._log.switch(self._replacements, self._first_dirty)
 
     def finish(self) -> None:
-        """Step 4. Raises OSError: the log is `failed` then, and opening it does the rest.
+        """Do step 4. Raises OSError: the log is `failed` then, and reopening it completes the swap.
 
-        Readers that have the old segments open can go on.
+        Readers that have the old segments open can continue.
         """
         log = self._log
         with self._failing():
@@ -129,7 +130,7 @@ class Swap:
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
-        """If this fails, files are left that no later swap may find, and that a start completes."""
+        """Mark the log as failed on an OSError: leftover files are only handled by a start."""
         try:
             yield
         except OSError:
@@ -138,8 +139,10 @@ class Swap:
 
 
 def complete_swaps(files: Files, folder: str, manifest: ManifestFile, findings: Findings) -> None:
-    """What a start does. Raises OSError, and Corrupt for a new segment that is damaged and whose
-    sources may be gone; one whose sources are there is dropped, which `findings` is told.
+    """Complete interrupted swaps at start-up.
+
+    Raises OSError, and Corrupt for a damaged new segment whose sources may be gone. If the sources
+    are still there the new segment is dropped, and reported in `findings`.
     """
     names = files.list_folder(folder)
     if not any(name.endswith((CLEANED, SWAP)) for name in names):
@@ -151,21 +154,21 @@ def complete_swaps(files: Files, folder: str, manifest: ManifestFile, findings: 
         found = _look(files, path, base)
         new = _committed(files, segment_path(folder, base), manifest, base, found)
         if new is not None and new.crc != found.crc:
-            findings.lost(f"{path} is damaged", base, base)  # what of it is lost is looked at later
+            findings.lost(f"{path} is damaged", base, base)  # its extent is found later
         elif new is None and (not found.sound or found.end not in bases):
-            what = f"{path} is damaged: removed, and the segments that it was made of are kept"
+            what = f"{path} is damaged: removed, and its source segments are kept"
             findings.repairs.append(what)
             files.remove(path)
             continue
         _settle(files, folder, names, new or _commit(files, folder, manifest, base, found))
-    for name in files.list_folder(folder):  # indexes whose segment was removed, or never came
+    for name in files.list_folder(folder):  # indexes whose segment was removed or never existed
         if name.endswith(SWAP):
             files.remove(f"{folder}/{name}")
 
 
 @dataclass(slots=True, frozen=True)
 class _Found:
-    """What is in a file."""
+    """The contents of a segment file."""
 
     size: int
     crc: int
@@ -192,7 +195,7 @@ def _look(files: Files, path: str, base: int) -> _Found:
 def _committed(
     files: Files, path: str, manifest: ManifestFile, base: int, found: _Found
 ) -> FinishedSegment | None:
-    """The entry of a new segment if step 3 was done: it does not tell of the file at `path`."""
+    """Return the manifest entry of a new segment, if step 3 was done and wrote it."""
     entry = next((each for each in manifest.on_disk.finished if each.base == base), None)
     if entry is None or not entry.compacted or entry.crc == found.crc:
         return entry if entry is not None and entry.crc == found.crc else None
@@ -206,7 +209,7 @@ def _committed(
 def _commit(
     files: Files, folder: str, manifest: ManifestFile, base: int, found: _Found
 ) -> FinishedSegment:
-    """Step 3 for one segment."""
+    """Do step 3 for one segment."""
     index_crc = _index_crc(files, folder, base)
     new = FinishedSegment(base, found.end, found.size, found.crc, index_crc, compacted=True)
     on_disk = manifest.on_disk
@@ -231,7 +234,7 @@ def _index_crc(files: Files, folder: str, base: int) -> int | None:
 
 
 def _settle(files: Files, folder: str, names: Sequence[str], new: FinishedSegment) -> None:
-    """Step 4 for one segment."""
+    """Do step 4 for one segment."""
     for name in names:
         digits, _, suffix = name.partition(".")
         base = base_of(digits + LOG_SUFFIX)

@@ -1,1 +1,1 @@
-"""The file system: calls of the kernel, and the same in memory."""
+"""File systems: the kernel's, and an equivalent in memory."""

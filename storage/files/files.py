@@ -1,6 +1,6 @@
-"""The file-system calls of the storage, as one class that tests replace to make them fail.
+"""All file-system calls of the storage, in one class that tests replace to inject failures.
 
-No other module of the storage calls the system. Methods take paths and open files' numbers, raise
+No other module of the storage makes system calls. Methods take paths and file descriptors, raise
 OSError as the system does, and do not interpret bytes.
 """
 
@@ -19,33 +19,33 @@ FILE_MODE = 0o640
 """The owner reads and writes records; the group may read them, for backups. Less the umask."""
 
 COPY_BYTES: Final = 1024 * 1024
-"""How many bytes are copied at a time."""
+"""Bytes copied at a time."""
 
 
 _NOWAIT: Final[int] = getattr(os, "RWF_NOWAIT", 0)
-"""The flag of reads that do not wait for a disk; 0: the system has none."""
+"""The flag for reads that do not wait for a disk; 0 if the system has none."""
 
 _NO_NOWAIT: Final = frozenset((errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.EPERM))
-"""How a file system, a kernel or a sandbox refuses that flag."""
+"""Errors with which a file system, kernel or sandbox rejects that flag."""
 
 HAS_LOCKS: Final = find_spec("fcntl") is not None
-"""Whether the system can lock files; Windows cannot, and files in memory need nothing of it."""
+"""Whether the system can lock files: not on Windows. Files in memory need no system locks."""
 if HAS_LOCKS:
     import fcntl
 
 
 class FileStat(NamedTuple):
-    """What the file system knows of a file."""
+    """Metadata of a file."""
 
     size: int
     modified_ms: int
-    """When it was last written; Unix milliseconds."""
+    """Time of the last write; Unix milliseconds."""
     identity: tuple[int, int]
-    """File system and number: equal for all names of one file."""
+    """Device and inode number: equal for all names of one file."""
 
 
 def parent_of(path: str) -> str:
-    """The folder of a path."""
+    """Return the folder of a path."""
     return os.path.dirname(path) or "."
 
 
@@ -53,14 +53,13 @@ class Files:
     """The real file system, of Linux and macOS."""
 
     may_block = True
-    """Whether a call may wait for a disk: then the event loop of a server makes none but
-    `fill_cached`."""
+    """Whether calls may wait for a disk: a server's event loop may then only call `fill_cached`."""
 
     fills_cached = bool(_NOWAIT)
-    """Whether `fill_cached` can work: False after a file system has refused it."""
+    """Whether `fill_cached` can work: False after a file system has rejected it."""
 
     def __init__(self) -> None:
-        """Raises StorageError where files cannot be locked."""
+        """Raise StorageError where files cannot be locked."""
         if not HAS_LOCKS:
             raise StorageError(
                 "data directories need the file locks (flock) of Linux or macOS, and this system "
@@ -71,7 +70,7 @@ class Files:
         return os.getpid()
 
     def boot_id(self) -> str:
-        """An id of this start of the machine, without spaces; `-` if it is unknown."""
+        """Return an id of the current boot of the machine, without spaces; `-` if unknown."""
         try:
             with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
                 return file.read().strip() or "-"
@@ -79,7 +78,7 @@ class Files:
             return "-"
 
     def random_bytes(self, size: int) -> bytes:
-        """Unpredictable bytes."""
+        """Return unpredictable bytes."""
         return os.urandom(size)
 
     def make_folder(self, path: str) -> None:
@@ -96,14 +95,14 @@ class Files:
                 os.mkdir(path, FOLDER_MODE)
 
     def list_folder(self, path: str) -> list[str]:
-        """Names in a folder, sorted; empty if the folder is missing."""
+        """Return the names in a folder, sorted; empty if the folder is missing."""
         try:
             return sorted(os.listdir(path))
         except FileNotFoundError:
             return []
 
     def open(self, path: str, *, create: bool = False) -> int:
-        """Open for reading and writing; the handle is not inherited by child processes."""
+        """Open for reading and writing; child processes do not inherit the handle."""
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
         return os.open(path, flags, FILE_MODE)
 
@@ -111,14 +110,14 @@ class Files:
         os.close(handle)
 
     def is_at(self, handle: int, path: str) -> bool:
-        """Whether a path leads to the open file; False if the system cannot tell."""
+        """Return whether a path leads to the open file; False if the system cannot tell."""
         try:
             return os.path.samestat(os.fstat(handle), os.stat(path))
         except OSError:
             return False
 
     def look(self, path: str) -> FileStat | None:
-        """The file that a path leads to; None if it is missing, or is a folder. Raises OSError."""
+        """Return the file at a path; None if it is missing or a folder. Raises OSError."""
         try:
             found = os.stat(path)
         except FileNotFoundError:
@@ -129,10 +128,10 @@ class Files:
         return FileStat(found.st_size, found.st_mtime_ns // 1_000_000, identity)
 
     def stamp(self, folder: str) -> tuple[int, ...]:
-        """A value that changes when a name in the folder is created, renamed or removed.
+        """Return a value that changes when a name in the folder is created, renamed or removed.
 
-        Another folder has another one; empty if the folder is missing. A change within some
-        milliseconds of an earlier one may not show.
+        It differs between folders, and is empty if the folder is missing. A change within some
+        milliseconds of an earlier one may go unnoticed.
         """
         try:
             found = os.stat(folder)
@@ -141,12 +140,12 @@ class Files:
         return found.st_dev, found.st_ino, found.st_ctime_ns
 
     def space(self, folder: str) -> tuple[int, int]:
-        """Bytes of a folder's file system, and how many may still be used; -1 if unknown."""
+        """Return total and available bytes of a folder's file system; -1 if unknown."""
         try:
             found = os.statvfs(folder)
         except OSError:
             return -1, -1
-        if not found.f_blocks:  # a file system in memory, or one behind a network, without a limit
+        if not found.f_blocks:  # in memory, or on a network, without a limit
             return -1, -1
         return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
 
@@ -154,14 +153,14 @@ class Files:
         return os.fstat(handle).st_size
 
     def stat(self, path: str) -> FileStat:
-        """The file that a path leads to. Raises OSError, FileNotFoundError among them."""
+        """Return the file at a path. Raises OSError, such as FileNotFoundError."""
         found = self.look(path)
         if found is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         return found
 
     def read(self, handle: int, size: int, position: int) -> bytes:
-        """Up to `size` bytes; fewer only at the end of the file."""
+        """Read up to `size` bytes; fewer only at the end of the file."""
         data = os.pread(handle, size, position)
         while data and len(data) < size:
             more = os.pread(handle, size - len(data), position + len(data))
@@ -171,8 +170,9 @@ class Files:
         return data
 
     def fill_cached(self, handle: int, buffer: memoryview, position: int) -> bool:
-        """Fill the buffer with bytes of a file that the system has in memory, without waiting for
-        a disk. False if that could not be done, for whatever reason: `read` tells more.
+        """Fill the buffer with bytes from the page cache, without waiting for a disk.
+
+        Returns False if that failed for any reason; `read` raises the actual error.
         """
         try:
             # Linux 5.9 and 5.10 return 0 where bytes are missing: preadv(2).
@@ -183,8 +183,9 @@ class Files:
             return False
 
     def read_cached(self, handle: int, size: int, position: int) -> bytes:
-        """As `read`, from memory only, without waiting for a disk or a lock. Raises NotCached:
-        always, but in files that can (topics/open_files.py).
+        """Read from memory only, without waiting for a disk or a lock, or raise NotCached.
+
+        This class always raises it; files in topics/open_files.py can do better.
         """
         raise NotCached
 
@@ -211,14 +212,14 @@ class Files:
         os.ftruncate(handle, size)
 
     def sync(self, handle: int) -> None:
-        """Wait until the bytes and the size of a file are on the disk; see also `sync_folder`."""
-        if sys.platform == "darwin":  # where fsync leaves them in the cache of the drive: fcntl(2)
+        """Wait until the bytes and the size of a file are on disk; see also `sync_folder`."""
+        if sys.platform == "darwin":  # fsync leaves them in the drive's cache: fcntl(2)
             fcntl.fcntl(handle, fcntl.F_FULLFSYNC)
         else:
             os.fdatasync(handle)
 
     def sync_folder(self, path: str) -> None:
-        """Wait until the names in a folder are on the disk as they are now."""
+        """Wait until the names in a folder are on disk."""
         handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(handle)
@@ -226,20 +227,20 @@ class Files:
             os.close(handle)
 
     def write_back(self) -> None:
-        """Let the system write all that it has not written yet, as far as it can.
+        """Let the system write out all unwritten data, as far as possible.
 
-        Errors are not told: sync each file afterwards, which takes little time then.
+        Errors are not reported: sync each file afterwards, which is then quick.
         """
         os.sync()
 
     def rename(self, path: str, to: str) -> None:
-        """Move a file or a folder; `to` is replaced if it is a file, or an empty folder."""
+        """Move a file or a folder; `to` is replaced if it is a file or an empty folder."""
         os.replace(path, to)
 
     def link(self, path: str, to: str) -> None:
         """Give a file a second name, which must be free: both names lead to the same bytes.
 
-        Raises OSError, FileExistsError among them, and EXDEV for a name on another file system.
+        Raises OSError, such as FileExistsError, and EXDEV for a name on another file system.
         """
         os.link(path, to)
 
@@ -266,8 +267,8 @@ class Files:
 
 
 class FilesToRead(Files):
-    """The real file system for who only reads: an account without the right to write is enough."""
+    """The real file system for read-only use, by an account that need not have write permission."""
 
     def open(self, path: str, *, create: bool = False) -> int:
-        """Open for reading. `create` makes nothing."""
+        """Open for reading. `create` is ignored."""
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -1,8 +1,8 @@
-"""A file system in memory, for a process that keeps nothing: all calls of `Files`, and no disk.
+"""A file system in memory, with all calls of `Files`, for a process that keeps nothing on disk.
 
-Names lead to files as on a disk: a file has any number of names, and lives on without one while it
-is open. Nothing is ever unsynced, and the end of the process is the end of everything. Any thread
-may call. A disk that forgets, tears and fails is in tests/support/fake_files.py.
+Names lead to files as on a disk: a file has any number of names, and without any it lives on while
+it is open. Nothing is ever unsynced, and everything ends with the process. Thread-safe.
+tests/support/fake_files.py has a disk that loses, tears and fails writes.
 """
 
 import errno
@@ -15,7 +15,7 @@ from groupkeeper.storage.files.files import Files, FileStat
 
 
 class File:
-    """Bytes, and the open file that has locked them."""
+    """The bytes of a file, and the handle that has locked it."""
 
     __slots__ = ("data", "holder", "lock", "modified_ms")
 
@@ -45,7 +45,7 @@ class File:
 
 
 class Folder:
-    """Names."""
+    """Names of files and folders."""
 
     __slots__ = ("changes", "names", "number")
 
@@ -67,16 +67,16 @@ _Node = File | Folder
 
 
 class MemoryFiles(Files):
-    """A file system of this object's own. Errors are those of the system."""
+    """A private file system. Errors are those of the system."""
 
     may_block = False
 
     def __init__(self, wall_ms: Callable[[], int] = lambda: 0) -> None:
-        """`wall_ms` gives files the times at which they were last written."""
+        """Take `wall_ms`, the clock for the modification times of files."""
         self._wall_ms = wall_ms
         self._lock = RLock()
-        """Held while names and open files are looked up or changed. A thread may take it again: a
-        segment closes its file when it is collected, and that may be in the middle of a call."""
+        """Held while names and open files are looked up or changed. Reentrant: a segment closes its
+        file when it is garbage-collected, possibly in the middle of a call."""
         self._numbers = count(1)
         self._root = Folder(0)
         self._open: dict[int, File] = {}
@@ -103,7 +103,7 @@ class MemoryFiles(Files):
         return node
 
     def _place(self, path: str) -> tuple[Folder, str]:
-        """The folder that a path ends in, which must be there, and the last name."""
+        """Return the folder that a path ends in, which must exist, and the last name."""
         *above, name = _parts(path) or [""]
         if not name:
             raise _error(errno.EBUSY, path)  # the root stays
@@ -157,7 +157,7 @@ class MemoryFiles(Files):
             return FileStat(node.size, node.modified_ms, (0, id(node)))
 
     def write_back(self) -> None:
-        """Nothing is ever unsynced."""
+        """Do nothing: nothing is ever unsynced."""
 
     def rename(self, path: str, to: str) -> None:
         with self._lock:
@@ -281,7 +281,7 @@ def _parts(path: str) -> list[str]:
 
 
 def _forbids(path: str, node: _Node, to: str, there: _Node | None) -> int:
-    """Why a node cannot get another name, at which another one may be; 0: it can."""
+    """Return the errno that forbids renaming a node to a path, where another may be; 0: allowed."""
     if _is_below(to, path):
         return errno.EINVAL
     if _is_below(path, to):
@@ -294,11 +294,11 @@ def _forbids(path: str, node: _Node, to: str, there: _Node | None) -> int:
 
 
 def _is_below(path: str, folder: str) -> bool:
-    """Whether a path goes through a folder."""
+    """Return whether a path goes through a folder."""
     above = _parts(folder)
     return _parts(path)[: len(above)] == above
 
 
 def _error(code: int, path: str) -> OSError:
-    """Of the class that belongs to the code: FileNotFoundError and so on."""
+    """Return an OSError of the class that belongs to the code, such as FileNotFoundError."""
     return OSError(code, os.strerror(code), path)

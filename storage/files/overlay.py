@@ -1,8 +1,8 @@
-"""A file system in memory that shows files of another one, and leaves these as they are.
+"""A file system in memory on top of another one, which stays unchanged.
 
-For trying out what would change files, such as opening a damaged log without the lost part. Bytes
-of a file that is shown stay on the disk: they are read from there, and take no memory when they are
-copied to another file. The other file system must not change meanwhile. One thread at a time.
+For trying out changes to files, such as opening a damaged log without the lost part. Bytes of the
+files below stay on disk: they are read from there, and take no memory when copied to another file.
+The file system below must not change meanwhile. For one thread at a time.
 """
 
 from bisect import bisect_right
@@ -16,7 +16,7 @@ from groupkeeper.storage.files.whole import opened
 
 
 class _Below(NamedTuple):
-    """A file of the other file system."""
+    """A file of the file system below."""
 
     files: Files
     path: str
@@ -27,7 +27,7 @@ class _Below(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """Bytes `start` to `end` of a file, which are in `source` from `at` on."""
+    """Bytes `start` to `end` of a file, found in `source` from `at` on."""
 
     start: int
     end: int
@@ -41,18 +41,18 @@ class _Piece(NamedTuple):
         return self.source.read(self.at, end)
 
     def part(self, start: int, end: int) -> "_Piece":
-        """What of it lies between two positions."""
+        """Return the part of the piece between two positions."""
         start, end = max(start, self.start), min(end, self.end)
         return _Piece(start, end, self.source, self.at + start - self.start)
 
 
 class _ShownFile(File):
-    """A file in pieces, back to back."""
+    """A file made of consecutive pieces."""
 
     def __init__(self, modified_ms: int, below: _Below | None = None, size: int = 0) -> None:
         super().__init__(modified_ms)
         self.below = below
-        """The file that is shown; None: it was made here."""
+        """The file below; None for a file created in the overlay."""
         self._pieces = [_Piece(0, size, below, 0)] if below is not None and size else []
 
     @property
@@ -60,7 +60,7 @@ class _ShownFile(File):
         return self._pieces[-1].end if self._pieces else 0
 
     def pieces(self, start: int, end: int) -> Iterator[_Piece]:
-        """The pieces between two positions, cut at these."""
+        """Yield the pieces between two positions, cut to them."""
         first = bisect_right(self._pieces, start, key=lambda piece: piece.end)
         for at in range(first, len(self._pieces)):
             piece = self._pieces[at]
@@ -69,7 +69,7 @@ class _ShownFile(File):
             yield piece.part(start, end)
 
     def put(self, pieces: Sequence[_Piece]) -> None:
-        """Put pieces, back to back, over what was there."""
+        """Overwrite bytes with consecutive pieces."""
         if not pieces:
             return
         start, end = pieces[0].start, pieces[-1].end
@@ -91,7 +91,7 @@ class _ShownFile(File):
             and isinstance(last.source, bytearray)
             and at == len(last.source)
         ):
-            last.source.extend(data)  # an append costs what it adds
+            last.source.extend(data)  # an append costs only its own size
             self._pieces[-1] = last._replace(end=last.end + len(data))
         elif data:
             self.put([_Piece(position, position + len(data), bytearray(data), 0)])
@@ -104,18 +104,18 @@ class _ShownFile(File):
 
 
 class OverlayFiles(MemoryFiles):
-    """Shows folders of another file system, with changes that only this object knows."""
+    """Shows folders of another file system, and keeps changes to itself."""
 
     def __init__(self, files: Files) -> None:
         super().__init__()
         self._below = files
         self.overwritten: set[str] = set()
-        """The paths of files below that were written to in place since `show` was called last."""
+        """Paths of files below that were written to in place since the last `show`."""
 
     def show(self, folder: str) -> None:
-        """Show a folder with its files as they are below, and its folders, empty at first.
+        """Show a folder with its files as they are below; its subfolders start out empty.
 
-        What was changed in it before is forgotten. Raises OSError.
+        Earlier changes in the folder are discarded. Raises OSError.
         """
         self.overwritten.clear()
         with suppress(FileNotFoundError):
@@ -154,7 +154,7 @@ class OverlayFiles(MemoryFiles):
 
     def _shown(self, handle: int) -> _ShownFile:
         file = self._file(handle)
-        assert isinstance(file, _ShownFile), "all files are made here"
+        assert isinstance(file, _ShownFile), "all files are created here"
         return file
 
     def _changing(self, handle: int) -> _ShownFile:

@@ -1,6 +1,6 @@
-"""Files that are read, written and copied as a whole, and folders with all that is in them.
+"""Files that are read, written and copied as a whole, and folder trees.
 
-What a file holds, and whether a missing one is an error, is up to the caller.
+Interpreting the contents, and deciding whether a missing file is an error, is up to the caller.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from groupkeeper.storage.log.window import PIECE
 
 @contextmanager
 def opened(files: Files, path: str, *, create: bool = False) -> Iterator[int]:
-    """The handle of a file, which is closed at the end of the `with` block. Raises OSError."""
+    """Open a file for the duration of a `with` block, and yield its handle. Raises OSError."""
     handle = files.open(path, create=create)
     try:
         yield handle
@@ -23,18 +23,18 @@ def opened(files: Files, path: str, *, create: bool = False) -> Iterator[int]:
 
 
 def checksum(data: bytes) -> bytes:
-    """The CRC-32C of some bytes, in eight hexadecimal digits."""
+    """Return the CRC-32C of some bytes in eight hexadecimal digits."""
     return b"%08x" % crc32c(data)
 
 
 def read_whole(files: Files, path: str) -> bytes:
-    """All bytes of a file. Raises OSError, FileNotFoundError among them."""
+    """Return all bytes of a file. Raises OSError, such as FileNotFoundError."""
     with opened(files, path) as handle:
         return files.read(handle, files.size(handle), 0)
 
 
 def overwrite(files: Files, path: str, data: bytes, *, sync: bool) -> None:
-    """Write all of a file in place; a crash, or an OSError, leaves any part of it."""
+    """Write all of a file in place; a crash, or an OSError, may leave any part of it."""
     with opened(files, path, create=True) as handle:
         files.write(handle, data, 0)
         files.truncate(handle, len(data))
@@ -43,23 +43,24 @@ def overwrite(files: Files, path: str, data: bytes, *, sync: bool) -> None:
 
 
 def write_after(files: Files, path: str, kept: int, data: bytes) -> None:
-    """Write into a file after its first `kept` bytes; what follows stays. Raises OSError."""
+    """Write into a file after its first `kept` bytes; later bytes stay. Raises OSError."""
     with opened(files, path, create=True) as handle:
         files.write(handle, data, kept)
 
 
 def replace_whole(files: Files, path: str, data: bytes) -> None:
-    """Replace a file, which may be missing, by a new one that is synced. Raises OSError.
+    """Replace a file, which may be missing, by a new, synced one. Raises OSError.
 
-    A crash leaves the old file or the new one. It is durable when its folder is synced.
+    A crash leaves the old file or the new one. It is durable once its folder is synced.
     """
     overwrite(files, f"{path}.tmp", data, sync=True)
     files.rename(f"{path}.tmp", path)
 
 
 def walk(files: Files, folder: str) -> Iterator[tuple[str, bool]]:
-    """The paths of all that is in a folder and below, and whether each is a file; a folder follows
-    what is in it. What was found may be removed meanwhile.
+    """Yield the paths of everything below a folder, and whether each is a file.
+
+    Contents of a folder come before the folder. Entries may be removed during the iteration.
     """
     for name in files.list_folder(folder):
         path = f"{folder}/{name}"
@@ -70,14 +71,14 @@ def walk(files: Files, folder: str) -> Iterator[tuple[str, bool]]:
 
 
 def remove_tree(files: Files, folder: str) -> None:
-    """Remove a folder and all in it. Raises OSError."""
+    """Remove a folder and everything in it. Raises OSError."""
     for path, is_file in walk(files, folder):
         (files.remove if is_file else files.remove_folder)(path)
     files.remove_folder(folder)
 
 
 def sync_tree(files: Files, folder: str) -> None:
-    """Make a folder and all in it durable, but for its own name. Raises OSError."""
+    """Make a folder and everything in it durable, except for its own name. Raises OSError."""
     files.write_back()
     for path, is_file in walk(files, folder):
         if is_file:
@@ -88,13 +89,13 @@ def sync_tree(files: Files, folder: str) -> None:
 
 
 def sync_file(files: Files, path: str) -> None:
-    """Make a file durable, but for its name. Raises OSError."""
+    """Make a file durable, except for its name. Raises OSError."""
     with opened(files, path) as handle:
         files.sync(handle)
 
 
 def parents_to_sync(files: Files, path: str) -> list[str]:
-    """The folders that get a new name when a path is made, with its parents."""
+    """Return the folders that get a new name when a path and its parents are created."""
     parents = [parent_of(path)]
     while not files.stamp(parents[-1]):
         parents.append(parent_of(parents[-1]))
@@ -109,10 +110,9 @@ def copy_file(
     told: Callable[[int], None] = lambda size: None,
     begun: tuple[int, int] = (0, 0),
 ) -> tuple[int, int]:
-    """Copy what a file has by now, and cut the copy off behind it; returns the copy's size and
-    CRC-32C.
+    """Copy the current contents of a file, truncate the copy there; return its size and CRC-32C.
 
-    `begun` is that of a copy to go on with. `told` is called with the size of each piece.
+    `begun` is the result of a partial copy to continue. `told` is called with each piece's size.
     """
     with opened(source, path) as reading, opened(target, to, create=True) as writing:
         at, crc = begun

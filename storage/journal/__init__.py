@@ -1,1 +1,1 @@
-"""The journal: batches of all logs, durable before they are acknowledged."""
+"""The journal: batches of all logs, made durable before they are acknowledged."""

@@ -1,17 +1,17 @@
-"""The bytes of a journal: its rounds, and the entries in them.
+"""The byte format of journal files: rounds, and the entries in them.
 
 A file is a sequence of rounds: salt of 8 bytes, number int64, payload length int32, CRC-32C of
 number, length and payload, then the payload. Numbers increase by one, so an unfinished round cannot
-be mistaken for a finished one. The salt is random and part of the file's name,
-`<node>-<first round>-<salt>`: a payload holds bytes from clients, which do not know the salt and
-so cannot forge a round. A round begins at a sector of the disk (in files of older versions: where
-the round before ends), so that a torn write of the next round does not spoil it.
+be mistaken for a finished one. The salt is random and part of the file's name, `<node>-<first
+round>-<salt>`: payloads contain bytes from clients, which have no access to the salt and so cannot
+forge a round. A round begins at a disk sector (in files of older versions: where the previous round
+ends), so that a torn write of the next round does not damage it.
 
 A payload is a sequence of entries: kind int8, name length int16, data length int32, name, data.
 Kind 0 is a batch of the log `name`. Kind 1 is the claim of the shard `name` in the epoch `data`.
-Kind 2 is a mark of the log `name` (marks.py). Kind 3 summarizes the rounds just before, which tells
-the logs that a damaged round has touched: number of logs int32, the first of those rounds int64,
-the end offset of each log int64, and the names of the logs with slashes between them.
+Kind 2 is a mark of the log `name` (marks.py). Kind 3 summarizes the preceding rounds, to identify
+the logs affected if one of those is damaged: number of logs int32, number of the first summarized
+round int64, the end offset of each log int64, and the names of the logs separated by slashes.
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,24 +32,24 @@ _COUNT: Final = Struct(">I")
 
 
 def batch_entry(name: bytes, batch: bytes) -> tuple[bytes, bytes, bytes]:
-    """The entry of a finished batch of a log, in pieces to be joined."""
+    """Return the entry of a finished batch of a log, in pieces to be joined."""
     return ENTRY.pack(BATCH, len(name), len(batch)), name, batch
 
 
 def claim_entry(shard: int, epoch: int) -> tuple[bytes, bytes, bytes]:
-    """The entry of the claim of a shard in an epoch, in pieces to be joined."""
+    """Return the entry of the claim of a shard in an epoch, in pieces to be joined."""
     name, data = str(shard).encode(), epoch.to_bytes(4, "big")
     return ENTRY.pack(CLAIM, len(name), len(data)), name, data
 
 
 def mark_entry(name: str, mark: Mark) -> tuple[bytes, bytes, bytes]:
-    """The entry of a mark of a log, in pieces to be joined."""
+    """Return the entry of a mark of a log, in pieces to be joined."""
     data, log = mark.to_bytes(), name.encode()
     return ENTRY.pack(MARK, len(log), len(data)), log, data
 
 
 def ends_entry(first: int, ends: Mapping[str, int]) -> tuple[bytes, ...]:
-    """The entry of the end offsets of logs after the rounds from `first` on, in pieces."""
+    """Return the entry of logs' end offsets after the rounds from `first` on, in pieces."""
     names = "/".join(ends).encode()
     numbers = pack(f">{len(ends) + 1}Q", first, *ends.values())
     size = _COUNT.size + len(numbers) + len(names)
@@ -57,7 +57,7 @@ def ends_entry(first: int, ends: Mapping[str, int]) -> tuple[bytes, ...]:
 
 
 def ends_of(data: bytes) -> tuple[int, dict[str, int]]:
-    """The first round of such an entry, and the end offsets of logs by name."""
+    """Return the first round of an `ends_entry`, and the end offsets of logs by name."""
     (count,) = _COUNT.unpack_from(data)
     first, *numbers = unpack_from(f">{count + 1}Q", data, _COUNT.size)
     names = data[_COUNT.size + 8 * (count + 1) :].decode().split("/") if count else []
@@ -65,7 +65,7 @@ def ends_of(data: bytes) -> tuple[int, dict[str, int]]:
 
 
 class JournalEntry(NamedTuple):
-    """An entry of a round: its kind, name and data, and where in the file its data begins."""
+    """An entry of a round: its kind, name and data, and the position of the data in the file."""
 
     kind: int
     name: bytes
@@ -74,7 +74,7 @@ class JournalEntry(NamedTuple):
 
 
 def entries_of(window: Window, position: int, size: int) -> Iterator[JournalEntry]:
-    """The entries of a checked round by its payload's place. `data` is valid until the next one."""
+    """Yield the entries of a verified round's payload. `data` is valid until the next entry."""
     end = position + size
     while position < end:
         at = window.find(position, ENTRY.size)
@@ -88,7 +88,7 @@ def entries_of(window: Window, position: int, size: int) -> Iterator[JournalEntr
 
 
 def round_at(window: Window, position: int, salt: bytes, number: int) -> int:
-    """The payload size of the round at a position; -1 if it is not round `number`, or damaged."""
+    """Return the payload size of the round at a position; -1 if damaged or not round `number`."""
     at = window.find(position, ROUND.size)
     if at < 0:
         return -1
@@ -104,7 +104,7 @@ def round_at(window: Window, position: int, salt: bytes, number: int) -> int:
 
 
 def next_round(window: Window, end: int, salt: bytes, number: int) -> tuple[int, int]:
-    """Position and payload size of round `number` after one that ends at `end`; -1: none."""
+    """Return position and payload size of round `number` after one ending at `end`; -1: none."""
     for position in (end, whole_sectors(end)):
         size = round_at(window, position, salt, number)
         if size >= 0:
@@ -113,7 +113,7 @@ def next_round(window: Window, end: int, salt: bytes, number: int) -> tuple[int,
 
 
 def round_after(window: Window, position: int, salt: bytes, number: int) -> tuple[int, int]:
-    """Position and number of a sound round after `position`, later than `number`; -1 if none."""
+    """Return position and number of a sound round after `position` and after `number`; -1: none."""
     position += 1
     while position < window.size:
         at = window.find(position, min(ROUND.size, window.size - position))

@@ -1,7 +1,7 @@
-"""A journal: an append-only file that holds the batches of all logs before they are acknowledged.
+"""Journal files: append-only, they hold the batches of all logs before they are acknowledged.
 
-Only recovery reads it, and it is removed as soon as the segments with its batches are on the disk.
-journal_format.py describes the bytes.
+Only recovery reads a journal, and it is removed as soon as the segments with its batches are on
+disk. format.py describes the bytes.
 """
 
 import re
@@ -37,29 +37,29 @@ _FIELDS_PER_ENTRY: Final = 4
 _NAME: Final = re.compile(r"(?P<node>[0-9]+)-(?P<first>[0-9]{20})-(?P<salt>[0-9a-f]{16})")
 
 AHEAD_BYTES: Final = 1024 * 1024
-"""Zeros that are written ahead of the rounds.
+"""Zeros written ahead of the rounds.
 
 A round over zeros changes neither the size nor the extents of the file, so its sync need not wait
-for the journal of the file system: half the time, and a tenth at the 99th percentile, on ext4."""
+for the journal of the file system: on ext4, half the time, and a tenth at the 99th percentile."""
 
 SUMMARIZED_BYTES: Final = 4096
-"""A round summarizes the rounds that begin in so many bytes before it, and always the last one:
-damage rarely spoils more than a page."""
+"""A round summarizes the rounds that begin within this many bytes before it, and always the last
+one: damage rarely affects more than a page."""
 
 
 class RoundSummary(NamedTuple):
-    """A round, as the rounds after it repeat it."""
+    """A round's logs and claims, to be repeated in the summaries of later rounds."""
 
     position: int
     number: int
     ends: Mapping[str, int]
-    """The next offsets of its logs."""
+    """The next offsets of its logs, by name."""
     claims: Sequence[bytes]
     """Its claim entries."""
 
 
 class JournalWriter:
-    """The file that rounds are appended to."""
+    """A journal file that rounds are appended to."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class JournalWriter:
         first_round: int,
         ends: Mapping[str, int] | None = None,
     ) -> None:
-        """Create the file, durably. Raises OSError.
+        """Durably create the file. Raises OSError.
 
         `ends` are the next offsets of the logs in earlier rounds.
         """
@@ -88,7 +88,7 @@ class JournalWriter:
         self.size = 0
         self._filled = 0
         self.touched: dict[str, None] = {}
-        """The logs whose batches may be in this file only, in the order of their first batch."""
+        """The logs whose batches may be in this file only, in order of their first batch."""
 
     @property
     def next_round(self) -> int:
@@ -105,10 +105,10 @@ class JournalWriter:
         ends: Mapping[str, int] | None = None,
         claims: Sequence[bytes] = (),
     ) -> None:
-        """Make a round durable: one write, one sync.
+        """Make a round durable with one write and one sync.
 
-        `ends` are the next offsets of its logs, `claims` the pieces that are claim entries. Raises
-        AppendFailed if it could not be written, and the file is as before; SyncFailed if nothing
+        `ends` are the next offsets of its logs, `claims` those pieces that are claim entries.
+        Raises AppendFailed if the write failed and the file is unchanged, and SyncFailed if nothing
         can be made durable any more.
         """
         payload = b"".join((*pieces, *self._summary()))
@@ -130,7 +130,7 @@ class JournalWriter:
         self._number += 1
 
     def _summary(self) -> Iterator[bytes]:
-        """The entries that repeat the rounds just before."""
+        """Yield the entries that repeat the preceding rounds."""
         oldest = self.size - SUMMARIZED_BYTES
         while len(self._summaries) > 1 and self._summaries[0].position < oldest:
             del self._summaries[0]
@@ -141,7 +141,7 @@ class JournalWriter:
         yield from ends_entry(self._summaries[0].number, ends)
 
     def _fill(self, size: int) -> None:
-        """Write zeros after the end if the next round would reach beyond those written before."""
+        """Write zeros past the end if the next round would exceed those written before."""
         if self.size + size > self._filled:
             ahead = bytes(size + AHEAD_BYTES)
             self._files.write(self._handle, ahead, self.size)
@@ -158,7 +158,7 @@ class JournalWriter:
         self._files.close(self._handle)
 
     def drop(self) -> None:
-        """Close and remove the file, when all its batches are on the disk in their segments."""
+        """Close and remove the file, once all its batches are on disk in their segments."""
         self.close()
         self._files.remove(self.path)
 
@@ -169,32 +169,32 @@ class JournalReader:
     def __init__(
         self, files: Files, path: str, size: int | None = None, *, go_on: bool = False
     ) -> None:
-        """Read the file up to `size`; what follows is still being written.
+        """Read the file up to `size`; the bytes after that are still being written.
 
-        If a round is damaged and a sound one follows: with `go_on`, reading goes on there and
-        `damage` gets a line; without it, raises Corrupt.
+        If a sound round follows a damaged one, raises Corrupt. With `go_on`, adds a line to
+        `damage` instead and continues at the sound round.
         """
         self._files = files
         self._size = size
         self._go_on = go_on
         self.damage: list[str] = []
-        """A line for each damaged place that a sound round follows."""
+        """A message for each damaged place that is followed by a sound round."""
         self.ends: dict[str, int] = {}
-        """The next offsets of logs, as rounds and summaries tell them."""
+        """The next offsets of logs, from rounds and summaries."""
         self.marks: dict[str, Mark] = {}
         self._logs_unknown = False
-        """No summary names the logs of the damaged rounds."""
+        """Whether no summary names the logs of the damaged rounds."""
         self._first_lost = 0
         """The number of the first damaged round."""
         self._told_since: set[str] = set()
-        """The logs whose next offset is told by a round after the damage."""
+        """The logs whose next offset is in a round after the damage."""
         self.path = path
         self.first_round, self._salt = first_round_and_salt(path)
         self._handle = files.open(path)
         self.epochs: dict[int, int] = {}
         """The newest epoch of each shard in the claims."""
         self._entries: dict[bytes, array[int]] = {}
-        """Of each log, four numbers per batch: see `entries`."""
+        """Four numbers per batch of each log: see `entries`."""
         self.next_round = self.first_round
         self._end = 0
         try:
@@ -205,21 +205,21 @@ class JournalReader:
 
     @property
     def names(self) -> set[str]:
-        """The logs that it holds batches of."""
+        """The logs that have batches in this journal."""
         return {name.decode() for name in self._entries}
 
     @property
     def is_empty(self) -> bool:
-        """Whether it holds no finished round."""
+        """Whether the journal has no finished round."""
         return self.next_round == self.first_round
 
     def last_ends(self) -> dict[str, int]:
-        """The next offsets of logs after its last round."""
+        """Return the next offsets of logs after the last round."""
         ends = {name.decode(): entries[-3] + 1 for name, entries in self._entries.items()}
         return {name: max(ends.get(name, 0), self.ends.get(name, 0)) for name in ends | self.ends}
 
     def entries(self, name: str) -> Iterator[tuple[int, int, int, int]]:
-        """Base offset, last offset, position and size of every batch of a log, as written."""
+        """Yield base offset, last offset, position and size of every batch of a log, as written."""
         entries = self._entries.get(name.encode(), array("q"))
         for at in range(0, len(entries), _FIELDS_PER_ENTRY):
             base, last, position, size = entries[at : at + _FIELDS_PER_ENTRY]
@@ -230,7 +230,7 @@ class JournalReader:
 
     @property
     def end(self) -> int:
-        """The end of its last finished round, in bytes."""
+        """The end of the last finished round, in bytes."""
         return self._end
 
     def close(self) -> None:
@@ -242,18 +242,18 @@ class JournalReader:
         self._files.remove(self.path)
 
     def lacks(self, name: str) -> bool:
-        """Whether it may have held more of a log than is known, because of damage."""
+        """Return whether damage may hide batches of a log whose number is unknown."""
         return self._logs_unknown and name not in self._told_since
 
     @property
     def torn(self) -> str:
-        """A line about the unfinished round at its end; empty if it ends with a finished one."""
+        """A message about an unfinished round at the end; empty if there is none."""
         if not any(self._files.read(self._handle, SECTOR, whole_sectors(self._end))):
             return ""
         return f"{self.path}: the unfinished round at byte {whole_sectors(self._end)} is left out"
 
     def read_on(self) -> None:
-        """Read the rounds that its living owner has written since. Raises Corrupt."""
+        """Read the rounds that the running owner has written since. Raises Corrupt."""
         for position in (self._end, whole_sectors(self._end)):
             if self._files.read(self._handle, SALT_BYTES, position) == self._salt:
                 self._read()
@@ -269,7 +269,7 @@ class JournalReader:
                 position, number = round_after(window, self._end, self._salt, self.next_round)
                 if position < 0:
                     break
-                if bad != self._end:  # its living owner may have been writing it: read it again
+                if bad != self._end:  # its running owner may have been writing it: read again
                     bad = self._end
                     window = window.again()
                     continue
@@ -280,7 +280,7 @@ class JournalReader:
             self.next_round += 1
 
     def _pass_over(self, position: int, number: int) -> None:
-        """Go on after damage at the next sound round, or raise Corrupt."""
+        """Continue after damage at the next sound round, or raise Corrupt."""
         place = self._end if position % SECTOR else whole_sectors(self._end)
         line = (
             f"{self.path}: the round at byte {place} is damaged and a sound one follows at byte "
@@ -325,13 +325,13 @@ class JournalReader:
 
 
 def node_of(name: str) -> int | None:
-    """The node id in the name of a journal; None for other files."""
+    """Return the node id in the name of a journal; None for other files."""
     found = _NAME.fullmatch(name)
     return int(found["node"]) if found else None
 
 
 def first_round_and_salt(path: str) -> tuple[int, bytes]:
-    """What the name of a journal says of it."""
+    """Return the first round number and the salt in the name of a journal."""
     found = _NAME.fullmatch(path.rpartition("/")[2])
     assert found, "not the name of a journal: see node_of"
     return int(found["first"]), bytes.fromhex(found["salt"])

@@ -1,9 +1,9 @@
-"""The journals of a data directory: this process's, those of its earlier runs, and other nodes'.
+"""The journals of a data directory: of this process, of its earlier runs, and of other nodes.
 
 Decides when a journal can be removed. journal.py reads and writes one file, store.py has the logs.
 
 Every journal begins with the newest epoch of every shard that its node has ever claimed. So an
-older journal can be removed without looking at the lease files, which therefore need no sync.
+older journal can be removed without reading the lease files, which therefore need no sync.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ V = TypeVar("V")
 
 
 class JournalCover:
-    """What the journals hold for one log: finished batches in offset order. Closed by `with`."""
+    """The finished batches of one log in all journals, in offset order. Use in a `with` block."""
 
     def __init__(
         self,
@@ -33,26 +33,26 @@ class JournalCover:
     ) -> None:
         self._closing = closing
         self.missing_epochs = missing_epochs
-        """Batches of these epochs went through a journal that is missing."""
+        """Epochs whose batches went through a journal that is missing."""
         self._entries = [(*entry, reader) for reader in readers for entry in reader.entries(name)]
         self._entries.sort(key=lambda entry: entry[0])
         self.first = self._entries[0][0] if self._entries else None
-        """The first offset that is held; or None."""
+        """The first offset in the journals, or None."""
         self.mark = newest(mark, *(reader.marks.get(name) for reader in readers))
-        """How far the log was on the disk, without the journals."""
+        """How far the log was on disk without the journals."""
         self.end = max((reader.ends.get(name, 0) for reader in readers), default=0)
         """The offset that the log must reach with the journals."""
         lacking = [
             reader
             for at, reader in enumerate(readers)
-            # A process that has written to the log since had recovered it.
+            # A process that has written to the log since then had recovered it.
             if reader.lacks(name) and not any(name in later.names for later in readers[at + 1 :])
         ]
         touched = [reader for reader in readers if reader.damage and self.end]
         self.may_lack = bool(lacking)
-        """A journal is damaged, and may have held more of the log than is known."""
+        """Whether a damaged journal may have contained more of the log than is known."""
         self.damage = "; ".join(line for reader in lacking or touched for line in reader.damage)
-        """What is damaged in the journals, as text; empty if nothing is."""
+        """Description of the damage to the journals; empty if there is none."""
 
     def __enter__(self) -> Self:
         return self
@@ -61,7 +61,7 @@ class JournalCover:
         self._closing.close()
 
     def reaches(self, first: int, end: int) -> bool:
-        """Whether `end` is beyond `first`, and all offsets between them are held."""
+        """Return whether `end` is beyond `first` and the journals have all offsets in between."""
         if end <= first:
             return False
         for base, last, *_ in self._entries:
@@ -70,21 +70,21 @@ class JournalCover:
         return first >= end
 
     def last(self) -> tuple[int, bytes] | None:
-        """The base offset and the bytes of the last batch that is held."""
+        """Return the base offset and the bytes of the last batch, or None."""
         if not self._entries:
             return None
         base, _, position, size, reader = self._entries[-1]
         return base, reader.batch(position, size)
 
     def within(self, first: int, end: int) -> Iterator[bytes]:
-        """The batches with offsets from `first` up to `end`; one that is held twice comes once."""
+        """Yield the batches with offsets from `first` up to `end`, without duplicates."""
         for base, last, position, size, reader in self._entries:
             if first <= base and last < end:
                 first = last + 1
                 yield reader.batch(position, size)
 
     def batches_from(self, offset: int) -> Iterator[bytes]:
-        """The batches whose last offset is at least `offset`; one that is held twice comes once."""
+        """Yield the batches whose last offset is at least `offset`, without duplicates."""
         for _, last, position, size, reader in self._entries:
             if last >= offset:
                 offset = last + 1
@@ -95,7 +95,7 @@ class Journals:
     """The `journals` folder: rounds are written to it, and logs recovered from it.
 
     One thread writes rounds. Meanwhile another may call `known_epoch`, `claimed`, `cover` and
-    `recovered`. Each attribute that both use is changed by one of them, in single steps.
+    `recovered`. Attributes used by both are changed by only one of them, in single steps.
     """
 
     def __init__(self, files: Files, data_dir: str, node_id: int, roll_bytes: int) -> None:
@@ -105,24 +105,24 @@ class Journals:
         self._roll_bytes = roll_bytes
         self._writer: JournalWriter | None = None
         self._writers: tuple[JournalWriter, ...] = ()
-        """The current one, after those that wait for their logs to be synced."""
+        """The current writer, after those whose logs are not all synced yet."""
         self._next_round = 1
         self._epochs: dict[int, int] = {}
         self._marks: dict[str, Mark] = {}
         self._unwritten_marks: dict[str, Mark] = {}
         self._ends: dict[str, int] = {}
         self.repairs: list[str] = []
-        """What was damaged or unfinished in the journals of earlier runs, a line each."""
+        """Messages about damaged or unfinished journals of earlier runs."""
         self._unwritten_claims: dict[int, int] = {}
         """Epochs by shard that were claimed since the last round."""
         self._earlier: dict[JournalReader, set[str]] = {}
-        """Journals of earlier runs, with the logs that were not recovered from them yet."""
+        """Journals of earlier runs, with their logs that have not been recovered yet."""
         self._foreign: dict[str, JournalReader] = {}
         """Journals of other nodes by file name."""
         self._removable: tuple[Sequence[JournalWriter], Sequence[JournalReader]] = (), ()
         """Journals that no log needed any more when the last round was written."""
         self._empty: list[str] = []
-        """A line for each journal of an earlier run without a round, left by a crash or damage."""
+        """Messages about journals of earlier runs that a crash or damage left without a round."""
         self._read_own()
 
     def _read_own(self) -> None:
@@ -160,10 +160,10 @@ class Journals:
         return [n for node, n in names if node is not None and (node == self._node_id) is own]
 
     def _read_foreign(self) -> None:
-        """Read the journals of other nodes as they are now.
+        """Bring the journals of other nodes up to date.
 
-        A known file is read from where its last reading ended: each claim of a start calls this,
-        and the file of a node that no longer runs may be a full one.
+        Known files are read from where the last reading ended: every claim at start-up calls this,
+        and the file of a node that no longer runs may be full.
         """
         names = self._names(own=False)
         for name in self._foreign.keys() - set(names):
@@ -179,41 +179,41 @@ class Journals:
                 self.repairs += reader.damage
 
     def known_epoch(self, shard: int) -> int:
-        """The newest epoch of a shard in any journal, those of other nodes included.
+        """Return the newest epoch of a shard in any journal, including those of other nodes.
 
-        Call it while the shard is locked, so that its last owner writes no more.
+        Call this while the shard is locked, so that its last owner writes no more.
         """
         self._read_foreign()
         epochs = [reader.epochs.get(shard, 0) for reader in self._foreign.values()]
         return max([self._epochs.get(shard, 0), *epochs])
 
     def names(self) -> set[str]:
-        """The logs that journals of earlier runs and of other nodes hold batches of."""
+        """Return the logs with batches in journals of earlier runs and of other nodes."""
         readers = [*self._earlier, *self._foreign.values()]
         return {name for reader in readers for name in reader.names}
 
     def told_names(self) -> set[str]:
-        """The logs that any journal tells of: those that rounds have been written to."""
+        """Return the logs named in any journal: those that rounds have been written to."""
         self._read_foreign()
         foreign = (name for reader in self._foreign.values() for name in reader.last_ends())
         return self.names() | self._ends.keys() | set(foreign)
 
     def tells_of(self, name: str) -> bool:
-        """Whether a log is one of `told_names`, as far as journals were read by now."""
+        """Return whether a log is in `told_names`, judging by the journals read so far."""
         foreign = any(name in reader.last_ends() for reader in list(self._foreign.values()))
         return name in self._ends or foreign or name in self.names()
 
     def known_shards(self) -> int:
-        """One more than the highest shard in any journal; 0 if no journal has a claim."""
+        """Return the highest shard in any journal plus one; 0 if no journal has a claim."""
         self._read_foreign()
         foreign = self._foreign.values()
         shards = [*self._epochs, *(shard for reader in foreign for shard in reader.epochs)]
         return max(shards, default=-1) + 1
 
     def claimed(self, shard: int, epoch: int) -> None:
-        """Let the next round make a claim durable."""
+        """Make a claim durable with the next round."""
         self._epochs[shard] = epoch
-        # After it: a round that begins a journal writes all epochs.
+        # In this order: a round that begins a journal writes all epochs.
         self._unwritten_claims[shard] = epoch
 
     def write(self, pieces: Sequence[bytes], ends: Mapping[str, int]) -> None:
@@ -258,10 +258,10 @@ class Journals:
         return writer
 
     def cover(self, name: str, missing_epochs: range) -> JournalCover:
-        """The batches of a log in all journals, to open the log with.
+        """Return the batches of a log in all journals, for opening the log.
 
-        No round is written to that log meanwhile, so no journal that has batches of it is removed.
-        `missing_epochs` are known to the lease, and to no journal.
+        No round may be written to the log meanwhile, so that no journal with its batches is
+        removed. `missing_epochs` are in the lease, but in no journal.
         """
         with ExitStack() as stack:
             own = [
@@ -277,7 +277,7 @@ class Journals:
         return cover
 
     def recovered(self, name: str, mark: Mark | None) -> None:
-        """Note that a log was opened, and all its batches are on the disk in its folder."""
+        """Record that a log was opened and all its batches are on disk in its folder."""
         self._note_mark(name, mark)
         for writer in self._writers:
             writer.touched.pop(name, None)
@@ -285,21 +285,21 @@ class Journals:
             names.discard(name)
 
     def _note_mark(self, name: str, mark: Mark | None) -> None:
-        """Let the next round make a mark durable, before bytes are written after it."""
+        """Make a mark durable with the next round, before bytes are written after it."""
         if mark is not None and mark != self._marks.get(name):
             self._marks[name] = mark
             self._unwritten_marks[name] = mark  # after `_marks`: see `claimed`
 
     def marked(self, name: str, mark: Mark) -> None:
-        """Note a mark of a log, unless a newer one is known."""
+        """Record a mark of a log, unless a newer one is known."""
         self._note_mark(name, newest(self._marks.get(name), mark))
 
     def waiting_for(self) -> list[str]:
-        """The logs that must be synced before full journals can be removed, oldest first."""
+        """Return the logs to be synced before full journals can be removed, oldest first."""
         return [name for writer in self._retiring() for name in list(writer.touched)]
 
     def synced(self, name: str, mark: Mark | None) -> None:
-        """Note that all of a log is on the disk in its folder: no full journal is needed for it."""
+        """Record that all of a log is on disk in its folder, so that it needs no full journal."""
         self._note_mark(name, mark)
         for writer in self._retiring():
             writer.touched.pop(name, None)
@@ -307,9 +307,9 @@ class Journals:
     def drop_done(self) -> None:
         """Remove the journals that no log needed any more when the last round was written.
 
-        That round has written the epochs and the marks of the logs to the current journal. Without
-        its mark a log that was synced would be written to again, and a torn write could spoil what
-        is in no journal any more.
+        That round put the epochs and the marks of the logs into the current journal. Without its
+        mark, a synced log would be written to again, and a torn write could damage batches that are
+        in no journal any more.
         """
         writers, readers = self._removable
         self._removable = (), ()
@@ -321,15 +321,15 @@ class Journals:
             reader.drop()
 
     def _done(self) -> tuple[Sequence[JournalWriter], Sequence[JournalReader]]:
-        """The journals that no log needs any more."""
+        """Return the journals that no log needs any more."""
         writers = [writer for writer in self._retiring() if not writer.touched]
         return writers, [reader for reader, names in self._earlier.items() if not names]
 
     def close(self, *, clean: bool) -> None:
         """Close the files.
 
-        `clean`: all logs of this process are synced, so a journal with only the epochs replaces
-        those that no log of an earlier run needs.
+        `clean`: all logs of this process are synced, so the journals that no log of an earlier run
+        needs are replaced by one with only the epochs.
         """
         try:
             if clean:
@@ -361,7 +361,7 @@ class Journals:
 
 
 def _take_all(items: dict[K, V]) -> dict[K, V]:
-    """Empty a dictionary that another thread may add to meanwhile; returns what was in it."""
+    """Empty a dictionary that another thread may add to meanwhile; return its contents."""
     taken: dict[K, V] = {}
     while items:
         key, value = items.popitem()

@@ -1,15 +1,15 @@
 """Rounds: the batches of many logs, made durable with one write and one sync of the journal.
 
-Theory of operation. After the sync the batches of a round may be acknowledged. The segments get
-the same bytes later and without a sync: each round writes the queue of one log, and an idle moment
+Theory of operation. After the sync the batches of a round may be acknowledged. The segments get the
+same bytes later and without a sync: each round writes the queue of one log, and an idle moment
 writes the rest, because a write per log and round would cost more than everything else. When a
 journal is full, a new one begins, and each of the following rounds syncs one of the logs that have
 batches in the full one. When all are synced, and a round has written their marks, the full journal
 is removed.
 
 Beside the rounds, on another thread, a log is synced whenever much was written to it, and gets a
-recovery point: the next round that is written has its mark. Index files are not written in a round:
-each call of the system may let another thread run first.
+recovery point, whose mark goes into the next round. Index files are not written in a round: each
+system call may let another thread run first.
 """
 
 from collections import deque
@@ -27,27 +27,27 @@ from groupkeeper.storage.log.segment import Stand
 from groupkeeper.storage.recovery.marks import Mark
 
 WRITE_BACK_BYTES: Final = 4 * 1024 * 1024
-"""A log is synced beside the rounds when so much was written to it: a round that has to sync it,
-because its segment is full or a full journal is to be removed, then has little left to do."""
+"""Bytes written to a log after which it is synced beside the rounds. A round that has to sync the
+log, because a segment is full or a full journal is due for removal, then has little left to do."""
 
 
 class RoundWriter:
-    """Writes rounds to the journal, and what is queued to the logs."""
+    """Writes rounds to the journal, and queued batches to the logs."""
 
     def __init__(self, journals: Journals, logs: Mapping[str, QueuedLog]) -> None:
-        """`logs` are the open logs by name."""
+        """Take the open `logs` by name."""
         self._journals = journals
         self._logs = logs
         self._behind: dict[str, QueuedLog] = {}
-        """Logs with queued batches, the one that has waited longest first."""
+        """Logs with queued batches, longest waiting first."""
         self.aside: Callable[[Callable[[], None]], None] | None = None
         """Runs a job on another thread. None: no log is synced beside the rounds."""
         self._marks: deque[tuple[str, Mark]] = deque()
-        """Those that were made on that thread since the last round, by name of the log."""
+        """Marks made by that thread since the last round, with the names of the logs."""
         self.failure = ""
-        """The sync that failed: the store takes no more work. Empty if none has failed."""
+        """The error of a failed sync, after which the store takes no more work; or ""."""
         self.committed_bytes = 0
-        """Bytes of all batches made durable by rounds so far."""
+        """Total bytes of batches made durable by rounds."""
 
     def commit(self, appends: Sequence[Append | LateAppend]) -> list[StorageError | None]:
         """Write a round: see `Store.commit`."""
@@ -89,7 +89,7 @@ class RoundWriter:
     def _encoded(
         self, each: Append | LateAppend, left_out: dict[int, StorageError], ends: Mapping[str, int]
     ) -> tuple[QueuedLog, Sequence[Encoded]] | StorageError:
-        """The batches of an append and their log, or why it is left out."""
+        """Return an append's log and batches, or the reason it is left out."""
         append = each.made(left_out) if isinstance(each, LateAppend) else each
         if isinstance(append, StorageError):
             return append
@@ -104,7 +104,7 @@ class RoundWriter:
         return batches if isinstance(batches, StorageError) else (log, batches)
 
     def write_one(self) -> bool:
-        """Write the queue of the log that has waited longest; False if no log has a queue."""
+        """Write the queue of the longest waiting log. Returns False if no log has a queue."""
         log = next(iter(self._behind.values()), None)
         if log is not None:
             self.write(log)
@@ -113,8 +113,7 @@ class RoundWriter:
     def write(self, log: QueuedLog) -> None:
         """Write the queue of a log. Raises SyncFailed.
 
-        If it cannot be written the log is `failed`, and is repaired from the journal when it is
-        opened again.
+        If the write fails, the log becomes `failed` and is repaired from the journal when reopened.
         """
         self._behind.pop(log.log.name, None)
         try:

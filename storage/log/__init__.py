@@ -1,1 +1,1 @@
-"""An open log: its segments, their indexes, and how both are read."""
+"""An open log: its segments, their indexes, and reading both."""

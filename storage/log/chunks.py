@@ -1,11 +1,11 @@
-"""Chunks of whole, checked batches, for replay.
+"""Chunks of whole, verified batches, for replay.
 
-Theory of operation. Of most bytes a checksum is known that covers them all: of a finished segment,
-and of what was scanned when the log was opened. Compared once, it takes the place of the checksums
-of their batches, and covers their headers, too; then only the ends of batches have to be found.
-Whatever differs is scanned batch by batch, which tells what is damaged.
+Theory of operation. Most bytes are covered by one known checksum: that of a finished segment, or of
+the part scanned when the log was opened. Verifying it once replaces the checksums of the batches
+and also covers their headers; then only batch boundaries have to be found. Bytes that do not match
+are scanned batch by batch to locate the damage.
 
-Functions of segments, without state: safe on any thread while another one appends.
+Stateless functions of segments: safe on any thread while another one appends.
 """
 
 from collections.abc import Generator, Iterator, Sequence
@@ -21,13 +21,13 @@ from groupkeeper.storage.log.scan import FIELDS, valid_batches
 from groupkeeper.storage.log.segment import Segment, segments_from
 
 CHUNK: Final = 1024 * 1024
-"""About so many bytes are replayed at once."""
+"""Approximate number of bytes per chunk."""
 
 _LENGTH_AND_EPOCH: Final = Struct(">8xii")
 
 
 def checked_chunks(segments: Sequence[Segment], from_offset: int) -> Iterator[bytes]:
-    """Chunks of whole, checked batches from the one that holds an offset on. Raises Corrupt."""
+    """Yield chunks of whole, verified batches from the one at an offset on. Raises Corrupt."""
     epoch = -1
     for segment in segments_from(segments, from_offset):
         whole = from_offset <= segment.base_offset
@@ -37,7 +37,7 @@ def checked_chunks(segments: Sequence[Segment], from_offset: int) -> Iterator[by
 
 
 def _sound_size(segment: Segment) -> int:
-    """How many bytes at its start are known to be sound; reads it if it is finished."""
+    """Return how many leading bytes are known to be sound; reads a finished segment to find out."""
     finished = segment.finished
     if finished is None or finished.crc is None or segment.sound_size == segment.size:
         return segment.sound_size
@@ -48,7 +48,7 @@ def _sound_size(segment: Segment) -> int:
 
 
 def _sound_chunks(segment: Segment, end: int, epoch: int) -> Generator[bytes, None, int]:
-    """Chunks of sound batches up to a position. Returns the epoch of the last one."""
+    """Yield chunks of sound batches up to a position. Returns the epoch of the last batch."""
     position = 0
     while position < end:
         data = segment.read(position, min(CHUNK, end - position))
@@ -57,7 +57,7 @@ def _sound_chunks(segment: Segment, end: int, epoch: int) -> Generator[bytes, No
             length = int.from_bytes(data[8:LENGTH_OVERHEAD], "big")
             data = segment.read(position, LENGTH_OVERHEAD + length)
             size, epoch = _whole_batches(segment.path, data, epoch)
-        if not size:  # changed since it was compared
+        if not size:  # changed since it was verified
             _check_whole(segment, position, None)
             break
         yield data[:size]
@@ -66,7 +66,7 @@ def _sound_chunks(segment: Segment, end: int, epoch: int) -> Generator[bytes, No
 
 
 def _whole_batches(path: str, data: bytes, epoch: int) -> tuple[int, int]:
-    """The end of the last whole batch in some data, and its epoch."""
+    """Return the end of the last whole batch in some data, and its epoch."""
     at, last = 0, len(data) - _LENGTH_AND_EPOCH.size
     while at <= last:
         length, found = _LENGTH_AND_EPOCH.unpack_from(data, at)
@@ -83,8 +83,9 @@ def _whole_batches(path: str, data: bytes, epoch: int) -> tuple[int, int]:
 def _scanned_chunks(
     segment: Segment, position: int, from_offset: int, epoch: int
 ) -> Generator[bytes, None, int]:
-    """Chunks of the batches from a position on, or from the one that holds an offset on; each batch
-    is checked. Returns the epoch of the last one.
+    """Yield chunks of batches from a position or from the batch at an offset, whichever is later.
+
+    Every batch is verified. Returns the epoch of the last batch.
     """
     position = max(position, segment.index.floor(max(0, from_offset - segment.base_offset)))
     start, crc = position, 0
@@ -106,7 +107,7 @@ def _scanned_chunks(
 
 
 def _check_whole(segment: Segment, end: int, crc: int | None) -> None:
-    """Raise Corrupt if a segment has unsound bytes at `end`, or another checksum than known."""
+    """Raise Corrupt if a segment is unsound at `end` or does not match its known checksum."""
     known = segment.finished.crc if segment.finished is not None else None
     if end < segment.size:
         what = f"the batch at byte {end} is damaged"
@@ -118,7 +119,7 @@ def _check_whole(segment: Segment, end: int, crc: int | None) -> None:
 
 
 def check_epoch(path: str, offset: int, found: int, epoch: int) -> None:
-    """Raise Corrupt if a batch's epoch `found` is older than `epoch`, that of the one before."""
+    """Raise Corrupt if a batch's epoch `found` is older than the previous batch's `epoch`."""
     if found < epoch:
         raise Corrupt(
             f"{path}: offset {offset} was written in epoch {found}, "

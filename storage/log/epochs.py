@@ -1,7 +1,7 @@
-"""Kafka's `leader-epoch-checkpoint` of a partition folder: which epoch began at which offset.
+"""Kafka's `leader-epoch-checkpoint` of a partition folder: the first offset of each leader epoch.
 
 For Kafka's tools and for people. The batches carry the epochs, so the file is neither synced nor
-relied upon, but for the batches before a recovery point, which has a checksum of their epochs.
+relied on. One exception: batches before a recovery point, which has a checksum of their epochs.
 
 Source: Kafka's LeaderEpochFileCache.
 """
@@ -20,18 +20,18 @@ FILE_NAME: Final = "leader-epoch-checkpoint"
 
 
 class EpochFile:
-    """Text: a version line `0`, the number of entries, then `epoch startOffset` per line."""
+    """Text file: version line `0`, number of entries, then one `epoch startOffset` per line."""
 
     def __init__(self, files: Files, folder: str) -> None:
         self._files = files
         self._path = f"{folder}/{FILE_NAME}"
         self._entries: list[tuple[int, int]] = []
         self._text = b""
-        """What is in the file."""
+        """The contents of the file."""
         self.last_epoch = -1
         """The largest epoch, or -1."""
         self.descends = False
-        """A batch of an older epoch follows one of a newer: opening the log refuses it."""
+        """Whether a batch of an older epoch follows one of a newer: opening such a log fails."""
 
     @property
     def entries(self) -> Sequence[tuple[int, int]]:
@@ -39,7 +39,7 @@ class EpochFile:
         return self._entries
 
     def load(self, before: int) -> None:
-        """Read the entries that begin below an offset; none if the file is missing or odd."""
+        """Read the entries that start below an offset. A missing or malformed file yields none."""
         try:
             self._text = read_whole(self._files, self._path)
         except FileNotFoundError:
@@ -53,7 +53,7 @@ class EpochFile:
         self.last_epoch = self._entries[-1][0] if self._entries else -1
 
     def note(self, epoch: int, start: int) -> bool:
-        """Note that a batch of an epoch begins at an offset. True if the epoch is new."""
+        """Record that a batch of an epoch starts at an offset. Returns whether the epoch is new."""
         if epoch <= self.last_epoch:
             self.descends = self.descends or epoch < self.last_epoch
             return False
@@ -62,7 +62,7 @@ class EpochFile:
         return True
 
     def note_all(self, batches: Sequence[Batch]) -> None:
-        """Note batches that were appended, and write the file if an epoch is new."""
+        """Record appended batches, and write the file if an epoch is new."""
         if batches[-1].epoch == self.last_epoch:
             return
         news = [self.note(batch.epoch, batch.base_offset) for batch in batches]
@@ -70,7 +70,7 @@ class EpochFile:
             self.write()
 
     def write(self) -> None:
-        """Write the whole file, unless it has that already. OSErrors are ignored."""
+        """Write the whole file unless it is up to date. OSErrors are ignored."""
         entries = _lines(self._entries)
         text = "\n".join(["0", str(len(entries)), *entries, ""]).encode("ascii")
         if text != self._text:
@@ -79,7 +79,7 @@ class EpochFile:
                 self._text = text
 
     def checksum(self, before: int, crc: int) -> int:
-        """Continue a CRC-32C over the entries that begin below an offset. On any thread."""
+        """Extend a CRC-32C over the entries that start below an offset. Thread-safe."""
         entries = [entry for entry in list(self._entries) if entry[1] < before]
         return crc32c("\n".join(_lines(entries)).encode("ascii"), crc)
 

@@ -1,9 +1,8 @@
-"""A cheap look at a log that is not open: where it begins and ends, how large it is, and when the
-record at an offset was written.
+"""A cheap look at a log without opening it: start and end offset, size, and timestamps by offset.
 
-Reads names and sizes, the end of an index, and the headers of some batches; checks nothing and
-changes nothing. What opening the log would cut off or restore is not known here: a batch that is
-torn counts if its header is there and the file is long enough.
+Reads names and sizes, the end of an index, and the headers of some batches; verifies nothing and
+changes nothing. Truncations and repairs that opening the log would make are not foreseen: a torn
+batch counts if its header is there and the file is long enough.
 """
 
 from bisect import bisect_right
@@ -26,32 +25,32 @@ from groupkeeper.storage.recovery.manifest import ManifestFile
 _ENTRY: Final = Struct(">II")
 
 _WALK: Final = 8 * 1024
-"""Bytes read at once: the index points at most one interval before a batch."""
+"""Bytes per read: a batch is at most one index interval away from the indexed position."""
 
 _FAR: Final = 256 * 1024
-"""Bytes from which on a walk reads them in large pieces."""
+"""Distance in bytes from which a walk reads in large pieces."""
 
 
 class Glance(NamedTuple):
-    """A log as it was at a look."""
+    """A log as seen by one look."""
 
     start_offset: int
     """The first offset that is kept."""
     end_offset: int
-    """The offset after the last one: the high watermark."""
+    """The offset after the last record: the high watermark."""
     size: int
-    """Bytes of all segments."""
+    """Total bytes of all segments."""
     stamp: tuple[int, ...] = ()
-    """Of the names in the folder."""
+    """Stamp of the folder, which changes with the names in it."""
     last: tuple[str, int] | None = None
     """Path and size of the last segment."""
 
 
 def glance(files: Files, folder: str, known: Glance | None = None) -> Glance:
-    """Look at the log of a folder. `known` is the last look: if nothing has changed since, it costs
-    two calls of the system and is returned.
+    """Look at the log of a folder.
 
-    A missing folder is an empty log. Raises Corrupt for a damaged start, and OSError.
+    If nothing has changed since the previous look `known`, that is returned after two system calls.
+    A missing folder is an empty log. Raises Corrupt for a damaged start checkpoint, and OSError.
     """
     stamp = files.stamp(folder)
     if known is not None and known.stamp == stamp and _is_as_large(files, known):
@@ -77,8 +76,9 @@ def _is_as_large(files: Files, known: Glance) -> bool:
 
 
 def time_at(files: Files, folder: str, offset: int) -> int | None:
-    """The largest timestamp (Unix milliseconds) of the batch that holds an offset, or of the next
-    batch of its segment; None if there is none, or if it has no timestamp. Raises OSError.
+    """Return the largest timestamp (Unix ms) of the batch at an offset, or of the segment's next.
+
+    None if there is no such batch, or it has no timestamp. Raises OSError.
     """
     bases = [base for base in map(base_of, files.list_folder(folder)) if base is not None]
     for base in bases[max(0, bisect_right(bases, offset) - 1) :]:
@@ -95,9 +95,9 @@ def time_at(files: Files, folder: str, offset: int) -> int | None:
 
 
 def _end_of(files: Files, folder: str, base: int, size: int) -> int:
-    """The offset after the last whole batch of the last segment, whose file has `size` bytes."""
+    """Return the offset after the last whole batch of the last segment, which has `size` bytes."""
     position, end = 0, base
-    with suppress(Corrupt):  # it is of a newer version: whoever opens the log says so
+    with suppress(Corrupt):  # made by a newer version: opening the log reports this
         mark = ManifestFile(files, folder).on_disk.mark
         if mark is not None and mark.base == base and mark.size <= size:
             position, end = mark.size, mark.end
@@ -112,7 +112,7 @@ def _end_of(files: Files, folder: str, base: int, size: int) -> int:
 
 
 def _batch_at(window: Window, position: int, base: int) -> tuple[int, int, int] | None:
-    """Last offset, size and largest timestamp of the whole batch at a position; None: no batch."""
+    """Return last offset, size and largest timestamp of the whole batch at a position, or None."""
     at = window.find(position, HEADER_SIZE)
     if at < 0:
         return None
@@ -124,8 +124,10 @@ def _batch_at(window: Window, position: int, base: int) -> tuple[int, int, int] 
 
 
 def _indexed(files: Files, folder: str, base: int, relative: int | None) -> int:
-    """A position at or before the batch that holds an offset, by the offset index; None: by its
-    last entry. 0 if there is no index. Entries are read when they are asked for.
+    """Return a position at or before the batch that holds an offset, from the offset index.
+
+    Without an offset, the position of the last entry. 0 without an index. Reads only the entries
+    that the search compares.
     """
 
     def entry(number: int) -> tuple[int, int]:

@@ -1,13 +1,13 @@
-"""The two indexes of a segment, as Kafka keeps them: offset to position, timestamp to offset.
+"""The two indexes of a segment, as in Kafka: offset to position, and timestamp to offset.
 
-They are in memory while the segment is in use. Their files are written whole when the segment is
-rolled or closed, grow when a recovery point is made (recovery_point.py), are checked when they are
+They are in memory while the segment is in use. Their files are written as a whole when the segment
+is rolled or closed, are extended at each recovery point (recovery_point.py), are verified when
 read, and can be rebuilt from the batches.
 
 Rule: before a batch is added, if more than index.interval.bytes were appended since the last entry,
 the offset index gets (last offset of the batch, its position), and the time index gets (largest
-timestamp so far, last offset of its batch) if that timestamp is larger than its last one. A closed
-segment has one more time entry under the same condition.
+timestamp so far, last offset of its batch) if that timestamp exceeds the one in its last entry. A
+closed segment has one more time entry under the same condition.
 
 Source: Kafka's LogSegment.append and LogSegment.recover, OffsetIndex, TimeIndex.
 """
@@ -26,36 +26,36 @@ _NO_TIMESTAMP: Final = -1
 
 
 def timestamp_of(entry: bytes) -> int:
-    """The timestamp in an entry of a time index file; -1 if there is none."""
+    """Return the timestamp in an entry of a time index file; -1 if there is none."""
     timestamp: int = _TIME.unpack(entry)[0] if len(entry) == TIME_ENTRY else _NO_TIMESTAMP
     return timestamp
 
 
 class IndexState(NamedTuple):
-    """What the indexes of a segment had at some time: both only grow."""
+    """The extent of a segment's indexes at some time. Indexes only grow."""
 
     offsets: int
-    """Entries of the offset index."""
+    """Number of entries in the offset index."""
     times: int
-    """Entries of the time index."""
+    """Number of entries in the time index."""
     max_timestamp: int
     max_offset: int
     """The relative last offset of the batch with that timestamp."""
 
 
 class TimeIndex:
-    """Entries: the largest timestamp so far (ms), and the relative last offset of its batch."""
+    """Entries of (largest timestamp so far in ms, relative last offset of its batch)."""
 
     __slots__ = ("entries", "max_offset", "max_timestamp", "packed", "saved")
 
     def __init__(self, packed: bytes = b"") -> None:
-        """`packed`: entries as they are in the file, whole ones."""
+        """Load `packed`: whole entries in the format of the file."""
         self.packed = bytearray(packed)
         self.entries: list[tuple[int, int]] = list(_TIME.iter_unpack(packed))
         last = self.entries[-1:] or [(_NO_TIMESTAMP, 0)]
         [(self.max_timestamp, self.max_offset)] = last
         self.saved = 0
-        """How many entries the file has already."""
+        """Number of entries that are in the file already."""
 
     def add(self, last: int, timestamp: int) -> None:
         """Add a batch after all others: its relative last offset and largest timestamp."""
@@ -63,20 +63,20 @@ class TimeIndex:
             self.max_timestamp, self.max_offset = timestamp, last
 
     def enter(self) -> None:
-        """Make an entry, unless the last one has the same timestamp."""
+        """Append an entry, unless the last entry has the same timestamp."""
         if self.lags:
             self.packed += _TIME.pack(self.max_timestamp, self.max_offset)
             self.entries.append((self.max_timestamp, self.max_offset))
 
     @property
     def lags(self) -> bool:
-        """Whether a timestamp is larger than that of the last entry."""
+        """Whether a timestamp exceeds the one in the last entry."""
         last = self.entries[-1][0] if self.entries else _NO_TIMESTAMP
         return self.max_timestamp > last
 
 
 class Index:
-    """Both indexes. Offsets are relative to the segment's base; other threads may look up."""
+    """Both indexes. Offsets are relative to the segment's base. Other threads may do lookups."""
 
     __slots__ = ("_interval", "_offsets", "_positions", "_since", "saved", "times")
 
@@ -85,13 +85,13 @@ class Index:
         self.clear()
 
     def clear(self) -> None:
-        """Forget all entries, to add the batches again."""
+        """Drop all entries, so that the batches can be added again."""
         self._since = 0
         self._offsets = array("I")
         self._positions = array("I")
         self.times = TimeIndex()
         self.saved = 0
-        """How many entries of the offset index the file has already."""
+        """Number of entries of the offset index that are in the file already."""
 
     @property
     def max_timestamp(self) -> int:
@@ -109,35 +109,35 @@ class Index:
         self._since += size
 
     def is_full(self, index_bytes: int) -> bool:
-        """Whether one of the index files would reach this size with another entry."""
+        """Return whether one more entry would bring an index file to this size."""
         offsets_full = len(self._offsets) >= index_bytes // OFFSET_ENTRY
         return offsets_full or len(self.times.entries) >= index_bytes // TIME_ENTRY - 1
 
     def floor(self, relative_offset: int) -> int:
-        """A position at or before the batch that contains the offset."""
+        """Return a position at or before the batch that contains the offset."""
         entry = bisect_right(self._offsets, relative_offset)
-        # An entry names the last offset of its batch, so an exact hit may be that batch itself.
+        # An entry has the last offset of its batch, so an exact match may be that very batch.
         return self._positions[entry - 1] if entry else 0
 
     def floor_by_position(self, position: int) -> int:
-        """The position of a batch that starts at or before `position`."""
+        """Return the position of a batch that starts at or before `position`."""
         entry = bisect_right(self._positions, position)
         return self._positions[entry - 1] if entry else 0
 
     def floor_by_time(self, timestamp: int) -> int:
-        """A position at or before the first batch with at least this timestamp."""
+        """Return a position at or before the first batch with at least this timestamp."""
         times = self.times.entries
         entry = bisect_left(times, timestamp, key=lambda time: time[0])
         if entry < len(times):
-            # The batch that the entry names is young enough, and the first such batch may come
-            # before it: so not from its own entry in the offset index.
+            # The batch of this entry is recent enough, but the first such batch may precede it: do
+            # not start at the batch's own entry in the offset index.
             return self.floor(times[entry][1] - 1)
         return self._positions[-1] if self._positions else 0
 
     def next_youngest(self, relative_offset: int, end: int) -> int:
-        """About the position of the first batch from an offset on that is younger than all before.
+        """Return roughly where the first batch from an offset on is that is newer than all before.
 
-        Returns `end` if no batch is younger.
+        Returns `end` if no batch is newer.
         """
         times = self.times.entries
         entry = bisect_left(times, relative_offset, key=lambda time: time[1])
@@ -145,20 +145,20 @@ class Index:
         return self.floor(youngest) if youngest >= relative_offset else end
 
     def has_entry_at(self, position: int) -> bool:
-        """Whether the offset index names the batch that starts there."""
+        """Return whether the offset index has an entry for the batch at a position."""
         entry = bisect_left(self._positions, position)
         return entry < len(self._positions) and self._positions[entry] == position
 
     @property
     def state(self) -> IndexState:
-        """What the indexes have now. For the thread that adds to them."""
+        """The current extent of the indexes. For the thread that appends."""
         times = self.times
         return IndexState(
             len(self._offsets), len(times.entries), times.max_timestamp, times.max_offset
         )
 
     def offset_file(self, count: int | None = None) -> bytes:
-        """The contents of the offset index file, up to so many entries."""
+        """Return the contents of the offset index file, limited to `count` entries."""
         count = len(self._offsets) if count is None else count
         entries = array("I", bytes(count * OFFSET_ENTRY))
         entries[0::2] = self._offsets[:count]
@@ -166,13 +166,13 @@ class Index:
         return _big_endian(entries).tobytes()
 
     def time_file(self) -> bytes:
-        """The contents of the time index file of a closed segment."""
+        """Return the contents of the time index file of a closed segment."""
         times = self.times
         closing = _TIME.pack(times.max_timestamp, times.max_offset) if times.lags else b""
         return bytes(times.packed) + closing
 
     def resume(self, offsets: bytes, times: bytes, state: IndexState, segment_size: int) -> None:
-        """Load what the files had when the segment had that size; they are known to be right."""
+        """Load trusted contents of the files, as of when the segment had `segment_size` bytes."""
         entries = _big_endian(array("I", offsets))
         self._offsets, self._positions, self.times = entries[0::2], entries[1::2], TimeIndex(times)
         self.times.max_timestamp, self.times.max_offset = state.max_timestamp, state.max_offset
@@ -180,7 +180,7 @@ class Index:
         self._since = segment_size - (self._positions[-1] if self._positions else 0)
 
     def load(self, offsets: bytes, times: bytes, segment_size: int) -> bool:
-        """Load the files of a closed segment. False, and nothing is loaded, if they are wrong."""
+        """Load the files of a closed segment. Returns False and loads nothing if they are wrong."""
         if len(offsets) % OFFSET_ENTRY or len(times) % TIME_ENTRY:
             return False
         entries = _big_endian(array("I", offsets))

@@ -1,12 +1,12 @@
-"""An open log: one partition folder of segments in Kafka's format, appended to, read, rolled.
+"""An open log: one partition folder of segments in Kafka's format, with appends, reads and rolls.
 
-Theory of operation. A log stores finished batches and does not look at the records in them. One
-thread appends, rolls, syncs and closes. Other threads may read at the same time: a segment's size
-grows only when all bytes of a batch are in the file, so a reader never sees a part of a batch, and
-a read that began before `close` runs to its end.
+Theory of operation. A log stores finished batches and does not look at their records. One thread
+appends, rolls, syncs and closes. Other threads may read at the same time: a segment's size grows
+only when all bytes of a batch are in the file, so a reader never sees a partial batch, and a read
+that began before `close` completes.
 
 A log has no journal, and an append is not synced. opening.py builds a log from its folder and
-repairs it; store.py decides what is written ahead and what a crash may cost.
+repairs it; store.py decides what is journaled first and what a crash may cost.
 """
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -31,15 +31,15 @@ from groupkeeper.storage.recovery.recovery_point import make_point
 class Log:
     """One partition folder, returned by `open_log`. The first append creates the folder.
 
-    After an append or a sync has failed the log is `failed`: it takes no more appends, and must be
-    closed and opened again, which cuts off what was written in part.
+    After a failed append or sync the log is `failed`: it takes no more appends and must be closed
+    and reopened, which cuts off partial writes.
     """
 
     def __init__(self, files: Files, folder: str, limits: Limits, contents: Contents) -> None:
         self.files = files
         self.folder = folder
         self.limits = limits
-        """May be replaced at any time: the next append looks at them."""
+        """May be replaced at any time; takes effect with the next append."""
         self._segments = contents.segments
         self._epochs = contents.epochs
         self._manifest = contents.manifest
@@ -48,19 +48,19 @@ class Log:
         self.purge = PurgeNote(files, folder, exists=contents.purge_noted)
         self.name = folder.rpartition("/")[2]
         self.start_offset = self._segments[0].base_offset if self._segments else 0
-        """The first offset that is kept; the batch that holds it may begin before it."""
+        """The first offset that is kept; its batch may begin before it."""
         self.next_offset = contents.next_offset
-        """The offset that the next append must start at."""
+        """The base offset of the next append."""
         self.durable: Mark | None = None
         """The end of the log at its last sync; None if it was never synced, or was empty."""
         self.repairs: list[str] = []
-        """What was cut off or repaired when it was opened: a line each, with file and place."""
+        """Messages about what was cut off or repaired on opening, with file and place."""
         self.losses: Sequence[Loss] = ()
-        """The losses among these, which an operator has accepted."""
+        """The losses among these repairs, which an operator has accepted."""
         self.lock: AbstractContextManager[object] = nullcontext()
-        """Held while the list of segments changes; a lock if several threads change it."""
+        """Held while the list of segments changes; a real lock if several threads change it."""
         self._compacted_away = 0
-        """Bytes, since the log was opened."""
+        """Bytes removed by compaction since the log was opened."""
         self.failed = False
         self.closed = False
 
@@ -71,12 +71,12 @@ class Log:
 
     @property
     def epochs(self) -> Sequence[tuple[int, int]]:
-        """The leader epochs in the log with their first offsets, as far as they are known."""
+        """The known leader epochs of the log with their first offsets."""
         return self._epochs.entries
 
     @property
     def finished(self) -> Sequence[tuple[Segment, int]]:
-        """The segments before the one that appends go to, and where the next one begins; synced."""
+        """All segments before the active one, with the base offset of the next; all are synced."""
         return [(one, other.base_offset) for one, other in pairwise(self._segments)]
 
     @property
@@ -86,12 +86,12 @@ class Log:
 
     @property
     def size(self) -> int:
-        """Bytes of all batches."""
+        """Total bytes of all batches."""
         return sum(segment.size for segment in self._segments)
 
     @property
     def uncompacted_size(self) -> int:
-        """`size`, as if nothing had been compacted since the log was opened: it never falls."""
+        """`size` plus the bytes removed by compaction since the log was opened: it never falls."""
         return self.size + self._compacted_away
 
     @property
@@ -101,11 +101,11 @@ class Log:
 
     @property
     def segments(self) -> Sequence[Segment]:
-        """All of them at this moment, the oldest first."""
+        """All current segments, oldest first."""
         return self._segments
 
     def take_repairs(self) -> list[str]:
-        """The lines of `repairs`, which are empty afterwards."""
+        """Return and clear `repairs`."""
         repairs, self.repairs = self.repairs, []
         return repairs
 
@@ -114,20 +114,20 @@ class Log:
     def append(self, data: bytes, batches: Sequence[Batch] = ()) -> None:
         """Write finished batches, the first of which starts at `next_offset`, without a sync.
 
-        `batches`: what the data holds, of a caller that knows it. Raises ValueError, before
-        anything is written, if they do not continue the log, and AppendFailed if they could not be
-        written; the log is `failed` then.
+        `batches` describes the data, if the caller has that. Raises ValueError, before anything is
+        written, if the batches do not continue the log, and AppendFailed if the write fails; the
+        log is `failed` then.
         """
         if self.failed or self.closed:
             raise AppendFailed(f"{self.folder} must be opened again before it takes an append")
         self.write(data, batches or locate_batches(data, self.next_offset))
 
     def fitting(self, batches: Iterable[Batch]) -> int:
-        """How many of these batches one `write` may take: at least one."""
+        """Return how many of these batches one `write` may take: at least one."""
         return self._segments[-1].fitting(batches, self.limits) if self._segments else 1
 
     def write(self, data: bytes, batches: Sequence[Batch]) -> None:
-        """`append` for a caller that knows which `batches` the data holds, and that they fit."""
+        """Append described `batches` that are known to fit, without checks."""
         last = batches[-1]
         try:
             self._segment_for(len(data), last).append(data, batches)
@@ -139,18 +139,18 @@ class Log:
         self.next_offset = last.last_offset + 1
 
     def has_room(self, size: int, timestamp: int) -> bool:
-        """Whether a batch of this size and largest timestamp belongs into the last segment.
+        """Return whether a batch of this size and largest timestamp fits into the last segment.
 
         If not, the next append syncs that segment and begins a new one.
         """
         if not self._segments:
             return True
-        active, last_offset = self._segments[-1], self.next_offset + size  # no record is so small
+        active, last_offset = self._segments[-1], self.next_offset + size  # an upper bound
         has_room = active.has_room(size, last_offset, self.limits)
         return has_room and not active.is_too_old(timestamp, self.limits)
 
     def _segment_for(self, size: int, last: Batch) -> Segment:
-        """The last segment, or a new one, for batches of this size up to `last`.
+        """Return the last segment, or a new one, for batches of this size that end with `last`.
 
         A segment is synced before the next one begins.
         """
@@ -184,7 +184,7 @@ class Log:
             self._begin_segment()
 
     def skip_to(self, offset: int) -> None:
-        """Let the next append start at an offset, if it does not start later: records are lost."""
+        """Raise `next_offset` to at least this offset, when the records before it are lost."""
         self.next_offset = max(self.next_offset, offset)
 
     # -- reading -------------------------------------------------------------------------------
@@ -192,7 +192,7 @@ class Log:
     def read(
         self, offset: int, max_bytes: int, *, at_least_one: bool = True, cached: bool = False
     ) -> bytes:
-        """Whole batches from the one that holds `offset` on; b"" at the end of the log.
+        """Return whole batches from the one that holds `offset` on; b"" at the end of the log.
 
         They are at most `max_bytes`, or one larger batch if `at_least_one`. `cached`: from memory
         only. Raises OffsetOutOfRange below `start_offset` and beyond `next_offset`, Corrupt, and
@@ -207,30 +207,28 @@ class Log:
         return read_batches(segments, offset, max_bytes, at_least_one=at_least_one, cached=cached)
 
     def timestamp_at(self, offset: int) -> int | None:
-        """When the record at an offset, or the next one, was written, to the batch: its largest
-        timestamp (Unix milliseconds). None without a record, or without a timestamp.
-        """
+        """Return the timestamp of the batch that holds an offset: see `reading.timestamp_at`."""
         return timestamp_at(self._segments, offset)
 
     def bytes_from(self, offset: int) -> int:
-        """About how many bytes follow an offset, by the index: reads no file."""
+        """Estimate how many bytes follow an offset, from the index; reads no file."""
         return 0 if offset >= self.next_offset else bytes_from(self._segments, offset)
 
     def batches(self, from_offset: int = 0) -> Iterator[bytes]:
-        """All batches from the one that holds an offset on, checked, for replay.
+        """Yield all batches from the one that holds an offset on, verified, for replay.
 
-        Yields chunks of whole batches of about 1 MiB. Raises Corrupt at a wrong checksum and where
-        an epoch decreases.
+        In chunks of whole batches of about 1 MiB. Raises Corrupt at a wrong checksum and where an
+        epoch decreases.
         """
         return checked_chunks(self._segments, from_offset)
 
     @property
     def unread(self) -> Segment | None:
-        """A segment of which opening has left some unread, so that `compare` is due."""
+        """A segment that was not fully read on opening, so that `compare` is due."""
         return next((segment for segment in self._segments if segment.unread), None)
 
     def promising(self, timestamp_ms: int) -> Iterator[tuple[Segment, Batch] | None]:
-        """The batches whose header promises a record of that time or later: see times.py."""
+        """Yield the batches whose headers promise a record of that time or later: see times.py."""
         return promising(self._segments, timestamp_ms, self.start_offset)
 
     # -- deleting ------------------------------------------------------------------------------
@@ -240,7 +238,7 @@ class Log:
 
         For the thread that appends. Yields after every millisecond of work and changes the log at
         the very end. Returns the segments whose files can be removed: all of them if no record is
-        kept, and the next append begins a new one. Raises OSError: it may read what is kept.
+        kept, and the next append begins a new one. Raises OSError: it may read kept segments.
         """
         start = max(self.start_offset, offset)
         for segment in segments_from(self._segments, start)[:1]:
@@ -256,7 +254,7 @@ class Log:
         return segments[: len(segments) - len(kept)]
 
     def delete_before(self, offset: int) -> None:
-        """Make it durable that the log starts at an offset, and remove the segments before it.
+        """Durably set the start of the log to an offset, and remove the segments before it.
 
         Raises as `write_start`, and OSError.
         """
@@ -267,10 +265,10 @@ class Log:
     # -- compaction ----------------------------------------------------------------------------
 
     def switch(self, replacements: Sequence[Replacement], first_dirty: int) -> bool:
-        """Put compacted segments into the places of their sources, durably: a step of swap.py.
+        """Durably replace segments by their compacted copies: a step of swap.py.
 
-        For the thread that appends. False, and nothing has changed, if the log was closed, or the
-        sources are no longer part of it. Raises AppendFailed: the log is `failed` then.
+        For the thread that appends. Returns False, and changes nothing, if the log was closed or
+        the source segments are gone. Raises AppendFailed: the log is `failed` then.
         """
         segments = None if self.failed or self.closed else spliced(self._segments, replacements)
         if segments is None:
@@ -293,10 +291,10 @@ class Log:
     # -- syncing and closing -------------------------------------------------------------------
 
     def sync(self, *, with_point: bool = False, with_parent: bool = True) -> None:
-        """Wait until all appends and the names of the files are on the disk. Raises SyncFailed.
+        """Wait until all appends and the names of the files are on disk. Raises SyncFailed.
 
-        `with_point`: make a recovery point of the end, too. Unless `with_parent`, the caller syncs
-        the folder's name.
+        `with_point`: also make a recovery point of the end. Without `with_parent`, the caller has
+        to sync the data directory, which holds the folder's name.
         """
         if self.failed:
             raise AppendFailed(f"{self.folder} must be opened again before it can be synced")
@@ -319,19 +317,19 @@ class Log:
                 self.files.sync_folder(parent_of(self.folder))
 
     def sync_all(self) -> None:
-        """`sync` with a recovery point, also of what an earlier process may not have synced."""
+        """`sync` with a recovery point, also of data that an earlier process left unsynced."""
         self._unsynced = self._unsynced_names = bool(self._segments)
         self.sync(with_point=True)
 
     def stand(self) -> Stand | None:
-        """Where the last segment ends now, for `checkpoint`. For the thread that appends."""
+        """Return the end of the last segment, for `checkpoint`. For the thread that appends."""
         return self._segments[-1].stand(self.next_offset) if self._segments else None
 
     def checkpoint(self, stand: Stand) -> Mark | None:
-        """Sync what is before `stand` and make a recovery point of it, on any thread.
+        """Sync everything before `stand` and make a recovery point there. Thread-safe.
 
-        Returns the mark; None, and nothing is done, if the log takes no more appends. A `sync` is
-        still due, and takes less time. Raises SyncFailed.
+        Returns the mark, or None, without doing anything, if the log takes no more appends. A
+        `sync` is still due afterwards, and takes less time. Raises SyncFailed.
         """
         if self.failed or self.closed:
             return None
@@ -341,16 +339,16 @@ class Log:
             return stand.segment.mark(stand)
 
     def save(self, mark: Mark) -> None:
-        """Note a mark of `checkpoint` in the manifest, if no journal has it. Raises SyncFailed."""
+        """Write a mark of `checkpoint` to the manifest, if no journal has it. Raises SyncFailed."""
         with self._failing(f"cannot sync {self.folder}"):
             self._sync_names()
         self.durable = mark
-        with suppress(OSError):  # the old one knows less, and is still true
+        with suppress(OSError):  # the old manifest covers less, and is still true
             self.write_manifest()
 
     @contextmanager
     def _failing(self, what: str) -> Iterator[None]:
-        """An OSError of a sync leaves the log failed, and becomes a SyncFailed."""
+        """Mark the log as failed on an OSError of a sync, and raise SyncFailed instead."""
         try:
             yield
         except OSError as error:
@@ -358,23 +356,23 @@ class Log:
             raise SyncFailed(f"{what}: {error}") from error
 
     def close(self, *, with_parent: bool = True) -> None:
-        """Sync, unless the log is `failed`, and let go of the files. It cannot be read any more.
+        """Sync, unless the log is `failed`, and release the files, which ends all reading.
 
         In this order: the segment; its name; the manifest, whose mark says that the segment is on
-        the disk. Unless `with_parent`, the caller syncs the folder's name. Raises SyncFailed.
+        disk. Without `with_parent`, the caller has to sync the data directory. Raises SyncFailed.
         """
         try:
             if not self.failed and not self.closed:
                 self.sync(with_point=True, with_parent=with_parent)
                 if self._segments:
                     self._segments[-1].write_index()
-                    with suppress(OSError):  # the old manifest knows less, and is still true
+                    with suppress(OSError):  # the old manifest covers less, and is still true
                         self.write_manifest()
         finally:
             self._release()
 
     def delete(self) -> None:
-        """Remove the folder. Only for a log that rounds were never written to."""
+        """Remove the folder. Only for a log that no round ever wrote to."""
         self._release()
         for name in self.files.list_folder(self.folder):
             self.files.remove(f"{self.folder}/{name}")
@@ -385,7 +383,7 @@ class Log:
         self._segments = ()  # a reader in another thread keeps its segments, and so their files
 
     def write_manifest(self, segments: Sequence[Segment] | None = None) -> None:
-        """Bring the manifest up to date, for these segments if any are given. Raises OSError."""
+        """Update the manifest, for the given segments or the current ones. Raises OSError."""
         segments = self._segments if segments is None else segments
         finished = [one.to_manifest(other.base_offset) for one, other in pairwise(segments)]
         begun = segments[-1].base_offset if segments else None

@@ -1,11 +1,11 @@
-"""A log that rounds write to: its batches are in the journal first, and in the segments later.
+"""A log written to by rounds: batches go to the journal first, and to the segments later.
 
-A log among many then costs one write for many rounds instead of one write per round. Readers of
-the log see what has been written to the segments.
+With many logs, each then costs one write per many rounds instead of one per round. Readers of the
+log see the batches that are in the segments.
 
 The records of an append may be made late: when their round is written, on the thread that writes
-it. That is for what is stored beside the records that it tells of, such as events: making it takes
-time that the event loop does not have, and it shares the fate of those records.
+it. This is for records stored alongside the ones they describe, such as events: making them takes
+time that the event loop does not have, and they must be durable only together with those.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,16 +19,16 @@ from groupkeeper.storage.log.log import Log
 from groupkeeper.storage.log.scan import Batch
 
 QUEUE_BYTES: Final = 64 * 1024
-"""The most that is queued for one log; a batch that exceeds it is written at once."""
+"""Maximum bytes queued per log; the batch that exceeds it triggers a write."""
 
 
 Encoded = tuple[bytes, Batch]
-"""A finished batch, which need not know its position."""
+"""A finished batch, whose `position` need not be set."""
 
 
 @dataclass(slots=True)
 class Append:
-    """The records of one batch, for one log under an epoch, all with one timestamp (epoch ms)."""
+    """One batch of records for one log and epoch, all with the same timestamp (epoch ms)."""
 
     log: Log
     epoch: int
@@ -36,14 +36,14 @@ class Append:
     records: Sequence[KeyValue]
 
     def encode(self, base_offset: int) -> Sequence[Encoded]:
-        """The batch, from an offset on. On the thread that writes rounds."""
+        """Return the finished batch, starting at an offset. For the thread that writes rounds."""
         data = encode_batch(base_offset, self.epoch, self.timestamp_ms, self.records)
         last = base_offset + len(self.records) - 1
         return ((data, Batch(0, len(data), base_offset, last, self.epoch, self.timestamp_ms)),)
 
 
 class QueuedLog:
-    """An open log and its queue. Only the thread that writes rounds uses it."""
+    """An open log and its queue. For the thread that writes rounds only."""
 
     __slots__ = ("_bytes", "_queued", "end_offset", "fenced", "log", "name_bytes", "unsynced_bytes")
 
@@ -51,16 +51,16 @@ class QueuedLog:
         self.log = log
         self.name_bytes = log.name.encode()
         self.end_offset = log.next_offset
-        """The offset that the next batch must start at: the end of the queue."""
+        """The base offset of the next batch: the end of the queue."""
         self.fenced = False
-        """The lock of its shard is lost: another process may write to the folder."""
+        """Whether the lock of its shard is lost: another process may write to the folder."""
         self.unsynced_bytes = 0
-        """About how much was written since it was last synced beside the rounds."""
+        """Approximate bytes written since the last sync beside the rounds."""
         self._queued: list[tuple[bytes, Batch]] = []
         self._bytes = 0
 
     def error_for(self, append: Append) -> StorageError | None:
-        """Why an append cannot take part in a round; None if it can."""
+        """Return the reason why an append cannot take part in a round, or None."""
         log = self.log
         if self.fenced:
             return LockLost(f"the lock of {log.name} was removed: another process may own it")
@@ -73,7 +73,7 @@ class QueuedLog:
     def queue(self, data: bytes, batch: Batch) -> bool:
         """Queue a finished batch that starts at `end_offset` and is in the journal.
 
-        `batch` need not know its position. Returns whether the queue is full.
+        `batch.position` need not be set. Returns whether the queue is full.
         """
         self._queued.append((data, batch))
         self._bytes += len(data)
@@ -81,9 +81,9 @@ class QueuedLog:
         return self._bytes > QUEUE_BYTES
 
     def write(self) -> int:
-        """Write the queue to the segments with as few writes as possible; returns its bytes.
+        """Write the queue to the segments with as few writes as possible; return its size in bytes.
 
-        Raises AppendFailed: then the rest is in the journal only, and the log must be opened again.
+        Raises AppendFailed: then the rest is in the journal only, and the log must be reopened.
         """
         size, queued, log = self._bytes, self._queued, self.log
         self._queued, self._bytes = [], 0
@@ -96,11 +96,11 @@ class QueuedLog:
         return size
 
     def fence(self) -> None:
-        """Write nothing more, not even when the log is closed."""
+        """Stop all writes, including those of closing the log."""
         self.fenced = self.log.failed = True
 
     def close(self, *, with_parent: bool = True) -> None:
-        """Write the queue, and `Log.close`. Raises AppendFailed and SyncFailed."""
+        """Write the queue, then call `Log.close`. Raises AppendFailed and SyncFailed."""
         try:
             self.write()
         finally:
@@ -112,7 +112,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class TimedAppend(Append):
-    """Batches of records with times of their own; `records` and `timestamp_ms` are not used."""
+    """Batches of records with individual timestamps; `records` and `timestamp_ms` are not used."""
 
     batches: Sequence[Sequence[TimedRecord]] = ()
 
@@ -128,22 +128,22 @@ class TimedAppend(Append):
 
 @dataclass(slots=True)
 class LateAppend:
-    """An append that is not made yet."""
+    """An append whose records are made when its round is written."""
 
     make: Callable[[], Append]
-    """What it, or encoding the append, raises leaves this append out of the round."""
+    """An error raised by it, or by encoding the append, leaves this append out of the round."""
     belongs_to: "Append | LateAppend | None" = None
-    """An earlier one of the same round: without that one, this one is left out, too."""
+    """An earlier append of the same round; if that is left out, so is this one."""
 
     def made(self, left_out: dict[int, StorageError]) -> Append | StorageError:
-        """The append, or why there is none. `left_out`: what was, by `id` of the append."""
+        """Return the append, or the reason there is none. `left_out`: errors by append id."""
         if self.belongs_to is not None and id(self.belongs_to) in left_out:
             return left_out[id(self.belongs_to)]
         return _attempt(self.make)
 
     @staticmethod
     def encoded(append: Append, base_offset: int) -> Sequence[Encoded] | StorageError:
-        """`append.encode` of one that was made, or why it has failed."""
+        """Return `append.encode` of an append that was made, or the reason it failed."""
         return _attempt(lambda: append.encode(base_offset))
 
 
@@ -154,13 +154,13 @@ def _attempt(job: Callable[[], T]) -> T | StorageError:
         raise
     except StorageError as error:
         return error
-    except Exception as bug:  # noqa: BLE001  # of whoever makes the records
+    except Exception as bug:  # noqa: BLE001  # in the code that makes the records
         failed = AppendFailed(f"its records could not be made: {bug!r}")
         failed.__cause__ = bug
         return failed
 
 
 def after(append: Append | LateAppend, other: Append | LateAppend) -> LateAppend:
-    """An append that is left out of its round if the other one is."""
+    """Return an append that is left out of its round if the other one is."""
     make = append.make if isinstance(append, LateAppend) else lambda: append
     return LateAppend(make, other)

@@ -1,6 +1,6 @@
-"""Reading the segments of a log by offset, for Fetch; chunks.py reads them for replay.
+"""Reads of log segments by offset, for Fetch; chunks.py reads them for replay.
 
-Functions of segments, without state: safe on any thread while another one appends.
+Stateless functions of segments: safe on any thread while another one appends.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from groupkeeper.storage.log.segment import MAX_RELATIVE_OFFSET, Segment, segmen
 from groupkeeper.storage.log.window import Window
 
 _WALK: Final = 8 * 1024
-"""Bytes read at once to find a batch: the index points at most one interval before it."""
+"""Bytes per read when searching for a batch, which is at most one index interval away."""
 
 
 def read_batches(
@@ -25,7 +25,7 @@ def read_batches(
     at_least_one: bool,
     cached: bool = False,
 ) -> bytes:
-    """Whole batches of one segment from the one that holds an offset on, or from the next one.
+    """Return whole batches of one segment, from the one that holds an offset, or the next one, on.
 
     `cached`: from memory only. Raises Corrupt, and NotCached.
     """
@@ -47,9 +47,9 @@ def read_batches(
 def _check_order(segment: Segment, data: bytes, position: int, offset: int) -> None:
     """Raise Corrupt if the offsets of batches read at an offset are not consecutive.
 
-    For finished segments with a known checksum, and for what opening left unread: no checksum of a
-    batch, which a client could verify, covers its base offset. Where some may be missing they have
-    to rise.
+    For finished segments with a known checksum, and for parts left unread on opening: a batch's
+    checksum, which a client could verify, does not cover its base offset. Where batches may be
+    missing, offsets only have to ascend.
     """
     finished, unread = segment.finished, segment.unread
     if finished is not None and finished.crc is not None:
@@ -80,7 +80,7 @@ def _check_order(segment: Segment, data: bytes, position: int, offset: int) -> N
 
 
 def seek(segment: Segment, offset: int) -> tuple[int, int]:
-    """Position and size of the batch that holds an offset, or of the next one; size 0: none."""
+    """Return position and size of the batch at an offset, or of the next one; size 0: none."""
     return _seek(segment.window(_WALK), segment, offset)
 
 
@@ -95,8 +95,9 @@ def _seek(window: Window, segment: Segment, offset: int) -> tuple[int, int]:
 
 
 def timestamp_at(segments: Sequence[Segment], offset: int) -> int | None:
-    """The largest timestamp (Unix milliseconds) of the batch that holds an offset, or of the next
-    one; None if there is none, or if it has no timestamp.
+    """Return the largest timestamp (Unix ms) of the batch that holds an offset, or of the next one.
+
+    None if there is no such batch, or it has no timestamp.
     """
     for segment in segments_from(segments, offset):
         window = segment.window(_WALK)
@@ -109,14 +110,14 @@ def timestamp_at(segments: Sequence[Segment], offset: int) -> int | None:
 
 
 def bytes_from(segments: Sequence[Segment], offset: int) -> int:
-    """About how many bytes follow an offset, by the index: reads no file."""
+    """Estimate how many bytes follow an offset, from the index; reads no file."""
     found = segments_from(segments, offset)
     position = found[0].index.floor(max(0, offset - found[0].base_offset)) if found else 0
     return sum(segment.size for segment in found) - position
 
 
 def _end_of_batches(window: Window, end: int, limit: int) -> int:
-    """The end of the last whole batch before `limit`; a batch begins or ends at `end`."""
+    """Return the end of the last whole batch before `limit`; a batch begins or ends at `end`."""
     if limit >= window.size:
         return window.size
     while (at := window.find(end, LENGTH_OVERHEAD)) >= 0:

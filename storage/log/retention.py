@@ -1,7 +1,7 @@
 """Retention: how much of a log is kept, by the age and the size of its segments.
 
-Whole segments go, the oldest first. The last one is no exception; an empty one is.
-Source: Kafka's `UnifiedLog.deleteOldSegments` and `LogSegment.largestTimestamp`.
+Whole segments are deleted, oldest first, including the last one unless it is empty. Source: Kafka's
+`UnifiedLog.deleteOldSegments` and `LogSegment.largestTimestamp`.
 """
 
 from collections import Counter
@@ -15,33 +15,33 @@ from groupkeeper.storage.log.segment import base_of, last_timestamp, segment_pat
 
 
 class RetentionLimits(NamedTuple):
-    """What to keep at a moment. A negative limit is none."""
+    """The retention limits at a moment. A negative limit means unlimited."""
 
     now_ms: int
     """Unix milliseconds."""
     retention_ms: int
-    """A segment whose largest timestamp is further back is not kept."""
+    """A segment is deleted if its largest timestamp is older than this."""
     retention_bytes: int
-    """The oldest segment is not kept if the others have so much."""
+    """The oldest segment is deleted if the others have at least this many bytes."""
     server_times: bool = False
-    """All timestamps are this server's: see `Limits`. One in the future is wrong, and its segment
-    goes with a later one that is too old."""
+    """All timestamps come from this server's clock: see `Limits`. A timestamp in the future is
+    wrong, and its segment is deleted together with a later one that is too old."""
 
     def expired(self, largest_timestamp: int) -> bool:
-        """Whether a segment is too old. One with a timestamp in the future is not."""
+        """Return whether a segment is too old. A timestamp in the future is never too old."""
         return 0 <= self.retention_ms < self.now_ms - largest_timestamp
 
     def in_doubt(self, largest_timestamp: int) -> bool:
-        """Whether the age of a segment is not known, so that later ones decide about it."""
+        """Return whether a segment's age is unknown, so that later segments decide about it."""
         return self.server_times and largest_timestamp > self.now_ms
 
     def excess(self, sizes: Iterable[int]) -> int:
-        """By how many bytes a log of segments of these sizes is too large; negative: it is not."""
+        """Return by how many bytes these segment sizes exceed the limit; negative: not at all."""
         return sum(sizes) - self.retention_bytes if self.retention_bytes >= 0 else -1
 
 
 def expired_before(log: Log, limits: RetentionLimits) -> int | None:
-    """The offset at which a log begins without the segments that are not kept; None if all are.
+    """Return the new start offset of a log once expired segments are deleted; None if none are.
 
     Raises OSError.
     """
@@ -61,11 +61,11 @@ def expired_before(log: Log, limits: RetentionLimits) -> int | None:
 
 
 def kept_together(logs: Mapping[int, Log], most: int) -> Mapping[int, int]:
-    """How many bytes to keep of each of some logs whose oldest segments have to go, as together
-    they have more than `most`. Of logs that are not named, everything is kept.
+    """Return the bytes to keep per log, where logs together exceed `most` bytes.
 
-    The next segment to go is the oldest one of the log that has most. So a log with less than an
-    equal share of `most` loses nothing, whatever the others have.
+    Logs that lose nothing are not in the result. The next segment to be deleted is always the
+    oldest one of the largest log. So a log with less than an equal share of `most` loses nothing,
+    whatever the size of the others.
     """
     sizes = {index: sum(segment.size for segment in log.segments) for index, log in logs.items()}
     excess = sum(sizes.values()) - most
@@ -86,11 +86,11 @@ def kept_together(logs: Mapping[int, Log], most: int) -> Mapping[int, int]:
 
 
 def may_delete(files: Files, folder: str, limits: RetentionLimits) -> bool:
-    """Whether a log that is not open may have segments that are not kept: a cheap look, which reads
-    names, sizes and one entry of an index. `expired_before` knows for sure, when the log is open.
+    """Return whether a closed log may have segments to delete, by names, sizes and one index entry.
 
-    After a crash the time index of the last segment may be missing. Then the time of the last write
-    counts, so a log of old messages that were written recently may be kept longer. Raises OSError.
+    `expired_before` gives the exact answer for an open log. After a crash the time index of the
+    last segment may be missing. Then the time of the last write counts, so a log of old messages
+    that were written recently may be kept longer. Raises OSError.
     """
     bases = [base for base in map(base_of, files.list_folder(folder)) if base is not None]
     if not bases:
@@ -105,6 +105,6 @@ def may_delete(files: Files, folder: str, limits: RetentionLimits) -> bool:
 
 
 def _largest_timestamp(files: Files, folder: str, base: int) -> int:
-    """As in the time index of a segment; the time of the last write if that has none."""
+    """Return the largest timestamp in a segment's time index, or else its last write time."""
     largest = last_timestamp(files, folder, base)
     return largest if largest >= 0 else files.stat(segment_path(folder, base)).modified_ms

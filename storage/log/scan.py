@@ -1,7 +1,7 @@
 """Scans over the batches of a file: where the valid ones end, and whether valid ones follow.
 
-A batch is valid here by what can be checked without decoding its records: magic, plausible length,
-ascending offsets, checksum.
+Validity here means what can be checked without decoding records: magic, plausible length, ascending
+offsets, checksum.
 """
 
 import re
@@ -20,7 +20,7 @@ _SEARCH_OVERLAP: Final = 32
 
 
 class Batch(NamedTuple):
-    """A batch in a file: its place in bytes, its offsets, epoch and largest timestamp (ms)."""
+    """A batch in a file: position and size in bytes, offsets, epoch and largest timestamp (ms)."""
 
     position: int
     size: int
@@ -31,9 +31,9 @@ class Batch(NamedTuple):
 
 
 def locate_batches(data: bytes, next_offset: int) -> list[Batch]:
-    """The finished batches in some data, back to back; their records are not checked.
+    """Describe the finished batches in some data, back to back. Their records are not checked.
 
-    Raises ValueError if they do not continue a log whose next offset is `next_offset`.
+    Raises ValueError if the batches do not continue a log whose next offset is `next_offset`.
     """
     batches = []
     position = 0
@@ -53,9 +53,9 @@ def locate_batches(data: bytes, next_offset: int) -> list[Batch]:
 
 
 def valid_batches(window: Window, position: int, next_offset: int) -> Iterator[Batch]:
-    """The valid batches from a position on, up to the first that is not, or is cut off.
+    """Yield the valid batches from a position up to the first that is invalid or cut off.
 
-    One with a base offset below `next_offset` is not valid. Do not move the window meanwhile.
+    A base offset below `next_offset` is invalid. Do not move the window during the iteration.
     """
     at = window.find(position, HEADER_SIZE)
     while at >= 0:
@@ -78,12 +78,12 @@ def valid_batches(window: Window, position: int, next_offset: int) -> Iterator[B
 
 
 def batches_after(window: Window, position: int, next_offset: int) -> tuple[int, int]:
-    """The number of valid batches at or after damage, and the offset after the last of them.
+    """Return the number of valid batches at or after damage, and the offset after the last one.
 
     The damage is at `position`, where a batch of `next_offset` is expected. At that position any
-    offset is accepted: no checksum covers the base offset of the batch before it, which may be the
-    one that is wrong. After it, later offsets are searched byte by byte, because no length in
-    damaged bytes can be trusted.
+    offset is accepted: no checksum covers the base offset of the previous batch, which may be the
+    damaged one. After it, later offsets are searched byte by byte, because no length in damaged
+    bytes can be trusted.
     """
     count = 0
     end = next_offset
@@ -99,10 +99,10 @@ def batches_after(window: Window, position: int, next_offset: int) -> tuple[int,
 
 
 def next_candidate(window: Window, position: int, lowest: int) -> int:
-    """The next position of a valid batch with a base offset from about `lowest`; or the file's end.
+    """Return the next position of a valid batch with a base offset of about `lowest` or more.
 
-    Candidates match: the high half of the base offset, or one more; any bytes; magic, any checksum,
-    and attributes whose first byte is 0.
+    The end of the file if there is none. Candidates match: the high half of the base offset, or one
+    more; any bytes; magic, any checksum, and attributes whose first byte is 0.
     """
     high = lowest >> 32
     halves = b"|".join(re.escape((high + more).to_bytes(4, "big")) for more in (0, 1))

@@ -1,7 +1,7 @@
-"""One file of a log: batches back to back, named by the offset of the first, and its indexes.
+"""One file of a log and its indexes: batches back to back, named by the offset of the first.
 
-Appends, reads and looks up. log.py decides when to roll and when to sync, opening.py what to do
-about damage.
+Does appends, reads and lookups. log.py decides when to roll and when to sync, opening.py how to
+handle damage.
 
 Source: Kafka's LogSegment and LogFileUtils.
 """
@@ -35,24 +35,25 @@ MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 
 
 def base_of(name: str) -> int | None:
-    """The base offset in the name of a segment's file; None for all other files."""
+    """Return the base offset in the name of a segment's `.log` file; None for all other files."""
     stem, suffix = name[:DIGITS], name[DIGITS:]
     return int(stem) if suffix == LOG_SUFFIX and len(stem) == DIGITS and stem.isdigit() else None
 
 
 def segment_stem(folder: str, base_offset: int) -> str:
-    """The files of the segment with this base offset, without their suffixes."""
+    """Return the path of a segment's files without their suffixes."""
     return f"{folder}/{base_offset:0{DIGITS}d}"
 
 
 def segment_path(folder: str, base_offset: int) -> str:
-    """The file of the segment with this base offset."""
+    """Return the path of a segment's `.log` file."""
     return segment_stem(folder, base_offset) + LOG_SUFFIX
 
 
 def last_timestamp(files: Files, folder: str, base_offset: int) -> int:
-    """The largest timestamp of a segment (ms), as its time index has it; -1 if that has none, or is
-    missing. Raises other OSErrors.
+    """Return the largest timestamp (ms) in a segment's time index; -1 if it is empty or missing.
+
+    Raises other OSErrors.
     """
     path = f"{segment_stem(folder, base_offset)}.timeindex"
     with suppress(FileNotFoundError), opened(files, path) as handle:
@@ -62,12 +63,12 @@ def last_timestamp(files: Files, folder: str, base_offset: int) -> int:
 
 
 class Stand(NamedTuple):
-    """The end of a segment at some time, as the thread that appends sees it between two appends."""
+    """The end of a segment at some time, taken by the appending thread between two appends."""
 
     segment: "Segment"
     size: int
     end: int
-    """The offset after the last one."""
+    """The offset after the last record."""
     crc: int
     """CRC-32C of all bytes."""
     times: TimeIndex
@@ -77,9 +78,9 @@ class Stand(NamedTuple):
 class Segment:
     """One segment. Other threads may read up to `size`, which grows after the file.
 
-    The file is closed when the last reference to the segment goes. If it were closed earlier, its
-    number could be given to the next file that is opened, and a reader in another thread would get
-    that file's bytes.
+    The file is closed with the last reference to the segment. If it were closed earlier, its file
+    descriptor could be reused by the next open, and a reader in another thread would get that
+    file's bytes.
     """
 
     __slots__ = (
@@ -100,8 +101,10 @@ class Segment:
     def __init__(
         self, files: Files, folder: str, base_offset: int, limits: Limits, named: str = ""
     ) -> None:
-        """`named` follows the suffix in the present name of a file that exists and is renamed soon;
-        else a missing file is created.
+        """Open the `.log` file, or create it if missing.
+
+        `named` is a further suffix of an existing file that will be renamed soon, which is not
+        created.
         """
         self._files = files
         self._stem = segment_stem(folder, base_offset)
@@ -110,22 +113,22 @@ class Segment:
         self.index = Index(limits.index_interval_bytes)
         self.size = files.size(self._handle)
         self.crc = 0
-        """CRC-32C of all its bytes, known for the last segment of a log only."""
+        """CRC-32C of all bytes; maintained for the last segment of a log only."""
         self.first_timestamp = -1
-        """The largest timestamp of its first batch, or of a later one if that has none; -1: none
-        has, or it is not known. Known for the last segment of a log."""
+        """The largest timestamp of the first batch that has one; -1 if none has, or if not known.
+        Known for the last segment of a log."""
         self.finished: FinishedSegment | None = None
-        """Its entry in the manifest."""
+        """The segment's entry in the manifest."""
         self.point: RecoveryPoint | None = None
         """The newest recovery point."""
         self.sound_size = 0
-        """So many bytes were found sound, as they were written, since the file was opened."""
+        """Number of leading bytes verified since the file was opened."""
         self.unread: RecoveryPoint | None = None
-        """What is before this was not read when the log was opened, and not compared since."""
+        """Bytes before this point were not read when the log was opened, nor verified since."""
 
     @property
     def largest_timestamp(self) -> int:
-        """The largest timestamp of its batches, or as in Kafka the last write. Raises OSError."""
+        """The largest timestamp of the batches or, as in Kafka, the last write. Raises OSError."""
         largest = self.index.max_timestamp
         return largest if largest >= 0 else self._files.stat(self.path).modified_ms
 
@@ -134,7 +137,9 @@ class Segment:
         return self._stem + LOG_SUFFIX
 
     def has_room(self, size: int, last_offset: int, limits: Limits) -> bool:
-        """Whether batches of `size` bytes up to `last_offset` fit; into an empty segment all do."""
+        """Return whether batches of `size` bytes up to `last_offset` fit; an empty segment fits
+        all.
+        """
         if not self.size:
             return True
         if self.size + size > limits.segment_bytes:
@@ -144,16 +149,16 @@ class Segment:
         return last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
 
     def is_too_old(self, timestamp: int, limits: Limits) -> bool:
-        """Whether a batch with this largest timestamp has to begin a new segment.
+        """Return whether a batch with this largest timestamp has to begin a new segment.
 
-        Kafka takes the time since it opened the segment where the first batch has no timestamp.
-        Here that batch does not count: files of a log need no clock.
+        If the first batch has no timestamp, Kafka uses the time since it opened the segment. Here
+        the next batch with a timestamp counts instead: log files need no clock.
         """
         first, most = self.first_timestamp, limits.segment_ms
         return 0 <= first < timestamp - most or (limits.server_times and first > timestamp + most)
 
     def fitting(self, batches: Iterable[Batch], limits: Limits) -> int:
-        """How many of these batches fit, or 1 if the first one needs a new segment."""
+        """Return how many of these batches fit, or 1 if the first one needs a new segment."""
         size = count = 0
         for batch in batches:
             size += batch.size
@@ -163,9 +168,9 @@ class Segment:
         return max(count, 1)
 
     def append(self, data: bytes, batches: Sequence[Batch]) -> None:
-        """Write whole batches at the end; their positions are not looked at.
+        """Write whole batches at the end; their positions are ignored.
 
-        After an OSError the file may have a part of them after `size`.
+        After an OSError the file may contain part of them after `size`.
         """
         position = self.size
         self._files.write(self._handle, data, position)
@@ -179,13 +184,13 @@ class Segment:
         self.size = position
 
     def read_first_timestamp(self) -> None:
-        """Take `first_timestamp` from the file, of which nothing else need be read."""
+        """Set `first_timestamp` by reading only the header of the first batch."""
         header = self.read(0, FIELDS.size)
         if len(header) == FIELDS.size:
             *_, self.first_timestamp = FIELDS.unpack(header)
 
     def note(self, batch: Batch) -> None:
-        """Add a batch that is in the file to the indexes."""
+        """Add a batch that is already in the file to the indexes."""
         relative = batch.last_offset - self.base_offset
         self.index.add(relative, batch.position, batch.size, batch.max_timestamp)
 
@@ -200,39 +205,39 @@ class Segment:
             yield crc
 
     def is_as_written(self, size: int, crc: int) -> bool:
-        """Whether the first `size` bytes have this checksum."""
+        """Return whether the first `size` bytes have this checksum."""
         *_, found = 0, *self.checksums(size)
         return found == crc
 
     def window(self, piece: int = PIECE, *, cached: bool = False) -> Window:
-        """A window on the whole file. Keep a reference to the segment while it is in use."""
+        """Return a window on the whole file. Keep a reference to the segment while using it."""
         return Window(self._files, self._handle, self.size, piece, cached=cached)
 
     def sync(self) -> None:
         self._files.sync(self._handle)
 
     def rewrite(self, data: bytes, position: int) -> None:
-        """Write bytes that should be there already, so that the next sync writes them out."""
+        """Rewrite bytes that should already be there, so that the next sync writes them out."""
         self._files.write(self._handle, data, position)
 
     def stand(self, end: int) -> Stand:
-        """Where it ends now, with the offset before `end`. For the thread that appends."""
+        """Return the current end, with `end` as the next offset. For the thread that appends."""
         return Stand(self, self.size, end, self.crc, self.index.times, self.index.state)
 
     def mark(self, stand: Stand) -> Mark:
-        """The mark that what it had then is on the disk."""
+        """Return the mark stating that everything before `stand` is on disk."""
         start = stand.size - stand.size % SECTOR
         tail = self.read(start, stand.size - start)
         return Mark(self.base_offset, stand.size, stand.end, stand.crc, tail, self.point)
 
     def to_manifest(self, end: int) -> FinishedSegment:
-        """Its entry in the manifest when the next segment begins at offset `end`."""
+        """Return the manifest entry of this segment, if the next one begins at offset `end`."""
         return self.finished or FinishedSegment(self.base_offset, end, self.size, None, None)
 
     def finish(self, end: int) -> None:
-        """Sync the batches, the last of which ends before offset `end`, and the indexes.
+        """Sync the batches, which end before offset `end`, and write and sync the indexes.
 
-        From now on the index files are read, not rebuilt, if their checksum is right.
+        From now on the index files are read instead of rebuilt, if their checksum is right.
         """
         self.sync()
         index = crc32c(self.index.time_file(), crc32c(self.index.offset_file()))
@@ -244,7 +249,7 @@ class Segment:
         self.size = size
 
     def remove(self) -> None:
-        """Remove its files; a reader that holds it can go on. Raises OSError."""
+        """Remove the files; a reader that holds the segment can continue. Raises OSError."""
         for suffix in (*INDEX_SUFFIXES, LOG_SUFFIX):  # no start removes indexes alone
             self._files.remove(self._stem + suffix)
 
@@ -253,14 +258,14 @@ class Segment:
             self._files.close(self._handle)
 
     def load_index(self) -> None:
-        """Read the index files of a finished segment, or rebuild them if they are not right."""
+        """Read the index files of a finished segment, or rebuild them if they are wrong."""
         if not self.read_index():
             for batch in valid_batches(self.window(), 0, self.base_offset):
                 self.note(batch)
             self.write_index()
 
     def read_index(self, named: str = "") -> bool:
-        """Read the index files; False, and nothing is read, if they are not right."""
+        """Read the index files. Returns False and reads nothing if they are wrong."""
         offsets, times = (self._contents(suffix + named) for suffix in INDEX_SUFFIXES)
         return offsets is not None and times is not None and self._fits(offsets, times)
 
@@ -271,7 +276,7 @@ class Segment:
         return self.index.load(offsets, times, self.size)
 
     def write_index(self, *, sync: bool = False) -> None:
-        """Write both index files. One that fails is removed, and rebuilt at the next start."""
+        """Write both index files. A failed write removes the file; the next start rebuilds it."""
         self._replace(".index", self.index.offset_file(), sync)
         self._replace(".timeindex", self.index.time_file(), sync)
 
@@ -282,14 +287,14 @@ class Segment:
             self._files.remove(self._stem + suffix)
 
     def save_index(self, stand: Stand) -> int | None:
-        """Add the entries up to there to the index files.
+        """Append the index entries up to `stand` to the index files. Thread-safe.
 
-        On any thread: another one that writes them meanwhile writes the same bytes. Returns the
-        CRC-32C of the entries, those of the offset index first; None if they could not be written.
+        A concurrent writer writes the same bytes. Returns the CRC-32C of the entries, offset index
+        first; None if they could not be written.
         """
         index, times, had = self.index, stand.times, stand.indexes
         if self.finished is not None or times is not index.times:
-            return None  # the files are complete, or the time index was made anew
+            return None  # the files are complete, or the time index was rebuilt
         offset_file = index.offset_file(had.offsets)
         time_file = bytes(times.packed[: had.times * TIME_ENTRY])
         try:
@@ -306,7 +311,7 @@ class Segment:
             write_after(self._files, self._stem + suffix, saved, data[saved:])
 
     def resume_index(self, point: RecoveryPoint, crc_of_epochs: Callable[[int], int]) -> bool:
-        """Read what the index files had at a recovery point; False if they are not right."""
+        """Load the indexes as of a recovery point from their files; False if they are wrong."""
         offsets = (self._contents(".index") or b"")[: point.indexes.offsets * OFFSET_ENTRY]
         times = (self._contents(".timeindex") or b"")[: point.indexes.times * TIME_ENTRY]
         if (len(offsets), len(times)) != (
@@ -332,14 +337,14 @@ class Segment:
 
 
 class Replacement(NamedTuple):
-    """A compacted segment, and the base offsets of those whose places it takes."""
+    """A compacted segment, and the base offsets of the segments it replaces."""
 
     segment: Segment
     sources: tuple[int, ...]
 
 
 def segments_from(segments: Sequence[Segment], offset: int) -> Sequence[Segment]:
-    """The segment that holds an offset, and all after it."""
+    """Return the segment that holds an offset, and all after it."""
     number = len(segments) - 1
     while number > 0 and segments[number].base_offset > offset:
         number -= 1
@@ -349,7 +354,7 @@ def segments_from(segments: Sequence[Segment], offset: int) -> Sequence[Segment]
 def spliced(
     segments: Sequence[Segment], replacements: Sequence[Replacement]
 ) -> tuple[Segment, ...] | None:
-    """The segments with compacted ones in the places of their sources; None if one is gone."""
+    """Return segments with compacted ones in place of their sources; None if a source is gone."""
     result = list(segments)
     for segment, sources in replacements:
         bases = [each.base_offset for each in result[:-1]]

@@ -1,8 +1,8 @@
-"""The first offset of a log that is kept, where that is not the first one in its segments.
+"""The first offset of a log that is kept, if it is not the first one in the segments.
 
-A checkpoint in Kafka's text format, in each folder that needs one (Kafka has one file for all its
-folders): a version line `0`, the number of entries, then `topic partition offset`. It is replaced
-whole. log.py and opening.py apply it.
+Stored in a checkpoint in Kafka's text format, one per folder that needs it (Kafka has one file for
+all its folders): a version line `0`, the number of entries, then `topic partition offset`. The file
+is replaced as a whole. log.py and opening.py apply it.
 
 Source: Kafka's OffsetCheckpointFile and LogManager.checkpointLogStartOffsets.
 """
@@ -17,7 +17,7 @@ FILE_NAME: Final = "log-start-offset-checkpoint"
 
 
 def read_start(files: Files, folder: str) -> int:
-    """The offset in the checkpoint of a folder, made durable first. Raises Corrupt and OSError.
+    """Make the checkpoint of a folder durable and return its offset. Raises Corrupt and OSError.
 
     The process that wrote the file may have ended or failed before it was durable.
     """
@@ -26,7 +26,7 @@ def read_start(files: Files, folder: str) -> int:
 
 
 def peek_start(files: Files, folder: str) -> int:
-    """The offset in the checkpoint of a folder, perhaps not durable. Raises Corrupt and OSError."""
+    """Return the offset in a folder's checkpoint, maybe not durable. Raises Corrupt and OSError."""
     path = f"{folder}/{FILE_NAME}"
     text = read_whole(files, path)
     try:
@@ -43,9 +43,8 @@ def peek_start(files: Files, folder: str) -> int:
 def write_start(files: Files, folder: str, offset: int) -> None:
     """Make the offset durable in an existing folder, blocking.
 
-    Raises OSError, and nothing has changed, or SyncFailed: the new offset is in the file, but a
-    power cut may bring the old one back. Then close the log and open it again, which makes one of
-    them durable.
+    Raises OSError with nothing changed, or SyncFailed: the file has the new offset, but a power cut
+    may bring the old one back. Then close the log and reopen it, which makes one of them durable.
     """
     topic, _, partition = folder.rpartition("/")[2].rpartition("-")
     data = f"0\n1\n{topic} {partition} {offset}\n".encode("ascii")

@@ -1,8 +1,8 @@
 """Lookups by timestamp, and the time index of a log after its first records were deleted.
 
-Generators that yield None after every millisecond of work or so, so that an event loop can run
-other work in between. They hold references to their segments. Records are not read: the header of
-a batch promises the largest timestamp in it, and a client may have set it wrongly.
+Implemented as generators that yield None after about every millisecond of work, so that an event
+loop can run other work in between. They hold references to their segments. Records are not read:
+the header of a batch promises the largest timestamp in it, and a client may have set it wrongly.
 """
 
 from collections.abc import Generator, Iterator, Sequence
@@ -17,22 +17,22 @@ from groupkeeper.storage.log.window import PIECE
 T = TypeVar("T")
 
 BATCHES: Final = 200
-"""Batches that are scanned between two yields, or fewer if they are large."""
+"""Batches scanned between two yields; fewer if they are large."""
 
 _LARGE: Final = 32 * 1024
-"""Checking so many bytes takes about as long as the rest of the work for a batch."""
+"""Batch size in bytes whose checksum takes about as long as the rest of the work for a batch."""
 
 
 def promising(
     segments: Sequence[Segment], timestamp_ms: int, from_offset: int
 ) -> Iterator[tuple[Segment, Batch] | None]:
-    """The batches, in order, whose header promises a record of that time or later.
+    """Yield the batches, in order, whose headers promise a record of that time or later.
 
     Records before `from_offset` are deleted. Reads little more than the batches it yields.
     """
     whole = from_offset
     for segment in segments:
-        # The index does not have the timestamp of a batch whose first records are deleted.
+        # The index lacks the timestamp of a batch whose first records are deleted.
         cut = _holder(segment, from_offset) if segment.base_offset < from_offset else None
         if cut is not None:
             whole = cut.last_offset + 1
@@ -57,7 +57,8 @@ def promising(
 def recomputed_times(segment: Segment, from_offset: int) -> Generator[None, None, None]:
     """Recompute the time index of a segment whose records before an offset will be deleted.
 
-    Only if it would mislead lookups, because the deleted records are younger than many that stay.
+    Skipped unless the index would mislead lookups because the deleted records are newer than many
+    that stay.
     """
     index, base = segment.index, segment.base_offset
     cut = _holder(segment, from_offset)
@@ -96,7 +97,7 @@ def run_to_end(pieces: Generator[None, None, T]) -> T:
 
 
 def _holder(segment: Segment, offset: int) -> Batch | None:
-    """The batch that begins before an offset and ends at or after it."""
+    """Return the batch that begins before an offset and ends at or after it, or None."""
     position, size = seek(segment, offset)
     batch = next(valid_batches(segment.window(size), position, 0), None) if size else None
     return batch if batch is not None and batch.base_offset < offset else None

@@ -1,6 +1,6 @@
-"""A file read forward in large pieces, for scans over its batches or rounds.
+"""A file read forward in large pieces, for scans over batches or rounds.
 
-Holds one piece; going back reads again.
+Holds one piece at a time; moving back reads again.
 """
 
 from typing import Final
@@ -8,18 +8,18 @@ from typing import Final
 from groupkeeper.storage.files.files import Files
 
 PIECE: Final = 1024 * 1024
-"""Bytes."""
+"""Default size of a piece in bytes."""
 
 
 class Window:
-    """The bytes of an open file up to `size`; `buffer` is the current piece, `view` its view."""
+    """The bytes of an open file up to `size`. `buffer` holds one piece, `view` is a view of it."""
 
     __slots__ = ("_read", "_start", "buffer", "files", "handle", "piece", "size", "view")
 
     def __init__(
         self, files: Files, handle: int, size: int, piece: int = PIECE, *, cached: bool = False
     ) -> None:
-        """`cached`: read from memory only; methods raise NotCached then."""
+        """Start with no piece. `cached`: read from memory only; methods may raise NotCached."""
         self._read = files.read_cached if cached else files.read
         self.files = files
         self.handle = handle
@@ -30,9 +30,9 @@ class Window:
         self._start = 0
 
     def find(self, position: int, length: int) -> int:
-        """Where in `buffer` the `length` bytes at `position` are; -1 if the file ends before.
+        """Return where the bytes at `position` are in `buffer`, reading a piece if necessary.
 
-        Reads the next piece if need be.
+        -1 if the file ends before `position + length`.
         """
         if position + length > self.size:
             return -1
@@ -46,10 +46,10 @@ class Window:
         return at if at + length <= len(self.buffer) else -1
 
     def read(self, position: int, length: int) -> bytes:
-        """Bytes before the end; fewer if the file ends early."""
+        """Return `length` bytes at a position; fewer if the file ends early."""
         at = self.find(position, length)
         return self.buffer[at : at + length] if at >= 0 else self.buffer[:length]
 
     def again(self) -> "Window":
-        """A second window on the same file, so that this one keeps its piece."""
+        """Return a second window on the same file, so that this one keeps its piece."""
         return Window(self.files, self.handle, self.size)

@@ -1,1 +1,1 @@
-"""Opening a log: what its files hold, how far they are sound, and what is kept."""
+"""Opening a log: reading its files, deciding how far they are sound, and what is kept."""

@@ -1,9 +1,10 @@
-"""What a broker leaves in the folder of a log when it is killed, or copied while it runs.
+"""Handles leftover files of an Apache Kafka broker that was killed, or whose folder was copied
+live.
 
-The cleaner of Apache Kafka writes new segments as `.cleaned`, renames them to `.swap` when they are
-complete, renames the old ones to `.deleted`, and at last gives the new ones their final names. So
-the records of old segments may be in `.swap` files only. Folders that a server of ours has written
-to have a manifest, and other rules (swap.py).
+The broker's cleaner writes new segments as `.cleaned`, renames them to `.swap` when they are
+complete, renames the old ones to `.deleted`, and finally gives the new ones their final names. So
+the records of old segments may be in `.swap` files only. Folders that a Groupkeeper server has
+written to have a manifest, and other rules (swap.py).
 
 Source: Kafka's LogLoader.load and LogLoader.removeTempFilesAndCollectSwapFiles.
 """
@@ -23,17 +24,18 @@ DELETED: Final = ".deleted"
 
 
 def settle_brokers_files(files: Files, folder: str, findings: Findings) -> None:
-    """Complete or undo what the cleaner of a broker was doing, as its next start would.
+    """Complete or undo the work of a broker's cleaner, as the broker's next start would.
 
-    For a folder without a manifest. Raises OSError, and Corrupt for a new segment that is damaged
-    while the old one is gone; one whose old segment is there is dropped, which `findings` is told.
+    For a folder without a manifest. Raises OSError, and Corrupt for a damaged new segment whose old
+    segment is gone. If the old segment is still there the new one is dropped, and `findings` has
+    it.
     """
     names = files.list_folder(folder)
     if not any(name.endswith((CLEANED, SWAP, DELETED)) for name in names):
         return
     unfinished = [_base(name) for name in names if name.endswith(CLEANED)]
     swaps = [name for name in names if name.endswith(SWAP)]
-    if unfinished:  # those from there on are a part of what was not finished
+    if unfinished:  # later ones belong to the unfinished work
         swaps = [name for name in swaps if _base(name) < min(unfinished)]
     ends: dict[int, int] = {}
     for name in [name for name in swaps if name.endswith(LOG_SUFFIX + SWAP)]:
@@ -41,11 +43,11 @@ def settle_brokers_files(files: Files, folder: str, findings: Findings) -> None:
         if end is None and name.removesuffix(SWAP) in names:
             swaps = [other for other in swaps if _base(other) != _base(name)]
             findings.repairs.append(
-                f"{folder}/{name} is damaged: removed; the segments that it was made of are kept"
+                f"{folder}/{name} is damaged: removed; its source segments are kept"
             )
             continue
         if end is None:
-            # What of it is lost is looked at later.
+            # The extent of the loss is determined later.
             findings.lost(f"{folder}/{name} is damaged", _base(name), _base(name))
         ends[_base(name)] = end or 0
     for base, end in ends.items():
@@ -60,13 +62,13 @@ def settle_brokers_files(files: Files, folder: str, findings: Findings) -> None:
 
 
 def _base(name: str) -> int:
-    """The offset that the name of a file begins with; -1 if it begins with none."""
+    """Return the offset at the start of a file name; -1 if there is none."""
     digits = name[:DIGITS]
     return int(digits) if len(digits) == DIGITS and digits.isdigit() else -1
 
 
 def _end(files: Files, path: str, base: int) -> int | None:
-    """The offset after the last batch of a new segment; None if it is damaged."""
+    """Return the offset after the last batch of a new segment; None if it is damaged."""
     with opened(files, path) as handle:
         size, position, end = files.size(handle), 0, base
         for batch in valid_batches(Window(files, handle, size), 0, base):

@@ -1,6 +1,4 @@
-"""What opening.py finds in the folder of a log: its contents, which log.py goes on with, and what
-is wrong, and whether it may be opened all the same.
-"""
+"""Results of opening a log's folder: contents for log.py, and damage, which may forbid opening."""
 
 from dataclasses import dataclass
 
@@ -11,20 +9,20 @@ from groupkeeper.storage.recovery.manifest import ManifestFile
 
 
 class Findings:
-    """What was found wrong with a log while it was opened."""
+    """Damage found while a log is opened."""
 
     def __init__(self, folder: str, *, accepted: bool) -> None:
         self._folder = folder
         self._accepted = accepted
         self.repairs: list[str] = []
-        """What was repaired, or left out, a line each."""
+        """Messages about what was repaired or left out."""
         self.losses: list[Loss] = []
-        """What an operator has accepted."""
+        """Losses that an operator has accepted."""
 
     def lost(self, what: str, first: int, end: int | None) -> None:
         """Raise Corrupt because records are lost, unless an operator has accepted that.
 
-        They are, or may be, those from offset `first` up to `end`; None: up to an unknown one.
+        The lost range is from offset `first` to `end`, or to an unknown offset if `end` is None.
         """
         if not self._accepted:
             raise Corrupt(f"{what}: {remedy(self._folder)}")
@@ -32,9 +30,9 @@ class Findings:
         self.losses.append(Loss(what, first, end))
 
     def gap(self, end: int, last_epoch: int, base: int, epoch: int, damage: str) -> None:
-        """Report that a log ends at one offset and its journal goes on at another; as `lost`."""
+        """Report with `lost` that a log ends at one offset and its journal begins at another."""
         self.lost(
-            f"{self._folder} ends at offset {end}, epoch {last_epoch}, but its journal goes on at "
+            f"{self._folder} ends at offset {end}, epoch {last_epoch}, but its journal resumes at "
             f"offset {base}, epoch {epoch}" + (f" ({damage})" if damage else ""),
             end,
             base,
@@ -43,7 +41,7 @@ class Findings:
 
 @dataclass(slots=True)
 class Contents:
-    """What the folder of a log holds."""
+    """The contents of a log's folder."""
 
     segments: tuple[Segment, ...]
     epochs: EpochFile
@@ -51,4 +49,4 @@ class Contents:
     next_offset: int = 0
     purge_noted: bool = False
     unsynced: bool = False
-    """Bytes were cut off the last segment, and that is not synced yet."""
+    """Whether bytes were cut off the last segment and this is not synced yet."""

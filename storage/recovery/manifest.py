@@ -1,9 +1,9 @@
-"""The manifest of a partition folder: its finished segments, and how far the log was on the disk.
+"""The manifest of a partition folder: its finished segments, and how far the log was on disk.
 
 Lines of JSON after a first line with the CRC-32C of the rest. Written when a segment is finished
-and when a log is closed, and replaced whole. It guards the segments, and sound segments do not
-need it: a folder without one (of a Kafka broker, or of an older version), or with a damaged one,
-is opened all the same.
+and when a log is closed, and replaced as a whole. It guards the segments, but sound segments do not
+depend on it: a folder whose manifest is damaged or missing (from a Kafka broker, or an older
+version) can still be opened.
 """
 
 import json
@@ -22,11 +22,11 @@ VERSION: Final = 1
 
 
 class FinishedSegment(NamedTuple):
-    """A segment that takes no more appends. A checksum is None where it is not known."""
+    """A segment that takes no more appends. Unknown checksums are None."""
 
     base: int
     end: int
-    """The offset after its last one."""
+    """The offset after its last record."""
     size: int
     """Bytes."""
     crc: int | None
@@ -39,7 +39,7 @@ class FinishedSegment(NamedTuple):
 
 @dataclass(slots=True, frozen=True)
 class Manifest:
-    """The contents of one file."""
+    """The contents of a manifest file."""
 
     finished: Sequence[FinishedSegment] = ()
     begun: int | None = None
@@ -50,19 +50,20 @@ class Manifest:
     rounds_lost_at: int = -1
     """A journal was missing when the log ended at this offset; -1: none was."""
     first_dirty: int = 0
-    """Records before this offset are compacted: the newest of each key, and tombstones."""
+    """Records before this offset are compacted: only the newest of each key, and tombstones, are
+    left."""
 
 
 class ManifestFile:
     """The manifest of one log."""
 
     def __init__(self, files: Files, folder: str) -> None:
-        """Read it. Raises Corrupt if a newer version wrote it, and OSError."""
+        """Read the manifest. Raises OSError, and Corrupt if a newer version wrote it."""
         self._files = files
         self._folder = folder
         self._path = f"{folder}/{FILE_NAME}"
         self.damage = ""
-        """What is wrong with the file, in a line; empty if nothing is."""
+        """Message about a damaged file; empty if it is sound."""
         self.on_disk = self._read()
         self.given_up = -1
         self.first_dirty = self.on_disk.first_dirty
@@ -74,15 +75,15 @@ class ManifestFile:
             return Manifest()
         manifest = parse_manifest(data, self._path)
         if manifest is None:
-            self.damage = f"{self._path} is damaged, and is written anew"
+            self.damage = f"{self._path} is damaged, and will be rewritten"
         return manifest or Manifest()
 
     def write(
         self, finished: Sequence[FinishedSegment], begun: int | None, mark: Mark | None
     ) -> None:
-        """Make it durable, if anything has changed. Raises OSError.
+        """Durably write the manifest, if anything has changed. Raises OSError.
 
-        A note of lost rounds goes: they were found, or an operator has given them up.
+        A note of lost rounds is removed: they were found, or an operator has given them up.
         """
         given_up = max(self.given_up, self.on_disk.given_up)
         mark = mark or self.on_disk.mark
@@ -91,11 +92,11 @@ class ManifestFile:
             self._replace(manifest)
 
     def note_lost_rounds(self, end: int) -> None:
-        """Make it durable that a journal is missing which held records up to `end`, or beyond it.
+        """Durably note that a journal with records up to `end` or beyond is missing.
 
-        The next start finds a journal that knows newer epochs, and nothing else would tell. Does
-        nothing if the log ends where it was closed, or an operator has accepted the loss. Raises
-        OSError.
+        At the next start a journal has the newer epochs, so that nothing else would reveal the
+        loss. Does nothing if the log ends where it was closed, or an operator has accepted the
+        loss. Raises OSError.
         """
         closed_at = self.on_disk.mark.end if self.on_disk.mark is not None else 0
         if end not in (closed_at, self.on_disk.given_up, self.on_disk.rounds_lost_at):
@@ -120,7 +121,7 @@ class ManifestFile:
 
 
 def parse_manifest(data: bytes, path: str) -> Manifest | None:
-    """The contents of the file; None if it is damaged. Raises Corrupt if a newer version wrote it.
+    """Parse a manifest file; None if damaged. Raises Corrupt if a newer version wrote it.
 
     `path` is for the message.
     """
@@ -134,7 +135,7 @@ def parse_manifest(data: bytes, path: str) -> Manifest | None:
 
 
 def _mark_row(mark: Mark) -> dict[str, Any]:
-    """The mark without its recovery point, which older versions do not know."""
+    """Return the mark without its recovery point, which older versions cannot read."""
     row = {**mark._asdict(), "tail": mark.tail.hex()}
     del row["point"]
     return row
@@ -147,6 +148,6 @@ def _parsed(first: dict[str, Any], lines: Iterable[dict[str, Any]]) -> Manifest:
     if mark is not None:
         mark = Mark(**{**mark, "tail": bytes.fromhex(mark["tail"])}, point=point)
     finished = [FinishedSegment(**line) for line in lines]
-    # Files of older versions do not have all fields.
+    # Files of older versions lack some fields.
     lost_at, first_dirty = first.get("rounds_lost_at", -1), first.get("first_dirty", 0)
     return Manifest(finished, first["begun"], mark, first["given_up"], lost_at, first_dirty)

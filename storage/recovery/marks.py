@@ -1,8 +1,8 @@
-"""Marks: how far a log was known to be on the disk at some time, and where to begin to scan it.
+"""Marks: how far a log was known to be on disk at some time, and where a scan of it may begin.
 
-A mark is a lower bound and stays true: what was durable once must be there when the log is opened
-later, so no mark has to be withdrawn before the next append. It is kept in the journal (journal.py)
-and in the manifest of the log's folder (manifest.py).
+A mark is a lower bound and stays true: bytes that were once durable must be there when the log is
+opened later, so no mark has to be withdrawn before the next append. Marks are kept in the journal
+(journal.py) and in the manifest of the log's folder (manifest.py).
 """
 
 from struct import Struct
@@ -11,28 +11,28 @@ from typing import Final, NamedTuple
 from groupkeeper.storage.log.index import IndexState
 
 SECTOR: Final = 512
-"""What a disk writes at once. When a write is torn, any byte of its sectors may be lost."""
+"""The unit of disk writes. When a write is torn, any byte of its sectors may be lost."""
 
 _FIELDS: Final = Struct(">QQQI")
 _POINT: Final = Struct(">QQIIIqII")
 
 
 class RecoveryPoint(NamedTuple):
-    """What is known of a segment up to some byte: a scan need not begin before it.
+    """Summary of a segment up to some byte, so that a scan need not begin before it.
 
     Source: Kafka's recovery-point-offset-checkpoint.
     """
 
     size: int
-    """The bytes before it: whole batches."""
+    """Number of bytes before the point: whole batches."""
     end: int
-    """The offset after them."""
+    """The offset after these bytes."""
     crc: int
-    """Their CRC-32C."""
+    """CRC-32C of these bytes."""
     indexes: IndexState
-    """What the indexes have of them."""
+    """Extent of the indexes for these bytes."""
     check: int
-    """CRC-32C of those entries of the index files, and of the leader epochs that begin before."""
+    """CRC-32C of these index file entries, and of the leader epochs that begin before `end`."""
 
     def to_bytes(self) -> bytes:
         return _POINT.pack(self.size, self.end, self.crc, *self.indexes, self.check)
@@ -44,19 +44,19 @@ class RecoveryPoint(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """The first `size` bytes of a segment, with this checksum, and all before it, are durable."""
+    """States that the first `size` bytes of a segment, and all segments before it, are durable."""
 
     base: int
     """Base offset of the segment."""
     size: int
     end: int
-    """The offset after the last one."""
+    """The offset after these bytes."""
     crc: int
-    """CRC-32C."""
+    """CRC-32C of these bytes."""
     tail: bytes
-    """The last of those bytes: they share a sector with the next append."""
+    """The last of these bytes, which share a sector with the next append."""
     point: RecoveryPoint | None = None
-    """The newest one of the segment; None: a scan begins with the segment."""
+    """The segment's newest recovery point; None: a scan begins with the segment."""
 
     def to_bytes(self) -> bytes:
         point = self.point.to_bytes() if self.point is not None else b""
@@ -70,7 +70,7 @@ class Mark(NamedTuple):
 
 
 def newest(*marks: Mark | None) -> Mark | None:
-    """The mark with the largest end; among equal ones, the one with the newest recovery point."""
+    """Return the mark with the largest end, or among equals the newest recovery point."""
     return max(filter(None, marks), key=_age, default=None)
 
 
@@ -79,5 +79,5 @@ def _age(mark: Mark) -> tuple[int, int]:
 
 
 def whole_sectors(size: int) -> int:
-    """A size rounded up to a multiple of a sector."""
+    """Round a size up to a multiple of a sector."""
     return -(-size // SECTOR) * SECTOR

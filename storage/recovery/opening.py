@@ -1,7 +1,7 @@
-"""Opening a log: its folder, compared with what the manifest and the journals know, and repaired.
+"""Opens a log: compares its folder with its manifest and the journals, and repairs it.
 
-What a crash can explain is cut off or restored, and becomes a line in `Log.repairs`. Anything else
-that is missing raises Corrupt, unless an operator has accepted the loss.
+Everything that a crash explains is cut off or restored, and reported in `Log.repairs`. If anything
+else is missing this raises Corrupt, unless an operator has accepted the loss.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ from groupkeeper.storage.recovery.recovery import KnownLog, mend_tail, sound_end
 from groupkeeper.storage.recovery.salvage import SoundSegment, fill, mend, scan
 
 NO_END: Final = 2**63 - 1
-"""Larger than every offset in use, and every size."""
+"""Stands for "no limit" among offsets and sizes."""
 
 
 def open_log(
@@ -42,14 +42,14 @@ def open_log(
     end: int = NO_END,
     read_most: int = NO_END,
 ) -> Log:
-    """Open the log of a folder, which may be missing, and repair what an unclean stop left.
+    """Open the log of a folder, which may be missing, and repair the traces of an unclean stop.
 
-    A torn end of the last segment is cut off, and so are its batches from offset `end` on: a batch
-    that was refused. Batches that `cover` holds and the folder lacks are added and synced. Raises
-    Corrupt if the log has lost records, StorageError and OSError.
+    A torn end of the last segment is cut off, and so are its batches from offset `end` on, for a
+    batch that was refused. Batches that `cover` has and the folder lacks are added and synced.
+    Raises Corrupt if the log has lost records, StorageError and OSError.
 
-    What the last segment has before its recovery point is compared with a checksum; if it is more
-    than `read_most` bytes, it is `Log.unread`.
+    The part of the last segment before its recovery point is compared with a checksum; if it has
+    more than `read_most` bytes, it becomes `Log.unread` instead.
     """
     found = LogFolder(files, folder, limits, cover, end, read_most)
     log = Log(files, folder, limits, found.read())
@@ -62,7 +62,7 @@ def open_log(
 
 
 def accept_loss(files: Files, folder: str) -> None:
-    """Let the next opening of a log keep what is left of it. Durable. Raises OSError."""
+    """Durably let the next opening of a log keep what is left of it. Raises OSError."""
     files.make_folder(folder)
     files.close(files.open(f"{folder}/{ACCEPT_FILE}", create=True))
     files.sync_folder(folder)
@@ -100,15 +100,15 @@ class LogFolder:
         self._names = frozenset(names)
         self._bases = sorted(base for base in map(base_of, names) if base is not None)
         self._written_anew: set[int] = set()
-        """The base offsets of segments that were written anew without their unsound parts."""
+        """Base offsets of segments that were rewritten without their unsound parts."""
         self._start = self._read_start() if START_FILE in names else 0
         """Records before this offset were deleted."""
 
     def _read_start(self) -> int:
-        """The offset in the checkpoint. Raises Corrupt and OSError.
+        """Return the offset in the start checkpoint. Raises Corrupt and OSError.
 
-        If a loss was accepted, a damaged checkpoint is removed: deleted records are better than
-        none.
+        If a loss was accepted, a damaged checkpoint is removed: better to have deleted records back
+        than to have none.
         """
         try:
             return read_start(self._files, self._folder)
@@ -121,7 +121,7 @@ class LogFolder:
         return 0
 
     def read(self) -> Contents:
-        """The segments, their epochs and where they end. Raises Corrupt and OSError."""
+        """Return the segments, their epochs and where they end. Raises Corrupt and OSError."""
         finished = self._finished_segments()
         segments = [self._segment(base) for base in self._bases]
         for segment in segments:
@@ -137,7 +137,7 @@ class LogFolder:
         contents = Contents((*segments,), EpochFile(self._files, self._folder), self._manifest)
         contents.purge_noted = PURGE_FILE in self._names
         if segments:
-            segments[-1].finished = None  # it takes appends, if those after it are lost
+            segments[-1].finished = None  # it takes appends, if later segments are lost
             self._cut_tail(segments[-1], contents)
             contents.epochs.write()
         return contents
@@ -146,7 +146,7 @@ class LogFolder:
         return Segment(self._files, self._folder, base, self._limits)
 
     def _finished_segments(self) -> dict[int, FinishedSegment]:
-        """The manifest's entries by base offset. Every segment that it names must be there."""
+        """Return the manifest's entries by base offset, and report missing segments."""
         manifest, finished = self._manifest.on_disk, {}
         for each in manifest.finished:
             if each.base in self._bases:
@@ -159,12 +159,12 @@ class LogFolder:
         if begun is not None and begun not in self._bases and begun >= self._start:
             path = segment_path(self._folder, begun)
             what = f"{path} is missing: offsets from {begun} on"
-            # What the journal has of it, and where it ended, is looked at later.
+            # Its batches in the journal, and where it ended, are considered later.
             self._findings.lost(what, begun, begun if self._told_end else None)
         return finished
 
     def _cut_excess(self, segment: Segment) -> None:
-        """Cut off what follows the end of a finished segment."""
+        """Cut off bytes after the end of a finished segment."""
         finished = segment.finished
         if finished is not None and finished.end > self._start and segment.size > finished.size:
             more = segment.size - finished.size
@@ -174,7 +174,7 @@ class LogFolder:
             segment.truncate(finished.size)
 
     def _check_size(self, segment: Segment, sound_to: int) -> None:
-        """Raise Corrupt if a finished segment is cut; up to `sound_to` its offsets are there."""
+        """Report a loss if a finished segment is too short; it is sound up to offset `sound_to`."""
         finished = segment.finished
         if finished is None or finished.end <= self._start or segment.size >= finished.size:
             return
@@ -186,9 +186,9 @@ class LogFolder:
         )
 
     def _salvage(self, segments: Sequence[Segment]) -> list[Segment]:
-        """Write segments anew that have unsound parts, without these.
+        """Rewrite segments that have unsound parts without those parts.
 
-        What the manifest says of those, and of segments with another checksum, is void then.
+        This invalidates their manifest entries, as well as those with another checksum.
         """
         mend_tail(segments[-1], self._mark(), self._findings)
         dense = {each.base_offset for each in segments if _is_dense(each.finished)}
@@ -210,7 +210,7 @@ class LogFolder:
             sound.write(self._files)
             self._written_anew.add(segment.base_offset)
             known, segment = segment.finished, self._segment(segment.base_offset)
-            segment.finished = known  # if all of it was mended
+            segment.finished = known  # in case all of it was mended
         if not _is_as_known(segment):
             segment.finished = None
         return segment
@@ -223,8 +223,8 @@ class LogFolder:
             self._findings.losses.append(gap)
 
     def _cut_tail(self, active: Segment, contents: Contents) -> None:
-        """Cut off what is not sound in the last segment, if nothing is lost by that."""
-        # A mark knows where bytes were before others were left out.
+        """Cut off the unsound end of the last segment, if this loses nothing."""
+        # The position in a mark does not hold once bytes before it were left out.
         mark = None if active.base_offset in self._written_anew else self._mark()
         known = KnownLog(mark, self._points(active), self._cover, self._end, self._read_most)
         valid, contents.next_offset = sound_end(active, contents.epochs, known, self._findings)
@@ -247,7 +247,7 @@ class LogFolder:
                     segment.remove()
 
     def add_from_journal(self, log: Log, cover: JournalCover) -> None:
-        """Append the batches that only the journal holds, and make the whole log durable."""
+        """Append the batches that only the journals have, and make the whole log durable."""
         for data in cover.batches_from(log.next_offset):
             base, _, epoch, *_ = FIELDS.unpack_from(data)
             if base != log.next_offset or epoch < log.last_epoch:
@@ -260,7 +260,7 @@ class LogFolder:
             self._manifest.note_lost_rounds(log.next_offset)
 
     def check_end(self, log: Log) -> None:
-        """Raise Corrupt if the log went on after its present end, or may have."""
+        """Report a loss if the log once extended, or may have extended, beyond its present end."""
         end, given_up = log.next_offset, self._manifest.on_disk.given_up
         rounds_lost_at = self._manifest.on_disk.rounds_lost_at
         damage = self._cover.damage if self._cover is not None else ""
@@ -270,7 +270,7 @@ class LogFolder:
             what = f"{self._folder}: its segments are missing"
             self._findings.lost(what, 0, expected if self._told_end else None)
         elif end < expected:
-            what = f"{self._folder} ends at offset {end}, but went on to {expected - 1}{why}"
+            what = f"{self._folder} ends at offset {end}, but reached {expected - 1}{why}"
             self._findings.lost(what, end, expected)
         elif self._cover is not None and self._cover.may_lack and end > given_up:
             what = f"{self._folder} may lack records from offset {end} on{why}"
@@ -284,24 +284,24 @@ class LogFolder:
 
     @property
     def _told_end(self) -> int:
-        """Where the log ended, if the journals know for certain; else 0."""
+        """Where the log ended, if the journals have this for certain; else 0."""
         cover = self._cover
         return cover.end if cover is not None and not cover.may_lack else 0
 
     def _is_covered(self, offset: int) -> bool:
-        """Whether a journal holds it, or tells of it: the missing one was put back."""
+        """Return whether journals reach beyond an offset: the missing journal was put back."""
         cover = self._cover
         return cover is not None and (offset < cover.end or cover.reaches(offset, offset + 1))
 
     def _expected_end(self) -> int:
-        """The offset that the log must reach; 0 if that is unknown."""
+        """Return the offset that the log must reach; 0 if unknown."""
         mark = self._mark()
         told = self._cover.end if self._cover is not None else 0
         expected = max(told, mark.end if mark else 0)
         return 0 if expected <= self._void else expected
 
     def _mark(self) -> Mark | None:
-        """The newest mark, unless all records before it were deleted or given up."""
+        """Return the newest mark, unless all records before it were deleted or given up."""
         return newest(*self._marks())
 
     def _marks(self) -> list[Mark]:
@@ -309,22 +309,22 @@ class LogFolder:
         return [mark for mark in marks if mark and self._void < mark.end <= self._end]
 
     def _points(self, active: Segment) -> list[RecoveryPoint]:
-        """The recovery points of the last segment, the newest first."""
+        """Return the recovery points of the last segment, newest first."""
         if self._accepted:
-            return []  # every byte is looked at
+            return []  # every byte is verified
         marks = [mark for mark in self._marks() if mark.base == active.base_offset]
         points = [mark.point for mark in marks if mark.point and mark.point.end <= self._end]
         return sorted(points, reverse=True)
 
     @property
     def _void(self) -> int:
-        """What was known about the records before this offset no longer holds."""
+        """Earlier knowledge about records before this offset is void."""
         return max(self._manifest.on_disk.given_up, self._start)
 
     def finish(self, log: Log) -> None:
-        """Hand over the repairs; make it durable what was accepted, and what is not missing now.
+        """Hand over the repairs, and durably note which losses were accepted or have been undone.
 
-        The journal that was put back is removed after the next round, so a note goes before that.
+        The journal that was put back is removed after the next round, so the note is written first.
         """
         log.repairs, log.losses = self._findings.repairs, self._findings.losses
         if self._accepted:
@@ -336,12 +336,12 @@ class LogFolder:
 
 
 def _is_dense(finished: FinishedSegment | None) -> bool:
-    """Whether the offsets of a segment are known to be consecutive."""
+    """Return whether the offsets of a segment are known to be consecutive."""
     return finished is not None and finished.crc is not None and not finished.compacted
 
 
 def _is_as_known(segment: Segment) -> bool:
-    """Whether a segment is as the manifest says, as far as that is known."""
+    """Return whether a segment matches its manifest entry, as far as that is known."""
     known = segment.finished
     if known is None:
         return True

@@ -1,10 +1,10 @@
-"""Where the sound part of a log's last segment ends, and whether the rest may be cut off.
+"""Finds the sound part of a log's last segment, and decides whether the rest may be cut off.
 
-What is before a recovery point (recovery_point.py) need not be scanned.
+Bytes before a recovery point (recovery_point.py) need not be scanned.
 
-Theory of operation. Sound bytes in the page cache need not be on the disk: after a failed sync the
-kernel marks the pages clean, and the disk has something else. So bytes that only a journal makes
-durable are written once more, exactly as they were checked, and the next sync writes them out.
+Theory of operation. Sound bytes in the page cache need not be on disk: after a failed sync the
+kernel marks the pages clean although the disk has other contents. So bytes that only a journal
+makes durable are rewritten exactly as they were verified, and the next sync writes them out.
 """
 
 from collections.abc import Sequence
@@ -24,21 +24,21 @@ from groupkeeper.storage.recovery.recovery_point import resume
 
 @dataclass(slots=True, frozen=True)
 class KnownLog:
-    """What is known of a log before its last segment is read."""
+    """What is known about a log before its last segment is read."""
 
     mark: Mark | None
-    """The newest one."""
+    """The newest mark."""
     points: Sequence[RecoveryPoint]
-    """Of the last segment, the newest first."""
+    """Recovery points of the last segment, newest first."""
     cover: JournalCover | None
     end: int
     """Batches from this offset on do not count."""
     read_most: int
-    """More bytes than that before a recovery point are not read: see `resume`."""
+    """Maximum number of bytes to read before a recovery point: see `resume`."""
 
 
 class TailScan:
-    """A scan over the last segment, which also writes again what may not be on the disk."""
+    """A scan over the last segment, which also rewrites bytes that may not be on disk."""
 
     def __init__(
         self,
@@ -48,17 +48,17 @@ class TailScan:
         unsure_from: int | None,
         last: tuple[int, bytes] | None,
     ) -> None:
-        """It begins at `point`; None: at the first byte.
+        """Begin at `point`, or at the first byte if it is None.
 
-        `unsure_from`: from this offset on, nothing is known to be on the disk; None: all is.
+        `unsure_from`: the offset from which on nothing is known to be on disk; None: everything is.
 
         `last`: base offset and bytes of the last batch in the journal. No checksum covers the base
-        offset and the epoch of a batch, and after the last one no other batch contradicts them.
+        offset and the epoch of a batch, and for the last one no later batch contradicts them.
         """
         self._last_base, self._last = (-1, b"") if last is None else last
         self._from = (0, segment.base_offset) if point is None else (point.size, point.end)
         self.is_not_last = False
-        """The file ends with a batch that differs from the last one in the journal."""
+        """Whether the file ends with a batch that differs from the last one in the journal."""
         self._segment = segment
         self._window = segment.window()
         self._buffer, self._start = self._window.buffer, self._from[0]
@@ -66,16 +66,16 @@ class TailScan:
         self._rewrite_at: int | None = None
         self._mark = mark
         self.fits_mark = mark is None or mark.size <= self._start
-        """The bytes up to the mark have the mark's checksum."""
+        """Whether the bytes up to the mark have the mark's checksum."""
 
     def run(self, epochs: EpochFile, end: int) -> tuple[int, int]:
-        """Scan up to offset `end`; returns the number of sound bytes and the next offset.
+        """Scan up to offset `end`; return the number of sound bytes and the next offset.
 
-        Adds the sound batches to the indexes and to `epochs`, and sums up the segment's checksum.
+        Adds the sound batches to the indexes and to `epochs`, and computes the segment's checksum.
         """
         active = self._segment
         valid, next_offset = self._from
-        epoch = epochs.last_epoch if valid else -1  # what an unchecked file says does not count
+        epoch = epochs.last_epoch if valid else -1  # the file is unchecked so far
         for batch in valid_batches(self._window, valid, next_offset):
             if batch.base_offset >= end:
                 break
@@ -106,7 +106,7 @@ class TailScan:
         return self._unsure_from is not None and offset >= self._unsure_from
 
     def _passed(self, end: int) -> None:
-        """Take account of the bytes in the window up to a position: they are sound."""
+        """Process the bytes in the window up to a position, which are sound."""
         data = memoryview(self._buffer)[: end - self._start]
         segment, mark = self._segment, self._mark
         if mark is not None and self._start < mark.size <= end:
@@ -119,7 +119,7 @@ class TailScan:
 
 
 def mend_tail(active: Segment, mark: Mark | None, findings: Findings) -> None:
-    """Restore the bytes before the mark in the sector that a torn append has spoilt."""
+    """Restore the bytes before the mark in a sector that was damaged by a torn append."""
     if mark is None or mark.base != active.base_offset:
         return
     start = mark.size - len(mark.tail)
@@ -135,9 +135,9 @@ def mend_tail(active: Segment, mark: Mark | None, findings: Findings) -> None:
 def sound_end(
     active: Segment, epochs: EpochFile, known: KnownLog, findings: Findings
 ) -> tuple[int, int]:
-    """The number of sound bytes of a segment, and the next offset; see `TailScan.run`.
+    """Return the number of sound bytes of a segment, and the next offset; see `TailScan.run`.
 
-    Raises Corrupt if sound batches follow a damaged one and the journals do not hold what lies
+    Raises Corrupt if sound batches follow a damaged one and the journals lack the batches in
     between, or if the segment ends before its mark.
     """
     mark, cover, end = known.mark, known.cover, known.end
@@ -170,7 +170,7 @@ def sound_end(
 def _loss(
     active: Segment, valid: int, next_offset: int, cover: JournalCover | None, mark: Mark | None
 ) -> str:
-    """What is lost after the sound part of a segment, as text; "" if the journals hold it."""
+    """Describe the loss after the sound part of a segment; "" if the journals have it."""
     known = mark.end if mark is not None else 0
     count, sound = 0, next_offset
     if valid < active.size:
@@ -189,7 +189,7 @@ def _loss(
 
 
 def _unsure_from(cover: JournalCover | None, mark: Mark | None) -> int | None:
-    """The offset from which on only a journal makes a log durable; None if no journal does."""
+    """Return the offset from which on only journals make a log durable; None if nowhere."""
     if cover is None or cover.first is None:
         return None
     return cover.first if mark is None else mark.end

@@ -1,14 +1,13 @@
-"""Recovery points: opening a log begins to scan its last segment there, not at its first byte.
+"""Recovery points: where the scan of a log's last segment may begin, instead of at its first byte.
 
-Theory of operation. A scan yields three things: that the bytes are sound, the indexes, and the
-leader epochs. A recovery point says up to some byte what they were: the checksum of the bytes, and
-one of what the index files and the epoch file had. It comes with every mark. If both files are as
-they were then, and the bytes as well, nothing is left to scan before it; if not, the segment is
-scanned as a whole, which tells what is damaged. Comparing a checksum costs a hundredth of a scan.
+Theory of operation. A scan verifies the bytes, and yields the indexes and the leader epochs. A
+recovery point holds their state as of some byte: the checksum of the bytes, and one of the contents
+of the index files and the epoch file. It is part of every mark. If both files and the bytes still
+match, nothing before the point is left to scan; if not, the whole segment is scanned to locate the
+damage. Comparing a checksum costs a hundredth of a scan.
 
 The files grow by whole entries, and older points stay true: so neither is synced, and a crash may
-leave files that are newer than the point. Nothing depends on a recovery point but the time that a
-start takes.
+leave files that are newer than the point. A recovery point only affects how long a start takes.
 
 Source: Kafka's recovery-point-offset-checkpoint and LogLoader.recoverLog.
 """
@@ -24,8 +23,9 @@ from groupkeeper.storage.recovery.marks import RecoveryPoint
 
 
 def make_point(stand: Stand, epochs: EpochFile) -> None:
-    """Make a recovery point of the end of a segment, on any thread. Does nothing if that fails, or
-    if a scan would find fault with the segment.
+    """Make a recovery point of the end of a segment. Thread-safe.
+
+    Does nothing if that fails, or if a scan would find fault with the segment.
     """
     crc = stand.segment.save_index(stand) if stand.size and not epochs.descends else None
     if crc is not None:
@@ -37,10 +37,10 @@ def make_point(stand: Stand, epochs: EpochFile) -> None:
 def resume(
     segment: Segment, epochs: EpochFile, points: Iterable[RecoveryPoint], read_most: int
 ) -> RecoveryPoint | None:
-    """Take over the indexes, epochs and checksum as of the first of some points that is right.
+    """Restore indexes, epochs and checksum from the first matching recovery point, or return None.
 
-    None, and nothing has changed, if none is. What is before the point is compared if it is at most
-    `read_most` bytes; if it is more, it is `unread`, and `compare` is still due.
+    Bytes before the point are compared if they are at most `read_most`; otherwise they become
+    `unread`, and `compare` is still due.
     """
     for point in points:
         if point.size > segment.size:
@@ -52,7 +52,7 @@ def resume(
             segment.unread = point
         elif not segment.is_as_written(point.size, point.crc):
             segment.index.clear()
-            break  # a scan tells what is damaged
+            break  # a scan locates the damage
         segment.point = point
         segment.crc = point.crc
         return point
@@ -60,10 +60,10 @@ def resume(
 
 
 def compare(segment: Segment) -> Iterator[None]:
-    """Read what opening left unread of a segment, blocking. Yields after each piece.
+    """Read the unread part of a segment, blocking. Yields after each piece.
 
-    Raises Corrupt if it is damaged, and OSError. Then set the log to `failed` and close it: the
-    next opening scans the segment, if it is still the last one, and tells what is damaged.
+    Raises OSError, and Corrupt if it is damaged. Then set the log to `failed` and close it: the
+    next opening scans the segment, if it is still the last one, and locates the damage.
     """
     point = segment.unread
     if point is None:
@@ -76,7 +76,7 @@ def compare(segment: Segment) -> Iterator[None]:
         if segment.finished is None:
             segment.remove_index()
         raise Corrupt(
-            f"{segment.path}: what is before byte {point.size} is damaged: "
+            f"{segment.path}: the part before byte {point.size} is damaged: "
             f"{remedy(parent_of(segment.path))}"
         )
     segment.unread = None

@@ -1,10 +1,9 @@
-"""Keeping the sound batches of a damaged log, after an operator has accepted the loss.
+"""Keeps the sound batches of a damaged log, after an operator has accepted the loss.
 
-First all segments are scanned (`scan`): the parts of each that are kept, and the gaps between them.
-Batches that are damaged in their header only are mended (`mend`), and gaps are filled with the
-batches that a journal still has (`fill`). Then the segments that change are
-written anew (`SoundSegment.write`), one after the other: a crash leaves each as it was or as it is
-to be.
+First all segments are scanned (`scan`) for the parts to keep, and the gaps between them. Batches
+with only a damaged header are mended (`mend`), and gaps are filled with batches that a journal
+still has (`fill`). Then the segments that change are rewritten (`SoundSegment.write`), one after
+the other: a crash leaves each in its old or its new state.
 """
 
 from bisect import bisect_left, insort
@@ -25,7 +24,7 @@ from groupkeeper.storage.log.segment import INDEX_SUFFIXES, LOG_SUFFIX, segment_
 from groupkeeper.storage.log.window import Window
 
 MENDED_BYTES: Final = 64 * 1024 * 1024
-"""A larger batch is not mended: it would have to be in memory."""
+"""Larger batches are not mended, because they would have to fit in memory."""
 
 MAX_EPOCH: Final = 2**31 - 1
 
@@ -34,9 +33,9 @@ _MAGIC: Final = bytes([MAGIC])
 
 @dataclass(slots=True)
 class _Part:
-    """Batches back to back: bytes `start` to `end` of the segment, or `data` that replaces them.
+    """Consecutive batches: bytes `start` to `end` of the segment, or `data` that replaces them.
 
-    Of a journal's batches, which replace nothing, these positions are 0.
+    The positions of a journal's batches, which replace nothing, are 0.
     """
 
     start: int
@@ -44,9 +43,9 @@ class _Part:
     first: int
     """The offset of the first batch."""
     following: int
-    """The offset after the last one."""
+    """The offset after the last batch."""
     epochs: tuple[int, int]
-    """Of the first batch and of the last one."""
+    """Epochs of the first and the last batch."""
     data: bytes = b""
 
     @classmethod
@@ -55,8 +54,10 @@ class _Part:
         return cls(start, end, *offsets, (batch.epoch, batch.epoch), data)
 
     def take(self, batch: Batch, *, dense: bool) -> bool:
-        """Add the next batch. False, and nothing is added, if it is not the next one: it lies
-        elsewhere, or offsets are missing before it although the segment is `dense`.
+        """Add the next batch. Returns False and adds nothing if it does not continue the part.
+
+        That is, if it is elsewhere, or offsets are missing before it although the segment is
+        `dense`.
         """
         if batch.position != self.end or (dense and batch.base_offset != self.following):
             return False
@@ -68,12 +69,12 @@ class _Part:
 
 @dataclass(slots=True)
 class SoundSegment:
-    """What is kept of one segment."""
+    """The kept parts of one segment."""
 
     path: str
     base: int
     dense: bool
-    """Whether its offsets must be consecutive: not if it was compacted, or if that is unknown."""
+    """Whether offsets must be consecutive: not if the segment was, or may have been, compacted."""
     size: int = 0
     parts: list[_Part] = field(default_factory=list)
 
@@ -89,7 +90,7 @@ class SoundSegment:
 
     @property
     def following(self) -> int:
-        """The offset after the last one that is kept."""
+        """The offset after the last kept batch."""
         return self.parts[-1].following if self.parts else self.base
 
     def take(self, batch: Batch) -> None:
@@ -102,10 +103,10 @@ class SoundSegment:
         insort(self.parts, part, key=lambda each: each.first)
 
     def gaps(self, going_on: int | None) -> Iterator[Loss]:
-        """Where bytes or offsets are left out, before, between or after the parts; no bytes are if
-        `start` is `stop`.
+        """Yield the gaps in bytes or offsets before, between and after the parts.
 
-        `going_on`: the base offset of the next segment; None: the log does not go on after it.
+        If only offsets are missing, `start` equals `stop`. `going_on`: the base offset of the next
+        segment; None: this is the end of the log.
         """
         end, due, told = 0, self.base, 0
         for part, start in zip(self.parts, self._starts(), strict=True):
@@ -132,7 +133,7 @@ class SoundSegment:
         return Loss(what, first, following, self.path, start, end)
 
     def _starts(self) -> list[int]:
-        """For each part, where the file goes on: with itself, or after batches of a journal."""
+        """Return for each part where the file continues, skipping batches of a journal."""
         starts: list[int] = []
         start = self.size
         for part in reversed(self.parts):
@@ -142,7 +143,7 @@ class SoundSegment:
         return starts[::-1]
 
     def write(self, files: Files) -> None:
-        """Write the segment anew, durably, and remove its indexes. Raises OSError."""
+        """Durably rewrite the segment, and remove its indexes. Raises OSError."""
         with (
             opened(files, self.path) as source,
             opened(files, f"{self.path}.sound", create=True) as target,
@@ -167,7 +168,7 @@ def scan(
 ) -> list[SoundSegment]:
     """Find what can be kept of the segments with these base offsets. Raises OSError.
 
-    `dense`: the base offsets of those in which no offset may be missing.
+    `dense`: the base offsets of segments in which no offset may be missing.
     """
     segments = [SoundSegment(segment_path(folder, base), base, base in dense) for base in bases]
     for segment, batch in _in_order(_sound(files, segments)):
@@ -176,7 +177,7 @@ def scan(
 
 
 def _sound(files: Files, segments: Sequence[SoundSegment]) -> Iterator[tuple[SoundSegment, Batch]]:
-    """All batches that may belong to their segment and have a sound checksum."""
+    """Yield all batches that may belong to their segment and have a sound checksum."""
     for segment, later in pairwise([*segments, None]):
         assert segment is not None
         end = later.base if later is not None else None
@@ -188,7 +189,7 @@ def _sound(files: Files, segments: Sequence[SoundSegment]) -> Iterator[tuple[Sou
 
 
 def _sound_in(window: Window, base: int) -> Iterator[Batch]:
-    """All batches with a sound checksum. It covers neither their offsets nor their epochs."""
+    """Yield all batches with a sound checksum, which covers neither offset nor epoch."""
     position, lowest = 0, base
     while position < window.size:
         before = position
@@ -202,9 +203,9 @@ def _sound_in(window: Window, base: int) -> Iterator[Batch]:
 def _in_order(
     batches: Iterator[tuple[SoundSegment, Batch]],
 ) -> Iterator[tuple[SoundSegment, Batch]]:
-    """The batches whose offsets and epochs ascend.
+    """Yield the batches whose offsets and epochs ascend.
 
-    Of two neighbours that do not, the second one is kept if it follows the one before them both.
+    Of two neighbours that do not, the second is kept if it follows the batch before both.
     """
     before: Batch | None = None
     held: tuple[SoundSegment, Batch] | None = None
@@ -226,10 +227,10 @@ def _follows(batch: Batch, other: Batch) -> bool:
 
 
 def mend(files: Files, segments: Sequence[SoundSegment]) -> list[str]:
-    """Mend batches of which nothing is damaged but what no checksum covers: offset, length, epoch.
+    """Mend batches with damage only in fields that no checksum covers: offset, length, epoch.
 
-    Their place gives these: the checksum is right for as many bytes as lie there, and as many
-    offsets are due as the batch has. Returns a line for each. Raises OSError.
+    The context determines these: the checksum is right for all bytes in the gap, and the batch has
+    as many offsets as are missing. Returns a message for each batch. Raises OSError.
     """
     lines: list[str] = []
     for segment, later in pairwise([*segments, None]):
@@ -248,9 +249,9 @@ def mend(files: Files, segments: Sequence[SoundSegment]) -> list[str]:
 
 
 def _epochs_around(segments: Sequence[SoundSegment], offset: int) -> tuple[int, int]:
-    """The epochs of the last batch before an offset, and of the first one from it on.
+    """Return the epochs of the last batch before an offset, and of the first one from it on.
 
-    At the beginning and at the end both are that of the one neighbour.
+    At the beginning and at the end both are from the only neighbour.
     """
     parts = [part for segment in segments for part in segment.parts]
     at = bisect_left(parts, offset, key=lambda part: part.first)
@@ -260,7 +261,7 @@ def _epochs_around(segments: Sequence[SoundSegment], offset: int) -> tuple[int, 
 
 
 def _mended(files: Files, gap: Loss, lowest: int, highest: int) -> _Part | None:
-    """The bytes in a gap as the batch that is due there; None if they are not."""
+    """Return the bytes in a gap as the batch expected there; None if they are not that batch."""
     with opened(files, gap.path) as handle:
         data = files.read(handle, gap.stop - gap.start, gap.start)
     epoch = int.from_bytes(data[12:16], "big")
@@ -277,9 +278,9 @@ def _mended(files: Files, gap: Loss, lowest: int, highest: int) -> _Part | None:
 
 
 def fill(segments: Sequence[SoundSegment], cover: JournalCover) -> list[str]:
-    """Fill gaps with the batches that a journal has; returns a line for each gap.
+    """Fill gaps with the batches of a journal; return a message for each gap.
 
-    What comes after the last part is not a gap, nor what compaction has left out.
+    The end of the log, and offsets removed by compaction, are not gaps.
     """
     lines: list[str] = []
     damaged = {gap.first for each in segments for gap in each.gaps(None) if gap.start < gap.stop}

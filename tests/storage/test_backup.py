@@ -314,7 +314,7 @@ def test_a_directory_that_never_holds_still_is_an_error(disk: FakeDisk) -> None:
         log.append(batch(log.next_offset, b"another topic"))
         log.close()
 
-    text = f"in each of {PASSES} passes topics were made, changed or deleted; try again"
+    text = f"in each of {PASSES} passes topics were created, changed or deleted; try again"
     with pytest.raises(BackupError, match=text):
         backed_up_while(disk, "list data/archive", change, times=1000)
     assert disk.children("backups") == []
@@ -368,13 +368,13 @@ def test_an_empty_folder_is_replaced(disk: FakeDisk) -> None:
 
 def test_what_another_backup_is_writing_is_refused_and_left_alone(disk: FakeDisk) -> None:
     write_file_in(disk, f"{DEST}.incomplete/format")
-    with pytest.raises(BackupError, match=f"{DEST}.incomplete is there: another backup"):
+    with pytest.raises(BackupError, match=f"{DEST}.incomplete exists: another backup"):
         backed_up(disk)
     assert disk.children(f"{DEST}.incomplete") == ["format"]
 
 
 def test_a_directory_without_data_is_refused() -> None:
-    with pytest.raises(BackupError, match="data holds no data of Groupkeeper"):
+    with pytest.raises(BackupError, match="data has no Groupkeeper data"):
         backed_up(FakeDisk())
 
 

@@ -113,7 +113,7 @@ def test_a_damaged_one_is_dropped_while_the_old_segments_are_there() -> None:
     disk = disk_of(OLD | LAST | {"00000000000000000000.log.swap": batch(3, b"d")[:-1]})
     log = open_log(FakeFiles(disk), FOLDER, Limits())
     [line] = log.take_repairs()
-    assert line.startswith(f"{FOLDER}/00000000000000000000.log.swap is damaged: removed; the segm")
+    assert line.startswith(f"{FOLDER}/00000000000000000000.log.swap is damaged: removed; its sour")
     assert offsets(disk) == WHOLE
 
 

@@ -341,7 +341,7 @@ def test_a_segment_of_two_gibibytes_is_refused(
     monkeypatch: pytest.MonkeyPatch, disk: FakeDisk, folder: Folder
 ) -> None:
     monkeypatch.setattr(segment_writer, "MAX_BYTES", 100)
-    with pytest.raises(StorageError, match="a segment cannot have 2 GiB"):
+    with pytest.raises(StorageError, match="a segment must be smaller than 2 GiB"):
         compact(folder.files, folder.job(NOW))
     assert cleaned(disk) == []
 

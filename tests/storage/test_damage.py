@@ -324,7 +324,7 @@ def test_a_lost_folder_of_a_group_log_after_a_crash_is_refused(disk: FakeDisk) -
     fill(disk, stop=False)
     remove_the_folder(disk, NAMES[0])
     with pytest.raises(
-        Corrupt, match=f"{NAMES[0]} ends at offset 0, epoch -1, but its journal goes"
+        Corrupt, match=f"{NAMES[0]} ends at offset 0, epoch -1, but its journal resumes"
     ):
         opened(disk, NAMES[0])
 
@@ -454,7 +454,7 @@ def test_a_damaged_round_costs_its_logs_and_no_others(disk: FakeDisk) -> None:
     [what] = store.take_repairs()
     assert f"{path}: the round at byte {starts[1]} is damaged" in what
     assert [values_in(store.open_log(name)) for name in NAMES[1:]] == [[value_of(0)]] * 2
-    with pytest.raises(Corrupt, match=f"{NAMES[0]} ends at offset 1, but went on to 1") as refused:
+    with pytest.raises(Corrupt, match=f"{NAMES[0]} ends at offset 1, but reached 1") as refused:
         store.open_log(NAMES[0])
     assert what in str(refused.value)
     assert f"groupkeeper repair data/{NAMES[0]}" in str(refused.value)
@@ -480,7 +480,7 @@ def test_what_is_left_of_a_log_is_served_once_a_person_accepts_that(disk: FakeDi
     accept(disk, NAMES[0])
     log = opened(disk, NAMES[0])
     assert values_in(log) == [value_of(0), value_of(2)]
-    assert "but its journal goes on at offset 2" in log.take_repairs()[0]
+    assert "but its journal resumes at offset 2" in log.take_repairs()[0]
     disk.power_cut("lose")
     log = opened(disk, NAMES[0])
     assert (values_in(log), log.take_repairs()) == ([value_of(0), value_of(2)], [])

@@ -170,6 +170,6 @@ def test_a_lock_is_taken_on_the_file_that_others_find(disk: FakeDisk, what: str)
 def test_a_lock_file_that_is_always_removed_is_given_up(disk: FakeDisk) -> None:
     files = RemovedLocks(disk)
     files.times = 1000
-    with pytest.raises(Locked, match="data/nodes/0 was removed by another process each time"):
+    with pytest.raises(Locked, match="data/nodes/0 was removed by another process during every"):
         Store(files, "data", 0)
     assert files.open_paths == []

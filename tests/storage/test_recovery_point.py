@@ -457,7 +457,7 @@ def test_damage_in_what_was_left_unread_is_found(disk: FakeDisk, byte: int) -> N
     disk.flip(f"{FIRST}.log", 5 * SIZE + byte, 4)
     log = opened(disk, read_most=100)
     with pytest.raises(
-        Corrupt, match=f"what is before byte {40 * SIZE} is damaged: restore it from a backup, or"
+        Corrupt, match=f"the part before byte {40 * SIZE} is damaged: restore it from a backup, or"
     ):
         read_all(log)
     log.failed = True

@@ -449,7 +449,7 @@ def test_a_damaged_journal_costs_what_only_it_holds(store: Store, disk: FakeDisk
     files = FakeFiles(disk)
     store = Store(files, "data", 0)
     assert values_of_log(store) == [b"v"]
-    with pytest.raises(Corrupt, match=r"ends at offset 0.* goes on at offset 1.*byte 0 is damaged"):
+    with pytest.raises(Corrupt, match=r"ends at offset 0.*resumes at offset 1.*byte 0 is damaged"):
         store.open_log("__group_events-0")
     put(store, b"w")
     store.close()
@@ -570,7 +570,7 @@ def test_an_epoch_that_goes_back_in_the_journal_is_corrupt(disk: FakeDisk) -> No
     journal = JournalWriter(FakeFiles(disk), "data/journals", 0, 2)
     journal.write(batch_entry(NAME.encode(), batch(1, b"b", epoch=4)), {NAME: 2})
     disk.power_cut("lose")
-    with pytest.raises(Corrupt, match="epoch 5, but its journal goes on at offset 1, epoch 4"):
+    with pytest.raises(Corrupt, match="epoch 5, but its journal resumes at offset 1, epoch 4"):
         open_store(disk).open_log(NAME)
 
 

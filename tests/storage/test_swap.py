@@ -305,7 +305,7 @@ def test_a_damaged_new_segment_is_dropped_while_its_sources_are_there(disk: Fake
     disk.flip(swapped_path(disk), 100)
     log = opened(files)
     assert contents(log) == [value(n) for n in range(RECORDS)]
-    assert ".log.swap is damaged: removed, and the segments that it was made of" in log.repairs[0]
+    assert ".log.swap is damaged: removed, and its source segments" in log.repairs[0]
     assert not leftovers(disk)
 
 

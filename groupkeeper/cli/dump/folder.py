@@ -97,7 +97,7 @@ def _known_segments(dump: Dump, folder: str, *, shown: bool) -> dict[int, Finish
         dump.damage(folder, str(error))
         return {}
     if found.damage:
-        dump.damage(folder, found.damage.replace(", and is written anew", ""))
+        dump.damage(folder, found.damage.replace(", and will be rewritten", ""))
     manifest = found.on_disk
     if shown and (manifest.finished or manifest.begun is not None):
         mark = manifest.mark
