@@ -1,6 +1,6 @@
 """The `groupkeeper` command.
 
-Commands have modules of their own, which are imported, like click, when they are called.
+Each command has its own module, which is imported, like click, only when the command is called.
 """
 
 import sys
@@ -12,7 +12,7 @@ INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code. A user error is one line on standard error and 2."""
+    """Run one command; return the exit code. A user error is one line on standard error and 2."""
     import click
 
     from groupkeeper.cli.app import command

@@ -8,8 +8,10 @@ from groupkeeper import __version__
 
 
 class LazyGroup(click.Group):
-    """A group of commands that are imported only when they are called. `places` says for each, in
-    the order of the help, which module has it, as a function with the name of the command.
+    """A group of commands that are imported only when they are called.
+
+    `places` has the module of each command in the order of the help; the module has a function with
+    the name of the command.
     """
 
     places: dict[str, str]
@@ -26,7 +28,7 @@ class LazyGroup(click.Group):
 
 
 def lazy_group(places: dict[str, str]) -> type[LazyGroup]:
-    """The class of a group with these commands."""
+    """Return the class of a group with these commands."""
     return type("Commands", (LazyGroup,), {"places": places})
 
 
@@ -43,7 +45,7 @@ COMMANDS = {
     "restore": "backup",
     "analyze": "analyze.command",
 }
-"""Command -> the module of this package that has it, as a function of the same name."""
+"""Command -> the module of this package that defines it, as a function of the same name."""
 
 
 @click.group(
@@ -63,23 +65,23 @@ def command() -> None:
       groupkeeper serve
       groupkeeper serve --dev --listen 127.0.0.1:0
     \b
-    Take time, faults and crashes of a test broker into your hands:
+    Control time, faults and crashes of a test broker:
       groupkeeper serve --dev --control
       groupkeeper control advance 45
     \b
-    See whether it is well:
+    Check its health:
       groupkeeper status
     \b
     Ask why a group rebalanced, and what to change:
       groupkeeper why billing --since 3h
     \b
-    Look after consumer groups, of this or any Kafka cluster:
+    Manage consumer groups, of this or any Kafka cluster:
       groupkeeper groups describe --all-groups --lag-seconds
     \b
-    Read its log, or that of an Apache Kafka broker:
+    Read its logs, or those of an Apache Kafka broker:
       groupkeeper dump groupkeeper-data
       groupkeeper analyze groupkeeper-data --out report
     \b
-    See what is left of damaged data, and keep that:
+    See what is left of damaged data, and salvage it:
       groupkeeper repair groupkeeper-data
     """

@@ -1,6 +1,6 @@
-"""`groupkeeper backup` and `groupkeeper restore`: a copy of a data directory, and one made of it.
+"""`groupkeeper backup` and `groupkeeper restore`: copy a data directory, and copy it back.
 
-The work is done in `storage/backup/backup.py`, which says why the copy is sound.
+The work is done in `storage/backup/backup.py`, which explains why the copy is sound.
 """
 
 import os
@@ -24,7 +24,7 @@ from groupkeeper.topics.names import RESERVED
 
 FAILED = 1
 PAUSE_S = 0.01
-"""Before something that has changed meanwhile is copied again."""
+"""Pause before a retry of something that has changed meanwhile."""
 
 
 @click.command()
@@ -37,9 +37,9 @@ PAUSE_S = 0.01
     help="The data directory.",
 )
 def backup(dest: Path, data_dir: Path) -> int:
-    """Copy a data directory to DEST, a new folder, while a server serves it or not.
+    """Copy a data directory to DEST, a new folder, whether a server is running on it or not.
 
-    Everything that was acknowledged before the backup began is in it.
+    The copy has everything that was acknowledged before the backup began.
 
     \b
       groupkeeper backup /backups/$(date -I) --data-dir /var/lib/groupkeeper
@@ -64,7 +64,7 @@ def backup(dest: Path, data_dir: Path) -> int:
         return FAILED
     if others:
         names = ", ".join(others)
-        print(f"groupkeeper: left out, as no server made it: {names}", file=sys.stderr)
+        print(f"groupkeeper: left out, as not made by a server: {names}", file=sys.stderr)
     print(f"backed up {data_dir} to {dest}: {_summary(note, started)}")
     return 0
 
@@ -76,12 +76,12 @@ def backup(dest: Path, data_dir: Path) -> int:
     type=click.Path(file_okay=False, path_type=Path),
     default=DATA_DIR,
     show_default=True,
-    help="The data directory to make: missing, or an empty folder.",
+    help="The data directory to create: missing, or an empty folder.",
 )
 def restore(backup: Path, data_dir: Path) -> int:
-    """Make a data directory of BACKUP, which `groupkeeper backup` has made.
+    """Create a data directory from BACKUP, which was made by `groupkeeper backup`.
 
-    BACKUP is verified, and stays as it is: its files are copied.
+    BACKUP is verified, and not changed: its files are copied.
     """
     started = time.monotonic()
     try:
@@ -95,7 +95,7 @@ def restore(backup: Path, data_dir: Path) -> int:
 
 
 def _summary(note: BackupNote, started: float) -> str:
-    """What is in a backup, and how long it took since a time of `time.monotonic`."""
+    """Return a backup's contents in numbers, and the time since a value of `time.monotonic`."""
     from rich.filesize import decimal
 
     folders = {each.name.partition("/")[0] for each in note.files}

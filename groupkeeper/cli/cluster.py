@@ -1,7 +1,7 @@
-"""What commands that ask a cluster have in common: their options, the client, and how they fail.
+"""Shared parts of commands that connect to a cluster: options, client, and error handling.
 
-A refusal or a failure is one line on standard error and exit code 1; an HTTP port given as a
-node is a wrong call.
+A refusal or a failure is one line on standard error and exit code 1; an HTTP port given as a node
+is a usage error.
 """
 
 import asyncio
@@ -27,26 +27,26 @@ _ADDRESS = re.compile(r"(\[[0-9a-fA-F:]+\]|[^:\s]+):(\d{1,5})")
 _ADVICE = (
     ("SaslAuthenticationFailed", "check the user and the password in --command-config"),
     ("SSL", "check security.protocol and the certificates in --command-config"),
-    ("closed", "it may want TLS or a login, which --command-config has"),
+    ("closed", "it may require TLS or a login: set them in --command-config"),
     ("", "start one, or name another with --bootstrap-server"),
 )
-"""By what aiokafka says of a connection."""
+"""Advice by fragment of aiokafka's message about a connection."""
 
 _HTTP_ADVICE = (
-    "answers HTTP: name the Kafka port; Groupkeeper has that at 9092, and HTTP at 9644, unless the "
-    "line that it prints when it is ready says otherwise"
+    "answers HTTP: give the Kafka port; Groupkeeper has Kafka at 9092 and HTTP at 9644 by default, "
+    "and prints the actual ports when it is ready"
 )
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class CommandRefused(Exception):
-    """The command cannot be carried out; the text says why, and what to do."""
+    """The command cannot be carried out. The text gives the reason, and what to do."""
 
 
 @dataclass(slots=True, frozen=True)
 class Cluster:
-    """Which cluster is asked, and how what it says is shown."""
+    """The cluster to connect to, and how results are shown."""
 
     bootstrap: str
     config: Path | None
@@ -86,14 +86,14 @@ class Cluster:
             return await work(client)
 
     def _unreachable(self, log: str) -> str:
-        """What is wrong, and what to do, from the last thing that was logged."""
+        """Describe the problem and what to do, from the last log message."""
         why = log.partition('": ')[2] or f"nothing within {self.timeout_ms} ms"
         advice = next(advice for fragment, advice in _ADVICE if fragment in why)
         return f"no Kafka node answers at {self.bootstrap} ({why}): {advice}"
 
 
 class _ClientLog(logging.Handler):
-    """Keeps what aiokafka logs of connections: its exceptions do not say it."""
+    """Keeps aiokafka's last log message about connections, which its exceptions lack."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -106,14 +106,14 @@ class _ClientLog(logging.Handler):
 
 
 def with_options(collected: Any, *options: Callable[[Any], Any]) -> Any:
-    """A function that takes these options, in the order of the help."""
+    """Return a function that takes these options, in the order of the help."""
     for option in reversed(options):
         collected = option(collected)
     return collected
 
 
 def cluster_options(function: Function) -> Function:
-    """The options of every command that asks a cluster, as its parameter `cluster`."""
+    """Add the options of every command that connects to a cluster, as its parameter `cluster`."""
 
     @wraps(function)
     def collected(
@@ -132,13 +132,13 @@ def cluster_options(function: Function) -> Function:
 
 
 def connection_options(function: Function) -> Function:
-    """The options of a command that may ask a cluster: how connections are made."""
+    """Add the connection options of a command that may connect to a cluster."""
     found: Function = with_options(function, *_CONNECTION)
     return found
 
 
 def addresses(_: object, __: object, text: str | None) -> str | None:
-    """Checks the nodes to ask first, for click."""
+    """Validate the bootstrap servers, for click."""
     for each in text.split(",") if text is not None else ():
         found = _ADDRESS.fullmatch(each.strip())
         if found is None or not 0 < int(found[2]) < 2**16:
@@ -152,7 +152,7 @@ _BOOTSTRAP = click.option(
     default=BOOTSTRAP_SERVER,
     show_default=True,
     metavar="HOST:PORT,...",
-    help="Nodes to ask first.",
+    help="Bootstrap servers.",
 )
 _CONNECTION = (
     click.option(
@@ -167,9 +167,7 @@ _CONNECTION = (
         default=TIMEOUT_MS,
         show_default=True,
         metavar="MS",
-        help="How long a request, with its repetitions, may take.",
+        help="Timeout of a request, including its retries.",
     ),
 )
-_JSON = click.option(
-    "--json", "as_json", is_flag=True, help="One JSON object a line, for each row."
-)
+_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object per row and line.")

@@ -1,4 +1,4 @@
-"""`groupkeeper control`: what the control port of `serve --dev --control` does, as commands."""
+"""`groupkeeper control`: the control port of `serve --dev --control`, as commands."""
 
 import json
 import sys
@@ -37,30 +37,30 @@ def control(ctx: click.Context, address: Address, as_json: bool) -> None:
     """Control a test broker that was started with `groupkeeper serve --dev --control`.
 
     \b
-    What passes 45 s after a consumer went silent, now:
+    See now what happens 45 s after a consumer falls silent:
       groupkeeper control advance 45 --silent consumer-1
     \b
-    Two commits that fail, and whether they did:
+    Let two commits fail, and check that they did:
       groupkeeper control fault add error code=NOT_COORDINATOR \\
         --when api=OffsetCommit --when times=2
       groupkeeper control fault list
     \b
-    Until three consumers are assigned; exits with 2 and says why if that takes longer than 5 s:
+    Wait until three consumers are assigned; after 5 s, exit with 2 and the reason:
       groupkeeper control wait billing --stable --members 3
     \b
-    As after `kill -9`, and an empty broker for the next test:
+    Crash as by `kill -9` and restart; then get an empty broker for the next test:
       groupkeeper control crash && groupkeeper control restart
       groupkeeper control reset
 
     The same over HTTP is described at http://HOST:PORT/control/v1/openapi.json.
-    Exit codes: 0 done, 2 refused, not so in time, or no answer.
+    Exit codes: 0 done, 2 refused, timed out, or no answer.
     """
     ctx.obj = _Control(address, as_json)
 
 
 @control.group()
 def fault() -> None:
-    """Let faults happen to requests, by rule."""
+    """Inject faults into requests, by rule."""
 
 
 class _Control:
@@ -71,7 +71,7 @@ class _Control:
         self._as_json = as_json
 
     def call(self, method: str, path: str, body: Mapping[str, Any], lines: _Lines) -> None:
-        """Ask, and print the answer. Raises ClickException."""
+        """Send a request, and print the answer. Raises ClickException."""
         where = format_address(self._address)
         try:
             status, found = ask_json(
@@ -92,8 +92,8 @@ class _Control:
 
 
 def _broker(found: Any) -> Iterator[str]:
-    state = "runs" if found["is_up"] else "is down: groupkeeper control restart"
-    frozen = ", its time stands still" if found["is_frozen"] else ""
+    state = "is running" if found["is_up"] else "is down: groupkeeper control restart"
+    frozen = ", its time is frozen" if found["is_frozen"] else ""
     yield f"broker {found['bootstrap_servers']} {state}{frozen}"
 
 
@@ -127,8 +127,10 @@ def _rule(found: Any) -> str:
 def _command(
     name: str, asked: str, about: str, *parameters: click.Parameter, lines: _Lines = _broker
 ) -> None:
-    """Add a command. `asked` is the method and the path, with names of parameters in braces; the
-    parameters that it does not name are the body, but for those that are not given.
+    """Add a command.
+
+    `asked` is the method and the path, with names of parameters in braces. The other parameters, if
+    given, are the body.
     """
     method, path = asked.split()
 
@@ -148,12 +150,12 @@ _TOPIC: Final = Argument(["topic"])
 _TO: Final = Argument(["to"], type=int)
 _SILENT: Final = "A member, instance or client id. Repeatable."
 
-_command("status", "GET broker", "Whether the broker runs, and where.")
-_command("reset", "POST broker/reset", "Forget all but the topics of the start; ports stay.")
+_command("status", "GET broker", "Print whether the broker is running, and where.")
+_command("reset", "POST broker/reset", "Reset to the topics of the start; ports stay.")
 _command(
-    "crash", "POST broker/crash", "End the broker as by `kill -9`; what was acknowledged survives."
+    "crash", "POST broker/crash", "End the broker as by `kill -9`; acknowledged data survives."
 )
-_command("restart", "POST broker/restart", "Start it again; crash it first if it runs.")
+_command("restart", "POST broker/restart", "Start it again; crash it first if it is running.")
 _command(
     "logs",
     "GET logs",
@@ -163,21 +165,21 @@ _command(
 _command(
     "transcript",
     "GET transcript",
-    "Print what clients and broker said.",
+    "Print the requests and responses.",
     lines=lambda found: [found["text"]],
 )
 _command(
     "advance",
     "POST time/advance",
-    """Move time ahead, through all that is due until then.
+    """Move time ahead, through everything that is due until then.
 
-    Members whose connection is open and whose heartbeats came stay alive, but for silent ones.
+    Members with an open connection and timely heartbeats stay alive, except silent ones.
     """,
     Argument(["seconds"], type=float),
     Option(["--silent"], multiple=True, metavar="MEMBER", help=_SILENT),
     Option(["--all"], is_flag=True, help="No member stays alive."),
 )
-_command("freeze", "POST time/freeze", "Let time stand still for groups, offsets and retention.")
+_command("freeze", "POST time/freeze", "Freeze time for groups, offsets and retention.")
 _command("resume", "POST time/resume", "Let time run again.")
 _command(
     "move-coordinator",
@@ -203,7 +205,7 @@ _command(
 _command(
     "fence",
     "POST groups/{group}/fence",
-    "Let another process take the id of a static member over.",
+    "Let another process take over the id of a static member.",
     *(_GROUP, Argument(["instance"])),
     lines=_group,
 )
@@ -226,7 +228,7 @@ _command(
 _command(
     "fault remove",
     "DELETE faults/{number}",
-    "Remove a rule; says how often it fired.",
+    "Remove a rule; print how often it fired.",
     Argument(["number"], type=int),
     lines=lambda found: [_rule(found)],
 )
@@ -243,7 +245,7 @@ def node(of: _Control, action: str, number: int) -> None:
     if action == "list":
         of.call("GET", "nodes", {}, _nodes)
     elif number < 0:
-        raise click.UsageError(f"name the node: groupkeeper control node {action} 2")
+        raise click.UsageError(f"give the node id: groupkeeper control node {action} 2")
     else:
         of.call("POST", f"nodes/{number}/{action}", {}, _nodes)
 
@@ -252,7 +254,7 @@ def node(of: _Control, action: str, number: int) -> None:
 @click.argument("group", required=False)
 @click.pass_obj
 def group(of: _Control, group: str | None) -> None:
-    """List the groups, or say what a group does now, and why."""
+    """List the groups, or print the timeline of a group."""
     if group is None:
         of.call("GET", "groups", {}, lambda found: found["groups"])
     else:
@@ -262,16 +264,16 @@ def group(of: _Control, group: str | None) -> None:
 
 @control.command()
 @click.argument("group")
-@click.option("--stable", is_flag=True, default=None, help="Its members are assigned.")
-@click.option("--members", type=int, help="So many.")
-@click.option("--state", help="As DescribeGroups has it, such as Empty.")
-@click.option("--generation", type=int, help="It has reached this one.")
-@click.option("--lag", type=int, help="Records left to read.")
-@click.option("--cause", help="Of the last rebalance, such as session_expired.")
+@click.option("--stable", is_flag=True, default=None, help="All members are assigned.")
+@click.option("--members", type=int, help="Number of members.")
+@click.option("--state", help="State as in DescribeGroups, such as Empty.")
+@click.option("--generation", type=int, help="Minimum generation.")
+@click.option("--lag", type=int, help="Number of records left to read.")
+@click.option("--cause", help="Cause of the last rebalance, such as session_expired.")
 @click.option("--timeout", type=float, default=5.0, show_default=True, help="Seconds.")
 @click.pass_obj
 def wait(of: _Control, /, group: str, timeout: float, **wanted: Any) -> None:
-    """Wait until a group is as wanted; says what is not so otherwise."""
+    """Wait until a group meets all conditions; otherwise print the unmet ones."""
     body = {name: value for name, value in wanted.items() if value is not None}
     if not body:
         raise click.UsageError("say what to wait for, such as --stable --members 3")
@@ -309,7 +311,7 @@ def add(of: _Control, effect: str, arguments: tuple[str, ...], when: tuple[str, 
 
 
 def _pairs(given: tuple[str, ...]) -> dict[str, Any]:
-    """NAME=VALUE, where numbers and true or false are read as JSON has them."""
+    """Parse NAME=VALUE pairs; numbers and booleans are read as JSON."""
     pairs: dict[str, Any] = {}
     for text in given:
         name, sign, value = text.partition("=")

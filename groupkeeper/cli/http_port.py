@@ -1,4 +1,4 @@
-"""The HTTP port of a server, for commands: the option that names it, and how it is asked."""
+"""The HTTP port of a server, for commands: the option for its address, and JSON requests to it."""
 
 import http.client
 import json
@@ -10,7 +10,7 @@ import click
 from groupkeeper.settings.options import Address, parse_address
 
 PROBLEMS = (OSError, http.client.HTTPException, ValueError)
-"""What `ask_json` raises if no server answers with a JSON object."""
+"""Errors of `ask_json` if no server answers with a JSON object."""
 
 
 # Any: JSON.
@@ -22,7 +22,7 @@ def ask_json(
     method: str = "GET",
     body: Mapping[str, Any] | None = None,
 ) -> tuple[int, dict[str, Any]]:
-    """Status and object of an answer, read up to so many bytes. Raises `PROBLEMS`."""
+    """Return status and JSON object of an answer, read up to `most_bytes`. Raises `PROBLEMS`."""
     connection = http.client.HTTPConnection(*address, timeout=timeout_s)
     text = None if body is None else json.dumps(body)
     try:
@@ -30,14 +30,14 @@ def ask_json(
         answer = connection.getresponse()
         found = json.loads(answer.read(most_bytes))
         if not isinstance(found, dict):
-            raise ValueError("no JSON object")
+            raise ValueError("not a JSON object")
         return answer.status, found
     finally:
         connection.close()
 
 
 def port_address(_ctx: click.Context, _param: click.Parameter, text: str) -> Address:
-    """A callback for options that take HOST:PORT; port 0 is refused."""
+    """Parse HOST:PORT, as a callback of options; port 0 is refused."""
     try:
         return parse_address(text, any_port=False)
     except ValueError as problem:

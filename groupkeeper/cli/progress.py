@@ -1,4 +1,4 @@
-"""Commands that work for long: how far they have come, and what they do at a signal."""
+"""Progress display and signal handling of long-running commands."""
 
 import signal
 import sys
@@ -7,14 +7,13 @@ from contextlib import contextmanager
 from types import FrameType
 
 ByteProgress = Callable[[str, int], None]
-"""Called with what is read or copied, and how many more bytes of it were."""
+"""Called with the name of a file or task, and the number of bytes read or copied since the last
+call."""
 
 
 @contextmanager
 def progress(doing: str = "reading", *, on_terminal: bool | None = None) -> Iterator[ByteProgress]:
-    """A line on standard error that shows what is read, while the work runs; nothing if standard
-    error is no terminal.
-    """
+    """Show progress in a line on standard error while the work runs, if that is a terminal."""
     if not (sys.stderr.isatty() if on_terminal is None else on_terminal):
         yield lambda what, size: None
         return
@@ -35,10 +34,10 @@ def progress(doing: str = "reading", *, on_terminal: bool | None = None) -> Iter
 
 @contextmanager
 def ended_in_order() -> Iterator[None]:
-    """SIGTERM is as SIGINT: what was written is removed."""
+    """Treat SIGTERM like SIGINT, so that unfinished output is removed."""
 
     def stop(_: int, frame: FrameType | None) -> None:
-        # `timeout` sends it twice; the second one would end the removing.
+        # `timeout` sends it twice; the second one would interrupt the removal.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         interrupt = signal.getsignal(signal.SIGINT)
         if callable(interrupt):  # an event loop has its own

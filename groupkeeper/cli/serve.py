@@ -1,6 +1,6 @@
 """`groupkeeper serve`: reads options and settings, then runs the server.
 
-All of this happens before the port is open: import little.
+All of this happens before the port is open, so imports are kept to a minimum.
 """
 
 import os
@@ -31,7 +31,7 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 def _address(_ctx: click.Context, param: click.Parameter, text: str | None) -> Address | None:
-    """A callback for options that take HOST:PORT; None if the option, or `off`, is given."""
+    """Parse HOST:PORT, as a callback of options; None without the option, or for `off`."""
     if text is None or (text == "off" and param.name == "http"):
         return None
     try:
@@ -41,7 +41,7 @@ def _address(_ctx: click.Context, param: click.Parameter, text: str | None) -> A
 
 
 def _topics(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> dict[str, int]:
-    """`NAME:PARTITIONS`, or `NAME` for one partition."""
+    """Parse `NAME:PARTITIONS`, or `NAME` for one partition."""
     if not given:
         return {}
     from groupkeeper.topics.names import check_name
@@ -61,14 +61,14 @@ def _topics(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
     "--listen",
     callback=_address,
     metavar="HOST:PORT",
-    help="Where Kafka clients connect. Port 0 takes any free one.  [default: the setting "
+    help="Address for Kafka clients. Port 0 takes any free one.  [default: the setting "
     "listeners, or 127.0.0.1:9092]",
 )
 @click.option(
     "--advertise",
     callback=_address,
     metavar="HOST:PORT",
-    help="The address that clients connect to, if it is not that of --listen.",
+    help="The address that clients connect to, if different from --listen.",
 )
 @click.option(
     "--data-dir",
@@ -78,7 +78,7 @@ def _topics(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
 @click.option(
     "--memory",
     is_flag=True,
-    help="Keep everything in memory instead: the disk is not touched, and nothing survives.",
+    help="Keep everything in memory: the disk is not touched, and nothing survives.",
 )
 @click.option(
     "--http",
@@ -86,7 +86,7 @@ def _topics(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
     metavar="HOST:PORT|off",
     default="127.0.0.1:9644",
     show_default=True,
-    help="Where /metrics, /healthz, /readyz and the JSON API are served.",
+    help="Address of /metrics, /healthz, /readyz and the JSON API.",
 )
 @click.option(
     "--node-id", type=click.IntRange(0, INT_MAX), help="[default: the setting node.id, 0]"
@@ -103,7 +103,7 @@ def _topics(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
 @click.option(
     "--dev",
     is_flag=True,
-    help="For a laptop: groups form at once, short sessions are allowed, data is temporary.",
+    help="For development: groups form at once, short sessions are allowed, data is temporary.",
 )
 @click.option(
     "--topic",
@@ -127,12 +127,12 @@ def _topics(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
     "--brokers",
     type=click.IntRange(1, 16),
     default=1,
-    help="With --control: as many nodes, on --listen's port and those after it.",
+    help="With --control: run this many nodes, on consecutive ports from --listen's.",
 )
 @click.option(
     "--as-version",
     type=click.Choice(("2.8", "3.9", "4.1")),
-    help="With --control: serve the versions of APIs that this release of Kafka serves.",
+    help="With --control: support the API versions of this Kafka release.",
 )
 def serve(
     data_dir: Path | None,
@@ -144,7 +144,7 @@ def serve(
 ) -> int:
     """Run a server until it is interrupted.
 
-    Prints one line on standard output when it is ready, with the real addresses. Logs go to
+    Prints one line on standard output when ready, with the actual addresses. Logs go to
     standard error. Settings carry Kafka's own names; see docs/configuration.md. Later wins:
     defaults, --config, environment (GROUPKEEPER_GROUP_MAX_SIZE=500), --set.
 
@@ -191,23 +191,23 @@ def _check_control(
     if control is None:
         for name, is_given in (("--brokers", brokers > 1), ("--as-version", as_version)):
             if is_given:
-                raise click.ClickException(f"{name} is for tests: give --dev --control, too")
+                raise click.ClickException(f"{name} is for tests: it requires --dev --control")
         return
     if not dev:
-        raise click.ClickException("--control is for tests: give --dev, too")
+        raise click.ClickException("--control is for tests: it requires --dev")
     if control[0] not in LOOPBACK:
         raise click.ClickException(
-            f"--control {format_address(control)}: whoever reaches the control port can do "
+            f"--control {format_address(control)}: anyone who can reach the control port can do "
             f"anything with the broker: give a port of {' or '.join(LOOPBACK)}"
         )
 
 
 def _check_memory(data_dir: Path | None, settings: Settings) -> None:
     if data_dir is not None:
-        raise click.ClickException("--memory and --data-dir exclude each other: leave one out")
+        raise click.ClickException("--memory and --data-dir are mutually exclusive: leave one out")
     if settings.data_dir_must_exist:
         raise click.ClickException(
-            "--memory begins without data, and data.dir.must.exist asks for some: leave one out"
+            "--memory starts without data, but data.dir.must.exist requires some: leave one out"
         )
 
 
@@ -222,7 +222,7 @@ def _options(
         raise click.ClickException(str(problem)) from None
     if given["brokers"] > 1 and (given["node_id"] or listeners[1:] or listeners[0].advertised):
         raise click.ClickException(
-            "--brokers numbers the nodes from 0 and needs one listener under its own address: "
+            "--brokers numbers the nodes from 0 and requires one unadvertised listener: "
             "leave out --node-id, --advertise and further listeners"
         )
     return ServeOptions(
@@ -238,7 +238,7 @@ def _options(
 
 @contextmanager
 def _data_dir(named: Path | None, *, temporary: bool) -> Iterator[Path]:
-    """The data directory; without --data-dir, that of `--dev` is deleted when the server ends."""
+    """Yield the data directory; without --data-dir, that of `--dev` is deleted at the end."""
     if named is not None or not temporary:
         yield named or DATA_DIR
         return

@@ -1,4 +1,4 @@
-"""`groupkeeper status`: whether a server is ready, and what deserves a look, in one screen."""
+"""`groupkeeper status`: whether a server is ready, and what needs attention, on one screen."""
 
 import json
 import sys
@@ -21,11 +21,11 @@ LONG_COMPACTION_S: Final = 120
 """A compaction of a full log takes about a minute."""
 ADVICE: Final = {
     "loading": "wait: its log is being read",
-    "closed": "it is tried again by itself, and is there once that is mended",
-    "absent": "another process owns it: end the one that is not meant to, then restart this one",
-    "draining": "the server stops",
+    "closed": "it is retried automatically, and opens once the cause is fixed",
+    "absent": "another process owns it: stop the unintended one, then restart this one",
+    "draining": "the server is stopping",
 }
-"""By the state of a partition."""
+"""Advice by the state of a partition."""
 
 COUNTED: Final = (
     ("appends", "failures", "failed: lines of the logger `partition` name the cause"),
@@ -33,7 +33,7 @@ COUNTED: Final = (
     (
         "compaction",
         "hung",
-        "did not get on and were killed: look after the disk, and see `compaction failed`",
+        "made no progress and were killed: check the disk, and see `compaction failed`",
     ),
     (
         "compaction",
@@ -45,11 +45,7 @@ COUNTED: Final = (
         "dropped",
         "dropped, so `groupkeeper why` has gaps: a limit, or `events are not stored`",
     ),
-    (
-        "events",
-        "logs_closed",
-        "times a log failed and was opened again: see `events are not stored`",
-    ),
+    ("events", "logs_closed", "times a log failed and was reopened: see `events are not stored`"),
     ("connections", "unaccepted", "not accepted: raise the limit of open files (ulimit -n)"),
     ("connections", "refused", "refused: max.connections or max.connections.per.ip is reached"),
 )
@@ -57,7 +53,7 @@ COUNTED: Final = (
 
 
 class Unreachable(Exception):
-    """The HTTP port does not tell the status; the text says why."""
+    """The HTTP port does not return the status. The text gives the reason."""
 
 
 @click.command()
@@ -70,9 +66,9 @@ class Unreachable(Exception):
     metavar="HOST:PORT",
     help="The server's HTTP port.",
 )
-@click.option("--json", "as_json", is_flag=True, help="What the server tells, as one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="The server's answer, as one JSON object.")
 def status(address: Address, as_json: bool) -> int:
-    """Say whether a server is ready, and what deserves a look: loop, disk, appends, events.
+    """Show whether a server is ready, and what needs attention: loop, disk, appends, events.
 
     Counts are since the start of the server; times are upper bounds.
 
@@ -80,7 +76,7 @@ def status(address: Address, as_json: bool) -> int:
       groupkeeper status
       groupkeeper status --http kafka.example:9644 --json | jq .disk
 
-    Exit codes: 0 ready, 1 not ready, or no answer, 2 wrong call.
+    Exit codes: 0 ready, 1 not ready or no answer, 2 usage error.
     """
     try:
         found = _ask(address)
@@ -133,7 +129,7 @@ def _lines(found: dict[str, Any]) -> Iterator[str]:
 
 
 def findings(found: dict[str, Any]) -> Iterator[str]:
-    """What deserves a look, and what to do about it."""
+    """Yield what needs attention, with advice."""
     for each in found["not_active"]:
         why = f" ({each['reason']})" if each["reason"] else ""
         yield f"partition {each['partition']} is {each['state']}{why}: {ADVICE[each['state']]}"
@@ -154,8 +150,8 @@ def findings(found: dict[str, Any]) -> Iterator[str]:
     runs_for = found["compaction"]["running_s"]
     if runs_for > LONG_COMPACTION_S:
         yield (
-            f"compaction: one runs for {runs_for:.0f} s already: the disk or the processor is "
-            "busy, and it is ended when it does not get on at all"
+            f"compaction: one has been running for {runs_for:.0f} s: the disk or the processor is "
+            "busy; it is killed if it makes no progress at all"
         )
     for section, key, advice in COUNTED:
         if found[section][key]:

@@ -1,4 +1,4 @@
-"""Tables with the headings of Kafka's tools, or the same rows as JSON, one object a line."""
+"""Tables with the headings of Kafka's tools, or the same rows as JSON, one object per line."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,14 +8,12 @@ from groupkeeper.why.texts import aligned, printable
 
 NOTHING = "-"
 HEADINGS = {"coordinator": "COORDINATOR (ID)", "members": "#MEMBERS", "partitions": "#PARTITIONS"}
-"""By column, where it is not the name of the column in capitals."""
+"""Headings by column, where they are not just the column's name in capitals."""
 TableRow = Mapping[str, Any]
 
 
 def show(rows: Sequence[TableRow], *, as_json: bool) -> None:
-    """An empty line, the headings and the rows, whose keys are the columns; nothing if there are
-    none.
-    """
+    """Print an empty line, headings and rows, whose keys are the columns; nothing without rows."""
     if as_json:
         for row in rows:
             print(json.dumps(row, ensure_ascii=False))
@@ -26,7 +24,7 @@ def show(rows: Sequence[TableRow], *, as_json: bool) -> None:
 
 
 def text(value: Any) -> str:
-    """A cell; a mapping of topics to partitions as Kafka writes it, "t:0,1;u:2"."""
+    """Format a cell; a mapping of topics to partitions as in Kafka, "t:0,1;u:2"."""
     if value is None or value in ("", {}):
         return NOTHING
     if isinstance(value, Mapping):

@@ -56,7 +56,7 @@ def test_a_choice_is_handed_on(calls: list[tuple[list[str], Request]], tmp_path:
 
 def test_a_time_that_is_none_is_refused(capsys: Capture) -> None:
     assert main(["analyze", "data", "--since", "yesterday"]) == 2
-    assert "'yesterday' is no time" in capsys.readouterr().err
+    assert "'yesterday' is not a time" in capsys.readouterr().err
 
 
 def test_without_its_libraries_it_says_how_to_get_them(

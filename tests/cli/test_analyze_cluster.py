@@ -202,7 +202,7 @@ def test_what_a_user_may_not_read_is_said_with_the_right(capsys: Capture) -> Non
     node.topic_errors[OFFSETS] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     assert analyze(node) == 1
     err = capsys.readouterr().err
-    assert err == f"groupkeeper: {right}: it needs the right READ on that topic\n"
+    assert err == f"groupkeeper: {right}: it needs the READ permission on that topic\n"
     node = LogNode(LOG)
     node.errors[next(iter(node.logs))] = [ErrorCode.TOPIC_AUTHORIZATION_FAILED]
     assert analyze(node) == 1
@@ -240,7 +240,7 @@ def test_no_cluster_is_one_line(capsys: Capture) -> None:
 @pytest.mark.parametrize("words", [[], ["data", "--bootstrap-server", "host:9092"]])
 def test_either_paths_or_a_cluster_are_named(words: list[str], capsys: Capture) -> None:
     assert main(["analyze", *words]) == 2
-    assert "name a PATH, or a cluster with --bootstrap-server" in capsys.readouterr().err
+    assert "give a PATH, or a cluster with --bootstrap-server" in capsys.readouterr().err
 
 
 def test_a_full_disk_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:

@@ -343,10 +343,13 @@ def test_a_folder_in_an_archive(directory: Path, capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("damage", "problem"),
     [
-        (lambda folder: (folder / f"{0:020}.log").unlink(), "0.log: is missing: offsets 0 to "),
+        (lambda folder: (folder / f"{0:020}.log").unlink(), "0.log: missing: offsets 0 to "),
         (lambda folder: cut(folder / f"{0:020}.log", 100), r"has \d+ bytes, and \d+ when it was"),
         (lambda folder: flip(folder / "manifest", 20), "manifest is damaged"),
-        (lambda folder: cut(folder / "leader-epoch-checkpoint", 2), "no checkpoint of version 0"),
+        (
+            lambda folder: cut(folder / "leader-epoch-checkpoint", 2),
+            "not a complete checkpoint of version 0",
+        ),
     ],
 )
 def test_damage_to_a_folder_is_told(

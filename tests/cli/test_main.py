@@ -40,7 +40,7 @@ def test_version(capsys: Capture) -> None:
         (["serve", "extra"], "unexpected extra argument"),
         (["dump"], "Missing argument 'PATH...'"),
         (["dump", "/nowhere/at/all"], "does not exist"),
-        (["analyze"], "name a PATH, or a cluster with --bootstrap-server"),
+        (["analyze"], "give a PATH, or a cluster with --bootstrap-server"),
     ],
 )
 def test_a_wrong_call_is_one_line_and_exit_code_2(

@@ -191,7 +191,7 @@ def test_damage_to_the_catalog_and_to_the_format(directory: Path, capsys: Captur
     assert code == 1
     assert f"Refused by a start: {directory}/format is damaged" in out
     assert "The catalog of topics is refused by a start:\n" in out
-    assert "  cluster   the id is lost; a repair makes a new one\n" in out
+    assert "  cluster   the id is lost; a repair creates a new one\n" in out
     assert "topic orders with 1 partition or more\n" in out
     code, out = run(capsys, directory, "--write")
     assert code == 0

@@ -166,8 +166,8 @@ def test_in_memory_there_is_no_directory(
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["--memory", "--data-dir", "d"], "--memory and --data-dir exclude each other"),
-        (["--memory", "--set", "data.dir.must.exist=true"], "data.dir.must.exist asks for some"),
+        (["--memory", "--data-dir", "d"], "--memory and --data-dir are mutually exclusive"),
+        (["--memory", "--set", "data.dir.must.exist=true"], "data.dir.must.exist requires some"),
         (["--listen", "9092"], "Invalid value for '--listen': '9092' is not HOST:PORT"),
         (["--listen", "off"], "'off' is not HOST:PORT"),
         (["--advertise", "host:0"], "clients cannot connect to port 0"),

@@ -70,7 +70,7 @@ def test_a_wrong_call() -> None:
         ({}, None),
         (
             {"not_active": [{"partition": 7, "state": "closed", "reason": "disk full"}]},
-            "partition 7 is closed (disk full): it is tried again by itself",
+            "partition 7 is closed (disk full): it is retried automatically",
         ),
         ({"disk": {"free_bytes": 9, "total_bytes": 100}}, "9 bytes are left on the disk"),
         ({"disk": {"free_bytes": -1, "total_bytes": -1}}, None),
@@ -79,8 +79,11 @@ def test_a_wrong_call() -> None:
         ({"appends": {"failures": 3}}, "appends: 3 failed"),
         ({"compaction": COMPACTION | {"failures": 2}}, "compaction: 2 failed"),
         ({"compaction": COMPACTION | {"uncleanable_logs": 1}}, "compaction: 1 logs are damaged"),
-        ({"compaction": COMPACTION | {"hung": 1}}, "compaction: 1 did not get on"),
-        ({"compaction": COMPACTION | {"running_s": 150.4}}, "compaction: one runs for 150 s"),
+        ({"compaction": COMPACTION | {"hung": 1}}, "compaction: 1 made no progress"),
+        (
+            {"compaction": COMPACTION | {"running_s": 150.4}},
+            "compaction: one has been running for 150 s",
+        ),
         (
             {"events": {"dropped": 4, "logs_closed": 0, "wait_for_room": False}},
             "events: 4 dropped, so `groupkeeper why`",

@@ -250,7 +250,7 @@ async def test_what_is_kept_of_a_long_time_is_bounded(
     assert await why(node, "--http", "off", "--since", "2025-11-22T12:00Z") == 0
     out, err = capsys.readouterr()
     assert "generation 40," in out and "generation 30," not in out
-    assert "so much was stored that only what came since 2025-11-22 12:3" in err
+    assert "too much was stored: only entries since 2025-11-22 12:3" in err
 
 
 @pytest.mark.parametrize("arguments", [(), ("--since", "2025-11-22T12:00Z")])
@@ -296,7 +296,7 @@ async def test_what_a_newer_server_wrote_is_counted_in_one_line(capsys: Capture)
     assert await why(node, "--http", "off") == 0
     assert capsys.readouterr().err == (
         "groupkeeper: skipped 1 types or fields of another version: quota_reached (1); 1 records "
-        "that are no events (a group event of version 2; this reads version 1)\n"
+        "that are not events (a group event of version 2; this reads version 1)\n"
     )
 
 
@@ -307,7 +307,7 @@ async def test_a_cluster_without_events_tells_what_it_can(capsys: Capture) -> No
     assert await why(EventNode(None)) == 0
     out, err = capsys.readouterr()
     assert out.startswith("Now: Stable, 1 member.")
-    assert "why groups rebalance is stored by Groupkeeper only" in err
+    assert "only Groupkeeper stores why groups rebalance" in err
     assert err.count("\n") == 1
 
 
@@ -381,7 +381,7 @@ async def test_a_topic_of_somebody_else(capsys: Capture) -> None:
     node.raw.append((b"g", b"hello"))
     assert await why(node, "--http", "off") == 0
     out, err = capsys.readouterr()
-    assert "is not that of Groupkeeper: not a group event: no JSON" in err
+    assert "was not written by Groupkeeper: not a group event: no JSON" in err
     assert out.startswith("Now: Stable")
 
 
@@ -398,7 +398,7 @@ def test_a_wrong_address_is_one_line(capsys: Capture) -> None:
     [
         (["why"], "Missing argument 'GROUP'"),
         (["why", "g", "--last", "0"], "--last"),
-        (["why", "g", "--since", "noon"], "'noon' is no time"),
+        (["why", "g", "--since", "noon"], "'noon' is not a time"),
         (["why", "g", "--http", "here"], "--http"),
     ],
 )
@@ -480,7 +480,7 @@ async def test_another_clusters_http_port_is_not_believed(capsys: Capture) -> No
     assert await with_http(node, page(cluster="another", state="Empty")) == 0
     out, err = capsys.readouterr()
     assert out.splitlines()[-1].startswith("Now: Stable, 1 member.")
-    assert "is that of another cluster" in err
+    assert "belongs to another cluster" in err
 
 
 async def test_a_partition_that_does_not_serve_is_told(capsys: Capture) -> None:

@@ -72,9 +72,9 @@ def test_changes_over_http_do_not_open_it() -> None:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (("--control",), "--control is for tests: give --dev, too"),
+        (("--control",), "--control is for tests: it requires --dev"),
         (("--dev", "--control", "0.0.0.0:9645"), "give a port of 127.0.0.1 or ::1 or localhost"),
-        (("--dev", "--brokers", "3"), "--brokers is for tests: give --dev --control, too"),
+        (("--dev", "--brokers", "3"), "--brokers is for tests: it requires --dev --control"),
         (("--dev", "--as-version", "2.8"), "--as-version is for tests"),
         (("--dev", "--topic", "orders:x"), "'orders:x' is not NAME:PARTITIONS, such as orders:6"),
         (("--dev", "--topic", "a b:1"), "is not NAME:PARTITIONS"),

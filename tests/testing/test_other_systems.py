@@ -145,7 +145,7 @@ def test_the_demonstration_begins_and_ends_in_order(program: Path) -> None:
         begun = process.stdout.readline()
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
-    assert begun.startswith("A server runs, with its data in memory: kafka="), errors
+    assert begun.startswith("A server is running, with its data in memory: kafka="), errors
     assert (process.returncode, errors) == (130, "")
 
 

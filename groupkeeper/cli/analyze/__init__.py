@@ -1,1 +1,1 @@
-"""`groupkeeper analyze`: what happened to groups, from their logs."""
+"""`groupkeeper analyze`: the history of groups, from their logs."""

@@ -1,5 +1,6 @@
-"""`groupkeeper analyze --bootstrap-server`: the logs of a cluster, copied over the wire into a
-folder as a broker has them, and analysed there. The folder is removed at the end.
+"""`groupkeeper analyze --bootstrap-server`: fetches the logs of a cluster and analyses them.
+
+The logs are copied over the wire into a temporary folder, laid out as on a broker.
 """
 
 import base64
@@ -32,15 +33,15 @@ if TYPE_CHECKING:
     from groupkeeper.client.groups import Partition
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
-_RIGHT: Final = "this user may not read {}: it needs the right READ on that topic"
+_RIGHT: Final = "this user may not read {}: it needs the READ permission on that topic"
 _OTHER: Final = (
-    "it was cut off or restored, or is of another cluster; analyze it anew, with --rebuild or into "
-    "another folder"
+    "it was truncated or restored, or is from another cluster; analyze it again with --rebuild, or "
+    "into another folder"
 )
 
 
 def analyze_cluster(cluster: Cluster, request: Request) -> int:
-    """As `analytics.report.analyze`; exit code 1 if the cluster cannot be read."""
+    """Do the work of `analytics.report.analyze`; exit code 1 if the cluster cannot be read."""
     try:
         check_request(request)
         if request.report:  # the copy may take long
@@ -59,8 +60,9 @@ def analyze_cluster(cluster: Cluster, request: Request) -> int:
 
 
 def _starts(request: Request) -> "dict[Partition, int]":
-    """The last batch of each partition that the folder of tables is made from: by it the analysis
-    knows the log again, and goes on behind it. Raises AnalyticsError.
+    """Return the offset of the last batch of each partition in the existing tables.
+
+    The analysis recognizes the log by that batch, and continues after it. Raises AnalyticsError.
     """
     if request.out is None or request.rebuild:
         return {}
@@ -76,12 +78,12 @@ def _starts(request: Request) -> "dict[Partition, int]":
 async def _copy(
     client: "Client", request: Request, starts: "Mapping[Partition, int]", place: Path
 ) -> None:
-    """Raises CommandRefused and CallFailed."""
+    """Copy the logs. Raises CommandRefused and CallFailed."""
     groups = request.choice.groups
     wanted = await _partitions(client, OFFSETS, groups)
     if request.asks:
         wanted += await _partitions(client, EVENTS, groups)
-    # Of a topic that is gone, or a partition of other groups, the analysis says what is wrong.
+    # The analysis itself reports missing topics, and partitions of other groups.
     topics = {topic for topic, _ in wanted}
     known = {each: offset for each, offset in starts.items() if each[0] in topics}
     begins = dict.fromkeys(wanted, 0) | known
@@ -102,8 +104,9 @@ async def _copy(
 
 
 async def _partitions(client: "Client", topic: str, groups: Collection[str]) -> "list[Partition]":
-    """Those that can have records of the groups (none: of all); none of events, if there are none.
-    Raises CommandRefused.
+    """Return the partitions that can have records of the groups (if none are given: all).
+
+    A missing event topic has no partitions. Raises CommandRefused.
     """
     [found] = await describe_topics(client, [topic])
     error, is_optional = ErrorCode(found.error_code), topic == EVENTS
@@ -114,7 +117,7 @@ async def _partitions(client: "Client", topic: str, groups: Collection[str]) -> 
     if error is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
         if not is_optional:
             raise CommandRefused(_RIGHT.format(topic))
-        remark(f"events are not read: {_RIGHT.format(topic)}, if there is one")
+        remark(f"events are not read: {_RIGHT.format(topic)}, if the topic exists")
     elif error not in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
         raise CommandRefused(f"the topic {topic} cannot be read: {error.name}")
     count = len(found.partitions)
@@ -124,11 +127,11 @@ async def _partitions(client: "Client", topic: str, groups: Collection[str]) -> 
 
 
 def _tell_gone(partition: str, offset: int) -> None:
-    remark(f"{partition}: records before offset {offset} were deleted while it was read")
+    remark(f"{partition}: records before offset {offset} were deleted during the copy")
 
 
 def _write_ids(topics: Collection[Any], place: Path) -> None:
-    """The names of topics by id, where a broker has them: records of newer groups have only ids."""
+    """Write the names of topics by id in a broker's layout: newer groups' records only have ids."""
     for each in topics:
         folder = place / f"{each.name}-0"
         if any(each.topic_id) and _NAME.fullmatch(each.name) and not folder.exists():

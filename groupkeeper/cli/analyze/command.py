@@ -1,4 +1,4 @@
-"""`groupkeeper analyze`: what happened to groups, from their logs.
+"""`groupkeeper analyze`: the history of groups, from their logs.
 
 The work is done in `groupkeeper.analytics`, whose libraries are the extra `analytics`.
 """
@@ -23,9 +23,9 @@ from groupkeeper.cli.why.times import since_option
 )
 @click.option(
     "--out",
-    help="Also write tables here, or go on with those that are here: a folder, or s3://bucket/x.",
+    help="Also write tables here, or continue the existing ones: a folder, or s3://bucket/x.",
 )
-@click.option("--rebuild", is_flag=True, help="Make the tables of --out anew.")
+@click.option("--rebuild", is_flag=True, help="Rebuild the tables of --out from scratch.")
 @click.option(
     "--csv", type=click.Path(file_okay=False, path_type=Path), help="Also write CSV files here."
 )
@@ -43,9 +43,9 @@ from groupkeeper.cli.why.times import since_option
     help="Only what happened since 3h, 2d, 03:00 or 2026-11-22T03:00 (UTC).",
 )
 @click.option(
-    "--top", type=click.IntRange(min=1), help="Only the N groups that reached most generations."
+    "--top", type=click.IntRange(min=1), help="Only the N groups with the most generations."
 )
-@click.option("--partition", type=click.IntRange(0), help="Of segments in no partition folder.")
+@click.option("--partition", type=click.IntRange(0), help="Of segments outside partition folders.")
 @click.option(
     "--workers", type=click.IntRange(1), help="Processes on this machine; default: cores."
 )
@@ -58,8 +58,8 @@ def analyze(
     top: int | None,
     **how: Any,
 ) -> int:
-    """Report groups, members, generations and offsets found in logs, and with --report what
-    happened to groups, why, and what to change.
+    """Report groups, members, generations and offsets found in logs. With --report, also
+    explain what happened to groups, why, and what to change.
 
     PATH is a data directory or a `__consumer_offsets-N` folder, of Groupkeeper, running or stopped,
     or of an Apache Kafka broker. With --bootstrap-server the logs are read over the wire, of any
@@ -72,7 +72,7 @@ def analyze(
     server, config, timeout = map(how.pop, ("bootstrap_server", "command_config", "timeout"))
     cluster = Cluster(server, config, timeout, how["as_json"])
     if bool(paths) == bool(cluster.bootstrap):
-        raise click.UsageError("name a PATH, or a cluster with --bootstrap-server")
+        raise click.UsageError("give a PATH, or a cluster with --bootstrap-server")
     folder = Path(out) if out and "://" not in out else out
     request = Request(folder, **how, choice=Choice(frozenset(groups), since_ms, top))
     try:

@@ -1,4 +1,4 @@
-"""`groupkeeper demo`: rebalances of real consumers in a minute, and what `why` says of each."""
+"""`groupkeeper demo`: rebalances of real consumers in a minute, explained by `why`."""
 
 import asyncio
 import sys
@@ -25,17 +25,17 @@ GROUP: Final = "demo"
 TOPIC: Final = "orders"
 BUSY_S: Final = 4
 STEP_S: Final = 60.0
-"""How long a step may take; the longest waits for a session of three seconds."""
+"""Time limit of a step; the longest waits for a session of three seconds."""
 LOOK_S: Final = 0.3
 SETTLED_S: Final = 1.5
-"""After a rebalance: each member has sent heartbeats."""
+"""Pause after a rebalance, in which each member sends heartbeats."""
 ROUNDS: Final = 100
-"""How many rounds are read: far more than a run has."""
+"""Rounds to read: far more than a run has."""
 
 
 @dataclass(slots=True, frozen=True)
 class _Step:
-    """Something that happens to the group, and the entry of `why` that ends it."""
+    """An action on the group, and the entry of `why` that ends the step."""
 
     title: str
     act: Callable[[DemoProcesses, "Client"], Awaitable[None]]
@@ -43,15 +43,15 @@ class _Step:
 
 
 @click.command()
-@click.option("--keep", is_flag=True, help="Let server and consumers run on, until Ctrl-C.")
+@click.option("--keep", is_flag=True, help="Keep server and consumers running until Ctrl-C.")
 def demo(keep: bool) -> int:
-    """Show rebalances of real consumers, and what `groupkeeper why` says of each.
+    """Show rebalances of real consumers, and the output of `groupkeeper why` for each.
 
-    Starts a server on free ports of the loopback, with its data in memory, and three consumers: one
+    Starts a server on free loopback ports, with its data in memory, and three consumers: one
     joins late, one is killed, one restarts under a static id. It takes half a minute; at its end,
     or with Ctrl-C, all processes end.
 
-    Exit codes: 0 done, 1 failed, 2 wrong call.
+    Exit codes: 0 done, 1 failed, 2 usage error.
     """
     from groupkeeper.client import CallFailed
 
@@ -69,12 +69,12 @@ async def _run(*, keep: bool) -> None:
     from groupkeeper.client import Client
 
     task = asyncio.current_task()
-    assert task is not None, "asyncio.run made one"
+    assert task is not None, "asyncio.run created one"
     at_signals(task.cancel, "SIGHUP")
     async with DemoProcesses(TOPIC) as stage, Client(stage.kafka) as client:
         where = f"kafka={stage.kafka} http=http://{format_address(stage.http)}/"
-        print(f"A server runs, with its data in memory: {where}", flush=True)
-        print(f"The paragraphs are what `groupkeeper why {GROUP}` prints.", flush=True)
+        print(f"A server is running, with its data in memory: {where}", flush=True)
+        print(f"The paragraphs are the output of `groupkeeper why {GROUP}`.", flush=True)
         story = _Story(stage, client)
         for number, step in enumerate(STEPS, 1):
             await story.play(number, step)
@@ -84,11 +84,11 @@ async def _run(*, keep: bool) -> None:
 
 
 async def _keep(stage: DemoProcesses) -> None:
-    """Until a signal ends it, which is no failure."""
+    """Run until a signal, which is not a failure."""
     ended = asyncio.Event()
     at_signals(ended.set, "SIGHUP")
     http = format_address(stage.http)
-    print(f"\nServer and consumers run on until Ctrl-C. Look at http://{http}/, or ask", flush=True)
+    print(f"\nServer and consumers run until Ctrl-C. See http://{http}/, or run", flush=True)
     print(f"  groupkeeper why {GROUP} --bootstrap-server {stage.kafka} --http {http}", flush=True)
     while not ended.is_set():
         stage.check()
@@ -96,7 +96,7 @@ async def _keep(stage: DemoProcesses) -> None:
 
 
 class _Story:
-    """Plays one step after the other, and prints the entries that each of them adds."""
+    """Plays the steps in order, and prints the entries that each of them adds."""
 
     def __init__(self, stage: DemoProcesses, client: "Client") -> None:
         self._stage = stage
@@ -113,7 +113,7 @@ class _Story:
         print(f"  Partitions: {await self._owners()}.", flush=True)
 
     async def _until_over(self, step: _Step) -> list[HistoryEntry]:
-        """Act; the new entries, when one ends the step."""
+        """Act, and return the new entries once one of them ends the step."""
         try:
             async with asyncio.timeout(STEP_S):
                 await step.act(self._stage, self._client)
@@ -125,10 +125,10 @@ class _Story:
                         return new
                     await asyncio.sleep(LOOK_S)
         except TimeoutError:
-            raise StageError(f"nothing came of this within {STEP_S:.0f} s: {step.title}") from None
+            raise StageError(f"this had no effect within {STEP_S:.0f} s: {step.title}") from None
 
     async def _entries(self) -> list[HistoryEntry]:
-        """As `groupkeeper why` has them, without the round that is under way."""
+        """Return the entries of `groupkeeper why`, without the round in progress."""
         from groupkeeper.client.group_events import EventTopicReader
 
         limits = session_limits(await settings_of(self._client, GROUP))
@@ -155,7 +155,7 @@ def _words(partitions: Iterable[int]) -> str:
 
 @contextmanager
 def _waiting() -> Iterator[None]:
-    """A line that shows on a terminal that something goes on."""
+    """Show an activity indicator on a terminal."""
     if not sys.stdout.isatty():
         yield
         return
@@ -217,7 +217,7 @@ STEPS: Final = (
         lambda entry: _completed(entry, 2),
     ),
     _Step(
-        f"{KILLED} starts. {SLOW} is busy for {BUSY_S} s before it rejoins, and all wait for it.",
+        f"{KILLED} starts. {SLOW} is busy for {BUSY_S} s before it rejoins, and all others wait.",
         _start_third,
         lambda entry: _completed(entry, 3),
     ),

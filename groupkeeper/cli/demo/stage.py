@@ -1,6 +1,4 @@
-"""The processes of `groupkeeper demo`: a server and its consumers, whose logs are in a temporary
-directory.
-"""
+"""The processes of `groupkeeper demo`: a server and its consumers, with temporary logs."""
 
 import asyncio
 import os
@@ -16,7 +14,7 @@ from groupkeeper.settings.options import Address, parse_address
 from groupkeeper.settings.setting import ENVIRONMENT_PREFIX
 
 READY_S: Final = 20.0
-"""How long the server may take to start."""
+"""Time limit for the start of the server."""
 DELAY: Final = "group.initial.rebalance.delay.ms=2000"
 PARTITIONS: Final = 6
 _READY: Final = re.compile(r"groupkeeper ready kafka=(\S+) http=(\S+) ")
@@ -24,7 +22,7 @@ _ANYWHERE: Final = "127.0.0.1:0"
 
 
 class StageError(Exception):
-    """A process ended that should run; the text says which, and what it printed last."""
+    """A process has ended unexpectedly. The text has its name and its last output."""
 
 
 @dataclass(slots=True)
@@ -35,8 +33,9 @@ class _Running:
 
 
 class DemoProcesses:
-    """`async with Stage("orders") as stage:` starts a server with this topic; at the end every
-    process is killed and the directory is removed, whatever happened.
+    """A server with one topic, and consumers: `async with DemoProcesses("orders") as stage:`.
+
+    At the end every process is killed and the directory is removed, whatever happened.
     """
 
     def __init__(self, topic: str) -> None:
@@ -68,12 +67,12 @@ class DemoProcesses:
         await self._start(name, "groupkeeper.client.demo_consumer", self.kafka, *arguments)
 
     async def kill(self, name: str) -> None:
-        """SIGKILL: the process has no time to say goodbye."""
+        """Kill a process with SIGKILL, so that it cannot leave its group."""
         running = self._running.pop(name)
         await _kill(running)
 
     def check(self) -> None:
-        """Raises StageError if a process has ended by itself."""
+        """Raise StageError if a process has ended by itself."""
         for running in self._running.values():
             if running.process.returncode is not None:
                 raise StageError(_ended(running))
@@ -96,8 +95,9 @@ class DemoProcesses:
         self.kafka, self.http = found[1], parse_address(found[2])
 
     async def _start(self, name: str, module: str, *arguments: str) -> _Running:
-        """In a session of its own: the Ctrl-C of a terminal reaches this process only. Settings in
-        the environment are meant for other servers.
+        """Start a process in its own session, so that Ctrl-C in a terminal does not reach it.
+
+        Settings in the environment are left out: they are meant for other servers.
         """
         environment = {
             name: os.environ[name] for name in os.environ if not name.startswith(ENVIRONMENT_PREFIX)
@@ -129,5 +129,5 @@ async def _kill(running: _Running) -> None:
 
 def _ended(running: _Running) -> str:
     lines = running.log.read_text(errors="replace").splitlines()
-    last = lines[-1] if lines else "it printed nothing"
+    last = lines[-1] if lines else "no output"
     return f"the {running.name} ended with code {running.process.returncode}: {last}"

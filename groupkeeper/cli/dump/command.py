@@ -1,7 +1,7 @@
-"""`groupkeeper dump`: what is in the files of a data directory, as text.
+"""`groupkeeper dump`: the contents of the files of a data directory, as text.
 
-It takes no locks, so it works on a copy and beside a running server. Damage is a line on standard
-error, and does not end it.
+Takes no locks, so it works on a copy and beside a running server. Damage is reported on standard
+error and does not end the dump.
 """
 
 from pathlib import Path
@@ -27,16 +27,16 @@ from groupkeeper.storage.files.files import FilesToRead
     "--offsets", is_flag=True, help=f"Read as {OFFSETS_TOPIC}, whatever the folder's name."
 )
 @click.option(
-    "--all", "everything", is_flag=True, help="Of a data directory: show its files, not a summary."
+    "--all", "everything", is_flag=True, help="Of a data directory: all files, not a summary."
 )
 def dump(paths: tuple[Path, ...], **options: bool) -> int:
-    """Show what is in segments, journals, folders of partitions and data directories.
+    """Show the contents of segments, journals, partition folders and data directories.
 
-    PATH is a file, the folder of a partition (in an archive, too) or a data directory, of
-    Groupkeeper, running or stopped, or of an Apache Kafka broker. A data directory is summed up, a
-    line for each log; --all shows all its files.
+    PATH is a file, a partition folder (also in an archive) or a data directory, of Groupkeeper,
+    running or stopped, or of an Apache Kafka broker. A data directory is summarized, one line per
+    log; --all shows all its files.
 
-    Torn or damaged bytes are reported on standard error with file and byte, and the dump goes on
+    Torn or damaged bytes are reported on standard error with file and byte, and the dump continues
     after them; the exit code is 1 then.
 
     \b

@@ -1,4 +1,4 @@
-"""Folders as text: a partition's with all its files, a data directory in a line for each log."""
+"""Folders as text: a partition's with all its files, a data directory with a line for each log."""
 
 import os
 from contextlib import suppress
@@ -31,7 +31,7 @@ _LOGS: Final = (*CATALOG, ARCHIVE)
 
 
 def show(dump: Dump, path: str) -> None:
-    """Show whatever a path leads to. Raises OSError, and ClickException if that has no logs."""
+    """Show whatever is at a path. Raises OSError, and ClickException if there are no logs."""
     if not os.path.isdir(path):
         _show_file(dump, path, dump.text_of(os.path.dirname(os.path.abspath(path))))
         return
@@ -83,14 +83,14 @@ def show_partition(dump: Dump, folder: str) -> None:
 
 
 def _is_known(name: str) -> bool:
-    """Whether this is a file of a log: index files go by the name of their segment."""
+    """Return whether a file belongs to a log. Index files are named after their segment."""
     stem, _, suffix = name.partition(".")
     is_index = f".{suffix}" in INDEX_SUFFIXES
     return name in _KNOWN_FILES or base_of(stem + LOG_SUFFIX if is_index else name) is not None
 
 
 def _known_segments(dump: Dump, folder: str, *, shown: bool) -> dict[int, FinishedSegment]:
-    """The entries of the manifest by base offset, shown as lines if asked for."""
+    """Return the entries of the manifest by base offset, and print them if `shown`."""
     try:
         found = ManifestFile(dump.files, folder)
     except StorageError as error:
@@ -120,17 +120,18 @@ def _known_segments(dump: Dump, folder: str, *, shown: bool) -> dict[int, Finish
 
 
 def _show_text(dump: Dump, folder: str, name: str) -> None:
-    """Show one of Kafka's checkpoints on a line: what follows its version and its count."""
+    """Show one of Kafka's checkpoints on one line, without its version and count."""
     text = read_whole(dump.files, f"{folder}/{name}").decode("ascii", "replace")
     version, *lines = text.splitlines() or [""]
     if version != "0" or lines[:1] != [str(len(lines) - 1)] or not text.endswith("\n"):
-        dump.damage(f"{folder}/{name}", "no checkpoint of version 0, or not all of it")
+        dump.damage(f"{folder}/{name}", "not a complete checkpoint of version 0")
     dump.line(f"{name}: {', '.join(lines[1:])}")
 
 
 def _check(dump: Dump, folder: str, known: dict[int, FinishedSegment]) -> None:
-    """Report segments that are not as the manifest says, if it still says so: a compaction of a
-    running server replaces both.
+    """Report segments that do not match the manifest, if it still has the same entries.
+
+    A compaction by a running server replaces both.
     """
     wrong = _not_as_known(dump, folder, known)
     if wrong and known == _known_segments(dump, folder, shown=False):
@@ -151,7 +152,7 @@ def _not_as_known(
         if entry.end <= start:
             continue
         if found is None:
-            wrong.append((path, f"is missing: offsets {base} to {entry.end - 1}"))
+            wrong.append((path, f"missing: offsets {base} to {entry.end - 1}"))
         elif found.size != entry.size:
             wrong.append((path, f"has {found.size} bytes, and {entry.size} when it was finished"))
     return wrong
@@ -161,7 +162,7 @@ def _not_as_known(
 
 
 def show_directory(dump: Dump, path: str, names: list[str]) -> None:
-    """Show a data directory, or a folder of partition folders: a line for each log, or all."""
+    """Show a data directory, or a folder of partition folders: a line per log, or all files."""
     _show_format(dump, path, names)
     folders = [*(name for name in CATALOG if name in names), *partitions_among(names)]
     paths = [f"{path}/{name}" for name in folders]
@@ -194,7 +195,7 @@ def _show_format(dump: Dump, path: str, names: list[str]) -> None:
     except StorageError as error:
         dump.damage(path, str(error))
         return
-    assert found is not None, "the file is there"
+    assert found is not None, "the file exists"
     dump.line(
         f"{path}: format: {found.version} directory: {found.directory_id} partitions of "
         f"__consumer_offsets: {found.shards}"
@@ -202,7 +203,7 @@ def _show_format(dump: Dump, path: str, names: list[str]) -> None:
 
 
 def _sum_up(dump: Dump, folder: str) -> None:
-    """A line about a log: everything is read and checked."""
+    """Print a line about a log, after reading and verifying all of it."""
     names = dump.files.list_folder(folder)
     bases = [base for base in map(base_of, names) if base is not None]
     known = _known_segments(dump, folder, shown=False)

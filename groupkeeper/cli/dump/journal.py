@@ -1,6 +1,6 @@
 """Journals as text: a line for each round and for each entry in it.
 
-The bytes are described in storage/journal/format.py.
+storage/journal/format.py describes the bytes.
 """
 
 import time
@@ -33,7 +33,7 @@ class _Round(NamedTuple):
     number: int
     position: int
     size: int
-    """Of the payload."""
+    """Size of the payload."""
 
     @property
     def end(self) -> int:
@@ -66,7 +66,7 @@ def show_journal(dump: Dump, path: str) -> None:
 
 
 def _rounds(dump: Dump, path: str) -> Iterator[_Round]:
-    """The sound rounds; the places between them are reported as damage. Raises OSError."""
+    """Yield the sound rounds, and report the gaps between them as damage. Raises OSError."""
     number, salt = first_round_and_salt(path)
     with opened(dump.files, path) as handle:
         end = tries = 0

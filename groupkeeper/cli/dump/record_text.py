@@ -38,12 +38,12 @@ RecordText = Callable[[Record], str]
 
 
 def plain(record: Record) -> str:
-    """A record of any topic: key and value as text."""
+    """Format a record of any topic: key and value as text."""
     return f"key: {_text(record.key)} payload: {_text(record.value)}"
 
 
 def control_record(record: Record) -> str:
-    """An end-of-transaction marker (KIP-98)."""
+    """Format an end-of-transaction marker (KIP-98)."""
     if record.key is None or len(record.key) < _control_key.size:
         return f"control record: {_text(record.key)}"
     kind = _control_key.unpack_from(record.key)[1]
@@ -51,7 +51,7 @@ def control_record(record: Record) -> str:
 
 
 def group_event(record: Record) -> str:
-    """A record of `__group_events`: its value is JSON already, or nothing."""
+    """Format a record of `__group_events`, whose value is JSON already, or null."""
     if record.value is None:
         return plain(record)
     try:
@@ -62,7 +62,7 @@ def group_event(record: Record) -> str:
 
 
 def consumer_offset(record: Record) -> str:
-    """A record of `__consumer_offsets`: a commit, a group, or a type that is not decoded."""
+    """Format a record of `__consumer_offsets`: a commit, a group, or a type that is not decoded."""
     if record.key is None:
         return plain(record)
     try:
@@ -90,7 +90,7 @@ def _value(data: bytes | None, read: Callable[[bytes], object]) -> object:
 
 
 def _fields(message: object, version: int) -> dict[str, object]:
-    """The fields of this version of the message."""
+    """Return the message's fields that exist in a version."""
     return {
         _camel(field.name): _field(field.name, getattr(message, field.name), version)
         for field in layout_of(type(message)).fields
@@ -109,7 +109,7 @@ def _field(name: str, value: object, version: int) -> object:
 
 
 def _opaque(name: str, data: bytes) -> object:
-    """A member's subscription or assignment decoded if possible; other bytes in base64."""
+    """Decode a member's subscription or assignment if possible; encode other bytes in base64."""
     if data and name in _EMBEDDED:
         try:
             opened = _EMBEDDED[name](data)

@@ -34,16 +34,16 @@ from groupkeeper.storage.log.window import Window
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 DELETE_HORIZON: Final = 0x40
-"""The attribute of a batch whose base timestamp is the time from which its tombstones may go."""
+"""Attribute of a batch whose base timestamp is the delete horizon of its tombstones."""
 
 TRIES: Final = 3
 PAUSE_S: Final = 0.02
-"""How often, and after which pauses, an unfinished end is read again: it may be being written."""
+"""Rereads of an unfinished end, which a server may be writing, and the pause before each."""
 
 
 @dataclass
 class Dump:
-    """What one call of the command shows, and how."""
+    """The options and the output of one call of the command."""
 
     files: Files
     told: ByteProgress
@@ -53,32 +53,32 @@ class Dump:
     damages: int = field(default=0, init=False)
 
     def line(self, text: str) -> None:
-        """Show a line."""
+        """Print a line."""
         click.echo(text)
 
     def damage(self, path: str, what: str) -> None:
-        """Report damage: the exit code is 1 at the end."""
+        """Report damage: the exit code will be 1."""
         self.damages += 1
         sys.stdout.flush()
         print(f"groupkeeper: {path}: {what}", file=sys.stderr)
 
     @contextmanager
     def unless_gone(self, path: str) -> Iterator[None]:
-        """Show what a running server may remove meanwhile."""
+        """Tolerate the removal of a path by a running server."""
         try:
             yield
         except FileNotFoundError:
             self.line(f"{path} was removed meanwhile")
 
     def text_of(self, folder: str) -> RecordText:
-        """What makes the records of a folder, or a log, text."""
+        """Return the function that formats the records of a folder, or a log."""
         topic = folder.rpartition("/")[2].rpartition("-")[0]
         if self.offsets or topic == OFFSETS_TOPIC:
             return consumer_offset
         return group_event if topic == EVENT_TOPIC else plain
 
     def show_records(self, what: str, batch: bytes, header: BatchHeader, text: RecordText) -> None:
-        """Show the records of a batch, a line each; with `what` damage is reported, if any."""
+        """Print the records of a batch, a line each. Damage is reported under the name `what`."""
         if header.is_control:
             text = control_record
         try:
@@ -99,24 +99,24 @@ class _Piece(NamedTuple):
     """None: damaged, and no batch can be recognized."""
     batch: bytes = b""
     damage: str = ""
-    """What is damaged; empty if nothing is."""
+    """Description of the damage; empty if there is none."""
 
 
 @dataclass
 class Summary:
-    """What was shown of a segment."""
+    """Totals of a segment."""
 
     first: int = -1
     """The first offset; -1: none."""
     following: int = -1
-    """The offset after the last one."""
+    """The offset after the last batch."""
     batches: int = 0
     records: int = 0
     first_epoch: int = -1
     last_epoch: int = -1
 
     def take(self, header: BatchHeader) -> str:
-        """Add the next batch; returns what of it does not ascend, or ""."""
+        """Add the next batch; describe offsets or epochs that do not ascend, or return ""."""
         wrong = []
         if header.base_offset < self.following:
             wrong.append(f"offset {header.base_offset} follows offset {self.following - 1}")
@@ -148,7 +148,7 @@ def show_segment(dump: Dump, path: str, *, text: RecordText, quiet: bool = False
 
 
 def _pieces_of(dump: Dump, handle: int) -> Iterator[_Piece]:
-    """The batches of a file, and the damaged places between them. Raises OSError."""
+    """Yield the batches of a file, and the damaged places between them. Raises OSError."""
     position = lowest = tries = 0
     window = Window(dump.files, handle, dump.files.size(handle))
     while position < window.size:
@@ -171,7 +171,7 @@ def _pieces_of(dump: Dump, handle: int) -> Iterator[_Piece]:
 
 
 def _piece_at(window: Window, position: int) -> _Piece:
-    """What begins at a position: `end` is only right if it is a sound batch."""
+    """Read the batch or damage at a position. `end` is right only for a sound batch."""
     size = window.size
     try:
         header = read_header(window.read(position, min(HEADER_SIZE, size - position)))
@@ -218,5 +218,5 @@ def _show(dump: Dump, piece: _Piece, header: BatchHeader, due: int, text: Record
 
 
 def named(fields: Mapping[str, object]) -> str:
-    """Values with their names, as Kafka's tool writes them."""
+    """Format values with their names, as Kafka's tool does."""
     return " ".join(f"{name}: {value}" for name, value in fields.items())

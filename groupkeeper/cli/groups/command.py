@@ -1,4 +1,4 @@
-"""`groupkeeper groups`: consumer groups of any Kafka cluster, listed, described and deleted."""
+"""`groupkeeper groups`: lists, describes and deletes consumer groups of any Kafka cluster."""
 
 import click
 
@@ -22,12 +22,12 @@ def groups() -> None:
     To reset or delete offsets, use kafka-consumer-groups.sh.
 
     \b
-    Which groups are there, and who lags behind?
+    Which groups exist, and how far do they lag behind?
       groupkeeper groups list --state
       groupkeeper groups describe --all-groups --lag-seconds
     \b
     Remove a static member whose machine is gone:
       groupkeeper groups remove-members --group billing --instance-id 'pod-9*' --execute
 
-    Exit codes: 0 done, 1 refused or failed, 2 wrong call. Remarks go to standard error.
+    Exit codes: 0 done, 1 refused or failed, 2 usage error. Remarks go to standard error.
     """

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from groupkeeper.client.lag import GroupPartition
 
 GROUPS_AT_ONCE: Final = 500
-"""Groups that are asked for, shown and forgotten before the next ones."""
+"""Number of groups that are requested and shown at a time."""
 REBALANCING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
 
 ONLY_VERBOSE: Final = frozenset(
@@ -31,7 +31,7 @@ ONLY_VERBOSE: Final = frozenset(
         *("current_assignment", "target_epoch", "target_assignment"),
     }
 )
-"""Columns."""
+"""Columns that only --verbose shows."""
 
 
 @click.command()
@@ -49,8 +49,8 @@ def describe(
     """Show offsets, members or states of groups.
 
     LAG counts the records between the committed offset and the end of the log. LAG-SECONDS is
-    the age of the record at the committed offset (the first one that is left, if that is deleted),
-    to the batch, and 0 without lag: reading it needs the right to read the topic.
+    the age of the record at the committed offset (the first remaining one, if that is deleted),
+    to the batch, and 0 without lag: it requires permission to read the topic.
 
     \b
       groupkeeper groups describe --group billing
@@ -59,9 +59,9 @@ def describe(
     """
     view, *more = [name for name, is_given in views.items() if is_given] or ["offsets"]
     if more:
-        raise click.UsageError("Only one of --offsets, --topics, --members, --state can be shown")
+        raise click.UsageError("Only one of --offsets, --topics, --members, --state can be given")
     if lag_seconds and view not in ("offsets", "topics"):
-        raise click.UsageError("--lag-seconds goes with --offsets or --topics")
+        raise click.UsageError("--lag-seconds requires --offsets or --topics")
     report = _Report(cluster, view, lag_seconds=lag_seconds, verbose=verbose)
 
     async def work(client: "Client") -> int:
@@ -76,7 +76,7 @@ def describe(
 
 
 class _Report:
-    """One call of the command; `exit_code` is 1 once a group did not exist, or some are unknown."""
+    """One call of the command; `exit_code` is 1 once groups are missing or unknown."""
 
     def __init__(self, cluster: Cluster, view: str, *, lag_seconds: bool, verbose: bool) -> None:
         self._json = cluster.as_json
@@ -114,7 +114,7 @@ class _Report:
         return {name: rows(name, some) for name, some in places.items()}
 
     def _shown(self, rows: Sequence[TableRow]) -> Sequence[TableRow]:
-        """The rows with the columns that were asked for."""
+        """Return the rows with only the requested columns."""
         left_out = set() if self._verbose else {*ONLY_VERBOSE}
         if not self._seconds:
             left_out.add("lag_seconds")
@@ -160,7 +160,7 @@ def _epoch(place: "GroupPartition") -> int | None:
 
 
 def _topics(group: str, places: "Sequence[GroupPartition]") -> Sequence[TableRow]:
-    """Sums over what is known of each topic's partitions; the seconds are those of the oldest."""
+    """Sum the known lags of each topic's partitions; the seconds are the maximum."""
     by_topic: dict[str, list[GroupPartition]] = {}
     for each in places:
         by_topic.setdefault(each.topic, []).append(each)

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead")
 CONSUMER_STATES = ("Assigning", "Reconciling")
-"""Only groups of the new protocol have these (KIP-848)."""
+"""States of groups of the new protocol only (KIP-848)."""
 TYPES = ("Classic", "Consumer")
 EVERY = ""
-"""An option without its value."""
+"""Value of an option given without a value."""
 
 
 def _named(option: str, known: Sequence[str]) -> Callable[..., tuple[str, ...] | None]:
-    """A callback that reads "stable,empty", in any case, with or without spaces."""
+    """Return a callback that parses "stable,empty", in any case, with or without spaces."""
 
     def read(_: object, __: object, value: str | None) -> tuple[str, ...] | None:
         if not value:
@@ -30,7 +30,7 @@ def _named(option: str, known: Sequence[str]) -> Callable[..., tuple[str, ...] |
         names = {each.lower(): each for each in known}
         asked = [each.strip().lower() for each in value.split(",")]
         if unknown := [each for each in asked if each not in names]:
-            told = f"'{unknown[0]}' is none of {', '.join(known)}"
+            told = f"'{unknown[0]}' is not one of {', '.join(known)}"
             raise click.BadParameter(told, param_hint=option)
         return tuple(names[each] for each in asked)
 
@@ -61,10 +61,10 @@ def _named(option: str, known: Sequence[str]) -> Callable[..., tuple[str, ...] |
     is_flag=False,
     flag_value=EVERY,
     metavar="[PROTOCOL]",
-    help="Show the protocols, also others than that of consumers; with a value only this one.",
+    help="Show the protocols, not only that of consumers; with a value, only this one.",
 )
 @cluster_options
-def list(  # noqa: A001 the command is called so
+def list(  # noqa: A001 the name of the command
     states: tuple[str, ...] | None,
     types: tuple[str, ...] | None,
     protocol: str | None,

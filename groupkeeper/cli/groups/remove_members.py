@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from groupkeeper.protocol.errors import ErrorCode
 
 REASON = "member was removed by an admin"
-"""As Kafka's admin client says it."""
+"""The same as in Kafka's admin client."""
 PLANNED, REMOVED = "Would be removed", "Removed"
 
 
 @click.command(name="remove-members")
 @group_options
-@click.option("--member-id", multiple=True, metavar="PATTERN", help="Ids as describe shows them.")
+@click.option("--member-id", multiple=True, metavar="PATTERN", help="Ids, as in describe.")
 @click.option("--instance-id", multiple=True, metavar="PATTERN", help="group.instance.id.")
 @click.option("--client-id", multiple=True, metavar="PATTERN", help="client.id.")
 @click.option("--host", multiple=True, metavar="PATTERN", help="Address, such as 10.0.0.7.")
@@ -43,20 +43,20 @@ def remove_members(
 ) -> int:
     """Remove members from groups.
 
-    They are gone at once, not only after their session timeouts. Patterns have *, ? and [...];
-    several of one option mean any of them, several options mean all of them. Nothing is changed
-    without --execute. A consumer that is still running joins again: stop it first.
+    They are removed at once, not after their session timeouts. Patterns use *, ? and [...];
+    several values of one option match any, different options must all match. Nothing changes
+    without --execute. A consumer that is still running rejoins: stop it first.
 
     \b
       groupkeeper groups remove-members --group billing --instance-id 'pod-9*'
       groupkeeper groups remove-members --all-groups --host 10.0.0.7 --reason "lost rack" --execute
     """
     if dry_run and execute:
-        raise click.UsageError("--dry-run and --execute exclude each other")
+        raise click.UsageError("--dry-run and --execute are mutually exclusive")
     patterns = {each: some for each, some in given.items() if some}
     if bool(patterns) == all_members:
         raise click.UsageError(
-            "Name members with --member-id, --instance-id, --client-id, --host, or --all-members"
+            "Select members with --member-id, --instance-id, --client-id, --host, or --all-members"
         )
 
     async def work(client: "Client") -> int:
@@ -83,8 +83,9 @@ def remove_members(
 async def _matching(
     client: "Client", ids: Sequence[str], patterns: Mapping[str, Sequence[str]]
 ) -> "dict[str, Sequence[DescribedMember]]":
-    """The members of each group that match. Raises CommandRefused if there are none, or if a group
-    that is named does not exist.
+    """Return the matching members of each group.
+
+    Raises CommandRefused if there are none, or if a named group does not exist.
     """
     from groupkeeper.client.groups import DEAD, describe_groups
 
@@ -106,7 +107,7 @@ async def _matching(
 
 
 def matches(member: "DescribedMember", patterns: Mapping[str, Sequence[str]]) -> bool:
-    """Whether each attribute that patterns are given for matches one of them."""
+    """Return whether each attribute with patterns matches at least one of its patterns."""
     return all(
         any(fnmatchcase(_attribute(member, name), each) for each in some)
         for name, some in patterns.items()
@@ -114,7 +115,7 @@ def matches(member: "DescribedMember", patterns: Mapping[str, Sequence[str]]) ->
 
 
 def _attribute(member: "DescribedMember", name: str) -> str:
-    """Kafka writes hosts as "/10.0.0.7", and "" is no instance id."""
+    """Return an attribute; Kafka writes hosts as "/10.0.0.7", and a missing id as ""."""
     value: str = getattr(member, name) or ""
     return value.removeprefix("/") if name == "host" else value
 
@@ -122,7 +123,7 @@ def _attribute(member: "DescribedMember", name: str) -> str:
 async def _remove(
     client: "Client", group_id: str, members: "Sequence[DescribedMember]", reason: str | None
 ) -> list[str]:
-    """What became of each member."""
+    """Remove members, and return the outcome for each."""
     from groupkeeper.client import CallFailed
     from groupkeeper.client.groups import remove_members
     from groupkeeper.protocol.errors import ErrorCode
@@ -134,7 +135,7 @@ async def _remove(
         if failure.error is not ErrorCode.UNSUPPORTED_VERSION:
             raise
         if reason is not None:
-            print("groupkeeper: warning: this broker takes no reasons", file=sys.stderr)
+            print("groupkeeper: warning: this broker does not accept reasons", file=sys.stderr)
         results = await remove_members(client, group_id, members, None)
     return [_status(each) for each in results]
 
@@ -143,9 +144,9 @@ def _status(error: "ErrorCode") -> str:
     from groupkeeper.protocol.errors import ErrorCode
 
     if error is ErrorCode.UNKNOWN_MEMBER_ID:
-        return "Error: it is no member any more"
+        return "Error: it is no longer a member"
     if error is ErrorCode.FENCED_INSTANCE_ID:
-        return "Error: another member has its instance id by now; look again"
+        return "Error: another member has its instance id now; check again"
     return f"Error: {error.name}" if error else REMOVED
 
 

@@ -1,4 +1,4 @@
-"""Which groups a command is about: the options that say it, and the names that they mean."""
+"""The options that select the groups of a command, and the resulting group names."""
 
 import re
 import sys
@@ -15,21 +15,23 @@ if TYPE_CHECKING:
     from groupkeeper.client import Client
 
 CONSUMER_PROTOCOLS = ("", "consumer")
-"""Protocol types of groups that hold offsets of consumers; empty without members ever."""
+"""Protocol types of groups with consumer offsets; empty for groups that never had members."""
 NAMED: Final = 20
-"""Partitions that are named when no node serves them."""
+"""Maximum number of unserved partitions to list."""
 
 
 @dataclass(slots=True, frozen=True)
 class GroupSelection:
-    """Group names as they were given; without any, all groups of consumers, or those that match."""
+    """Group names as given; without any, all consumer groups, or those that match the pattern."""
 
     names: Sequence[str]
     pattern: re.Pattern[str] | None
 
     async def ids(self, client: "Client") -> tuple[list[str], int]:
-        """The names in order, and the exit code so far; asks the cluster only if they are not
-        given. Raises CommandRefused if no group matches the pattern.
+        """Return the names in order, and the exit code so far.
+
+        Queries the cluster only if no names are given. Raises CommandRefused if no group matches
+        the pattern.
         """
         if self.names:
             return sorted(set(self.names)), 0
@@ -50,8 +52,9 @@ class GroupSelection:
 
 
 async def tell_unlisted(client: "Client") -> int:
-    """Say which partitions of `__consumer_offsets` have groups that no list has. FAILED if any
-    do, else 0.
+    """Print which partitions of `__consumer_offsets` have groups missing from every list.
+
+    Returns FAILED if there are any, else 0.
     """
     from groupkeeper.client.groups import GROUP_TOPIC, unserved_partitions
     from groupkeeper.protocol.placement import STATUS_HINT
@@ -70,7 +73,7 @@ async def tell_unlisted(client: "Client") -> int:
 
 
 def group_options(function: Function) -> Function:
-    """--group, --all-groups and --group-regex, as the parameter `selection`."""
+    """Add --group, --all-groups and --group-regex, as the parameter `selection`."""
 
     @wraps(function)
     def collected(
@@ -81,7 +84,7 @@ def group_options(function: Function) -> Function:
         **more: Any,
     ) -> Any:
         if bool(group) + all_groups + (group_regex is not None) != 1:
-            raise click.UsageError("Name groups with one of --group, --all-groups, --group-regex")
+            raise click.UsageError("Select groups with one of --group, --all-groups, --group-regex")
         selection = GroupSelection(group, _compiled(group_regex))
         return function(*arguments, selection=selection, **more)
 

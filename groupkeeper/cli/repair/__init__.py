@@ -1,1 +1,1 @@
-"""`groupkeeper repair`: what is left of damaged logs."""
+"""`groupkeeper repair`: salvages damaged logs."""

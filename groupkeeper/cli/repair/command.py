@@ -1,4 +1,4 @@
-"""`groupkeeper repair`: shows what is left of damaged logs, and keeps that if asked to."""
+"""`groupkeeper repair`: shows what is left of damaged logs, and optionally repairs them."""
 
 import json
 import os
@@ -16,26 +16,26 @@ from groupkeeper.cli.progress import progress
 if TYPE_CHECKING:
     from groupkeeper.storage.files.files import Files
 
-UNFINISHED: Final = "; not all is repaired, and the originals are kept: run the command again"
+UNFINISHED: Final = "; the repair is incomplete, and the originals are kept: run the command again"
 
 DAMAGED: Final = 1
-"""The exit code if something is refused by a start, and was not repaired."""
+"""The exit code if a start would refuse something that was not repaired."""
 
 
 @click.command()
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
 @click.option("--write", "writes", is_flag=True, help="Repair; without it nothing is changed.")
-@click.option("--json", "as_json", is_flag=True, help="JSON for machines, all of it.")
+@click.option("--json", "as_json", is_flag=True, help="Complete output as JSON.")
 def repair(path: Path, *, writes: bool, as_json: bool) -> int:
-    """Show what is readable of damaged data, and what is lost; with --write, keep what is left.
+    """Show which parts of damaged data are readable and which are lost; with --write, repair it.
 
-    PATH is a data directory, a folder of a partition or a segment (then the whole log that it
+    PATH is a data directory, a partition folder or a segment (for the whole log that it
     belongs to). Stop the server first. If you have a backup, restore that instead: a repair cannot
-    bring back what is lost. Shown are the logs that a start would refuse, the groups, members,
+    bring back lost data. Shown are the logs that a start would refuse, the groups, members,
     offsets and records that are readable, and where how many are lost.
 
     --write keeps the originals in a folder repaired-TIME in the data directory, and repairs those
-    logs only. The exit code is 0 if nothing is to be repaired (any more), and 1 if something is.
+    logs only. The exit code is 0 if nothing is left to repair, else 1.
 
     \b
       groupkeeper repair groupkeeper-data
@@ -88,8 +88,8 @@ def _errors_in_a_line(what_then: str = "") -> Iterator[None]:
 
 
 def _check_writable(files: "Files", data_dir: str) -> None:
-    """Refuse backups, and to leave files behind that the server may not write to."""
-    import pwd  # Windows has no such module, and no data directories
+    """Refuse backups, and data directories whose server could not write to the repaired files."""
+    import pwd  # not available on Windows, which has no data directories
 
     from groupkeeper.storage.backup.note import refuse_backup
 

@@ -1,4 +1,4 @@
-"""What `groupkeeper repair` says: a survey, and what was done, as lines for people or as JSON."""
+"""The output of `groupkeeper repair`: survey and repairs, as lines for people or as JSON."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -10,26 +10,26 @@ from groupkeeper.storage.errors import Loss
 from groupkeeper.why.texts import count
 
 SHOWN: Final = 10
-"""How many lines of a list people see; the report and the JSON have all."""
+"""Maximum lines of a list on screen; the report and the JSON have all."""
 
 
 def survey_lines(survey: Survey, most: int | None = None) -> Iterator[str]:
-    """What was found, and what a repair would do. `most`: how many lines a list may have."""
+    """Yield the findings, and what a repair would do. `most`: maximum lines of a list."""
     if survey.format_damage:
         yield f"Refused by a start: {survey.format_damage}"
-        yield "  repair    moves it away; the next start writes it anew"
+        yield "  repair    moves it away; the next start rewrites it"
     if survey.catalog is not None:
         yield from _catalog_lines(survey.catalog, most)
     for log in survey.logs:
         yield from _log_lines(survey.target.data_dir, log, most)
     if survey.mended:
-        yield "The next start mends this by itself:"
+        yield "The next start repairs this by itself:"
         yield from _list(survey.mended, most, "  ")
     yield from _sound_lines(survey.sound)
 
 
 def end_lines(survey: Survey, originals: str) -> Iterator[str]:
-    """What was done, or what to do. `originals`: the folder with them, if it was repaired."""
+    """Yield what was done, or what to do. `originals`: the folder with them, after a repair."""
     path = survey.target.path
     if originals:
         yield f"Repaired. The originals are in {originals}: remove it when no longer needed."
@@ -51,7 +51,7 @@ def _log_lines(data_dir: str, log: DamagedLog, most: int | None) -> Iterator[str
     if log.beyond_repair:
         yield f"  beyond repair: {log.beyond_repair}"
         return
-    assert log.contents is not None, "the contents of what can be repaired are known"
+    assert log.contents is not None, "repairable logs have known contents"
     yield f"  readable  {_contents(log.name, log.contents)}"
     yield f"  lost      {_amount(log.losses, 'record')}"
     yield from _list([line.removesuffix(": accepted") for line in log.lines], most)
@@ -86,11 +86,11 @@ def _catalog_lines(catalog: DamagedCatalog, most: int | None) -> Iterator[str]:
     yield "The catalog of topics is refused by a start:"
     yield f"  {catalog.refused}"
     yield f"  readable  {count(len(left.topics()), 'topic')}, from both copies together"
-    yield f"  cluster   {left.cluster_id or 'the id is lost; a repair makes a new one'}"
+    yield f"  cluster   {left.cluster_id or 'the id is lost; a repair creates a new one'}"
     yield f"  lost      {_amount(left.losses, 'change')}"
     yield from _list([loss.what for loss in left.losses], most)
     if catalog.from_folders:
-        yield "  folders   topics known by folders only; a repair makes them anew, with defaults:"
+        yield "  folders   topics known by folders only; a repair recreates them, with defaults:"
         lines = [
             f"topic {name} with {count(partitions, 'partition')} or more"
             for name, partitions in catalog.from_folders.items()
@@ -112,7 +112,7 @@ def _sound_lines(sound: Mapping[str, LogContents]) -> Iterator[str]:
 
 
 def as_json(survey: Survey, originals: str) -> Mapping[str, Any]:
-    """The survey, and what was done, without limits. Any: JSON."""
+    """Return the survey and the repairs, without limits. Any: JSON."""
     catalog = survey.catalog
     return {
         "path": survey.target.path,

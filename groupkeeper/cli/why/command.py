@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from groupkeeper.client.groups import GroupDescription
 
 LAST: Final = 10
-"""Rounds that are shown unless the call says more."""
+"""Default number of rounds to show."""
 SWITCHED_OFF: Final = "events are switched off: start the server with group.events.enabled=true"
 UNDER_WAY_WAIT_MS: Final = 500
 IDLE_WAIT_MS: Final = 2_000
-"""How long a request for new events waits while a round is under way, and while none is."""
+"""Long-poll timeout of requests for new events, while a round is in progress and while none is."""
 
 
 def _http(ctx: click.Context, param: click.Parameter, text: str | None) -> Address | str | None:
@@ -58,12 +58,12 @@ def _http(ctx: click.Context, param: click.Parameter, text: str | None) -> Addre
     metavar="T",
     help="From a time on, in UTC: 3h, 45m, 2d, 03:00, 2026-11-22T03:00.",
 )
-@click.option("--watch", is_flag=True, help="Go on: print each rebalance when it is over.")
+@click.option("--watch", is_flag=True, help="Keep running: print each rebalance when over.")
 @click.option(
     "--http",
     callback=_http,
     metavar="HOST:PORT|off",
-    help="Where to ask for the present state.  [default: port 9644 of the coordinator's host]",
+    help="HTTP port for the current state.  [default: port 9644 of the coordinator's host]",
 )
 @cluster_options
 def why(
@@ -74,11 +74,11 @@ def why(
     http: Address | str | None,
     cluster: Cluster,
 ) -> int:
-    """Say why GROUP rebalanced: what triggered each rebalance, who, and what to change.
+    """Show why GROUP rebalanced: the trigger of each rebalance, the client, and what to change.
 
-    Reads the events that a Groupkeeper server has stored (topic `__group_events`), and asks its
-    HTTP port what the group is doing now. Of another Kafka cluster it tells the state and the
-    members: causes are not stored there.
+    Reads the events that a Groupkeeper server has stored (topic `__group_events`), and queries its
+    HTTP port for the current activity of the group. For other Kafka clusters, it shows state and
+    members only: causes are not stored there.
 
     \b
       groupkeeper why billing
@@ -86,7 +86,7 @@ def why(
       groupkeeper why billing --watch
       groupkeeper why billing --last 50 --json | jq .cause.code
 
-    Exit codes: 0 done, 1 refused or failed, 2 wrong call. Remarks go to standard error.
+    Exit codes: 0 done, 1 refused or failed, 2 usage error. Remarks go to standard error.
     """
 
     async def work(client: "Client") -> int:
@@ -106,9 +106,9 @@ class _Report:
         self._http = http
         self._views: LiveViews | None = None
         self._problem = ""
-        """Of the HTTP port, when it was asked last."""
+        """The last error of the HTTP port."""
         self._settings: dict[str, str] = {}
-        """Of the group's coordinator."""
+        """Settings of the group's coordinator."""
         self._printer = Printer(as_json=cluster.as_json)
 
     async def run(self, last: int | None, since: int | None, *, watch: bool) -> int:
@@ -142,7 +142,7 @@ class _Report:
         return 0
 
     async def _check_http(self) -> None:
-        """Raises ClickException if --http names a Kafka port."""
+        """Raise ClickException if --http is the address of a Kafka port."""
         from groupkeeper.client.greeting import KAFKA, spoken_at
 
         if self._http is None or isinstance(self._http, str):
@@ -156,7 +156,7 @@ class _Report:
     async def _tell_nothing(
         self, log: "EventTopicReader", told: ReadEntries, since: int | None
     ) -> None:
-        """Say why there is nothing to show. Raises CommandRefused if there is no group, either."""
+        """Explain why there is nothing to show. Raises CommandRefused for a missing group."""
         group = await self._described()
         when = "" if since is None else f" since {time_text(since)}"
         if told.left_out:
@@ -167,7 +167,7 @@ class _Report:
                 f"consumer group '{self._group}' does not exist, and has no events{when}"
             )
         if not log.readable and log.unreadable:
-            remark(f"the topic {TOPIC} is not that of Groupkeeper: {log.first_error}")
+            remark(f"the topic {TOPIC} was not written by Groupkeeper: {log.first_error}")
         elif self._events_enabled() == "false":
             remark(SWITCHED_OFF)
         elif since is not None:
@@ -176,13 +176,13 @@ class _Report:
             remark(f"no rebalances of group '{self._group}' are stored yet")
 
     def _events_enabled(self) -> str | None:
-        """None for a server that has no such setting."""
+        """Return None for a server without this setting."""
         return self._settings.get(EVENTS_ENABLED)
 
     # -- the present -----------------------------------------------------------------------------
 
     async def _tell_now(self) -> None:
-        """The live state; if the HTTP port does not tell it, what DescribeGroups has."""
+        """Print the live state, or if the HTTP port does not have it, that of DescribeGroups."""
         if self._http != "off":
             given = None if isinstance(self._http, str) else self._http
             try:
@@ -190,7 +190,7 @@ class _Report:
                 view = await self._views.view()
             except NoLiveView as problem:
                 self._views = None
-                remark(f"{problem}: whom a rebalance waits for is not known; name it with --http")
+                remark(f"{problem}: awaited members are unknown; set the port with --http")
             else:
                 if view is not None:
                     self._printer.live(view)
@@ -207,15 +207,15 @@ class _Report:
         return (await describe_groups(self._client, [self._group]))[self._group]
 
     async def _tell_without_events(self) -> int:
-        """There is no topic with events: what any cluster tells, and why that is all."""
+        """Print what any cluster reports, if there is no event topic, and the reason."""
         group = await self._described()
         if group.state == "Dead":
             raise CommandRefused(f"consumer group '{self._group}' does not exist")
         enabled = self._events_enabled()
         if enabled is None:
             remark(
-                f"this cluster has no topic {TOPIC}: why groups rebalance is stored by Groupkeeper "
-                "only; this is what it tells"
+                f"this cluster has no topic {TOPIC}: only Groupkeeper stores why groups rebalance; "
+                "this is all there is"
             )
         elif enabled == "false":
             remark(SWITCHED_OFF)
@@ -227,7 +227,7 @@ class _Report:
     # -- as it happens ---------------------------------------------------------------------------
 
     async def _watch(self, log: "EventTopicReader", told: ReadEntries) -> None:
-        """Print what happens from now on, until the command is interrupted."""
+        """Print new entries until the command is interrupted."""
         folding, before = told.folding, deque(told.entries, maxlen=LAST)
 
         def wait_ms() -> int:

@@ -1,4 +1,4 @@
-"""The present of a group, for `groupkeeper why`: from the HTTP port, or from DescribeGroups."""
+"""The current state of a group, for `groupkeeper why`: from the HTTP port, or DescribeGroups."""
 
 import asyncio
 from collections.abc import Mapping
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from groupkeeper.client.groups import GroupDescription
 
 HTTP_PORT: Final = 9644
-"""Where a server has its HTTP port unless told otherwise."""
+"""The default HTTP port of a server."""
 TIMEOUT_S: Final = 2.0
 EVENTS_ENABLED: Final = "group.events.enabled"
 SHORTEST_SESSION: Final = "group.min.session.timeout.ms"
 LONGEST_SESSION: Final = "group.max.session.timeout.ms"
 MOST_BYTES: Final = 64 * 1024 * 1024
-"""Of an answer: a group of a hundred thousand members."""
+"""Maximum size of an answer: a group of a hundred thousand members."""
 
 
 class NoLiveView(Exception):
-    """The HTTP port did not tell; the text says why."""
+    """The HTTP port did not return the live state. The text gives the reason."""
 
 
 class LiveViews:
-    """Asks the HTTP port of the group's coordinator."""
+    """Queries the HTTP port of the group's coordinator."""
 
     def __init__(self, group: str, address: Address, cluster_id: str | None) -> None:
         self._group = group
@@ -38,7 +38,7 @@ class LiveViews:
         self._cluster_id = cluster_id
 
     async def view(self) -> dict[str, Any] | None:
-        """What the group is doing; None if it does not exist. Raises NoLiveView."""
+        """Return the current state of the group; None if it does not exist. Raises NoLiveView."""
         where = format_address(self._address)
         path = f"/api/v1/groups/{quote(self._group, safe='')}"
         try:
@@ -50,7 +50,7 @@ class LiveViews:
                 f"no HTTP port of Groupkeeper answers at {where} ({problem})"
             ) from None
         if found.get("cluster") != self._cluster_id:
-            raise NoLiveView(f"the HTTP port at {where} is that of another cluster")
+            raise NoLiveView(f"the HTTP port at {where} belongs to another cluster")
         if status == HTTPStatus.NOT_FOUND:
             return None
         if status != HTTPStatus.OK:
@@ -60,7 +60,7 @@ class LiveViews:
 
 
 async def find_views(client: "Client", group: str, given: Address | None) -> LiveViews:
-    """Where to ask: the given address, or the usual port of the group's coordinator."""
+    """Query the given address, or the default port of the group's coordinator."""
     from groupkeeper.client.coordinators import find_coordinators
     from groupkeeper.protocol.messages.metadata import MetadataRequest
 
@@ -77,7 +77,7 @@ async def find_views(client: "Client", group: str, given: Address | None) -> Liv
 
 
 def described_text(group: "GroupDescription") -> str:
-    """A group as DescribeGroups has it: state, members, and who has nothing assigned."""
+    """Describe a group from DescribeGroups: state, members, and members without partitions."""
     parts = [f"Now: {group.state}, {count(len(group.members), 'member')}"]
     if group.protocol:
         parts.append(f"assignor {group.protocol}")
@@ -91,7 +91,7 @@ def described_text(group: "GroupDescription") -> str:
 
 
 def described_json(group: "GroupDescription") -> dict[str, Any]:
-    """The same as JSON."""
+    """Return the same as JSON."""
     members = [_who(each) | {"assignment": each.assignment} for each in group.members]
     return {
         "kind": "described",
@@ -112,7 +112,7 @@ def _who(member: Any) -> dict[str, Any]:  # Any: the client's Member, imported l
 
 
 async def settings_of(client: "Client", group: str) -> dict[str, str]:
-    """The settings of the group's coordinator that `why` needs; empty if it does not tell them."""
+    """Return the settings of the group's coordinator that `why` needs; empty if unavailable."""
     from groupkeeper.client import CallFailed
     from groupkeeper.client.coordinators import find_coordinators
     from groupkeeper.protocol.messages.describe_configs import (
@@ -138,7 +138,7 @@ async def settings_of(client: "Client", group: str) -> dict[str, str]:
 
 
 def session_limits(settings: Mapping[str, str]) -> SessionLimits:
-    """Which session timeouts the coordinator accepts; Kafka's defaults if it did not tell."""
+    """Return the session timeouts that the coordinator accepts; by default, those of Kafka."""
     known = {"min_ms": settings.get(SHORTEST_SESSION), "max_ms": settings.get(LONGEST_SESSION)}
     given = {name: int(value) for name, value in known.items() if value and value.isdigit()}
     return SessionLimits(**given)

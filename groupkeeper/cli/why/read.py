@@ -1,4 +1,4 @@
-"""Reads the entries that `groupkeeper why` shows, from the end or from a time on."""
+"""Reads the entries that `groupkeeper why` shows: the last rounds, or those since a time."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
     from groupkeeper.client.group_events import EventTopicReader
 
 MOST_ENTRIES: Final = 10_000
-"""Rounds and lines that are kept while events are read; then the oldest are left out."""
+"""Maximum number of entries kept while events are read; older ones are dropped."""
 MOST_MEMBERS: Final = 200_000
-"""The same for the members that rounds list, some 100 MB."""
+"""The same for the members listed in rounds, some 100 MB."""
 
 
 @dataclass(slots=True)
 class ReadEntries:
-    """What was read. `folding` goes on where the events ended."""
+    """The entries read so far. `folding` continues where the events ended."""
 
     entries: deque[HistoryEntry] = field(default_factory=deque)
     folding: Folding = field(default_factory=Folding)
     left_out: str = ""
-    """Why earlier events are not in it; empty if they are."""
+    """Why earlier events are missing; empty if they are not."""
     members: int = 0
-    """That the rounds of `entries` list."""
+    """Number of members in the rounds of `entries`."""
 
     def all(self, *, with_rest: bool = True) -> list[HistoryEntry]:
-        """The entries in order; with the rest, also what is not over yet."""
+        """Return the entries in order; with the rest, also those that are not over yet."""
         found = [*self.entries, *(self.folding.rest() if with_rest else ())]
         find_returns(found)
         return sorted(found, key=time_of)
@@ -46,13 +46,13 @@ class ReadEntries:
                     self._forget()
 
     def _forget(self) -> None:
-        """The oldest entries, but never the last."""
+        """Drop the oldest entries, but never the last one."""
         while len(self.entries) > 1 and (
             len(self.entries) > MOST_ENTRIES or self.members > MOST_MEMBERS
         ):
             self.members -= _members_in(self.entries.popleft())
         oldest = time_text(time_of(self.entries[0]))
-        self.left_out = f"so much was stored that only what came since {oldest} is shown"
+        self.left_out = f"too much was stored: only entries since {oldest} are shown"
 
 
 def _members_in(entry: HistoryEntry) -> int:
@@ -65,7 +65,7 @@ def _members_in(entry: HistoryEntry) -> int:
 async def read_last(
     log: "EventTopicReader", rounds: int, limits: SessionLimits, show: ByteProgress
 ) -> ReadEntries:
-    """So many rounds, read from the end backwards, and no more of the log than they need."""
+    """Read the last rounds backwards from the end, and no more of the log than necessary."""
     pieces: list[list[Event]] = []
     started, seen = 0, 0
     start = log.start
@@ -88,7 +88,7 @@ async def read_last(
 async def read_from(
     log: "EventTopicReader", offset: int, limits: SessionLimits, show: ByteProgress
 ) -> ReadEntries:
-    """All from an offset on."""
+    """Read all entries from an offset on."""
     told, seen = ReadEntries(folding=Folding(limits)), 0
     async for events in log.read(offset, log.end):
         show(TOPIC, log.bytes_read - seen)

@@ -1,4 +1,4 @@
-"""How `groupkeeper why` prints: paragraphs and lines for people, or JSON, one object a line."""
+"""The output of `groupkeeper why`: paragraphs for people, or JSON with one object per line."""
 
 import json
 import shutil
@@ -23,22 +23,24 @@ class Printer:
         self._has_status = False
 
     def entry(self, entry: HistoryEntry) -> None:
-        """A round, or an event outside of rounds."""
+        """Print a round, or an event outside of rounds."""
         if self._json:
             self._object(entry_json(entry))
         else:
             self._print(entry_text(entry, _width()))
 
     def live(self, view: dict[str, Any]) -> None:
-        """The state of the group, as the HTTP port tells it."""
+        """Print the live state of the group, as returned by the HTTP port."""
         if self._json:
             self._object({"kind": "live", **view})
         else:
             self._print(filled(live_text(view), width=_width()))
 
     def status(self, view: dict[str, Any]) -> None:
-        """The same while a round is under way: on a terminal a line that is overwritten; else
-        a new line only when the group waits for something else.
+        """Print the live state while a round is in progress.
+
+        On a terminal this overwrites a line; otherwise it prints one only when the group waits for
+        something else.
         """
         if self._json or not sys.stdout.isatty():
             if live_key(view) != self._key:
@@ -51,20 +53,20 @@ class Printer:
         self._has_status = True
 
     def text(self, text: str, **fields: Any) -> None:
-        """A paragraph of its own; `fields` are what it says as JSON."""
+        """Print a separate paragraph; `fields` are its JSON form."""
         if self._json:
             self._object(fields)
         else:
             self._print(filled(text, width=_width()))
 
     def skipped(self, unknown: Counter[str], unreadable: int, example: str) -> None:
-        """What was skipped, in one line on standard error."""
+        """Print a summary of skipped records in one line on standard error."""
         parts = []
         if unknown:
             names = ", ".join(f"{each} ({times})" for each, times in unknown.most_common(5))
             parts.append(f"{unknown.total()} types or fields of another version: {names}")
         if unreadable:
-            parts.append(f"{unreadable} records that are no events ({example})")
+            parts.append(f"{unreadable} records that are not events ({example})")
         if parts:
             remark(f"skipped {'; '.join(parts)}")
 
@@ -86,12 +88,12 @@ class Printer:
 
 
 def _width() -> int:
-    """`WIDTH`, or what a smaller terminal has; files and pipes do not depend on a terminal."""
+    """Return `WIDTH`, or less on a smaller terminal; files and pipes always get `WIDTH`."""
     if not sys.stdout.isatty():
         return WIDTH
     return max(SMALLEST_WIDTH, min(WIDTH, shutil.get_terminal_size((WIDTH, 0)).columns))
 
 
 def remark(text: str) -> None:
-    """A line on standard error."""
+    """Print a line on standard error."""
     print(f"groupkeeper: {printable(text)}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Times as people give them to `--since`."""
+"""Parses the times given to `--since`."""
 
 import re
 import time
@@ -13,8 +13,9 @@ _CLOCK: Final = re.compile(r"\d{1,2}:\d{2}(:\d{2})?")
 
 
 def read_since(text: str, now_ms: int | None = None) -> int:
-    """Unix milliseconds of `3h` ago, of the last `03:00`, or of a date and time; UTC unless the
-    text has a zone. Raises ValueError with a line that says what is wrong.
+    """Parse `3h` ago, the last `03:00`, or a date and time, into Unix milliseconds.
+
+    UTC unless the text has a zone. Raises ValueError with a message for the user.
     """
     now = int(time.time() * 1000) if now_ms is None else now_ms
     if span := _SPAN.fullmatch(text):
