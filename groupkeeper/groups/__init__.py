@@ -1,4 +1,4 @@
 """Runs the partitions of `__consumer_offsets`: loads, drives, writes and closes them.
 
-Decides nothing about groups: `coordinator` does.
+Makes no decisions about groups: those are in `coordinator`.
 """

@@ -1,4 +1,4 @@
-"""The one alarm of a partition: it rings when the next deadline has come."""
+"""The single alarm of a partition, which fires at the next deadline."""
 
 from collections.abc import Callable
 from typing import Final
@@ -8,13 +8,13 @@ from groupkeeper.coordinator.partition import Partition
 from groupkeeper.turns import Turns, when_read
 
 LATE_MS: Final = 1_000
-"""An alarm that rings later than this waits until the sockets have been read."""
+"""An alarm that is later than this waits until the sockets have been read."""
 READ_FIRST_S: Final = 1.0
-"""The longest that it waits for that."""
+"""Maximum time to wait for that."""
 
 
 class _Soon:
-    """Rings in the next turn."""
+    """An alarm that fires in the next turn."""
 
     def __init__(self, rung: Callable[[], None]) -> None:
         self._rung: Callable[[], None] | None = rung
@@ -31,16 +31,16 @@ class DeadlineAlarm:
     """An alarm that is moved only when the next deadline gets earlier."""
 
     def __init__(self, clock: Clock, turns: Turns, rung: Callable[[], None]) -> None:
-        """`rung` is called in a turn of its own. The alarm has to be set again then."""
+        """Call `rung` in a separate turn. The alarm then has to be set again."""
         self._clock = clock
         self._turns = turns
         self._rung = rung
         self._alarm: Alarm | None = None
         self.at = 0
-        """For when it was set last."""
+        """The time for which the alarm was set last."""
 
     def set(self, partition: Partition) -> None:
-        """See to it that it rings at the next deadline, or earlier."""
+        """Make sure that the alarm fires at the next deadline or earlier."""
         if self._alarm is not None and not partition.may_be_due_before(self.at):
             return
         due = partition.next_deadline()
@@ -50,19 +50,19 @@ class DeadlineAlarm:
         self.at = due
         if due > self._clock.now():
             self._alarm = self._clock.call_at(due, self._ring)
-        else:  # a timer would ring a millisecond or two later, and a large group has many steps
+        else:  # a timer would fire a millisecond or two later, and a large group has many steps
             self._alarm = soon = _Soon(self._ring)
             self._turns.first(soon.ring)
 
     def cancel(self) -> None:
-        """Do not ring; no error if it is not set."""
+        """Cancel the alarm; no error if it is not set."""
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
 
     def _ring(self) -> None:
-        """A deadline has come. If it is noticed late, the process stood still (stopped, migrated,
-        starved): read the sockets first, so that heartbeats that came meanwhile count.
+        """Handle a deadline. If this is late, the process was suspended (stopped, migrated,
+        starved). Then read the sockets first, so that heartbeats received meanwhile count.
         """
         if self._clock.now() - self.at > LATE_MS:
             when_read(self._turns, self._over, READ_FIRST_S)

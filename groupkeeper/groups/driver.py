@@ -1,9 +1,9 @@
 """Drives one partition of `__consumer_offsets`: connects its decisions to log, clock and replies.
 
-The decisions are those of a `Partition`, the log is any `PartitionLog`; the driver passes the
-records of one to the other. It takes both through their life (`driver_life.py`): claimed, loaded,
-active, and after any failure closed and loaded again, because no step can be undone. It ends when
-another process has claimed the log.
+A `Partition` makes the decisions, a `PartitionLog` stores them; the driver passes the records from
+the one to the other. It takes both through their life (`driver_life.py`): claimed, loaded, active,
+and after any failure closed and loaded again, because no step can be undone. It ends when another
+process has claimed the log.
 
 Source: Kafka's PartitionWriter and CoordinatorRuntime.CoordinatorContext.
 """
@@ -40,12 +40,12 @@ _log = Logger("partition")
 
 
 class PartitionDriver:
-    """Drives one partition."""
+    """The driver of one partition."""
 
     def __init__(
         self, index: int, log: PartitionLog, events: PartitionLog, services: DriverServices
     ) -> None:
-        """`events`: the log of the events of the same groups."""
+        """`events`: the log for events of the same groups."""
         self.index = index
         self._life = DriverLife(index)
         self._log = log
@@ -56,7 +56,7 @@ class PartitionDriver:
         self._writing = self._partition
         """The partition whose records are in the current round; it may have been closed since."""
         self._origin = Origin(index, -1)
-        """Passed to the readers of facts; with the epoch of the last claim."""
+        """Passed to the readers of facts; has the epoch of the last claim."""
         self._alarm = DeadlineAlarm(services.clock, services.turns, self._advance)
         self._loading: asyncio.Task[None] | None = None
         self._round_over = asyncio.Event()
@@ -69,7 +69,7 @@ class PartitionDriver:
     # -- requests ------------------------------------------------------------------------------
 
     def call(self, request: GroupRequest, caller: Caller, reply_to: ReplyTo) -> None:
-        """Decide one request. The reply leaves now, later, or when its records are durable."""
+        """Decide one request. The reply is sent now, later, or when its records are durable."""
         if self._life.refusal:
             reply_to.answer(refuse(request, caller, self._life.refusal))
             return
@@ -82,7 +82,7 @@ class PartitionDriver:
         self._carry_out(step)
 
     def peek(self, group_id: str) -> Group | None:
-        """The group as it is now, to estimate work; its records may not be durable yet."""
+        """Return the current group, to estimate work; its records may not be durable yet."""
         return self._partition.groups.get(group_id)
 
     def look(self, group_id: str) -> Slices[View] | None:
@@ -99,30 +99,30 @@ class PartitionDriver:
 
     @property
     def absence(self) -> ErrorCode:
-        """The error that every request gets; NONE if the partition is active."""
+        """The error for all requests; NONE if the partition is active."""
         return self._life.answers.new
 
     @property
     def cannot_be_loaded(self) -> bool:
-        """The log is damaged, the disk fails, or another process owns it: it may stay so."""
+        """Whether the log is damaged, the disk fails, or another process owns the log."""
         return self._life.cannot_be_loaded
 
     @property
     def is_unserved(self) -> bool:
-        """Requests get NOT_COORDINATOR: it has another owner, or may stay closed."""
+        """Whether requests get NOT_COORDINATOR: the log has another owner, or may stay closed."""
         return self.absence is ErrorCode.NOT_COORDINATOR
 
     def prepare(self, request: OffsetCommitRequest) -> PreparedCommit:
-        """A large commit, to be prepared in pieces and then passed to `call`."""
+        """Return a large commit, to be prepared in pieces and then passed to `call`."""
         return PreparedCommit(request, self._time()[1], self._services.config)
 
     @property
     def active(self) -> Partition | None:
-        """The partition, for requests that repeat; None if it refuses all."""
+        """The partition, for repeated requests; None if it refuses all."""
         return None if self._life.refusal or self.absence else self._partition
 
     def commit_again(self, steady: SteadyCommit, offsets: Offsets, reply_to: ReplyTo) -> bool:
-        """Repeat a commit. False if the request has to be decoded and decided instead."""
+        """Repeat a commit. Returns False if the request has to be decoded and decided instead."""
         if self._life.refusal or not self._partition.may_repeat(steady):
             return False
         again, at = self._partition.commit_again, self._time()
@@ -132,7 +132,7 @@ class PartitionDriver:
     def delete_offsets(self, topics: set[str]) -> Slices[bool]:
         """Delete the committed offsets of deleted topics, a piece in each slice.
 
-        Returns False if the partition was closed meanwhile: call it again for the one loaded now.
+        Returns False if the partition was closed meanwhile: repeat the call for its successor.
         """
         partition = self._partition
         partition.forget_when_loaded(topics)
@@ -157,11 +157,11 @@ class PartitionDriver:
             await self._round_over.wait()
 
     def decide(self, decision: Callable[[Step], None]) -> None:
-        """See `Partition.decide`. The partition is active."""
+        """See `Partition.decide`. The partition must be active."""
         self._turn("a decision failed", lambda: self._partition.decide(decision, self._time()))
 
     def _turn(self, failure: str, decide: Callable[[], Step]) -> None:
-        """Take a step. If it raises, `Partition.close` answers."""
+        """Take a step. If it raises, `Partition.close` sends the replies."""
         try:
             step = decide()
         except Exception as bug:  # noqa: BLE001  # see call()
@@ -170,7 +170,7 @@ class PartitionDriver:
         self._carry_out(step)
 
     def _carry_out(self, step: Step) -> None:
-        """Do what a step asks for: first write and set the alarm, because a reply may raise."""
+        """Carry out a step. Writing and the alarm come first, because a reply may raise."""
         if self._partition.has_unwritten:
             self._log.append_from(self)
         elif self._partition.has_facts:
@@ -185,7 +185,7 @@ class PartitionDriver:
             self._services.replies.send(step.replies)
 
     def _time(self) -> tuple[int, int]:
-        """Monotonic and wall time, in ms."""
+        """Return monotonic and wall time, in ms."""
         clock = self._services.clock
         return clock.now(), clock.wall()
 
@@ -200,11 +200,11 @@ class PartitionDriver:
 
     @property
     def timers(self) -> Mapping[Timer, int]:
-        """When each timer is due; only to look at. Empty unless the partition is active."""
+        """When each timer is due, for inspection. Empty unless the partition is active."""
         return {} if self.absence else self._partition.deadlines.due
 
     def is_due(self) -> bool:
-        """Whether a timer is."""
+        """Return whether a timer is due."""
         due = None if self.absence else self._partition.next_deadline()
         return due is not None and due <= self._services.clock.now()
 
@@ -214,13 +214,13 @@ class PartitionDriver:
 
     @property
     def mark(self) -> object:
-        """Another one after every change of a group."""
+        """A value that differs after every change of a group."""
         return self._partition, self._partition.mark
 
     # -- writing -------------------------------------------------------------------------------
 
     def take(self) -> Sequence[LogBatch]:
-        """What is appended next; see `Author`."""
+        """Return what is appended next; see `Author`."""
         self._writing = partition = self._partition
         unwritten = partition.take()
         left_out = partition.gate.left_out
@@ -232,7 +232,7 @@ class PartitionDriver:
         return (group,) if events is None else (group, events)
 
     def written(self, unwritten: Unwritten) -> None:
-        """A batch is durable. Replies and facts leave first: a later failure must not lose them."""
+        """Process a durable batch. Replies come first: a later failure must not lose them."""
         self._round_over.set()
         partition = self._partition
         if self._writing is partition:
@@ -245,18 +245,18 @@ class PartitionDriver:
             if partition.held_back:
                 partition.resume(self._services.clock.now())
                 self._alarm.set(self._partition)
-            if partition.has_unwritten:  # more than one batch may hold
+            if partition.has_unwritten:  # more than fits into one batch
                 self._log.append_from(self)
 
     def not_written(self, error: BaseException) -> None:
-        """A batch failed: nothing of it may be acknowledged."""
+        """Process a failed batch: none of it may be acknowledged."""
         if isinstance(error, SyncFailed):
             self._services.give_up(error)
         if self._writing is self._partition:
             self._fail(error, "the log could not be written")
 
     def lost(self, error: BaseException) -> None:
-        """The log may have another owner: close the partition; the next claim tells."""
+        """Close the partition, as the log may have another owner; the next claim finds out."""
         self._fail(error, "the partition may have another owner")
 
     # -- life cycle ----------------------------------------------------------------------------
@@ -264,7 +264,7 @@ class PartitionDriver:
     def _fail(self, error: BaseException, event: str, answered: ReplyTo | None = None) -> None:
         """Close, refuse parked requests, and load again from the log, even if closing raises.
 
-        Not if a newer owner has the log, or if the process ends.
+        Does not load again if a newer owner has the log, or if the process ends.
         """
         self._round_over.set()
         if self._life.is_absent:
@@ -301,7 +301,7 @@ class PartitionDriver:
         self._in_background(self._load_until_it_works(pause))
 
     def _in_background(self, work: Coroutine[None, None, None]) -> None:
-        """Instead of what was done there before: a load, or nothing."""
+        """Run a load, or the release of the log, in place of the previous one."""
         if self._loading is not None:
             self._loading.cancel()
         self._loading = self._loop.create_task(work)
@@ -312,7 +312,7 @@ class PartitionDriver:
             try:
                 async with self._services.loader.place():
                     await self._load()
-            except Exception as error:  # noqa: BLE001  # bytes that no decoder expected, or a bug
+            except Exception as error:  # noqa: BLE001  # unexpected bytes, or a bug
                 pause = self._life.fail_to_load(error, self._services.clock.seconds())
                 self._services.metrics.counts[("partition_loads_failed",)] += 1
                 self._partition.close()
@@ -327,7 +327,7 @@ class PartitionDriver:
 
     @property
     def loading(self) -> "asyncio.Task[None] | None":
-        """The load under way, or the last one; None if it was loaded at once."""
+        """The current or last load; None if the partition was loaded immediately."""
         return self._loading
 
     async def _release(self) -> None:
@@ -357,13 +357,13 @@ class PartitionDriver:
             yield
 
     def load_empty(self) -> bool:
-        """Activate a partition whose log has no records, at once: see `PartitionLog.claim_empty`.
+        """Immediately activate a partition without records: see `PartitionLog.claim_empty`.
 
         Returns False if it has to be loaded in the background.
         """
         began = self._services.clock.seconds()
         if self._services.late_offset_deleter.is_due(self.index):
-            return False  # its log was removed: the note about deleted topics has to be, too
+            return False  # its log was removed: so must be the note
         epoch = self._log.claim_empty(self) if self._events.is_new else None
         if epoch is None:
             return False
@@ -381,7 +381,7 @@ class PartitionDriver:
         self._carry_out(step)
 
     def stop(self) -> None:
-        """Refuse new requests from now on, and stop loading: the process ends."""
+        """Refuse new requests from now on, and stop loading, as the process ends."""
         self._life.drain()
         if self._loading is not None:
             self._loading.cancel()
@@ -389,11 +389,11 @@ class PartitionDriver:
         self._events.stop(self._partition.take_facts())
 
     def close(self) -> None:
-        """After `stop`, when everything is written: refuse the requests that are still parked."""
+        """After `stop`, when everything is written, refuse the requests that are still parked."""
         self._dismiss(self._partition.close(self._life.answers.waiting))
 
     # -- metrics -------------------------------------------------------------------------------
 
     def snapshot(self) -> PartitionSnapshot:
-        """The state of the partition, without its groups."""
+        """Return the state of the partition, without its groups."""
         return self._life.snapshot(self._services.clock.seconds())

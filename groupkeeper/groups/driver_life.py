@@ -1,7 +1,6 @@
-"""The life of a driver of a partition: its states, what clients get in each of them, and when a
-partition that has failed is tried again.
+"""Life cycle of a partition's driver: states, error codes for clients, and reload pauses.
 
-docs/states.md is made from the tables.
+docs/states.md is generated from the tables.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,18 +16,18 @@ from groupkeeper.storage.errors import Fenced, StorageError
 
 
 class DriverState(StrEnum):
-    """The life cycle of a driver, as `/readyz` and the metrics show it."""
+    """The states of a driver, as shown by `/readyz` and the metrics."""
 
     LOADING = "loading"
     """Its log is claimed and read for the first time."""
     ACTIVE = "active"
     """Requests are decided."""
     CLOSED = "closed"
-    """It failed, and is claimed and loaded again after ever longer pauses, until that works."""
+    """It failed, and is claimed and loaded again after increasing pauses, until that works."""
     ABSENT = "absent"
-    """Another process owns it. Stays so until this process is restarted."""
+    """Another process owns the log. Final until this process is restarted."""
     DRAINING = "draining"
-    """The process ends: what is under way is written, nothing new is begun."""
+    """The process is ending: work in progress is written, and no new work is begun."""
 
 
 TRANSITIONS: Final[Mapping[DriverState, Sequence[DriverState]]] = {
@@ -51,13 +50,13 @@ TRANSITIONS: Final[Mapping[DriverState, Sequence[DriverState]]] = {
 
 
 class AnswerCodes(NamedTuple):
-    """What requests get in a state."""
+    """The error codes for requests in a state."""
 
     new: ErrorCode
-    """Those that come; NONE: they are decided."""
+    """For new requests; NONE: they are decided."""
     waiting: ErrorCode
-    """Those that wait when the state begins; NONE: none does, or they go on waiting. When the
-    process ends, those that waited until then."""
+    """For requests that are waiting when the state begins; NONE: there are none, or they keep
+    waiting. If the process ends, for those that waited until then."""
 
 
 ANSWERS: Final[Mapping[DriverState, AnswerCodes]] = {
@@ -71,15 +70,15 @@ ANSWERS: Final[Mapping[DriverState, AnswerCodes]] = {
         ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR
     ),
 }
-"""While a partition loads, Heartbeat is answered NONE, as in Kafka: members wait for it, and do not
-rejoin because of a restart."""
+"""While a partition loads, Heartbeat is answered NONE, as in Kafka: members wait for the load, and
+do not rejoin because of a restart."""
 UNSERVED: Final = AnswerCodes(ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_COORDINATOR)
-"""In place of the row of CLOSED, once the partition may stay closed: its log is damaged, or could
-not be loaded for `PATIENCE_S`. No member is told any more that it is alive. Source: Kafka's
+"""Replaces the row of CLOSED once the partition may stay closed: its log is damaged, or could not
+be loaded for `PATIENCE_S`. Members are no longer told that they are alive. Source: Kafka's
 `CoordinatorRuntime`, in whose state FAILED requests get NOT_COORDINATOR."""
 PATIENCE_S: Final = 10.0
-"""How long loads may fail before clients are told. A disk that fails for some seconds costs no
-rebalance, though some clients rejoin when a heartbeat is answered NOT_COORDINATOR."""
+"""How long loads may fail before clients get errors. A disk that fails for some seconds then causes
+no rebalance: some clients rejoin when a heartbeat is answered NOT_COORDINATOR."""
 
 
 NEWER_OWNER: Final = "another process owns the partition"
@@ -89,37 +88,34 @@ _log = Logger("partition")
 
 
 class DriverLife:
-    """What the driver of a partition knows of itself. Times are seconds of one clock."""
+    """The state of a partition's driver. Times are seconds of one clock."""
 
     def __init__(self, partition: int) -> None:
         self.state = DriverState.LOADING
         self.refusal = ErrorCode.NONE
-        """What requests get in place of the partition's answer: when the process ends, as the
-        partition would still decide, and when it may stay closed, as it would still load. NONE: the
-        partition is asked."""
+        """Error for requests instead of the partition's answer; NONE: the partition decides. Set
+        when the process ends, while the partition would still decide, and when the partition may
+        stay closed, while it would still load."""
         self._failing_since: float | None = None
-        """When the first of the loads failed that have failed in a row; None after one that did
-        not."""
+        """Time of the first failure in the current series of failed loads; None after a success."""
         self._partition = partition
         self._problem = ""
         self._backoff = ReloadBackoff()
 
     @property
     def answers(self) -> AnswerCodes:
-        """What requests get now."""
+        """The error codes for requests in the current state."""
         may_stay = self.state is DriverState.CLOSED and bool(self.refusal)
         return UNSERVED if may_stay else ANSWERS[self.state]
 
     @property
     def is_absent(self) -> bool:
-        """Another process owns the log."""
+        """Whether another process owns the log."""
         return self.state is DriverState.ABSENT
 
     @property
     def cannot_be_loaded(self) -> bool:
-        """The last load failed (the log is damaged, or the disk fails), or another process owns the
-        log: it may stay so.
-        """
+        """Whether the last load failed (log damaged, disk failing) or the log has another owner."""
         return self._failing_since is not None or self.is_absent
 
     def _become(self, state: DriverState) -> None:
@@ -127,13 +123,13 @@ class DriverLife:
         self.state = state
 
     def activate(self, now: float) -> None:
-        """The partition is loaded."""
+        """Enter the state ACTIVE, after a load."""
         self._become(DriverState.ACTIVE)
         self._problem, self._failing_since, self.refusal = "", None, ErrorCode.NONE
         self._backoff.active(now)
 
     def fail(self, event: str, error: BaseException, now: float) -> float:
-        """Log what has failed, and close the partition: for good, if a newer owner has its log.
+        """Log a failure and close the partition: for good, if a newer owner has its log.
 
         Returns the seconds until it is loaded again, if it is.
         """
@@ -144,7 +140,7 @@ class DriverLife:
         return self._backoff.failed(error, now)
 
     def fail_to_load(self, error: BaseException, now: float) -> float:
-        """As `fail`, after a load that did not come to its end."""
+        """Do the same as `fail`, after an incomplete load."""
         if self._failing_since is None:
             self._failing_since = now
         pause = self.fail("cannot be loaded", error, now)
@@ -154,7 +150,7 @@ class DriverLife:
         return pause
 
     def drain(self) -> None:
-        """The process ends."""
+        """Enter the state DRAINING: the process ends."""
         if self.state is not DriverState.DRAINING:
             self._become(DriverState.DRAINING)
             self.refusal = self.answers.new
@@ -169,7 +165,7 @@ class DriverLife:
         _log.error(event, partition=self._partition, error=str(error), exc_info=bug)
 
     def snapshot(self, now: float) -> PartitionSnapshot:
-        """State and reason, without groups."""
+        """Return state and reason, without groups."""
         reason = "" if self.state is DriverState.ACTIVE else self._problem or self.state
         left = self._backoff.left(now)
         if self.state is DriverState.CLOSED and left:

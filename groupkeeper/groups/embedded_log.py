@@ -1,7 +1,8 @@
-"""The partition logs in the data directory of this process: `PartitionLog` over `Store`.
+"""Partition logs in the data directory of this process: `PartitionLog` on top of `Store`.
 
-A log is claimed and opened on the loader's thread; only the rounds' thread looks whether it is open
-already, behind a round that may write to it. Appends are rounds of all logs together (`writer.py`).
+A log is claimed and opened on the loader's thread. Only the rounds' thread checks whether it is
+already open, after a round that may write to it. Appends are rounds of all logs together
+(`writer.py`).
 """
 
 import asyncio
@@ -27,7 +28,7 @@ _log = Logger("partition")
 
 
 class Rounds(Protocol):
-    """What logs ask of `writer.Writer`, which knows them."""
+    """The part of `writer.Writer` that logs use."""
 
     store: Store
 
@@ -40,7 +41,7 @@ class Rounds(Protocol):
 
 @dataclass(slots=True)
 class LogServices:
-    """What the logs of a store share."""
+    """Shared services of the logs of a store."""
 
     rounds: Rounds
     loader: Loader
@@ -56,27 +57,28 @@ class EmbeddedLog:
     def __init__(
         self, services: LogServices, shard: int, name: str, epoch: int | None = None
     ) -> None:
-        """`name` is that of the folder. `epoch`: of a claim that was made already."""
+        """`name` is the folder's name. `epoch` is that of an existing claim."""
         self.shard = shard
         self.name = name
         self.log: Log | None = None
-        """As it was claimed last; None before and after."""
+        """The log as of the last claim; None before and after."""
         self.epoch = -1
         self._services = services
         self._claimed = epoch
-        """Of a claim that `claim` has not returned yet."""
+        """Epoch of a claim that `claim` has not returned yet."""
         self._owner: LogOwner | None = None
         self._grown_to = 0
 
     @property
     def is_new(self) -> bool:
-        """As `PartitionLog.is_new`."""
+        """Implements `PartitionLog.is_new`."""
         return self.log is None and self._services.rounds.store.is_new(self.name)
 
     async def claim(self, owner: LogOwner) -> int:
-        """As `PartitionLog.claim`. A lock that was lost is taken again unless another living
-        process has it; a log with batches of a newer epoch (its folder was copied) is claimed above
-        that.
+        """Implements `PartitionLog.claim`.
+
+        A lost lock is taken again unless another running process has it. A log with batches of a
+        newer epoch (its folder was copied) is claimed above that epoch.
         """
         store, call = self._services.rounds.store, self._services.loader.call
         epoch, self._claimed = self._claimed, None
@@ -97,8 +99,9 @@ class EmbeddedLog:
         return epoch
 
     async def claim_beside(self, owner: LogOwner, epoch: int) -> int:
-        """As `PartitionLog.claim_beside`: the shard was claimed for another of its logs. A new log
-        is opened by the round of its first append.
+        """Implements `PartitionLog.claim_beside`, when another log of the shard was claimed.
+
+        A new log is opened by the round of its first append.
         """
         rounds, call = self._services.rounds, self._services.loader.call
         log = await rounds.call(rounds.store.usable_log, self.name)  # after the current round
@@ -110,7 +113,7 @@ class EmbeddedLog:
         if log is None:
             log = await call(rounds.store.recover_log, self.name)
         if epoch < log.last_epoch or (epoch == log.last_epoch and epoch != self.epoch):
-            # Of a folder that was copied. Not of this claim, which would make `self.epoch` equal.
+            # From a copied folder. Not from this claim, which would make `self.epoch` equal.
             epoch = await call(rounds.store.claim, self.shard, log.last_epoch)
         self._take(log, epoch, owner)
         for what in log.take_repairs():
@@ -118,18 +121,18 @@ class EmbeddedLog:
         return epoch
 
     def claim_new(self, owner: LogOwner, epoch: int) -> None:
-        """As `PartitionLog.claim_new`: the round of the first append opens it."""
+        """Implements `PartitionLog.claim_new`: the round of the first append opens the log."""
         self.epoch, self._owner = epoch, owner
 
     def claim_empty(self, owner: LogOwner) -> int | None:
-        """As `PartitionLog.claim_empty`: a log without a folder is opened at once."""
+        """Implements `PartitionLog.claim_empty`: a log without a folder is opened immediately."""
         store, epoch = self._services.rounds.store, self._claimed
         if epoch is None or store.has_log(self.name):
             return None
         try:
             log = store.open_log(self.name)
         except (StorageError, OSError):
-            return None  # `claim` meets the error again
+            return None  # `claim` will get the error again
         if log.next_offset > 0 or log.repairs:
             return None  # the folder was lost in a power cut, and restored from the journal
         self._claimed = None
@@ -151,27 +154,27 @@ class EmbeddedLog:
         return log
 
     async def read(self, take: Callable[[bytes], None]) -> None:
-        """As `PartitionLog.read`: on the loader's thread, in turns with other logs."""
+        """Implements `PartitionLog.read`: on the loader's thread, in turns with other logs."""
         assert self.log is not None, "claimed before"
         pieces = self.log.batches(self.log.start_offset)
         await self._services.loader.run(_passed(pieces, take))
 
     def append_from(self, author: Author) -> None:
-        """As `PartitionLog.append_from`: with the next round."""
+        """Implements `PartitionLog.append_from`: with the next round."""
         self._services.rounds.enqueue(author)
 
     def append_of(self, records: Sequence[KeyValue], wall_ms: int) -> Append:
-        """The records of a batch as the store takes them."""
+        """Return the records of a batch in the form of the store."""
         assert self.log is not None, f"{self.name} is not claimed"
         return Append(self.log, self.epoch, wall_ms, records)
 
     def late_append_of(self, late: LateRecords) -> LateAppend:
-        """The same for records that are made when they are written."""
+        """Do the same for records that are made when they are written."""
         assert self.epoch >= 0, f"{self.name} is not claimed"
         return LateAppend(partial(self._made, late, self.epoch))
 
     def _made(self, late: LateRecords, epoch: int) -> Append:
-        """On the thread of rounds: no claim is under way meanwhile, but `release` may be."""
+        """Make the records, on the thread of rounds. No claim runs meanwhile; `release` may."""
         batches = late.make()
         if self.log is None:
             self.log = self._limited(self._services.rounds.store.open_new(self.name))
@@ -180,45 +183,45 @@ class EmbeddedLog:
         return TimedAppend(self.log, epoch, 0, (), batches)
 
     def grown(self) -> None:
-        """The segments have caught up with the journal: wake fetches of the topic."""
+        """Wake fetches of the topic, when the segments have caught up with the journal."""
         if self.log is not None and not self.log.closed:  # else: woken after the next claim
             before, self._grown_to = self._grown_to, self.log.uncompacted_size
             if self._grown_to > before:
                 self._services.grew(self.shard, self._grown_to - before)
 
     def lost(self, error: StorageError) -> None:
-        """The lock of the shard is lost."""
+        """Tell the owner that the lock of the shard is lost."""
         if self._owner is not None:
             self._owner.lost(error)
 
     async def release(self) -> None:
-        """As `PartitionLog.release`: the shard is given back with the last of its logs."""
+        """Implements `PartitionLog.release`: the shard is released with the last of its logs."""
         self._owner, self.epoch = None, -1
         await self._services.rounds.call(self._services.rounds.store.close_log, self.name)
         self.log = None
 
 
 class EmbeddedLogs:
-    """The logs of one topic, a shard each."""
+    """The logs of one topic, one per shard."""
 
     def __init__(self, services: LogServices, topic: str, epochs: Sequence[int | None]) -> None:
-        """`epochs`: under which each shard was claimed for this topic's log; None: it was not."""
+        """`epochs`: each shard's epoch if it was claimed for this topic's log, else None."""
         self.by_partition: Sequence[EmbeddedLog] = [
             EmbeddedLog(services, shard, f"{topic}-{shard}", epoch)
             for shard, epoch in enumerate(epochs)
         ]
 
     def log_of(self, partition: int) -> Log | None:
-        """The log of one partition, for fetches of the topic; None if it is not open."""
+        """Return the log of one partition, for fetches of the topic; None if it is not open."""
         logs = self.by_partition
         return logs[partition].log if 0 <= partition < len(logs) else None
 
     def is_new(self, partition: int) -> bool:
-        """Whether the log of a partition never had records."""
+        """Return whether the log of a partition never had records."""
         return self.by_partition[partition].is_new
 
     def lost(self, shard: int) -> None:
-        """The lock of a shard is lost: its owner has to claim it again."""
+        """Tell the owner that the lock of a shard is lost, so that it claims the shard again."""
         self.by_partition[shard].lost(LockLost(f"the lock of shard {shard} was removed"))
 
 

@@ -19,14 +19,14 @@ from groupkeeper.protocol.record_batch import HEADER_SIZE
 from groupkeeper.protocol.timed_batch import OVERHEAD, TimedRecord, size_of_record
 
 FACT_BYTES: Final = 300
-"""What an event takes, for the size of a round: a guess."""
+"""Estimated size of an event, for the size of a round."""
 DROPPED_MS: Final = 1_000
-"""At most one `events_dropped` in so long a time, while the partition is served."""
+"""Minimum interval between two `events_dropped`, while the partition is served."""
 
 _Told = NotedFact | CommitSum | RefusalSum | Event
-"""What becomes an event. An Event is given its place (seq, epoch, node) here."""
+"""Sources of events. An Event gets its place (seq, epoch, node) here."""
 EventRecord = _Told | Purge
-"""What becomes a record."""
+"""Sources of records."""
 _Sized = tuple[TimedRecord, int]
 """A record, and its size in a batch."""
 
@@ -40,7 +40,7 @@ def _key(group: str | None) -> bytes:
 
 
 def type_of_item(item: _Told) -> str:
-    """The type of the event that it becomes."""
+    """Return the type of the event that an item becomes."""
     if isinstance(item, NotedFact):
         return type_of(type(item.fact).__name__)
     if isinstance(item, Event):
@@ -49,7 +49,7 @@ def type_of_item(item: _Told) -> str:
 
 
 def is_end(item: EventRecord) -> bool:
-    """Whether it tells that the partition was closed."""
+    """Return whether an item is the event that the partition was closed."""
     return isinstance(item, Event) and item.type == "coordinator_closed"
 
 
@@ -62,7 +62,7 @@ def _event_of(item: _Told) -> Event | None:
 def _source(
     item: NotedFact | CommitSum | RefusalSum, kind: str, partition: int
 ) -> tuple[Charged, Who | None]:
-    """What an item's event is charged to, and the client that caused it."""
+    """Return what an item's event is charged to, and the client that caused it."""
     if isinstance(item, CommitSum):
         who = Who.calling(item.caller, item.member, item.instance)
         return Charged(kind, partition, item.head[0], who.host, 0), who
@@ -79,23 +79,23 @@ class Dropped:
 
     types: Counter[str] = field(default_factory=Counter)
     causes: Counter[str] = field(default_factory=Counter)
-    """Codes of the causes of the rebalances among them."""
+    """Cause codes of the rebalances among them."""
     senders: list[Who | None] = field(default_factory=list)
-    """At most two different ones: enough to tell whether there is more than one."""
+    """At most two different senders: enough to know whether there is more than one."""
     group: str | None = None
 
     def copy(self) -> "Dropped":
-        """The same counts, to be gone back to."""
+        """Return a copy, to restore the counts later."""
         types, causes, senders = self.types.copy(), self.causes.copy(), [*self.senders]
         return Dropped(types, causes, senders, self.group)
 
     def add(self, kind: str, group: str | None, who: Who | None) -> None:
-        """Count one of a type, and remember whose it is."""
+        """Count an event of a type, with its group and sender."""
         if not self.types:
             self.group = group
         elif self.group != group:
             self.group = None
-        if who is not None or kind not in BODY:  # these have the sender of their rebalance
+        if who is not None or kind not in BODY:  # BODY has the sender of its rebalance
             self._add_sender(who)
         self.types[kind] += 1
 
@@ -110,18 +110,18 @@ class Dropped:
             self.senders.append(who)
 
     def add_types(self, types: Mapping[str, int]) -> None:
-        """Count some of which nothing else is known."""
+        """Count events of which only the type is known."""
         if types:
             self.types.update(types)
             self.senders, self.group = [None, None], None
 
     def forget_senders(self) -> None:
-        """A group is purged: nothing is told later of its clients."""
+        """Drop the senders, because a group is purged: its clients must not be named later."""
         if self.types:
             self.senders = [None, None]
 
     def event(self, at_ms: int, mono_ms: int) -> Event:
-        """The event that tells of them."""
+        """Return the `events_dropped` for these counts."""
         [who] = self.senders if len(self.senders) == 1 else [None]
         fields = {
             "count": self.types.total(),
@@ -133,7 +133,7 @@ class Dropped:
 
 
 class EventMaker:
-    """Makes the events of one partition. One call at a time, on any thread."""
+    """Makes the events of one partition. For one call at a time, on any thread."""
 
     def __init__(self, partition: int, services: EventServices) -> None:
         self._partition = partition
@@ -145,10 +145,10 @@ class EventMaker:
         self._dropped = Dropped()
         self._told_ms = -DROPPED_MS
         self.is_stopping = False
-        """The process ends: what is not told now is never told."""
+        """The process is ending: this is the last chance to report dropped events."""
         self._left_out: Counter[str] = Counter()
         self.bug: Exception | None = None
-        """The last one that an event could not be made for; to be told, and forgotten."""
+        """The last exception while making an event; to be logged and cleared."""
 
     def begin(self, epoch: int) -> None:
         """Number events from 0 in a new epoch."""
@@ -161,7 +161,7 @@ class EventMaker:
         return bool(self._seq)
 
     def take_left_out(self) -> Mapping[str, int]:
-        """The events that were left out here since the last call, by type."""
+        """Return the events that were left out here since the last call, by type."""
         if not self._left_out:
             return {}
         left_out, self._left_out = self._left_out, Counter()
@@ -169,11 +169,11 @@ class EventMaker:
 
     @property
     def has_dropped(self) -> bool:
-        """Whether an `events_dropped` is due, at once or soon."""
+        """Whether an `events_dropped` is due, now or soon."""
         return bool(self._dropped.types)
 
     def stand(self) -> Callable[[], None]:
-        """Returns what undoes the counts of the events that are left out and told from now on."""
+        """Return a function that restores the present counts of left out and reported events."""
         dropped, told_ms, left_out = self._dropped, self._told_ms, self._left_out
         kept = dropped.copy() if dropped.types else None  # nearly always None
         counts = left_out.copy() if left_out else None
@@ -187,8 +187,9 @@ class EventMaker:
     def records(
         self, items: Iterable[EventRecord], dropped: Mapping[str, int], at: tuple[int, int]
     ) -> list[list[TimedRecord]]:
-        """The records of some items, in batches that fit into a message. `dropped`: events that
-        were left out before they came here, by type. `at`: Unix and monotonic ms.
+        """Return the records of some items, in batches that fit into a message.
+
+        `dropped`: events that were left out earlier, by type. `at`: Unix and monotonic ms.
         """
         self._dropped.add_types(dropped)
         batches: list[list[TimedRecord]] = []
@@ -209,10 +210,10 @@ class EventMaker:
                 yield _sized(TimedRecord(item.at_ms, _key(item.group), None))
                 continue
             if has_room and is_end(item):
-                yield from self._told(at)  # so that nothing is untold before a clean end
+                yield from self._told(at)  # so that everything is reported before a clean end
             try:
                 record = self._of_item(item, at[1], has_room)
-            except Exception as bug:  # noqa: BLE001  # costs this event, and not those beside it
+            except Exception as bug:  # noqa: BLE001  # costs only this event
                 kind, self.bug = type_of_item(item), bug
                 self._dropped.add_types({kind: 1})
                 self._left_out[kind] += 1
@@ -223,7 +224,7 @@ class EventMaker:
             yield from self._told(at)
 
     def _told(self, at: tuple[int, int]) -> Iterable[_Sized]:
-        """The `events_dropped` of what was left out since the last one."""
+        """Yield the `events_dropped` for events left out since the last one."""
         if not self._dropped.types:
             return
         dropped, self._dropped, self._told_ms = self._dropped, Dropped(), at[1]
@@ -232,11 +233,11 @@ class EventMaker:
             yield _sized(record)
 
     def _of_item(self, item: _Told, now_ms: int, has_room: bool) -> _Sized | None:
-        """None: it has no event, or that was left out and counted."""
+        """Return an item's record; None if it has no event, or that was left out and counted."""
         kind = type_of_item(item)
         if kind not in TYPES:
             return None
-        if isinstance(item, Event):  # of the partition itself
+        if isinstance(item, Event):  # from the partition itself
             record = self._record(item) if has_room else None
             if record is None:
                 self._leave_out(item.type, item.group, None)
@@ -263,7 +264,7 @@ class EventMaker:
     def _is_in_number(
         self, item: NotedFact | CommitSum | RefusalSum, kind: str, who: Who | None
     ) -> bool:
-        # What wrote records has no limit by number, only by bytes.
+        # Facts that wrote records are limited by bytes, not by number.
         if not isinstance(item, NotedFact) or item.with_records:
             return True
         return self._limit.admits_fact(kind, item, who)
@@ -303,11 +304,11 @@ class EventBatch(LateRecords):
         self._at = at
         self.items = items
         self.made = 0
-        """How many events it became."""
+        """Number of events made."""
         self._undo: Callable[[], None] | None = None
 
     def withdraw(self) -> Mapping[str, int]:
-        """It was not written. Returns what was left out before it, which is not told yet."""
+        """Undo the batch, which was not written. Returns earlier drops that are unreported."""
         if self._undo is not None:
             self._undo()
         return self._dropped

@@ -1,12 +1,11 @@
-"""How many bytes of events are stored: of a sender, a group, a partition, and in all.
+"""Limits for the bytes of stored events: per sender, per group, per partition, and in total.
 
-A `ByteLimit` fills up with what is written and empties at a steady rate; while it is full, events
-are left out. A rebalance is told from its beginning to its end, or not at all: whether it is told
-is decided once, when it begins. So those who read the events meet gaps, which `events_dropped`
-tells, and no rebalance that never ended.
+A `ByteLimit` fills up with written bytes and drains at a steady rate; while it is full, events are
+left out. A rebalance is reported completely or not at all: this is decided once, when it begins. So
+readers of the events find gaps, which `events_dropped` reports, but no rebalance that never ended.
 
-One `EventBudget` serves all partitions of a process. It is used on the thread that writes rounds,
-and on no other.
+One `EventBudget` serves all partitions of a process. It is used only on the thread that writes
+rounds.
 """
 
 from collections.abc import Hashable
@@ -16,35 +15,35 @@ MIB: Final = 1024 * 1024
 
 
 class Rate(NamedTuple):
-    """How fast bytes of events may come."""
+    """The permitted rate of event bytes."""
 
     burst: int
-    """Bytes that may come at once."""
+    """Bytes permitted at once."""
     per_s: int
-    """Bytes per second that may come for ever."""
+    """Sustained bytes per second."""
 
 
 TOTAL: Final = Rate(64 * MIB, 512 * 1024)
-"""Of all partitions, if `group.events.retention.total.bytes` is eight times the burst, or not set;
-of a smaller one in proportion. In the five minutes between two checks of retention the logs so grow
-by 214 MiB at most."""
+"""For all partitions, if `group.events.retention.total.bytes` is eight times the burst, or not set;
+scaled down for a smaller value. So the logs grow by at most 214 MiB in the five minutes between two
+checks of retention."""
 TOTAL_SHARE: Final = 8
 PARTITION: Final = Rate(32 * MIB, 128 * 1024)
 SENDER: Final = Rate(16 * MIB, 64 * 1024)
-"""Of one host, over all groups and client ids: there may be thousands of clients behind an address.
-5,000 of them commit, which is 38 KiB a second."""
+"""Per host, over all groups and client ids: there may be thousands of clients behind an address.
+Commits of 5,000 clients take 38 KiB a second."""
 GROUP: Final = Rate(8 * MIB, 4 * 1024)
-"""Ten rebalances of 1,000 members at once; for ever, one of three members each second, or one of a
-hundred in ten seconds. What is summed up, commits and stale requests, does not count here."""
+"""Ten rebalances of 1,000 members at once; sustained, one of three members per second, or one of a
+hundred per ten seconds. Summed-up events, of commits and stale requests, do not count here."""
 REFUSED: Final = Rate(256 * 1024, 2 * 1024)
-"""Of stale requests of one host, which may name groups that do not exist."""
+"""For stale requests of one host, which may name groups that do not exist."""
 KEYS_MOST: Final = 10_000
-"""Groups, and hosts, that are told apart; beyond, those that were written of longest ago are
-forgotten: the limits around them hold all the same. Rebalances that have ended, too."""
+"""Maximum number of separate groups, and of hosts; beyond, the least recently written are
+forgotten. The enclosing limits still hold. Also the maximum number of ended rebalances."""
 RUNNING_MOST: Final = 200_000
-"""Rebalances that have begun and not ended, over all partitions; beyond, the oldest is forgotten,
-and its events are admitted one by one. The members of as many groups would take 400 MB, and may
-take 256 MiB (`MAX_MEMBER_BYTES`), so it is one that will not end: its partition has failed."""
+"""Maximum number of rebalances in progress, over all partitions; beyond, the oldest is forgotten
+and its events are admitted one by one. The members of as many groups would take 400 MB, but may
+take only 256 MiB (`MAX_MEMBER_BYTES`), so the oldest will never end: its partition has failed."""
 
 STALE: Final = "requests_refused"
 SUMS: Final = frozenset({STALE, "commits"})
@@ -52,12 +51,12 @@ BEGIN: Final = "rebalance_started"
 BODY: Final = frozenset(
     {"rebalance_joined", "rebalance_completed", "rebalance_abandoned", "group_emptied"}
 )
-"""Events of a rebalance that is told, which are never left out: it has one of each."""
+"""Events that every reported rebalance has once, and that are never left out."""
 ENDS: Final = BODY - {"rebalance_joined"}
 
 
 class ByteLimit:
-    """A limit for each key. What is charged may exceed the burst by one charge."""
+    """A limit per key. The burst may be exceeded by one charge."""
 
     __slots__ = ("burst_ms", "empty_at", "ms_per_byte")
 
@@ -65,31 +64,31 @@ class ByteLimit:
         self.burst_ms = rate.burst * 1000 / rate.per_s
         self.ms_per_byte = 1000 / rate.per_s
         self.empty_at: dict[Hashable, float] = {}
-        """When the limit of each key is empty again; those that were charged last come last."""
+        """When the limit of each key is empty again, most recently charged last."""
 
     def has_room(self, key: Hashable, now_ms: int) -> bool:
-        """Whether something may be charged."""
+        """Return whether something may be charged."""
         return self.empty_at.get(key, 0) - now_ms < self.burst_ms
 
     def charge(self, key: Hashable, size: int, now_ms: int) -> None:
-        """So many bytes are written."""
+        """Charge written bytes."""
         found = self.empty_at
         empty_at = found.pop(key, 0)
-        if empty_at < now_ms:  # noqa: PLR1730  # a call takes as long as all
+        if empty_at < now_ms:  # noqa: PLR1730  # a call takes as long as the rest
             empty_at = now_ms
         found[key] = empty_at + size * self.ms_per_byte
-        if empty_at == now_ms and len(found) > KEYS_MOST:  # it may be new
+        if empty_at == now_ms and len(found) > KEYS_MOST:  # the key may be new
             del found[next(iter(found))]
 
 
 class Charged(NamedTuple):
-    """What an event is charged to."""
+    """The limits that an event is charged to."""
 
     type: str
     partition: int
     group: str | None
     host: str | None
-    """Of the client that caused it; None if none did."""
+    """Host of the client that caused the event; None without a client."""
     round: int
 
 
@@ -97,7 +96,7 @@ class _Round(NamedTuple):
     number: int
     is_told: bool
     host: str | None
-    """Of the client that caused it."""
+    """Host of the client that caused it."""
 
 
 class EventBudget:
@@ -108,16 +107,18 @@ class EventBudget:
         share = 1.0 if total_bytes < 0 else min(1.0, total_bytes / (TOTAL_SHARE * TOTAL.burst))
         total = Rate(max(1, int(TOTAL.burst * share)), max(1, int(TOTAL.per_s * share)))
         self._often = ByteLimit(total), ByteLimit(PARTITION), ByteLimit(SENDER), ByteLimit(GROUP)
-        """Of all, of partitions, of senders and of groups."""
+        """Limits in total, of partitions, of senders and of groups."""
         self._refused = ByteLimit(REFUSED)
         self._running: dict[int, _Round] = {}
-        """The rebalance of each group that has begun and not ended; by hash, as ids may be long."""
+        """The rebalance in progress of each group, by hash, as ids may be long."""
         self._ended: dict[int, _Round] = {}
-        """The last one of groups without one that runs: what follows its end belongs to it."""
+        """The last rebalance of other groups: events after its end belong to it."""
 
     def admits(self, event: Charged, now_ms: int, *, has_room: bool) -> bool:
-        """Whether the event is stored. To be asked once for each, in their order, even while none
-        is: `has_room` is whether the disk has room.
+        """Return whether an event is stored.
+
+        To be called once per event, in order, even while none is stored. `has_room`: whether the
+        disk has room.
         """
         known = self._round_of(event)
         if event.type == BEGIN:
@@ -133,7 +134,7 @@ class EventBudget:
         return self._has_room(event, now_ms)
 
     def _round_of(self, event: Charged) -> _Round | None:
-        """The rebalance that the event belongs to, as far as that is known."""
+        """Return the rebalance of an event, if known."""
         if not event.round:
             return None
         group = hash(event.group)
@@ -157,7 +158,7 @@ class EventBudget:
             del self._ended[next(iter(self._ended))]
 
     def _has_room(self, event: Charged, now_ms: int) -> bool:
-        # `ByteLimit.has_room`, written out: this and `charge` are called for every event.
+        # `ByteLimit.has_room`, inlined: this and `charge` are called for every event.
         kind, partition, group, host, _ = event
         total, partitions, senders, groups = self._often
         return (
@@ -173,10 +174,10 @@ class EventBudget:
         )
 
     def charge(self, event: Charged, size: int, now_ms: int) -> None:
-        """The event takes so many bytes; without a client, that of its rebalance is charged."""
+        """Charge an event's bytes, if it has no client to the one that caused its rebalance."""
         kind, partition, group, host, _ = event
         total, partitions, senders, groups = self._often
-        for limit, key in ((total, None), (partitions, partition)):  # no key is forgotten
+        for limit, key in ((total, None), (partitions, partition)):  # no key is dropped
             empty_at = limit.empty_at.get(key, 0)
             since = empty_at if empty_at > now_ms else now_ms
             limit.empty_at[key] = since + size * limit.ms_per_byte

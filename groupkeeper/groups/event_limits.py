@@ -1,7 +1,7 @@
-"""What keeps the event log small and discreet: limits of senders and of sizes, personal data.
+"""Keeps the event log small and discreet: limits per sender, limits of sizes, personal data.
 
-The limits here are of numbers, so that making events costs little; event_budget.py has those of
-bytes, which are of all events.
+The limits here are by number, so that making events is cheap; event_budget.py limits the bytes of
+all events.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,26 +16,26 @@ from groupkeeper.protocol.digest import blake2b
 from groupkeeper.protocol.group_events import SHORTENED, Event, encode
 
 SENDER_EVENTS: Final = 100
-"""Events of one sender (host and client id) about one group that are stored in a second, beside
-those of steps that wrote records, and `UNLIMITED`; causes that are added to a rebalance are counted
-apart, so that a storm of joins does not hide what it caused."""
+"""Stored events per second of one sender (host and client id) about one group. Events of steps that
+wrote records, and `UNLIMITED`, do not count. Causes added to a rebalance are counted separately, so
+that a storm of joins does not hide its cause."""
 UNLIMITED: Final = frozenset(
     {"group_deleted", "group_emptied", "rebalance_completed", "rebalance_started"}
 )
 """Types of which a rebalance, or the life of a group, has one: without it the others, which no
 request sends, would have no beginning or no end."""
 SENDERS_MOST: Final = 10_000
-"""Senders and groups of a partition that are told apart in a second; the others share one limit."""
+"""Senders and groups per partition and second with separate limits; the others share one limit."""
 EVENT_BYTES: Final = 256 * 1024
-"""The largest event, if `message.max.bytes` allows it. Lists of a larger one are shortened."""
+"""Maximum size of an event, unless `message.max.bytes` is smaller. Longer lists are cut."""
 _CUTS: Final = 24
-"""How often they are shortened before the event is given up."""
+"""Maximum number of cuts before the event is dropped."""
 
 _PERSONAL: Final = frozenset({"host", "hosts", "current_host", "reason", "principal"})
-"""Names of fields with addresses, and with words that clients or people chose freely. Client ids
-are not among them: they name an application, and every member id begins with one."""
+"""Fields with addresses, and with text that clients or people chose freely. Client ids are not
+among them: they identify an application, and every member id begins with one."""
 _NAMED_FREELY: Final = frozenset({"partitions", "types"})
-"""Fields whose own fields have names that clients chose, such as topics: nothing personal there."""
+"""Fields whose keys are names chosen by clients, such as topics: not personal."""
 _SHARE: Final = 0.8
 
 
@@ -47,9 +47,10 @@ class SenderLimit:
         self._counts: dict[tuple[object, ...], int] = {}
 
     def admits_fact(self, kind: str, noted: NotedFact, who: Who | None) -> bool:
-        """Whether its event may be stored. Asked before the event is made, which takes longer than
-        all else: of a thousand members of one host, a tenth is told. `kind`: the type that the
-        event would have; `who`: its sender.
+        """Return whether the event of a fact may be stored.
+
+        Called before the event is made, which is the most expensive part: of a thousand members on
+        one host, a tenth is reported. `kind`: the type of the event; `who`: its sender.
         """
         if who is None or kind in UNLIMITED:
             return True
@@ -66,7 +67,7 @@ class SenderLimit:
 
 
 def sender_of_fact(fact: Fact) -> Who | None:
-    """The client that caused what a fact tells; None if no request did."""
+    """Return the client that caused a fact; None without a request."""
     kind = type(fact)
     find = _SENDERS.get(kind)
     if find is None:
@@ -82,12 +83,13 @@ def _sender_of_kind(kind: type[Fact]) -> Callable[[Any], Who | None]:
 
 
 _SENDERS: Final[dict[type[Fact], Callable[[Any], Who | None]]] = {}
-"""Kind of fact -> what finds its sender, as far as it was asked for."""
+"""Kind of fact -> function that returns its sender, filled on demand."""
 
 
 def fitting(event: Event, most: int) -> bytes | None:
-    """The event in at most so many bytes: its longest list is cut, again and again, and its true
-    length noted. None if that is not enough.
+    """Encode an event in at most `most` bytes, or return None.
+
+    The longest list is cut repeatedly, and its true length noted.
     """
     value = encode(event)
     for _ in range(_CUTS):
@@ -112,14 +114,14 @@ def fitting(event: Event, most: int) -> bytes | None:
 
 
 def _first(part: Any, count: int) -> Any:
-    """So many of a field's items."""
+    """Return the first `count` items of a field."""
     if isinstance(part, dict):
         return dict(islice(part.items(), count))
     return list(part)[:count]
 
 
 class Personal:
-    """What becomes of addresses and free words: `keep`, `hash` or `omit`."""
+    """Treatment of addresses and free text: `keep`, `hash` or `omit`."""
 
     def __init__(self, mode: str, key: str) -> None:
         """`key` makes the hashes of this data directory differ from those of others."""
@@ -127,11 +129,11 @@ class Personal:
         self._key = key.encode()[:64]
 
     def applied(self, event: Event) -> Event:
-        """The event, as it may be stored."""
+        """Return the event in the form to be stored."""
         return event if self._mode == "keep" else event._replace(fields=self._of(event.fields))
 
     def shown(self, value: Any) -> Any:
-        """Fields of events, or lists of such, as they may be stored or shown."""
+        """Return fields of events, or lists of them, in the form to be stored or shown."""
         return value if self._mode == "keep" else self._of(value)
 
     def _of(self, value: Any) -> Any:

@@ -1,13 +1,13 @@
-"""The event log of one partition: what happened to its groups, in the topic `__group_events`.
+"""The event log of one partition: the history of its groups, in the topic `__group_events`.
 
-Theory of operation. The driver asks `take` for a batch whenever it is asked itself, and passes the
-facts that its gate handed out. Facts with records so go into the same round as these, and are left
-out with them; those without records wait for the next round, or `FLUSH_S` (`wait`). The facts
-become events on the thread that writes the round (event_batch.py).
+Theory of operation. Whenever the driver's batches are requested, it calls `take` for a batch of
+events, with the facts released by its gate. So facts with records go into the same round as their
+records, and are left out with them; other facts wait for the next round, or `FLUSH_S` (`wait`). The
+facts become events on the thread that writes the round (event_batch.py).
 
-Whatever fails here fails alone: the log is closed and opened again after ever longer pauses, events
-are counted as dropped meanwhile, and the groups notice nothing. Only the driver claims the shard:
-each of its claims begins the event log anew (`suspend`, `begin`), under the same epoch.
+Failures here stay here: the log is closed and reopened after increasing pauses, events are counted
+as dropped meanwhile, and groups are not affected. Only the driver claims the shard: each of its
+claims restarts the event log (`suspend`, `begin`), under the same epoch.
 """
 
 import asyncio
@@ -38,16 +38,16 @@ from groupkeeper.protocol.group_events import Event
 from groupkeeper.storage.errors import Fenced, LockLost, StorageError, SyncFailed
 
 FLUSH_S: Final = 0.1
-"""How long events without records wait for a round before they make one of their own."""
+"""How long events without records wait for a round before they trigger one."""
 DROPPED_S: Final = 1.0
-"""How soon it is told that events were dropped, if no others are written."""
+"""Delay before dropped events are reported, if no others are written."""
 BEGIN_S: Final = 1.0
-"""How long a partition waits for its event log before it is served without: that is read to its
-last batch when it is opened. Until it is open, events wait, and a crash would lose them."""
+"""How long a partition waits for its event log, whose last batch is read on opening, before it is
+served without. Until the log is open, events wait, and a crash would lose them."""
 REOPEN_FIRST_S: Final = 1.0
 REOPEN_MOST_S: Final = 60.0
-"""First and longest pause before an event log that failed is opened again: that may read much, and
-nobody waits for it."""
+"""First and longest pause before a failed event log is reopened: that may read much, and nothing
+waits for it."""
 
 _log = Logger("events")
 
@@ -57,7 +57,7 @@ P = ParamSpec("P")
 def _alone(
     method: "Callable[Concatenate[EventLog, P], None]",
 ) -> "Callable[Concatenate[EventLog, P], None]":
-    """What the driver or the loop calls: a bug in it closes this log, and no group's partition."""
+    """Guard a method called by the driver or the loop: a bug closes this log, not the partition."""
 
     @wraps(method)
     def guarded(self: "EventLog", /, *args: P.args, **kwargs: P.kwargs) -> None:
@@ -70,12 +70,12 @@ def _alone(
 
 
 class EventLog:
-    """The owner of one partition of `__group_events`. Nothing here raises, or delays the driver."""
+    """The owner of one partition of `__group_events`. Never raises, and never delays the driver."""
 
     def __init__(
         self, index: int, log: PartitionLog, services: EventServices, append: Callable[[], None]
     ) -> None:
-        """`append` lets the driver be asked for batches soon."""
+        """`append` makes the driver request batches soon."""
         self._index = index
         self._log = log
         self._services = services
@@ -83,14 +83,14 @@ class EventLog:
         self._loop = asyncio.get_running_loop()
         self._maker = EventMaker(index, services)
         self._epoch = -1
-        """Of the driver's last claim; -1 while it claims."""
+        """Epoch of the driver's last claim; -1 during a claim."""
         self._is_open = False
         self._stopping = False
         self._failing = False
-        """It was told that the log has failed, and not yet that it is open again."""
+        """Whether a failure of the log was logged, and its recovery not yet."""
         self._waiting: list[EventRecord] = []
         self._dropped: Counter[str] = Counter()
-        """Events left out before they were made, and not told yet."""
+        """Events left out before they were made, and not reported yet."""
         self._purges = Purges(index, enabled=services.purges)
         self._under_way: EventBatch | None = None
         self._commit_sums = CommitSums()
@@ -105,23 +105,25 @@ class EventLog:
 
     @property
     def is_new(self) -> bool:
-        """The log never had events, so that `begin_new` may be used."""
+        """Whether the log never had events, so that `begin_new` may be used."""
         return self._log.is_new
 
     def suspend(self) -> None:
-        """The driver claims the shard anew. What happens until `begin` is kept."""
+        """Pause for a new claim by the driver. Events until `begin` are kept."""
         self._close()
         self._epoch = -1
 
     def begin_new(self, epoch: int) -> None:
-        """`begin` at once, for a log that `is_new`."""
+        """Do `begin` immediately, for a log that `is_new`."""
         self._epoch = epoch
         self._log.claim_new(self, epoch)
         self._opened(epoch)
 
     async def begin(self, epoch: int) -> None:
-        """The driver has claimed the shard under an epoch, after `suspend`, and decides nothing
-        yet. Returns when the log is open or has failed, but soon: then it is opened behind.
+        """Open the log after `suspend`, when the driver has claimed the shard under an epoch.
+
+        The driver decides nothing meanwhile. Returns when the log is open or has failed, or soon;
+        the log is then opened in the background.
         """
         self._epoch = epoch
         self._opening = self._loop.create_task(self._open(0))
@@ -131,7 +133,7 @@ class EventLog:
         try:
             await asyncio.sleep(pause)
             epoch = await self._log.claim_beside(self, self._epoch)
-        except Exception as error:  # noqa: BLE001  # bytes that no decoder expected, or a bug
+        except Exception as error:  # noqa: BLE001  # unexpected bytes, or a bug
             self._opening = None
             self._fail(error)
         else:
@@ -149,7 +151,7 @@ class EventLog:
 
     @property
     def _is_due(self) -> bool:
-        """Whether events wait, or some were left out and that is not told."""
+        """Whether events wait, or dropped events are not reported yet."""
         return bool(self._waiting or self._dropped or self._maker.has_dropped)
 
     def _close(self) -> None:
@@ -160,7 +162,7 @@ class EventLog:
             self._opening = None
 
     def _fail(self, error: BaseException) -> None:
-        """Close the log, and open it again later."""
+        """Close the log, and reopen it later."""
         if isinstance(error, SyncFailed):
             self._services.give_up(error)
         self._close()
@@ -171,7 +173,7 @@ class EventLog:
             about = {"partition": self._index, "error": str(error), "exc_info": bug}
             _log.error("events are not stored", groups="are served all the same", **about)
         self._purges.tell_owed()
-        # Who has lost the shard claims nothing by itself: the driver will, or must not.
+        # After the loss of a shard, only the driver may claim it again.
         waits = self._stopping or self._epoch < 0
         if not waits and not isinstance(error, Fenced | LockLost):
             self._opening = self._loop.create_task(self._open(self._backoff.failed()))
@@ -180,7 +182,7 @@ class EventLog:
     def driver_failed(
         self, why: str, facts: Sequence[NotedFact], left_out: Mapping[str, int]
     ) -> None:
-        """The partition is closed. `facts` waited for no records. `left_out`: as of `take`."""
+        """Note that the partition is closed. `facts` need no records; `left_out`: see `take`."""
         self._under_way = None
         self._purges.forget()
         self._note(facts, left_out)
@@ -188,7 +190,7 @@ class EventLog:
 
     @_alone
     def stop(self, facts: Sequence[NotedFact]) -> None:
-        """The process ends: the next round is the last. `facts` waited for no records."""
+        """Note that the process ends: the next round is the last. `facts` waited for no records."""
         self._stopping = self._maker.is_stopping = True
         for later in (self._timer, self._commits_due, self._refusals_due, self._opening):
             if later is not None:
@@ -201,7 +203,7 @@ class EventLog:
             self._append()
 
     async def release(self) -> None:
-        """Give the log up: another process owns the shard. Raises StorageError and OSError."""
+        """Release the log, as another process owns the shard. Raises StorageError and OSError."""
         self._close()
         self._waiting.clear()
         await self._log.release()
@@ -210,7 +212,7 @@ class EventLog:
 
     @_alone
     def loaded(self, facts: Sequence[Fact], duration_ms: int) -> None:
-        """The partition is active. Nothing is told of one that had no records."""
+        """Note that the partition is active. Partitions without records are not reported."""
         for fact in facts:
             if isinstance(fact, GroupsLoaded) and fact.records and self._services.enabled:
                 fields = {
@@ -232,7 +234,7 @@ class EventLog:
 
     @_alone
     def wait(self) -> None:
-        """Facts wait, and for no records: ask for a round if none comes soon."""
+        """Request a round, if none comes soon, for facts that wait for no records."""
         if self._stopping:
             self._append()
         elif self._timer is None:
@@ -245,8 +247,10 @@ class EventLog:
     def take(
         self, facts: Sequence[NotedFact], left_out: Counter[str], group: LogBatch | None
     ) -> LogBatch | None:
-        """The events to write now. `left_out`: facts that were not handed out, by class; cleared.
-        `group`: the batch of the records that are written with them.
+        """Return the events to write now.
+
+        `left_out`: facts that were not handed out, by class; cleared. `group`: the batch of the
+        records that are written with them.
         """
         if not (facts or left_out or self._is_due):
             return None  # nearly always
@@ -254,7 +258,7 @@ class EventLog:
             self._note(facts, left_out)
             left_out.clear()
             return self._batch(group)
-        except Exception as bug:  # noqa: BLE001  # the groups' records are written all the same
+        except Exception as bug:  # noqa: BLE001  # the groups' records are still written
             self._fail(bug)
             return None
 
@@ -277,14 +281,14 @@ class EventLog:
 
     def _batch(self, group: LogBatch | None) -> LogBatch | None:
         if not self._is_open:
-            # What comes while the driver claims the shard again is kept.
+            # Events during a new claim by the driver are kept.
             kept = 0 if self._failing else FACTS_MOST
             self._drop(self._waiting[kept:])
             del self._waiting[kept:]
             return None
         if not (self._purges.owed or self._is_due):
             return None
-        if self._stopping:  # facts of the round that was under way have come after it
+        if self._stopping:  # facts of the previous round came after it
             self._waiting.sort(key=is_end)
         items, self._waiting = [*self._purges.owed, *self._waiting], []
         dropped, self._dropped = self._dropped, Counter()
@@ -296,7 +300,7 @@ class EventLog:
     def _drop(self, items: Sequence[EventRecord]) -> None:
         for item in items:
             if isinstance(item, Purge):
-                continue  # it is owed
+                continue  # it stays owed
             self._count_dropped(type_of_item(item), 1)
 
     def _count_dropped(self, kind: str, count: int) -> None:
@@ -306,7 +310,7 @@ class EventLog:
     # -- outcomes ------------------------------------------------------------------------------
 
     def written(self, unwritten: Unwritten) -> None:
-        """As `LogOwner.written`."""
+        """Implements `LogOwner.written`."""
         assert isinstance(unwritten, EventBatch)
         self._under_way = None
         self._purges.written()
@@ -321,7 +325,7 @@ class EventLog:
             self._timer = self._loop.call_later(DROPPED_S, self._flush)
 
     def not_written(self, error: BaseException) -> None:
-        """As `LogOwner.not_written`. If the groups' records failed, the driver begins anew."""
+        """Implements `LogOwner.not_written`. If the groups' records failed, the driver restarts."""
         batch, self._under_way = self._under_way, None
         if batch is not None:
             self._dropped.update(batch.withdraw())
@@ -329,14 +333,14 @@ class EventLog:
             self._fail(error)
 
     def lost(self, error: BaseException) -> None:
-        """As `LogOwner.lost`: the driver is told, too, and claims the shard again."""
+        """Implements `LogOwner.lost`. The driver is notified, too, and reclaims the shard."""
         self._close()
 
     # -- what is summed up ---------------------------------------------------------------------
 
     @_alone
     def count(self, facts: Sequence[NotedFact]) -> None:
-        """Count the commits among facts whose records are durable, and whose replies have left."""
+        """Count the commits among facts whose records are durable and whose replies were sent."""
         if not self._services.enabled:
             return
         self._purges.settle()
@@ -348,7 +352,7 @@ class EventLog:
                 not purged or noted.order > purged.get(noted.fact.group, -1)
             ):
                 add(noted)
-        if self._stopping:  # no timer asks for what was noted during this round
+        if self._stopping:  # no timer follows up on facts of this round
             self._tell_commits()
             self._append()
         elif self._commits_due is None and self._commit_sums:

@@ -1,9 +1,9 @@
-"""Deleted groups whose events are to be purged: tombstones for the event log of one partition.
+"""Tombstones that purge the events of deleted groups from the event log of one partition.
 
 With `group.events.purge`, a group that was deleted by request gets a tombstone before its event
-`group_deleted`: the cleaner removes what the log has of the group before it. What was counted of
-the group and not told yet goes before the tombstone. While the log cannot be written, tombstones
-are owed, and come first when it can be.
+`group_deleted`: the cleaner then removes the group's earlier events. Sums of the group that are not
+reported yet go before the tombstone. While the log cannot be written, tombstones are owed; they
+come first once it can be.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,9 +14,9 @@ from groupkeeper.coordinator.facts import GroupDeleted, NotedFact
 from groupkeeper.observe.logs import Logger
 
 OWED_MOST: Final = 10_000
-"""The most tombstones that are owed by a partition. The events of further groups are not purged."""
+"""Maximum number of tombstones owed by a partition. Events of further groups are not purged."""
 NAMED: Final = 20
-"""How many groups a line names."""
+"""Maximum number of groups named in a log line."""
 
 _log = Logger("events")
 
@@ -31,19 +31,19 @@ class Purge:
 
 
 class Purges:
-    """The tombstones of one partition. Does nothing unless it is `enabled`."""
+    """The tombstones of one partition. Does nothing unless `enabled`."""
 
     def __init__(self, partition: int, *, enabled: bool) -> None:
         self._partition = partition
         self._enabled = enabled
         self._told = False
         self._noted: list[Purge] = []
-        """Of deletions in the round under way."""
+        """Tombstones for deletions in the current round."""
         self.owed: list[Purge] = []
-        """Of deletions that are durable, while the tombstones are not."""
+        """Tombstones that are not durable yet, while their deletions are."""
 
     def deletions(self, facts: Sequence[NotedFact]) -> Mapping[str, int]:
-        """The groups that are to be purged by these facts, with the order of the deletion."""
+        """Return the groups to be purged by these facts, with the order of the deletion."""
         if not self._enabled:
             return {}
         return {
@@ -53,7 +53,7 @@ class Purges:
         }
 
     def note(self, deleted: NotedFact) -> Purge:
-        """The tombstone for a deletion, to be written with it."""
+        """Return the tombstone for a deletion, to be written with it."""
         purge = Purge(deleted.fact.group, deleted.wall)
         if deleted.with_records:
             self._noted.append(purge)
@@ -62,28 +62,28 @@ class Purges:
         return purge
 
     def miss(self, count: int) -> None:
-        """So many deletions were left out before they came here."""
+        """Log that deletions were left out earlier."""
         if self._enabled and count:
             what = "events of deleted groups are not purged"
             _log.error(what, partition=self._partition, count=count, limit="DELETIONS_MOST")
 
     def settle(self) -> None:
-        """The deletions that were noted are durable."""
+        """Note that the recorded deletions are durable."""
         if self._noted:
             self._owe(self._noted)
             self._noted = []
 
     def forget(self) -> None:
-        """The deletions that were noted failed."""
+        """Drop the recorded deletions, which failed."""
         self._noted.clear()
 
     def written(self) -> None:
-        """All tombstones are durable."""
+        """Note that all tombstones are durable."""
         self.owed.clear()
         self._told = False
 
     def tell_owed(self) -> None:
-        """The log cannot be written: say so once if tombstones are owed."""
+        """Log once that tombstones are owed because the log cannot be written."""
         if self.owed and not self._told:
             self._told = True
             _log.warning(

@@ -1,9 +1,8 @@
-"""What the event logs of a process share: their limits, and whether the disk has room for events,
-which give way before commits do.
+"""Shared limits of the event logs of a process, and whether the disk has room for events.
 
-While less than `group.events.min.free.bytes` is left on the file system of the data directory, no
-event is stored. It is looked at by the thread that writes rounds, as the look may block on a disk
-that hangs; that thread would, too.
+Events are dropped before commits fail: while less than `group.events.min.free.bytes` is left on the
+file system of the data directory, no event is stored. The check is done by the thread that writes
+rounds, as it may block on a hanging disk, like that thread's own work.
 """
 
 from collections import Counter
@@ -17,19 +16,19 @@ from groupkeeper.observe.metrics import Metrics
 from groupkeeper.settings.table import Settings
 
 LOOK_MS: Final = 1_000
-"""How long a look at the file system counts. In that time the limits of event_budget.py let 65 MiB
-through at most, and once."""
+"""How long a check of the file system is valid. In that time the limits of event_budget.py permit
+at most 65 MiB, and only once."""
 RESUMES_SHARE: Final = 4
-"""Events are stored again when this part of the bound more than it is free: so that a file system
-that is at the bound does not turn them on and off."""
+"""Events are stored again when the bound plus this fraction of it is free, so that a file system at
+the bound does not turn them on and off."""
 LEFT_OUT_S: Final = 60.0
-"""At most one line in so long a time tells how many events were left out."""
+"""Minimum interval between log lines about left out events."""
 
 _log = Logger("events")
 
 
 class EventRoom:
-    """The room that is left for the events of a process."""
+    """The room for the events of a process."""
 
     def __init__(self, least: int, free: Callable[[], int]) -> None:
         """`least`: the bound in bytes; 0 for none. `free`: bytes left; negative: unknown."""
@@ -38,11 +37,11 @@ class EventRoom:
         self._looked_ms = -LOOK_MS
         self._found = 0
         self.is_short = False
-        """No event is stored."""
+        """Whether no event is stored."""
         self._told = False
 
     def suffices(self, now_ms: int) -> bool:
-        """Whether events may be written. On the thread that writes rounds."""
+        """Return whether events may be written. For the thread that writes rounds."""
         if self._least and now_ms - self._looked_ms >= LOOK_MS:
             self._looked_ms, self._found = now_ms, self._free()
             enough = self._least + (self._least // RESUMES_SHARE if self.is_short else 0)
@@ -50,7 +49,7 @@ class EventRoom:
         return not self.is_short
 
     def tell(self) -> None:
-        """Write a line if that has changed since the last one. On the event loop."""
+        """Log a change since the last line. For the event loop."""
         if self.is_short == self._told:
             return
         self._told = self.is_short
@@ -68,10 +67,10 @@ class EventRoom:
 
 
 class EventLimits:
-    """The limits that the event logs of a process share, and what is told of them."""
+    """The limits that the event logs of a process share, and log lines about them."""
 
     def __init__(self, settings: Settings, clock: Clock, free: Callable[[], int]) -> None:
-        """`free`: bytes that are left on the disk; negative if that is unknown."""
+        """`free`: bytes that are left on the disk; negative if unknown."""
         self.budget = EventBudget(settings.group_events_retention_total_bytes)
         self.room = EventRoom(settings.group_events_min_free_bytes, free)
         self._clock = clock
@@ -79,7 +78,7 @@ class EventLimits:
         self._due = 0.0
 
     def tell(self, partition: int, left_out: Mapping[str, int], metrics: Metrics) -> None:
-        """Count what a partition has left out, by type, and write lines. On the event loop."""
+        """Count events that a partition left out, by type, and log them. For the event loop."""
         for kind, count in left_out.items():
             metrics.counts["events_dropped", kind] += count
         self.room.tell()

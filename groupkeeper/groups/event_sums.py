@@ -1,4 +1,4 @@
-"""Sums up what happens often: one event for many commits of a member, or many stale requests.
+"""Sums up frequent facts: one event for many commits of a member, or many stale requests.
 
 Counting is done on the event loop and costs a dictionary lookup; the events are made later, on the
 thread that writes them.
@@ -16,21 +16,21 @@ from groupkeeper.observe.events import event_of, who_of
 from groupkeeper.protocol.group_events import SHORTENED, Event
 
 COMMITS_S: Final = 60.0
-"""How long the commits of a member are counted before they are told."""
+"""How long the commits of a member are counted before they are reported."""
 MEMBERS_MOST: Final = 1_000
-"""Members of a partition whose commits are counted at a time; those of others are left out."""
+"""Members per partition whose commits are counted at a time; commits of others are left out."""
 PLACES_MOST: Final = 1_000
-"""Topic partitions that are told of one member and minute; more are told as a number."""
+"""Topic partitions reported per member and minute; the rest is only counted."""
 REFUSALS_S: Final = 10.0
-"""How long the stale requests of a sender, with one API and error, are counted after the first one,
-which is told at once."""
+"""How long stale requests of a sender, with one API and error, are counted after the first one,
+which is reported immediately."""
 SENDERS_MOST: Final = 1_000
-"""Senders of a partition whose stale requests are counted at a time; others are left out."""
+"""Senders per partition whose stale requests are counted at a time; others are left out."""
 NAMES_MOST: Final = 4_000
-"""The most characters of the ids of a member whose commits are counted."""
+"""Maximum total length of the ids of a member whose commits are counted."""
 NAME_CHARACTERS: Final = 255
-"""The most characters that a stale request's ids have here and in its event; longer ones are cut.
-It may name a group that does not exist, and so anything at all."""
+"""Maximum length of a stale request's ids here and in its event; longer ids are cut. Such a request
+may name a group that does not exist, so the id may be anything."""
 
 
 @dataclass(slots=True)
@@ -48,14 +48,14 @@ class CommitSum:
     places: int = 0
     partitions: dict[str, dict[int, None]] = field(default_factory=dict)
     heartbeats: int | None = None
-    """Of the member, as of its last commit; None if it is no member."""
+    """Heartbeats of the member, as of its last commit; None if it is not a member."""
     longest_gap_ms: int | None = None
-    """Between two of them."""
+    """Longest interval between two heartbeats."""
     skipped: int = 0
-    """How many partitions were not looked at, as there were too many."""
+    """Number of partitions beyond `PLACES_MOST`, which were skipped."""
 
     def event(self) -> Event | None:
-        """What is stored."""
+        """Return the event to store."""
         group, generation, state = self.head
         fields: dict[str, Any] = {
             "who": who_of(Who.calling(self.caller, self.member, self.instance)),
@@ -83,7 +83,7 @@ class CommitSums:
         return bool(self._members)
 
     def add(self, noted: NotedFact) -> None:
-        """Count a commit that is durable."""
+        """Count a durable commit."""
         fact = noted.fact
         assert isinstance(fact, OffsetsCommitted)
         peer = fact.caller.peer
@@ -117,18 +117,18 @@ class CommitSums:
                 known.places += 1
 
     def take(self) -> Iterator[CommitSum]:
-        """What was counted, and begin anew."""
+        """Return and reset all counts."""
         members, self._members, self.left_out = self._members, {}, 0
         yield from members.values()
 
     def take_of(self, groups: Container[str]) -> Iterator[CommitSum]:
-        """What was counted of these groups, which begin anew."""
+        """Return and reset the counts of these groups."""
         for key in [key for key in self._members if key[0] in groups]:
             yield self._members.pop(key)
 
 
 def cut(noted: NotedFact) -> NotedFact:
-    """A stale request whose ids have `NAME_CHARACTERS` at most: nearly always as it is."""
+    """Shorten the ids of a stale request to `NAME_CHARACTERS`; rarely necessary."""
     fact = noted.fact
     assert isinstance(fact, RequestRefused)
     who, instance = fact.who, fact.who.instance
@@ -146,13 +146,13 @@ class RefusalSum:
     """Stale requests of one sender with one API and error, after the first one."""
 
     due: float
-    """When they are told, in seconds of the caller's clock."""
+    """When they are reported, in seconds of the caller's clock."""
     count: int = 0
     first_ms: int = 0
     last: NotedFact | None = None
 
     def event(self) -> Event | None:
-        """What is stored."""
+        """Return the event to store."""
         assert self.last is not None
         event = event_of(self.last)
         if event is not None:
@@ -169,8 +169,9 @@ class RefusalSums:
         """In the order in which they are due."""
 
     def admits(self, noted: NotedFact, now: float) -> bool | None:
-        """Whether a stale request, `cut`, is told at once; False if it is counted, None if it is
-        left out. `now` is in seconds of one clock.
+        """Return whether a stale request, already `cut`, is reported now.
+
+        False if it is counted, None if it is left out. `now` is in seconds of one clock.
         """
         fact = noted.fact
         assert isinstance(fact, RequestRefused)
@@ -194,7 +195,9 @@ class RefusalSums:
         return next((each.due for each in self._senders.values()), None)
 
     def take(self, now: float) -> Iterator[RefusalSum]:
-        """What is due. Who has sent no more is forgotten, so that the next one is told at once."""
+        """Return the sums that are due. A sender without new requests is dropped, so that its next
+        request is reported immediately.
+        """
         for key, known in list(self._senders.items()):
             if known.due > now:
                 break
@@ -204,7 +207,7 @@ class RefusalSums:
                 self._senders[key] = RefusalSum(now + REFUSALS_S)
 
     def take_of(self, groups: Container[str]) -> Iterator[RefusalSum]:
-        """What was counted of these groups, which begin anew."""
+        """Return and reset the counts of these groups."""
         for key in [key for key in self._senders if key[0] in groups]:
             known = self._senders.pop(key)
             if known.count:

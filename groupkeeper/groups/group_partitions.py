@@ -1,4 +1,4 @@
-"""All partitions of `__consumer_offsets` in this process, and which of them each group is in."""
+"""All partitions of `__consumer_offsets` in this process, and the partition of each group."""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,12 +12,12 @@ from groupkeeper.protocol.placement import partition_of
 from groupkeeper.turns import Slices
 
 PLACEMENTS = 10_000
-"""How many group ids are cached with their partition; hashing one takes longer than a step."""
+"""Number of group ids cached with their partition; hashing an id takes longer than a step."""
 PLACEMENT_LENGTH = 255
 """Longer ids are not cached: clients choose them, and 10,000 long ones would take much memory."""
 
 COUNTED_IN_A_SLICE = 500
-"""Groups, and topics that they have committed for; they take less than a millisecond."""
+"""Groups, and topics with commits, counted per slice; takes less than a millisecond."""
 
 
 class GroupPartitions:
@@ -42,7 +42,7 @@ class GroupPartitions:
         return len(self._drivers)
 
     def of(self, group_id: str) -> PartitionDriver:
-        """The driver of the partition that a group is in, by Kafka's hash."""
+        """Return the driver of a group's partition, by Kafka's hash."""
         driver = self._placed.get(group_id)
         if driver is None:
             driver = self._drivers[partition_of(group_id, len(self._drivers))]
@@ -53,43 +53,43 @@ class GroupPartitions:
         return driver
 
     def unserved(self) -> list[int]:
-        """Indexes of the partitions that clients cannot use; see `PartitionDriver.is_unserved`."""
+        """Return the indexes of unserved partitions; see `PartitionDriver.is_unserved`."""
         return [driver.index for driver in self._drivers if driver.is_unserved]
 
     def start(self) -> None:
-        """Load all partitions: those without a log at once, the others in the background."""
+        """Load all partitions: those without a log immediately, the others in the background."""
         waiting = [driver for driver in self._drivers if not driver.load_empty()]
-        # Not before: they append to their logs.
+        # Not earlier: they append to their logs.
         for driver in waiting:
             driver.start_loading()
 
     def load_now(self) -> None:
-        """Do not wait any longer to load those again that have failed; see `Loader.try_now`."""
+        """Reload failed partitions without further delay; see `Loader.try_now`."""
         self._loader.try_now()
 
     async def loaded(self, seconds: float) -> None:
-        """Wait until no partition is being loaded any more, but no longer than that."""
+        """Wait until all loads are over, for at most `seconds`."""
         loads = [driver.loading for driver in self._drivers if driver.loading is not None]
         if loads:
             await asyncio.wait(loads, timeout=seconds)
 
     def stop(self) -> None:
-        """Refuse new requests from now on: the process ends."""
+        """Refuse new requests from now on, as the process ends."""
         for driver in self._drivers:
             driver.stop()
 
     def close(self) -> None:
-        """After `stop`, when everything is written: refuse the requests that are still parked."""
+        """After `stop`, when everything is written, refuse the requests that are still parked."""
         for driver in self._drivers:
             driver.close()
         self._replies.flush()
 
     def snapshots(self) -> Iterable[PartitionSnapshot]:
-        """The state of every partition, without groups."""
+        """Return the state of every partition, without groups."""
         return [driver.snapshot() for driver in self._drivers]
 
     def counted(self) -> Slices[Iterable[PartitionSnapshot]]:
-        """The same with groups, members and offsets, counted in slices between requests."""
+        """Return the same with groups, members and offsets, counted in slices between requests."""
         found, work = [], 0
         for driver in self._drivers:
             snapshot = driver.snapshot()

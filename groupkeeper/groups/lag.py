@@ -1,9 +1,8 @@
-"""How far groups are behind the ends of the logs, in records and in time: for metrics, pages and
-the JSON API.
+"""The lag of groups behind the ends of the logs, in records and in time.
 
-Reads what the partitions hold in memory, and asks `topics/log_positions.py` where logs end, which
-opens none. Costs nothing while nobody asks. `client/lag.py` does the same from outside, for any
-Kafka cluster.
+For metrics, pages and the JSON API. Reads the partitions in memory, and gets the ends of logs from
+`topics/log_positions.py`, which opens none. Costs nothing while unused. `client/lag.py` does the
+same from outside, for any Kafka cluster.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,8 +19,8 @@ from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices, Turns
 
 TIMES_MOST: Final = 2_000
-"""Most records whose time is read for one question: each takes a reading of a file or two, about a
-tenth of a millisecond of the worker's thread. The time lag of other partitions is unknown."""
+"""Maximum number of record times read per query: each needs a read or two, about a tenth of a
+millisecond of the worker's thread. The time lag of the remaining partitions is unknown."""
 
 Extents: TypeAlias = Mapping[LogName, Extent]
 
@@ -29,17 +28,17 @@ _Times: TypeAlias = dict[tuple[Topic, int, int], int]
 
 
 class PartitionLag(NamedTuple):
-    """A committed offset, and the log it is for, at some moment."""
+    """A committed offset and the extent of its log, at some moment."""
 
     topic: str
     partition: int
     committed: int
-    """The committed offset, as it stands."""
+    """The committed offset, unchanged."""
     start_offset: int
     end_offset: int
     lag_ms: int | None = None
-    """How long ago the next record to read was written, to its batch; 0 without lag. None if that
-    was not asked for, or if the record has no timestamp or was one of too many."""
+    """How long ago the batch of the next record to read was written; 0 without lag. None if not
+    requested, if the record has no timestamp, or beyond `TIMES_MOST`."""
 
     @property
     def next_offset(self) -> int:
@@ -48,18 +47,19 @@ class PartitionLag(NamedTuple):
 
     @property
     def lag(self) -> int:
-        """Records left to read, as offsets up to the end: what has been deleted is none of them."""
+        """Records left to read, as offsets up to the end; deleted records do not count."""
         return max(0, self.end_offset - self.next_offset)
 
     @property
     def position(self) -> Position:
-        """Of the first record to read."""
+        """Position of the first record to read."""
         return self.topic, self.partition, self.next_offset
 
 
 def lags_of(group: Group, extents: Extents, pace: Pace) -> Slices[list[PartitionLag]]:
-    """The lag of one group, without times. A deleted topic or partition has none, and neither has
-    an offset of -1. The offsets may be on their way to the disk.
+    """Return the lag of one group, without times.
+
+    Deleted topics and partitions, and offsets of -1, have none. The offsets may not be durable yet.
     """
     found = []
     for topic, partitions in [*group.offsets.items()]:
@@ -86,7 +86,7 @@ def add_behind(
 
 
 def lag_ms(lag: PartitionLag, times: Mapping[Position, int], now_ms: int) -> int | None:
-    """Until `now_ms`, given the times of records by position; see `PartitionLag.lag_ms`."""
+    """Return the time lag at `now_ms`, from record times by position; see `PartitionLag.lag_ms`."""
     if not lag.lag:
         return 0
     time = times.get(lag.position)
@@ -94,25 +94,26 @@ def lag_ms(lag: PartitionLag, times: Mapping[Position, int], now_ms: int) -> int
 
 
 class GroupLags:
-    """Answers questions about the lag of groups, in slices."""
+    """Computes the lag of groups, in slices."""
 
     def __init__(self, partitions: GroupPartitions, topics: Topics, turns: Turns) -> None:
         self._partitions = partitions
         self._topics = topics
         self._turns = turns
         self._known: _Times = {}
-        """Times found by the last `times_of`: a group that stands still costs nothing again."""
+        """Times found by the last `times_of`: a group without progress costs nothing again."""
 
     def group(self, group_id: str) -> Group | None:
-        """The group as it is now; None if it does not exist, or its partition does not serve."""
+        """Return the current group; None if it does not exist, or its partition is not served."""
         driver = self._partitions.of(group_id)
         return driver.peek(group_id) if driver.absence is ErrorCode.NONE else None
 
     async def of(
         self, group_ids: Iterable[str], now_ms: int | None = None
     ) -> dict[str, list[PartitionLag]]:
-        """The lag of some groups, without those that do not exist or are not served now. With a
-        time (Unix ms) also until this time, as `lag_ms`.
+        """Return the lag of those groups that exist and are served.
+
+        With a time (Unix ms), `lag_ms` is computed as of then.
         """
         ids = list(group_ids)
         places = await self._turns.run(self._places(ids))
@@ -125,12 +126,13 @@ class GroupLags:
         return await self._turns.run(_timed(found, times, now_ms))
 
     async def extents(self) -> Extents:
-        """Of all partitions of all topics whose logs can be read."""
+        """Return the extents of all partitions whose logs can be read."""
         return await self._topics.positions.extents(await self._turns.run(self._every_place()))
 
     async def times_of(self, wanted: Sequence[Position]) -> dict[Position, int]:
-        """When the records at some positions were written (Unix ms): what the last call found is
-        known, and of others `TIMES_MOST` are looked up.
+        """Return when the records at some positions were written (Unix ms).
+
+        Results of the last call are reused; at most `TIMES_MOST` others are looked up.
         """
         found = await self._look_up(wanted)
         self._known = await self._turns.run(self._keys(found))
@@ -188,7 +190,7 @@ class GroupLags:
         return found, others
 
     def _keys(self, found: Mapping[Position, int]) -> Slices[_Times]:
-        """By the topic itself: another one may have its name later."""
+        """Key times by the topic itself: another topic may have its name later."""
         times, pace = _Times(), Pace()
         for (name, partition, offset), time in found.items():
             topic = self._topics.catalog.by_name.get(name)
@@ -200,7 +202,7 @@ class GroupLags:
 
 
 def _behind(found: Mapping[str, Sequence[PartitionLag]]) -> Slices[list[Position]]:
-    """The positions of the next records, where there are any."""
+    """Return the positions of the next records, where there are any."""
     wanted, pace = dict[Position, None](), Pace()
     for lags in found.values():
         yield from add_behind(wanted, lags, pace)

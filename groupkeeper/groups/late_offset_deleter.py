@@ -1,5 +1,6 @@
-"""Deletes the offsets of topics that were deleted while a partition was loading or could not be
-loaded, before the partition becomes active.
+"""Deletes offsets of topics that were deleted while a partition could not take part.
+
+That is, while it was loading or could not be loaded; done before it becomes active.
 """
 
 from collections.abc import Awaitable, Callable
@@ -14,14 +15,14 @@ from groupkeeper.turns import Slices, Turns
 
 @dataclass(slots=True)
 class LateOffsetDeleter:
-    """One for all partitions of a process."""
+    """The deleter for all partitions of a process."""
 
     turns: Turns
     clock: Clock
     pending_offset_deletions: PendingOffsetDeletions
 
     def is_due(self, index: int) -> bool:
-        """Whether a note says that the partition has to delete offsets."""
+        """Return whether a note requires the partition to delete offsets."""
         return bool(self.pending_offset_deletions.of(index))
 
     async def run(
@@ -34,8 +35,8 @@ class LateOffsetDeleter:
         """Delete the offsets of all topics deleted so far.
 
         `carry_out` is called with each step. `durable` waits until the records written so far are
-        durable, and is cancelled if the write fails. The note is removed after that, and before
-        the partition is active: a new topic of the same name keeps its offsets. Raises StorageError
+        durable, and is cancelled if the write fails. Then the note is removed, before the partition
+        becomes active, so that a new topic of the same name keeps its offsets. Raises StorageError
         and OSError if the note cannot be removed.
         """
         await self.turns.run(self._delete(partition, carry_out))
@@ -47,7 +48,7 @@ class LateOffsetDeleter:
             await self.turns.run(self._delete(partition, carry_out))
 
     def _delete(self, partition: Partition, carry_out: Callable[[Step], None]) -> Slices[None]:
-        """Also of topics deleted while this runs."""
+        """Delete the offsets, including those of topics deleted while this runs."""
         while topics := partition.take_deleted():
             left = partition.group_ids()
             while left:

@@ -1,7 +1,7 @@
-"""Loads partitions on a thread of their own, a few at a time, and says when to try again.
+"""Loads partitions on a separate thread, a few at a time, and schedules retries.
 
 Neither the event loop nor the writer's thread waits for a load. Loading is mostly Python code and
-holds the interpreter's lock, so the lock is requested more often while a partition loads.
+holds the GIL, so the GIL is switched more often while a partition loads.
 """
 
 import asyncio
@@ -19,26 +19,26 @@ from groupkeeper.turns import Slices, Work
 T = TypeVar("T")
 
 AT_ONCE: Final = 2
-"""How many partitions load at a time; the others wait, first come first served. More than one, so
-that a long log does not delay all others."""
+"""Partitions that load at a time; the others queue. More than one, so that a long log does not
+delay all others."""
 TURN_S: Final = 0.02
 """How long one partition uses the thread before the next one does."""
 SWITCH_S: Final = 0.0005
-"""The interpreter's switch interval while partitions load, instead of Python's 5 ms: the event
-loop gives the lock up in every system call, and has to wait so long to get it back."""
+"""The interpreter's switch interval while partitions load, instead of Python's 5 ms: the event loop
+gives up the GIL in every system call, and waits that long to get it back."""
 RELOAD_FIRST_S: Final = 0.1
 RELOAD_MOST_S: Final = 5.0
-"""First and longest pause before a failed partition is loaded again; each pause is twice the one
-before it. A load may read a long log, and competes with others for the disk."""
+"""First and longest pause before a failed partition is loaded again; each pause is twice the last.
+A load may read a long log, and competes with others for the disk."""
 RELOAD_DAMAGED_MOST_S: Final = 30.0
-"""The longest pause if the log is damaged: only a person can repair it, and a load notices after
-reading much of it."""
+"""The longest pause if the log is damaged: an operator has to repair it, and a load reads much of
+it before it fails again."""
 HEALTHY_S: Final = 10.0
-"""A partition that was active for so long begins with the first pause again."""
+"""A partition that was active for so long starts over with the first pause."""
 
 
 class Moved(StorageError):
-    """The partition moves to another node that this process plays: it is loaded again at once."""
+    """The partition moves to another node simulated by this process: it is reloaded immediately."""
 
 
 class Loader:
@@ -55,7 +55,7 @@ class Loader:
 
     @asynccontextmanager
     async def place(self) -> AsyncIterator[None]:
-        """Wait for a place among those that load; hold it until active or failed."""
+        """Wait for a free slot to load, and hold it until active or failed."""
         async with self._places:
             self._loading += 1
             if self._loading == 1:
@@ -74,7 +74,7 @@ class Loader:
             await asyncio.wait_for(self._again.wait(), seconds)
 
     def try_now(self) -> None:
-        """Load all that wait in `pause`: what made their loads fail is known to be over."""
+        """End all waits in `pause`: the cause of the failures is known to be gone."""
         self._again.set()
         self._again = asyncio.Event()
 
@@ -83,7 +83,7 @@ class Loader:
         return self._loop.run_in_executor(self._executor, job, *args)
 
     def call_from_thread(self, job: Callable[[], None]) -> None:
-        """The same from any thread, for a job that does not raise."""
+        """Do the same from any thread, for a job that does not raise."""
         self._loop.call_soon_threadsafe(self.call, job)
 
     async def run(self, slices: Slices[T]) -> T:
@@ -104,12 +104,12 @@ class Loader:
 
 
 def is_damage(error: BaseException) -> bool:
-    """Whether a load failed because the log is damaged: only a person can repair it."""
+    """Return whether a load failed because of a damaged log, which an operator has to repair."""
     return isinstance(error, Corrupt | CorruptBatch)
 
 
 class ReloadBackoff:
-    """When one partition is loaded again after a failure. Times are seconds of one clock."""
+    """Schedules reloads of one partition after failures. Times are seconds of one clock."""
 
     def __init__(self) -> None:
         self._backoff = Backoff(RELOAD_FIRST_S, RELOAD_DAMAGED_MOST_S)
@@ -117,11 +117,11 @@ class ReloadBackoff:
         self._next = 0.0
 
     def active(self, now: float) -> None:
-        """The partition has become active."""
+        """Note that the partition has become active."""
         self._active_since = now
 
     def failed(self, error: BaseException, now: float) -> float:
-        """The partition failed, active or loading: the seconds until it is loaded again."""
+        """Note a failure, active or loading; return the seconds until the next load."""
         since, self._active_since = self._active_since, None
         if isinstance(error, Moved):
             self._next = now
@@ -134,5 +134,5 @@ class ReloadBackoff:
         return pause
 
     def left(self, now: float) -> float:
-        """Seconds left of the last pause."""
+        """Return the seconds left of the last pause."""
         return max(self._next - now, 0.0)

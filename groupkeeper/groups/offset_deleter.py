@@ -1,9 +1,8 @@
-"""Deletes the committed offsets of deleted topics, and returns when that is durable everywhere.
+"""Deletes the committed offsets of deleted topics, durably in all partitions.
 
-Not the deletion of topics; which offsets are deleted is decided by the coordinator. A partition
-that is loading, or fails meanwhile, is asked again until it succeeds. One that cannot be loaded is
-not waited for: a durable note says that it has to delete them later
-(topics/pending_offset_deletions.py).
+Does not delete topics; the coordinator decides which offsets are deleted. A partition that is
+loading, or fails meanwhile, is retried until it succeeds. A partition that cannot be loaded is not
+waited for: a durable note makes it delete them later (topics/pending_offset_deletions.py).
 
 Source: Kafka's GroupCoordinator.onPartitionsDeleted.
 """
@@ -25,13 +24,13 @@ from groupkeeper.turns import Turns, Work
 
 PAUSE_FIRST_S: Final = 0.05
 PAUSE_MOST_S: Final = 1.0
-"""First and longest pause before partitions that were not active are asked again."""
+"""First and longest pause before partitions that were not active are retried."""
 
 _log = Logger("topics")
 
 
 class StoppingError(Exception):
-    """The process ends before all offsets are deleted; the next start repeats it."""
+    """The process ends before all offsets are deleted; the next start repeats the deletion."""
 
 
 class OffsetDeleter:
@@ -48,16 +47,16 @@ class OffsetDeleter:
         self._pending_offset_deletions = pending_offset_deletions
 
     async def __call__(self, topics: list[str]) -> None:
-        """Return when no offset of these topics would come back after a crash.
+        """Return when a crash can no longer bring back offsets of these topics.
 
-        Raises StoppingError, and what `PendingOffsetDeletions.add` raises.
+        Raises StoppingError, and the errors of `PendingOffsetDeletions.add`.
         """
         deleted, left = set(topics), list(self._group_partitions)
-        self._group_partitions.deleted_topics.note(deleted)  # first: commits under way see it
+        self._group_partitions.deleted_topics.note(deleted)  # commits in progress see it
         backoff = Backoff(PAUSE_FIRST_S, PAUSE_MOST_S)
         while left:
             asked = {
-                driver: _written(driver)  # at once: it must not fail before
+                driver: _written(driver)  # immediately: the partition must not fail before
                 for driver in left
                 if await self._delete(driver, deleted)
             }
@@ -71,7 +70,7 @@ class OffsetDeleter:
                 await asyncio.sleep(backoff.failed())
 
     async def _put_off(self, drivers: list[PartitionDriver], topics: set[str]) -> bool:
-        """Note durably that these partitions delete the offsets with their next load.
+        """Durably note that these partitions delete the offsets with their next load.
 
         Returns False, without a note, unless all of them failed to load.
         """
@@ -85,8 +84,9 @@ class OffsetDeleter:
         return True
 
     async def _delete(self, driver: PartitionDriver, topics: set[str]) -> bool:
-        """Delete piece by piece, each after the one before is durable: a request that comes
-        meanwhile waits for one piece at most.
+        """Delete piece by piece, waiting each time until the last piece is durable.
+
+        So a request that arrives meanwhile waits for one piece at most.
         """
         seconds = asyncio.get_running_loop().time
         work = Work(driver.delete_offsets(topics))
@@ -97,8 +97,9 @@ class OffsetDeleter:
 
 
 def _written(driver: PartitionDriver) -> "asyncio.Future[Any]":
-    """Answered without an error when all that the partition has decided so far is durable: an
-    active partition sends no reply earlier, so any request would do.
+    """Return a future that ends without an error once all previous decisions are durable.
+
+    An active partition sends no reply earlier, so any request would do.
     """
     answer = Awaited()
     driver.call(ListOfGroups(ListGroupsRequest(), ()), Caller(0), answer)

@@ -1,7 +1,7 @@
-"""Sends replies that become free together, of a round, a join phase or a closed partition.
+"""Sends replies that are released together, by a round, a join phase or a closed partition.
 
-They leave in slices, because each is encoded and written. A queued reply stays correct: it is sent
-even if its partition closes meanwhile.
+They are sent in slices, because each has to be encoded and written. A queued reply stays correct:
+it is sent even if its partition closes meanwhile.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from groupkeeper.observe.logs import Logger
 from groupkeeper.turns import Turns
 
 REPLIES_AT_ONCE: Final = 64
-"""How many replies leave in one iteration of the loop, of all partitions: a few milliseconds."""
+"""Replies sent per iteration of the loop, over all partitions: a few milliseconds."""
 
 _log = Logger("partition")
 
@@ -27,7 +27,7 @@ class ReplyQueue:
         self._turns = turns
         self._loop = asyncio.get_running_loop()
         self._left = REPLIES_AT_ONCE
-        """How many replies may still leave in this iteration of the loop."""
+        """Replies that may still be sent in this iteration of the loop."""
 
     def send(self, replies: Replies) -> None:
         """Send replies now, or in the order of the queue."""
@@ -46,7 +46,7 @@ class ReplyQueue:
             _answer(reply_to, response)
 
     def flush(self) -> None:
-        """Send all queued replies: the process ends."""
+        """Send all queued replies, as the process ends."""
         while self.waiting:
             _answer(*self.waiting.popleft())
 
@@ -63,5 +63,5 @@ class ReplyQueue:
 def _answer(reply_to: ReplyTo, response: Any) -> None:
     try:
         reply_to.answer(response)
-    except Exception:  # noqa: BLE001  # the other replies still have to leave
+    except Exception:  # noqa: BLE001  # the other replies still have to be sent
         _log.exception("an answer failed")

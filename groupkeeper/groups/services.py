@@ -1,4 +1,4 @@
-"""What the drivers of all partitions of a process share, and their event logs."""
+"""Services shared by the drivers of all partitions of a process, and by their event logs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ from groupkeeper.turns import Turns
 
 @dataclass(slots=True)
 class EventServices:
-    """What the event logs of a process share."""
+    """Services shared by the event logs of a process."""
 
     clock: Clock
     metrics: Metrics
     give_up: Callable[[BaseException], None]
-    """Called when the disk cannot be trusted any more: ends the process."""
+    """Called when the disk can no longer be trusted: ends the process."""
     enabled: bool
-    """`group.events.enabled`. If not, logs that exist are opened for readers only."""
+    """`group.events.enabled`. If false, existing logs are opened for readers only."""
     node_id: int
     message_max_bytes: int
     personal: Personal
@@ -45,7 +45,7 @@ class DriverServices:
     new_member_id: Callable[[str], str]
     readers: FactReaders
     give_up: Callable[[BaseException], None]
-    """Called when the disk cannot be trusted any more: ends the process."""
+    """Called when the disk can no longer be trusted: ends the process."""
     turns: Turns
     replies: ReplyQueue
     late_offset_deleter: LateOffsetDeleter

@@ -1,7 +1,7 @@
-"""Groups and topics as a scrape of `/metrics` finds them: rows from the live partitions.
+"""The groups and topics for a scrape of `/metrics`: rows from the live partitions.
 
-Finds them first (`ScrapeLook.look`, which waits for the disk), then makes the row of each when it
-is asked for. Nothing is kept between scrapes but the times of records (`lag.py`).
+First collects them (`ScrapeLook.look`, which waits for the disk), then makes each row on demand.
+Only the times of records (`lag.py`) are kept between scrapes.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -20,12 +20,12 @@ from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices, Turns
 
 IDS_IN_A_SLICE: Final = 5_000
-"""How many ids of groups are looked at in a slice."""
+"""Group ids examined per slice."""
 
 
 @dataclass(slots=True)
 class ScrapeLook:
-    """Looks at the groups and topics of a server."""
+    """Collects the groups and topics of a server."""
 
     node_id: int
     partitions: GroupPartitions
@@ -35,9 +35,7 @@ class ScrapeLook:
     clock: Clock
 
     async def look(self, first: Collection[str]) -> Sight:
-        """See `group_rows.Look`. The records whose time is looked up are those of the first groups,
-        if there are too many.
-        """
+        """See `group_rows.Look`. If records are too many, the first groups' times are looked up."""
         extents = await self.lags.extents()
         groups = await self.turns.run(self._ids(first))
         wanted = await self.turns.run(self._behind(groups, extents))
@@ -48,7 +46,7 @@ class ScrapeLook:
     def _ids(self, first: Collection[str]) -> Slices[Sequence[str]]:
         shown, others = list[str](), list[str]()
         for driver in self.partitions:
-            # Without those that clients have only asked for, which say nothing and may be long.
+            # Without groups that clients have only queried, which are meaningless and may be long.
             ids = driver.group_ids(used=True)
             for at in range(0, len(ids), IDS_IN_A_SLICE):
                 for each in ids[at : at + IDS_IN_A_SLICE]:

@@ -1,15 +1,15 @@
-"""Checks which topics and partitions of a request exist; others are refused before a group sees it.
+"""Checks whether the topics and partitions of a request exist, before a group processes them.
 
 Works on any message whose topics have a `name` and `partitions` with a `partition_index`. A check
-in slices asks `DeletedTopics` at its end which topics were deleted meanwhile: a partition count
-that it has read may be that of an earlier topic of the same name.
+in slices ends by asking `DeletedTopics` which topics were deleted meanwhile: a partition count that
+it has read may belong to an earlier topic of the same name.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 PartitionCount = Callable[[str], int | None]
-"""How many partitions a topic has; None if it does not exist."""
+"""Number of partitions of a topic; None if it does not exist."""
 
 _Topics = Sequence[Any]
 """Topics of a request or a response: their classes differ by API and have no common base."""
@@ -18,7 +18,7 @@ R = TypeVar("R", bound=Any)
 
 
 class Moment:
-    """A moment, and the topics deleted after it: `topics`, then those of `later`."""
+    """A moment: `topics` are those deleted right after it, `later` is the next moment."""
 
     __slots__ = ("later", "topics")
 
@@ -28,22 +28,22 @@ class Moment:
 
 
 class DeletedTopics:
-    """Which topics were deleted since a moment. The list is as long as the oldest moment in use."""
+    """Tracks topics deleted since a moment. The list goes back to the oldest moment in use."""
 
     def __init__(self) -> None:
         self._now = Moment()
 
     def note(self, topics: set[str]) -> None:
-        """Topics of these names are deleted, and their offsets are about to be deleted."""
+        """Note that these topics are deleted, and their offsets are about to be."""
         self._now.topics = topics
         self._now.later = self._now = Moment()
 
     def now(self) -> Moment:
-        """This moment, for `since`."""
+        """Return the current moment, for `since`."""
         return self._now
 
     def since(self, moment: Moment) -> set[str]:
-        """The topics deleted since then; nearly always none."""
+        """Return the topics deleted since then; nearly always none."""
         topics: set[str] = set()
         while moment.later is not None:
             topics |= moment.topics
@@ -52,7 +52,7 @@ class DeletedTopics:
 
 
 def all_known(topics: _Topics, count: PartitionCount, most: int) -> bool:
-    """The usual case: every topic has partitions, all exist, and there are `most` at most."""
+    """Check the usual case: every topic has partitions, all exist, and there are at most `most`."""
     for topic in topics:
         most -= len(topic.partitions)
         if most < 0:

@@ -1,9 +1,9 @@
 """The process's writer: group commit in rounds, one at a time.
 
-What authors have to write is taken when a round begins, and is written with one journal entry and
-one sync for all logs. So the records of steps during a round go into the next one: under light load
-a round has one request and waits for nothing, under heavy load rounds grow. A round costs one hop
-to the writer thread and one back. Only that thread uses the store.
+When a round begins, the pending batches of all authors are taken, and written with one journal
+entry and one sync for all logs. Records of steps during a round go into the next one: under light
+load a round has one request and waits for nothing, under heavy load rounds grow. A round costs one
+hop to the writer thread and one back. Only that thread uses the store.
 """
 
 import asyncio
@@ -23,14 +23,14 @@ from groupkeeper.storage.store import Store
 T = TypeVar("T")
 
 ROUND_BYTES: Final = 256 * 1024
-"""A round with so many bytes takes no more: encoding a record takes a microsecond, and all requests
-in the round, and in the next one, wait for it."""
+"""A round with this many bytes takes no more: encoding a record takes a microsecond, and all
+requests in the round and in the next one wait for it."""
 
 LINGER_S: Final = 0.005
 """If one iteration of the loop takes longer, a round does not wait for a second one."""
 
 CATCH_UP_S = 0.02
-"""How long the writer is idle before it copies the journal to the segments."""
+"""Idle time of the writer before it copies the journal to the segments."""
 
 _log = Logger("writer")
 
@@ -71,9 +71,11 @@ class Writer:
             self._schedule()
 
     def _schedule(self) -> None:
-        """Start a round two iterations of the loop later: clients that were answered by the last
-        round send their next requests meanwhile, which then share this round and its sync. An idle
-        loop iterates twice in no time; a slow one reads them all in the first iteration.
+        """Start a round two iterations of the loop later.
+
+        In that time, clients answered by the last round send their next requests, which then share
+        this round and its sync. An idle loop iterates twice in no time; a slow one reads them all
+        in the first iteration.
         """
         self._scheduled = True
         self._loop.call_soon(self._linger, self.clock.seconds() + LINGER_S)
@@ -85,11 +87,11 @@ class Writer:
             self._start()
 
     async def drain(self) -> None:
-        """Wait until no author has records to write, and no round is under way."""
+        """Wait until no author has records to write, and no round is in progress."""
         await self._idle.wait()
 
     def stop(self) -> None:
-        """After `drain`. Closing the store brings the segments up to the journal."""
+        """Call after `drain`. Closing the store brings the segments up to the journal."""
         if self._resting is not None:
             self._resting.cancel()
 
@@ -105,14 +107,14 @@ class Writer:
             del self._dirty[author]
             try:
                 batches = author.take()
-            except Exception as bug:  # noqa: BLE001  # the round goes on without it
+            except Exception as bug:  # noqa: BLE001  # the round continues without it
                 broken.append((author, bug))
                 continue
             made: dict[LogBatch, Append | LateAppend] = {}
             for batch in batches:
                 try:
                     log, append = _append_of(batch, made, wall)
-                except Exception as bug:  # noqa: BLE001  # and of several logs with the others
+                except Exception as bug:  # noqa: BLE001  # and with the other logs of the author
                     broken.append((batch.owner, bug))
                     continue
                 appends.append(append)
@@ -163,14 +165,14 @@ class Writer:
     # -- the segments --------------------------------------------------------------------------
 
     def _rest(self) -> None:
-        """Nothing is left to make durable: let the segments catch up with the journal soon."""
+        """Let the segments catch up with the journal soon, as nothing is left to make durable."""
         self._idle.set()
         if self._behind and self._resting is None:
             self._resting = self._loop.call_later(CATCH_UP_S, self._catch_up)
 
     def _catch_up(self) -> None:
         self._resting = None
-        if self._round is None and self._behind:  # else: after the round under way
+        if self._round is None and self._behind:  # else: after the current round
             logs, self._behind = self._behind, {}
             done = self.call(self.store.catch_up)
             done.add_done_callback(lambda done: self._caught_up(done, logs))
@@ -189,7 +191,7 @@ class Writer:
 def _append_of(
     batch: LogBatch, made: dict[LogBatch, Append | LateAppend], wall_ms: int
 ) -> tuple[EmbeddedLog, Append | LateAppend]:
-    """The append of a batch; `made` are those of the batches before it."""
+    """Return the append of a batch; `made` has those of earlier batches."""
     log, unwritten = batch.log, batch.unwritten
     append: Append | LateAppend
     assert isinstance(log, EmbeddedLog), "an author's logs are in one store"
@@ -207,13 +209,13 @@ def _tell(batch: LogBatch) -> None:
     """Report success. An error in one partition must not keep others from their replies."""
     try:
         batch.owner.written(batch.unwritten)
-    except Exception as bug:  # noqa: BLE001  # the partition closes and loads again
+    except Exception as bug:  # noqa: BLE001  # the partition closes and reloads
         _tell_failure(batch.owner, bug)
 
 
 def _tell_failure(owner: LogOwner, error: BaseException) -> None:
-    """Report a failure. An error in one partition must not keep the others from learning that
-    their records are lost: they would acknowledge them with their next round.
+    """Report a failure. An error in one partition must not keep this from the others: they would
+    acknowledge their lost records with their next round.
     """
     try:
         owner.not_written(error)

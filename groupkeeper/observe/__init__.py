@@ -1,1 +1,1 @@
-"""What an operator sees: log lines, metrics, and the HTTP port that shows them."""
+"""Observability: log lines, metrics, and the HTTP port that serves them."""

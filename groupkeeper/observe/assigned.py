@@ -1,6 +1,6 @@
-"""What an assignment changed: which partitions a consumer has, and which moved.
+"""The effects of an assignment: each consumer's partitions, and which partitions moved.
 
-Reads the consumer protocol's bytes in the leader's SyncGroup; other protocols are not looked into.
+Parses the consumer protocol's bytes in the leader's SyncGroup; other protocols are ignored.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,19 +16,19 @@ Assigned = Mapping[str, Sequence[int]]
 
 
 READ_BYTES: Final = 256 * 1024
-"""Larger plans are not looked into: whoever stores the event also stores the group."""
+"""Larger plans are not parsed: storing their events would store the whole group."""
 
 KNOWN_BYTES: Final = 256
 KNOWN: Final = 2_000
-"""So many assignments of at most so many bytes are kept as they were read: most rebalances leave
-most members what they had, and the members wait while their assignments are read."""
+"""Number of parsed assignments to cache, if they have at most `KNOWN_BYTES`. Most rebalances leave
+most members' assignments unchanged, and members wait while assignments are parsed."""
 
 COOPERATIVE = "cooperative"
 """Part of the name of protocols whose members keep their partitions while they rejoin (KIP-429)."""
 
 
 def assigned_of(fact: RebalanceCompleted) -> dict[str, Assigned] | None:
-    """By member id; None if these are not assignments of consumers."""
+    """Return the assignments by member id; None if these are not assignments of consumers."""
     size = sum(len(data) for _, _, data in fact.assignments)
     if fact.protocol_type != CONSUMER or size > READ_BYTES:
         return None
@@ -38,13 +38,13 @@ def assigned_of(fact: RebalanceCompleted) -> dict[str, Assigned] | None:
 def moves(
     fact: RebalanceCompleted, assigned: Mapping[str, Assigned] | None
 ) -> tuple[int | None, int | None]:
-    """How many partitions have another member than before, and about how long the one stood still
-    that did longest, in ms. None and None if one of the plans is not known, if there was none
-    before, and of the first plan of a cooperative rebalance: what it takes from members is assigned
-    in the next one.
+    """Return how many partitions moved to another member, and the longest standstill of one in ms.
 
-    A partition stands still from its member's JoinGroup on, or from the start if that one did not
-    come; with a cooperative protocol only if it moves.
+    None and None if one of the plans is unknown, if there was no earlier plan, and for the first
+    plan of a cooperative rebalance, which takes partitions away that the next one assigns.
+
+    A partition stands still from its member's JoinGroup on, or from the start if the member did not
+    join; with a cooperative protocol only if it moves. The duration is approximate.
     """
     size = sum(map(len, fact.previous.values()))
     if assigned is None or not 0 < size <= READ_BYTES:

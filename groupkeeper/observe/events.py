@@ -1,8 +1,8 @@
-"""Facts of the core as events: what is stored in `__group_events`.
+"""Converts facts of the core to the events that are stored in `__group_events`.
 
-Pure, on any thread: a fact goes in, an event comes out, without what the log adds to it (seq, epoch
-and node). Looking into bytes of clients (assignments, offsets) happens here and not in the step
-that noted the fact. Not here: limits, personal data, and summing up what happens often.
+Pure, for any thread: takes a fact, and returns an event without the parts added by the log (seq,
+epoch and node). Parsing of client bytes (assignments, offsets) happens here and not in the step
+that noted the fact. Limits, personal data, and summing up frequent facts are handled elsewhere.
 """
 
 from collections.abc import Callable, Mapping
@@ -37,19 +37,19 @@ from groupkeeper.observe.assigned import assigned_of, moves
 from groupkeeper.protocol.group_events import SHORTENED, Event
 
 REASON_BYTES: Final = 1024
-"""The most bytes of a client's reason in an event."""
+"""Maximum bytes of a client's reason in an event."""
 TEXT_BYTES: Final = 512
-"""The most bytes of a name that a client chose: ids and software."""
+"""Maximum bytes of a name chosen by a client: ids and software."""
 SHORT: Final = TEXT_BYTES // 4
-"""Characters that take no more, whatever they are."""
+"""Number of characters that fit into `TEXT_BYTES` whatever they are."""
 
 _Fields = dict[str, Any]
 
 
 def event_of(noted: NotedFact) -> Event | None:
-    """The event of a fact, with seq, epoch and node -1; None if its kind has none.
+    """Return the event of a fact, with seq, epoch and node -1; None if its kind has none.
 
-    A commit and a stale request make an event each, which the writer adds up.
+    A commit and a stale request become an event each, which the writer adds up.
     """
     fact = noted.fact
     row = _ROWS.get(type(fact))
@@ -67,14 +67,15 @@ def event_of(noted: NotedFact) -> Event | None:
 
 
 def is_told(fact: Fact) -> bool:
-    """Whether it may be stored. Of a group that has had neither a member nor a record nothing is:
-    any client may make such groups without end.
+    """Return whether a fact may be stored.
+
+    Not for groups that never had a member or a record: any client could create them endlessly.
     """
     return fact.is_event and not (isinstance(fact, PendingMemberDropped) and not fact.of_used)
 
 
 def type_of(fact: str) -> str:
-    """The type of event of facts of a class, given by its name; or that name, if they have none."""
+    """Return the event type for a class of facts, given by name; or that name, if it has none."""
     return _TYPES.get(fact, fact)
 
 
@@ -82,14 +83,14 @@ def type_of(fact: str) -> str:
 
 
 def who_of(who: Who | None) -> _Fields | None:
-    """A member or client, see `WHO` in `protocol.group_events`."""
+    """Return the fields of a member or client, see `WHO` in `protocol.group_events`."""
     if who is None:
         return None
     software, member, client_id = None, who.member, who.client_id
     if who.software_name:
         software = {"name": _cut(who.software_name), "version": _cut(who.software_version)}
     return {
-        # `_cut` is not even called for short ones: this is made for nearly every event.
+        # Skips the call of `_cut` for short names: this runs for nearly every event.
         "member": member if len(member) <= SHORT else _cut(member),
         "instance": None if who.instance is None else _cut(who.instance),
         "client_id": client_id if len(client_id) <= SHORT else _cut(client_id),
@@ -101,7 +102,7 @@ def who_of(who: Who | None) -> _Fields | None:
 
 
 def cause_of(cause: Cause) -> _Fields:
-    """A cause, see `CAUSE` in `protocol.group_events`."""
+    """Return the fields of a cause, see `CAUSE` in `protocol.group_events`."""
     reason = cause.reason or ""
     short = _cut(reason, REASON_BYTES)
     return {
@@ -115,7 +116,7 @@ def cause_of(cause: Cause) -> _Fields:
 
 
 def _cut(text: str, most: int = TEXT_BYTES) -> str:
-    """At most so many bytes in UTF-8."""
+    """Shorten a text to at most `most` bytes in UTF-8."""
     if len(text) * 4 <= most:
         return text
     data = text.encode("utf-8", "backslashreplace")
@@ -243,7 +244,7 @@ def _commits(fact: OffsetsCommitted) -> _Fields:
 
 
 def _refused(fact: RequestRefused) -> _Fields:
-    """Without the times, which `event_of` adds."""
+    """Return the fields without the times, which `event_of` adds."""
     return {"who": who_of(fact.who), "api": fact.api, "error": fact.error, "count": 1}
 
 
@@ -280,6 +281,6 @@ _ROWS: Final[Mapping[type[Fact], tuple[str, Callable[[Any], _Fields]]]] = {
     OffsetsRemoved: ("offsets_deleted", _offsets_removed),
     OffsetsReset: ("offsets_reset", _offsets_reset),
 }
-"""Kind of fact -> type of its event, and what makes its fields of a fact of that kind."""
+"""Kind of fact -> type of its event, and the function that makes the fields from such a fact."""
 
 _TYPES: Final = {kind.__name__: name for kind, (name, _) in _ROWS.items()}

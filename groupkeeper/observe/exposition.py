@@ -2,7 +2,7 @@
 
 Read at a scrape from `metrics.Metrics`, in slices; nothing is kept here. Names follow Prometheus'
 conventions: prefix `groupkeeper_`, seconds and bytes, `_total` for counters. Imported with the
-first scrape, because importing prometheus-client takes long.
+first scrape, because importing prometheus-client is slow.
 """
 
 import platform
@@ -42,9 +42,9 @@ from groupkeeper.turns import Slices
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 SAMPLES_IN_A_SLICE = 200
-"""They take less than a millisecond."""
+"""Takes less than a millisecond."""
 PIECE_BYTES = 256 * 1024
-"""About the size of the pieces of a page."""
+"""Approximate size of the pieces of a page."""
 HEADING_LINES = 2
 """HELP and TYPE."""
 
@@ -87,7 +87,7 @@ LOG_LINE_COUNTERS = {
     "dropped": "Log lines lost because the queue was full or the stream failed.",
     "suppressed": "Log lines left out because too many were alike.",
 }
-"""Of the whole process, as the numbers of ProcessCollector are."""
+"""For the whole process, like the numbers of ProcessCollector."""
 TIMES = {
     "rebalance_seconds": "From the first trigger to the accepted assignment.",
     "join_seconds": "From the first trigger to the end of the join phase.",
@@ -100,7 +100,7 @@ _ERRORS = {int(each): each.name for each in ErrorCode}
 
 
 class Exposition:
-    """A registry of its own for one server, and its pages."""
+    """A private registry of one server, and its pages."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
@@ -110,12 +110,12 @@ class Exposition:
         self._series = Series(metrics.series_most)
 
     async def look(self) -> Sight | None:
-        """The groups and topics of the next page. Waits for the disk, where logs are not open."""
+        """Collect the groups and topics of the next page. Waits for the disk if logs are closed."""
         look = self._metrics.look
         return None if look is None else await look(self._series.shown)
 
     def page(self, sight: Sight | None = None) -> Slices[list[bytes]]:
-        """The text format 0.0.4, in pieces. `sight`: groups and topics, from `look`."""
+        """Return the text format 0.0.4, in pieces. `sight`: groups and topics, from `look`."""
         parts: list[bytes] = []
         snapshots = yield from self._metrics.counted()
         for family in chain(self._process.collect(), _families(self._metrics, snapshots)):
@@ -127,7 +127,7 @@ class Exposition:
 
 
 def _together(parts: Iterable[bytes]) -> Slices[list[bytes]]:
-    """The same in fewer pieces."""
+    """Merge parts into fewer pieces."""
     pieces, some, size = list[bytes](), list[bytes](), 0
     for part in parts:
         some.append(part)
@@ -140,7 +140,7 @@ def _together(parts: Iterable[bytes]) -> Slices[list[bytes]]:
 
 
 def _text(family: Metric) -> Slices[list[bytes]]:
-    """A family's lines. A long family is formatted in parts, of which the first has the heading."""
+    """Format a family's lines. A long family is formatted in parts; the first has the heading."""
     parts: list[bytes] = []
     samples = family.samples
     for start in range(0, max(len(samples), 1), SAMPLES_IN_A_SLICE):
@@ -152,7 +152,7 @@ def _text(family: Metric) -> Slices[list[bytes]]:
 
 
 class _Families(Collector):
-    """Finished families, in the form that the library takes."""
+    """Finished families, in the form that the library requires."""
 
     def __init__(self, families: Iterable[Metric]) -> None:
         self._families = families
@@ -234,7 +234,7 @@ def _requests(by_api: Mapping[int, Histogram]) -> Iterator[Metric]:
 
 
 def _answers(metrics: Metrics) -> Metric:
-    """Those without an error are the rest: the hot path counts nothing for them."""
+    """Return the counter of answers. Those without an error are not counted on the hot path."""
     errors = metrics.answer_errors
     samples: dict[tuple[str, ...], float] = {
         (_api(key), error): 0 for key in metrics.requests for error in EXPECTED.get(key, ())
@@ -299,7 +299,7 @@ Samples = Mapping[tuple[str, ...], float]
 
 
 def labelled(counts: Mapping[str, float]) -> Samples:
-    """Of one label."""
+    """Return the samples of a family with one label."""
     return {(value,): number for value, number in counts.items()}
 
 
@@ -336,6 +336,6 @@ def _plain(
     texts: Mapping[str, str],
     number: Callable[[str], float],
 ) -> Iterator[Metric]:
-    """Families without labels, by name and help."""
+    """Yield families without labels, by name and help."""
     for name, text in texts.items():
         yield make(f"{prefix}{name}", text, {(): number(name)})

@@ -1,8 +1,7 @@
-"""The counters of facts: their names, labels and help, and the label values that are known before
-anything has happened.
+"""The counters of facts: names, labels and help, and the label values known in advance.
 
-A series with known labels is there from the start, at 0: the `increase()` of one that appears with
-its first event, already at 1, is 0.
+A series with known labels exists from the start, at 0: the `increase()` of a series that first
+appears with the value 1 is 0.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +20,7 @@ class FactCounter(NamedTuple):
     text: str
     labels: Sequence[str] = ()
     known: Sequence[LabelValues] = ((),)
-    """Values of the labels that exist from the start; others may follow."""
+    """Label values that exist from the start; others may follow."""
 
 
 def _each(values: Iterable[str]) -> Sequence[LabelValues]:
@@ -33,7 +32,7 @@ JOINS: Final = _each((CauseCode.MEMBER_JOINED, CauseCode.STATIC_MEMBER_JOINED))
 MEMBER_APIS: Final = ("Heartbeat", "JoinGroup", "LeaveGroup", "OffsetCommit", "SyncGroup")
 """APIs whose requests are sent in the name of a member."""
 STALE: Final = ("GROUP_ID_NOT_FOUND", "ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID")
-"""Errors of requests of a member that is gone, or of an earlier generation."""
+"""Errors for requests of a former member, or of an earlier generation."""
 FAILURES: Final = _each(("AppendFailed", "Corrupt", "LockLost", "OSError", "SyncFailed"))
 LIMITS: Final = (
     "ANSWERS",
@@ -49,7 +48,7 @@ LIMITS: Final = (
     "max_metadata_bytes",
     "message_max_bytes",
 )
-"""Of groups, and of the HTTP port."""
+"""Limits of groups, and of the HTTP port."""
 
 _EVERYWHERE: Final = (
     "COORDINATOR_LOAD_IN_PROGRESS",
@@ -75,7 +74,7 @@ EXPECTED: Final[Mapping[int, Sequence[str]]] = {
     ApiKey.LEAVE_GROUP: _OF_MEMBERS,
     ApiKey.SYNC_GROUP: _OF_GENERATIONS,
 }
-"""Errors by API whose series exist from the start; any other may follow."""
+"""Errors by API whose series exist from the start; others may follow."""
 
 COUNTERS: Final = {
     "rebalances": FactCounter("Rebalances started, by what triggered them.", ("cause",), CAUSES),

@@ -1,6 +1,6 @@
 """Log lines of facts: why a group rebalances, in words that an operator can search for.
 
-They say what the events say, in short. Members that join, rejoin and commit have no lines: they are
+They are a short form of the events. Members that join, rejoin and commit have no lines: they appear
 in the line of the rebalance that they cause, in the metrics, and in the events. docs/operations.md
 lists the lines.
 """
@@ -33,7 +33,7 @@ from groupkeeper.observe.logs import Logger
 from groupkeeper.protocol.group_events import CauseCode
 
 IDS_SHOWN: Final = 5
-"""How many member ids of a list are in a line."""
+"""Maximum number of member ids in a line."""
 
 _UUID = re.compile(r"(-[0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
 
@@ -53,7 +53,7 @@ def write_line(_: Origin, noted: NotedFact) -> None:
 
 
 def short_id(member_id: str) -> str:
-    """A member id with the first 8 digits of its UUID, which are enough to search for."""
+    """Return a member id with only the first 8 digits of its UUID, enough to search for."""
     return _UUID.sub(r"\1", member_id)
 
 
@@ -111,8 +111,10 @@ def _members_not_back(fact: MembersNotBack) -> _Fields:
 
 
 def _told(*names: str) -> Callable[[Any], _Fields]:
-    """The group of a fact and these attributes, `a=b` for b under the name of a. Of a cause or a
-    client, what is known of it. Any: each fact has its own.
+    """Return a function for the fields of a fact: its group and these attributes.
+
+    `a=b` is attribute b under the name a. Causes and clients are expanded. Any: each fact has its
+    own attributes.
     """
 
     def fields_of(fact: Any) -> _Fields:
@@ -135,14 +137,14 @@ class _Line(NamedTuple):
 
     event: str
     fields: Callable[[Any], _Fields]
-    """Made only if the line is written: their rate is limited."""
+    """Called only if the line is written: their rate is limited."""
     is_told: Callable[[Any], bool] = lambda _: True
     level: str = "info"
 
 
 _LINES: Final[Mapping[type[Fact], _Line]] = {
     RebalanceStarted: _Line(
-        # One without members ends at once: see the line of the group that is empty.
+        # Without members it ends immediately: see the line `group empty`.
         "rebalance started",
         _told(*_ROUND, "members", "cause"),
         lambda fact: fact.members > 0,
@@ -157,7 +159,7 @@ _LINES: Final[Mapping[type[Fact], _Line]] = {
     RebalanceAbandoned: _Line(
         "rebalance abandoned",
         _told("round", "why"),
-        lambda fact: fact.why != "emptied",  # the next line says so
+        lambda fact: fact.why != "emptied",  # covered by the next line
     ),
     MemberRemoved: _Line("member removed", _member_removed),
     PendingMemberDropped: _Line("member id was not used", _told("cause")),
@@ -186,7 +188,7 @@ def _of_cause(cause: Cause) -> _Fields:
 
 
 def _why(cause: Cause) -> _Fields:
-    """The client's words, the guess and its numbers."""
+    """Return the client's reason, the guess and its evidence."""
     words: _Fields = {"reason": cause.reason} if cause.reason else {}
     return words | _guess(cause.likely, cause.evidence)
 

@@ -1,8 +1,8 @@
 """Delivers the facts of groups to their readers: metrics, log lines and other subscribers.
 
-Facts arrive here when they have passed the gate: they are durable, or nothing had to be written for
-them. Readers get them soon afterwards, in turns of their own, so that no answer waits for a reader
-and no reader can fail a partition. The facts of one partition are delivered in order.
+Facts arrive here after they have passed the gate: they are durable, or need no records. Readers get
+them soon afterwards, in separate turns, so that no reply waits for a reader and no reader can make
+a partition fail. The facts of one partition are delivered in order.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from groupkeeper.observe.logs import Logger
 from groupkeeper.turns import TURN_S, Turns
 
 FACTS_IN_A_SLICE: Final = 64
-"""Facts delivered between two looks at the clock: a millisecond if each is a log line."""
+"""Facts delivered between two checks of the clock: a millisecond if each is a log line."""
 
 _log = Logger("facts")
 

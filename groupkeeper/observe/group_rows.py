@@ -1,6 +1,4 @@
-"""What a scrape is told about single groups and topics: the contract between who has them and who
-writes their series (`group_series`).
-"""
+"""Data of single groups and topics for a scrape: the interface that `group_series` reads."""
 
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -27,24 +25,24 @@ class GroupRow:
 
     group: str
     state: str
-    """In DescribeGroups' words."""
+    """As in DescribeGroups."""
     state_since_ms: int
     """Unix milliseconds, as all times here."""
     members: int
     rebalances: int
-    """Since the group was created or loaded."""
+    """Rebalances since the group was created or loaded."""
     cause: str
-    """Of the last of them; empty if there was none."""
+    """Cause of the last rebalance; empty if there was none."""
     rebalanced_ms: int
-    """When that one began."""
+    """Start of the last rebalance."""
     silence_ms: int | None
-    """How long the quietest static member has not been heard of; None without static members."""
+    """Time since the quietest static member was last heard from; None without static members."""
     topics: Mapping[str, Sequence[LagRow]] = field(default_factory=dict)
-    """What it has committed for."""
+    """The committed offsets by topic."""
     partitions: int = 0
-    """How many rows that are."""
+    """Number of rows in `topics`."""
     lag: int = 0
-    """Records, of all of them."""
+    """Total lag in records."""
 
 
 class TopicRow(NamedTuple):
@@ -53,25 +51,25 @@ class TopicRow(NamedTuple):
     topic: str
     partitions: int
     ends: Mapping[int, tuple[int, int]]
-    """Start offset and end offset by partition, of those whose log can be read."""
+    """Start offset and end offset by partition, for readable logs."""
 
 
 class Sight(Protocol):
-    """Groups and topics as a scrape finds them. Rows are made when they are asked for."""
+    """Groups and topics for a scrape. Rows are made on demand."""
 
     node_id: int
     topics: Sequence[str]
-    """Without internal ones."""
+    """Without internal topics."""
     groups: Sequence[str]
-    """Those that had series before come first."""
+    """Groups that had series before come first."""
 
     @abstractmethod
     def topic(self, name: str) -> Slices[TopicRow | None]:
-        """None if the topic is deleted meanwhile."""
+        """Return None if the topic was deleted meanwhile."""
 
     @abstractmethod
     def group(self, group_id: str) -> Slices[GroupRow | None]:
-        """None if the group is gone meanwhile."""
+        """Return None if the group is gone meanwhile."""
 
 
 Look = Callable[[Collection[str]], Awaitable[Sight]]

@@ -1,9 +1,9 @@
-"""The series of single groups and topics, written as text in slices.
+"""The metric series of single groups and topics, written as text in slices.
 
-Two sets of families: our own, and those of kafka_exporter under its names and labels, so that the
-boards people have show this server. There may be hundreds of thousands of samples, so the lines are
-written here and not by prometheus-client. The number of series is limited: groups and topics beyond
-are added up under the name `OTHER`.
+There are two sets of families: Groupkeeper's own, and those of kafka_exporter under its names and
+labels, so that existing dashboards show this server. There may be hundreds of thousands of samples,
+so the lines are written here and not by prometheus-client. The number of series is limited: further
+groups and topics are summed under the name `OTHER`.
 
 Source: kafka_exporter 1.9, its README and `kafka_exporter.go`, for names, labels and meanings.
 """
@@ -17,16 +17,16 @@ from groupkeeper.observe.logs import Logger
 from groupkeeper.turns import Slices
 
 LINES_IN_A_SLICE: Final = 500
-"""They take about half a millisecond."""
+"""Takes about half a millisecond."""
 
 OTHER: Final = "__other__"
-"""The group or topic that the rest is added up under."""
+"""The group or topic under which the rest is summed up."""
 
 _log = Logger("metrics")
 
 
 class Family(NamedTuple):
-    """A row of `FAMILIES`: a counter if its name says so, else a gauge."""
+    """A row of `FAMILIES`: a counter if its name ends in `_total`, else a gauge."""
 
     labels: str
     text: str
@@ -95,25 +95,23 @@ FAMILIES: Final[Mapping[str, Family]] = {
 
 _PER_PARTITION: Final = 7
 _PER_GROUP: Final = 3
-"""Members, rebalances and state; then what depends on the group."""
+"""Members, rebalances and state; further series depend on the group."""
 _PER_LAG: Final = 2
 _PER_GROUP_TOPIC: Final = 3
 
 
 class Series:
-    """Writes the series of scrapes one after the other. Which groups have series is kept between
-    them: one that has some keeps them.
-    """
+    """Writes the series of successive scrapes. A group that has series keeps them."""
 
     def __init__(self, most: int) -> None:
-        """`most`: series of groups, and series of topics."""
+        """`most`: maximum number of series for groups, and for topics."""
         self._most = most
         self.shown: dict[str, None] = {}
         """The groups that had series in the last scrape."""
         self._warned = {"groups": False, "topics": False}
 
     def text(self, sight: Sight) -> Slices[list[bytes]]:
-        """The page's part about groups and topics, in pieces."""
+        """Return the part of the page about groups and topics, in pieces."""
         out = _Out()
         out.add("kafka_brokers", "", 1)
         out.add("kafka_exporter_build_info", _labels(version=__version__), 1)
@@ -171,7 +169,7 @@ class Series:
         self.shown = shown
 
     def _warn(self, what: str, beyond: int) -> None:
-        """One line, until all have series again."""
+        """Log one line, until all have series again."""
         if beyond and self._most and not self._warned[what]:
             limit = {"limit": "metrics.max.series", "most": self._most}
             _log.warning(f"not all {what} have series", without=beyond, **limit)
@@ -179,7 +177,7 @@ class Series:
 
 
 class _Out:
-    """Lines by family: the format wants those of a family together."""
+    """Lines by family: the format requires the lines of a family to be consecutive."""
 
     def __init__(self) -> None:
         self._lines: dict[str, list[str]] = {name: [] for name in FAMILIES}
@@ -191,7 +189,7 @@ class _Out:
         self._count += 1
 
     def is_full(self) -> bool:
-        """Whether a slice is over."""
+        """Return whether a slice is over."""
         if self._count < LINES_IN_A_SLICE:
             return False
         self._flush()
@@ -272,7 +270,7 @@ def _labels(**values: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """As the text format has a label's value."""
+    """Quote a label value for the text format."""
     if "\\" in text or '"' in text or "\n" in text:
         text = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{text}"'

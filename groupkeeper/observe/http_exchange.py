@@ -1,5 +1,6 @@
-"""What passes between the HTTP port and what answers: a page of one path, or an API of all paths
-under a prefix; and the limits of the port.
+"""Requests and answers of the HTTP port, the interface of its pages and APIs, and its limits.
+
+A page has one path, an API all paths under a prefix.
 """
 
 import asyncio
@@ -10,24 +11,26 @@ from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
 HEADER_BYTES: Final = 8 * 1024
-"""Of the request line and headers. The most headers that fit are parsed in 3 ms."""
+"""Maximum size of request line and headers. The most headers that fit are parsed in 3 ms."""
 BODY_BYTES: Final = 64 * 1024
-"""Of a request's body."""
+"""Maximum size of a request's body."""
 DROPPED_BYTES: Final = 64 * 1024 * 1024
-"""Of a body that is too long: read and dropped, so that its client gets the answer. A longer one
-is not read: its connection is closed, which may reset it before the client has read the answer."""
+"""Maximum size of an oversized body that is read and dropped, so that its client gets the answer.
+For larger ones the connection is closed, which may reset it before the client has read the answer.
+"""
 CONNECTIONS: Final = 64
-"""Open connections. For one more, the one that has been idle longest is closed."""
+"""Maximum number of open connections. For another one, the longest idle connection is closed."""
 ANSWERS: Final = 56
-"""Connections that may be busy with an answer. The others are for `HEALTH`, and can be closed for a
-new one."""
+"""Maximum number of connections busy with an answer. The others are for `HEALTH`, and may be closed
+to make room."""
 HEALTH: Final = frozenset({"/healthz", "/readyz"})
-"""Paths that are answered even while `ANSWERS` are under way."""
+"""Paths that are answered even if `ANSWERS` is reached."""
 UNCHECKED: Final = HEALTH | {"/metrics"}
-"""Paths that are answered whatever the Host header says: probes and scrapers use names that the
-server does not know, and nothing there is about groups' contents or clients."""
+"""Paths that are answered whatever the Host header: probes and scrapers use names that the server
+does not know, and these pages reveal nothing about the contents of groups or about clients."""
 TIMEOUT_S: Final = 10.0
-"""For a whole request to arrive, including idle time before it; and for an answer to be read."""
+"""Time limit for a whole request to arrive, including idle time before it, and for reading an
+answer."""
 ACCEPTS: Final = 4
 """Connections accepted in one iteration of the loop."""
 BACKLOG: Final = 128
@@ -41,7 +44,7 @@ KEPT_S: Final = 1.0
 
 @dataclass(slots=True, frozen=True)
 class HttpRequest:
-    """One request, as it came: nothing is decoded."""
+    """One request as received: nothing is decoded."""
 
     method: str
     path: str
@@ -56,22 +59,22 @@ class HttpRequest:
 
 
 class Pieces(Protocol):
-    """The body of an answer that is sent as it comes."""
+    """The body of an answer that is sent incrementally."""
 
     def __aiter__(self) -> AsyncIterator[bytes]:
-        """Asked for a piece when those before are taken."""
+        """Return an iterator; a piece is requested once the client has taken earlier ones."""
 
     async def aclose(self) -> None:
-        """Called once, when all is sent or the connection is closed."""
+        """Called once, when everything is sent or the connection is closed."""
 
 
 @dataclass(slots=True, frozen=True)
 class HttpAnswer:
-    """The answer."""
+    """The answer to a request."""
 
     status: int
     body: bytes | list[bytes] | Pieces
-    """A long one in pieces; `Pieces` where the end is not known yet."""
+    """In pieces if it is long; `Pieces` if its length is not known yet."""
     content_type: str = JSON
     headers: Mapping[str, str] = field(default_factory=dict)
 
@@ -80,18 +83,18 @@ _Api = Callable[[HttpRequest], Awaitable[HttpAnswer]]
 """Answers every request of its path; works in slices."""
 
 Apis = Mapping[str, _Api]
-"""By path, or by a prefix, which ends with a slash; the first that fits."""
+"""By path, or by a prefix, which ends with a slash; the first match counts."""
 
 
 def json_line(value: Any) -> bytes:  # Any: JSON
-    """A body, and a line feed."""
+    """Return a JSON body with a line feed."""
     return json.dumps(value).encode() + b"\n"
 
 
 def error_answer(
     status: int, text: str = "", headers: Mapping[str, str] | None = None
 ) -> HttpAnswer:
-    """An answer that says what is wrong, and what to do; without a text, the status in words."""
+    """Return an answer with what is wrong and what to do, or else the status phrase."""
     if not text:
         from http import HTTPStatus  # not at a start
 
@@ -100,13 +103,13 @@ def error_answer(
 
 
 class Page:
-    """A page, which GET and HEAD ask for; made in less than a millisecond."""
+    """A page for GET and HEAD, made in less than a millisecond."""
 
     def __init__(self, make: Callable[[HttpRequest], HttpAnswer]) -> None:
         self._make = make
 
     async def __call__(self, request: HttpRequest) -> HttpAnswer:
-        """An `_Api`."""
+        """Answer a request, as an `_Api`."""
         if request.method not in ("GET", "HEAD"):
             return error_answer(405, headers={"Allow": "GET, HEAD"})
         return await self._answer(request)
@@ -115,16 +118,16 @@ class Page:
         return self._make(request)
 
     def close(self) -> None:
-        """The port closes."""
+        """Called when the port closes."""
 
 
 class SlowPage(Page):
-    """A page made in slices: one run serves all requests meanwhile, and those of a moment after."""
+    """A page made in slices: concurrent requests, and those just after, share one run."""
 
     def __init__(self, make: Callable[[], Awaitable[HttpAnswer]]) -> None:
         self._run = make
         self._until = 0.0
-        """Time of the loop until which the page is served again."""
+        """Loop time until which the page is served again."""
         self._made: asyncio.Future[HttpAnswer] | None = None
 
     async def _answer(self, request: HttpRequest) -> HttpAnswer:
@@ -144,15 +147,15 @@ class SlowPage(Page):
 
 
 def media_type(headers: Mapping[str, str]) -> str:
-    """Of the body, without its parameters."""
+    """Return the media type of the body, without its parameters."""
     return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def is_foreign(method: str, headers: Mapping[str, str]) -> bool:
-    """Whether a browser sends this change for a page of another origin. Programs that are no
-    browsers send neither header.
+    """Return whether a browser sends this modifying request for a page of another origin.
 
-    Source: Fetch Metadata (`Sec-Fetch-Site`), and RFC 6454 for browsers without it.
+    Programs other than browsers send neither header. Source: Fetch Metadata (`Sec-Fetch-Site`), and
+    RFC 6454 for browsers without it.
     """
     if method in SAFE:
         return False

@@ -1,8 +1,8 @@
-"""Which name a request of the HTTP port gives this server: one of its own, or one rebound to it.
+"""Checks the Host header of the HTTP port: is it a name of this server, or a rebound one?
 
 A page of any site can make the browser of a person who can reach the port send requests here under
-the site's own name (DNS rebinding), and read the answers as its own. Their Host header has that
-name. Requests by an address, `localhost` or a name of this server are answered.
+the site's name (DNS rebinding), and read the answers as its own. Their Host header has that name.
+Requests by an address, `localhost` or a name of this server are answered.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -14,10 +14,11 @@ HEADER_MOST: Final = 100
 
 
 def own_names(hosts: Iterable[str]) -> frozenset[str]:
-    """Names of this server in lower case, each also by its first label alone, as neighbours in a
-    cluster or a network of containers call it: no site of the web has a name without a dot. A
-    service of Kubernetes has its name up to `.svc`, too. Between those, `app.dev` of
-    `app.dev.svc.cluster.local`, is what a site of the web may be called.
+    """Return the names of this server in lower case, each also as its first label alone.
+
+    Neighbours in a cluster or a container network use the first label; no web site has a name
+    without a dot. A Kubernetes service also has its name up to `.svc`, but nothing shorter:
+    `app.dev` of `app.dev.svc.cluster.local` may be the name of a web site.
     """
     names = {host.strip().lower().rstrip(".") for host in hosts} - {""}
     services = {f"{before}.svc" for before, dot, _ in (n.partition(".svc.") for n in names) if dot}
@@ -25,20 +26,20 @@ def own_names(hosts: Iterable[str]) -> frozenset[str]:
 
 
 def is_own(host: str, names: Collection[str]) -> bool:
-    """Whether a Host header is an address, `localhost` or one of the names, with any port."""
+    """Return whether a Host header is an address, `localhost` or a known name, with any port."""
     name, colon, port = host.rpartition(":")
     name = name if colon and (port.isdigit() or not port) else host
     name = name.lower().removesuffix(".")
-    # RFC 6761: browsers take all names below localhost to this machine.
+    # RFC 6761: browsers resolve all names below localhost to this machine.
     return _is_address(name) or f".{name}".endswith(".localhost") or name in names
 
 
 def strange(headers: Mapping[str, str], names: Collection[str]) -> str | None:
-    """Why a request that reads is not answered, in a line; None if it is."""
+    """Return a line why a request that reads is not answered; None if it is."""
     host, origin = headers.get("host"), headers.get("origin")
     if host is not None and not is_own(host.strip(), names):  # every browser sends the header
         return (
-            f"the Host header is '{host.strip()[:HEADER_MOST]}': ask by an IP address, localhost "
+            f"the Host header is '{host.strip()[:HEADER_MOST]}': ask by an IP address, localhost"
             "or a name of --http, --listen or --advertise, or add this one to the setting "
             "http.hosts"
         )
@@ -52,7 +53,7 @@ def strange(headers: Mapping[str, str], names: Collection[str]) -> str | None:
 
 
 def _origin_of(origin: str) -> str:
-    """Its host and port as in a Host header, without the port that `http` has by default."""
+    """Return an origin's host and port as in a Host header, without the default port of `http`."""
     return origin.partition("://")[2].lower().removesuffix(":80")
 
 

@@ -1,7 +1,7 @@
 """The HTTP port: bound before the ready line, served from the first connection on.
 
-What serves it is imported by a thread when somebody connects: a start does not wait for it, and
-what clients send meanwhile waits. `http_site` has the connections, and `pages` makes the pages.
+The server code is imported by a thread when the first client connects: a start does not wait for
+it, and data that clients send meanwhile waits. `http_site` has the connections, `pages` the pages.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from groupkeeper.observe.http_site import Site
 
 IMPORT_REST_S: Final = 1.0
-"""Pause after the library could not be imported, because files, threads or memory had run out."""
+"""Pause after a failed import, because files, threads or memory had run out."""
 
 _log = Logger("http")
 
@@ -28,7 +28,7 @@ class HttpServer:
     """A listening port and its connections, until `close`, or until the tasks of its loop end."""
 
     serving: "asyncio.Future[Site]"
-    """Done when what serves connections is imported."""
+    """Done when the code that serves connections is imported."""
 
     def __init__(
         self,
@@ -39,8 +39,9 @@ class HttpServer:
         counts: Counter[tuple[str, ...]] | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
-        """`counts` counts what limits refuse, under `("limits_reached", <limit>)`. `names`: those
-        of this server (`http_host.own_names`); None if the APIs check the Host header themselves.
+        """`counts` counts requests refused by limits, under `("limits_reached", <limit>)`. `names`:
+        the server's names (`http_host.own_names`); None if the APIs check the Host header
+        themselves.
         """
         self._apis = apis
         self._names = names
@@ -50,9 +51,9 @@ class HttpServer:
         self._came = asyncio.Event()
 
     async def start(self, address: Address) -> Address:
-        """Listen on an address and return the one that was bound. Raises OSError.
+        """Listen on an address and return the bound one. Raises OSError.
 
-        What serves connections is imported when the first client connects.
+        The code that serves connections is imported when the first client connects.
         """
         host, port = address
         limit = HEADER_BYTES
@@ -89,7 +90,7 @@ class HttpServer:
             server.close()
 
     async def _met(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """A client has connected."""
+        """Serve a new connection."""
         since = asyncio.get_running_loop().time()
         self._came.set()
         try:
@@ -99,11 +100,11 @@ class HttpServer:
             writer.transport.abort()
 
     async def _import(self) -> None:
-        """Import what serves connections, again and again until that succeeds."""
+        """Import the code that serves connections, and retry until that succeeds."""
         while True:
             try:
                 await asyncio.to_thread(import_module, "groupkeeper.observe.http_site")
                 return
-            except Exception:  # noqa: BLE001  # of whatever: the Kafka port goes on
+            except Exception:  # noqa: BLE001  # the Kafka port must keep running
                 _log.exception("HTTP port cannot be served yet", retry_s=IMPORT_REST_S)
             await asyncio.sleep(IMPORT_REST_S)

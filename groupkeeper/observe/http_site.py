@@ -1,8 +1,8 @@
 """The connections of the HTTP port: h11 parses requests and frames answers.
 
-This module adds what a client cannot be trusted with: bytes are passed on in turns, a request that
-is too long or comes too slowly is refused, an answer that is not read is cut off in time, and
-connections and answers have places.
+This module protects the server from clients: bytes are processed in turns, requests that are too
+long or too slow are refused, answers that are not read are cut off after a timeout, and connections
+and answers are limited in number.
 
 Imported in a thread when the first client connects: see `http_server`.
 """
@@ -42,7 +42,7 @@ from groupkeeper.observe.seldom import Seldom
 from groupkeeper.turns import Turns
 
 LAST_READS: Final = 8
-"""Of what a client still sends, when its connection is to be closed."""
+"""Reads of remaining input, when a connection is to be closed."""
 
 _CLOSE: Final = {"Connection": "close"}
 _TOO_LONG: Final = error_answer(
@@ -51,7 +51,7 @@ _TOO_LONG: Final = error_answer(
 )
 _ALL_BUSY: Final = error_answer(
     HTTPStatus.SERVICE_UNAVAILABLE,
-    f"{ANSWERS} requests are under way: ask again when one has ended",
+    f"{ANSWERS} requests are in progress: try again when one has ended",
     {"Retry-After": "1"},
 )
 
@@ -63,7 +63,7 @@ class _Closed(Exception):
 
 
 class _Connection:
-    """Answers the requests of one connection, one after the other."""
+    """Answers the requests of one connection in sequence."""
 
     def __init__(
         self, site: "Site", reader: asyncio.StreamReader, writer: asyncio.StreamWriter, since: float
@@ -75,26 +75,28 @@ class _Connection:
         self._http = h11.Connection(h11.SERVER, HEADER_BYTES)
         self._seconds = asyncio.get_running_loop().time
         self.waiting_since: float | None = since
-        """Time of the loop; None while a request is being answered."""
+        """Loop time; None while a request is being answered."""
         self._unread_since: float | None = None
-        """Since when an answer waits for the client to read."""
+        """Since when an answer has been waiting for the client to read."""
 
     def idle_since(self) -> tuple[bool, float] | None:
-        """A sort key: the smallest is closed first for a new connection. Connections that wait for
-        a request come before those whose client does not read. None while busy.
+        """Return a sort key for closing connections: the smallest is closed first.
+
+        Connections that wait for a request come before those whose client does not read. None while
+        busy.
         """
         if self.waiting_since is not None:
             return False, self.waiting_since
         return None if self._unread_since is None else (True, self._unread_since)
 
     async def run(self) -> None:
-        """Until it ends, which is no error."""
+        """Serve until the connection ends, which is not an error."""
         self._writer.transport.set_write_buffer_limits(0)  # `drain` waits until all is taken
         try:
             while await self._serve():
                 await self._site.turns.wait()
             await self._linger()
-        except (OSError, TimeoutError, _Closed) as gone:  # the client, or it was too slow
+        except (OSError, TimeoutError, _Closed) as gone:  # the client left, or was too slow
             gone.with_traceback(None)  # its frames refer to the reader, which keeps it: a cycle
         finally:
             self._writer.transport.abort()
@@ -104,7 +106,7 @@ class _Connection:
                 error.with_traceback(None)
 
     async def _serve(self) -> bool:
-        """Answer a request; whether another one may follow."""
+        """Answer a request; return whether another one may follow."""
         try:
             async with asyncio.timeout(self._site.timeout_s):
                 asked = await self._request()
@@ -123,7 +125,7 @@ class _Connection:
         return True
 
     async def _linger(self) -> None:
-        """Let the client read its answer: to close with unread input would reset the connection."""
+        """Let the client read its answer: closing with unread input would reset the connection."""
         self._writer.write_eof()
         async with asyncio.timeout(self._site.timeout_s):
             for _ in range(LAST_READS):
@@ -133,7 +135,7 @@ class _Connection:
     # -- requests --------------------------------------------------------------------------------
 
     async def _next(self) -> object:
-        """The next event of h11. Raises RemoteProtocolError for what is no HTTP."""
+        """Return the next event of h11. Raises RemoteProtocolError for anything other than HTTP."""
         while (event := self._http.next_event()) is h11.NEED_DATA:
             if self._http.they_are_waiting_for_100_continue:
                 go_on = h11.InformationalResponse(status_code=HTTPStatus.CONTINUE, headers=[])
@@ -144,8 +146,9 @@ class _Connection:
         return event
 
     async def _request(self) -> HttpRequest | None:
-        """The next request; None if it is refused and answered, or the client sends no more. The
-        body of one that is refused is read and dropped, so that its client reads the answer.
+        """Return the next request; None if it is refused and answered, or there are no more.
+
+        The body of a refused request is read and dropped, so that its client reads the answer.
         """
         start = await self._next()
         if not isinstance(start, h11.Request):
@@ -162,7 +165,7 @@ class _Connection:
             size += len(event.data)
             if size > DROPPED_BYTES:
                 raise _Closed
-            if size > BODY_BYTES and refusal is None:  # its length was not said before
+            if size > BODY_BYTES and refusal is None:  # its length was not declared
                 refusal = _TOO_LONG
                 await self._send(asked.method, refusal)
             if takes_body and refusal is None:
@@ -179,7 +182,9 @@ class _Connection:
         return HttpRequest(start.method.decode(), path, query, headers, self._remote)
 
     def _refusal(self, asked: HttpRequest) -> HttpAnswer | None:
-        """What is answered before the body is here; None if the application is asked."""
+        """Return the answer that can be given before the body arrives; None to call the
+        application.
+        """
         headers = asked.headers
         length = headers.get("content-length")
         if length and "transfer-encoding" in headers:
@@ -251,7 +256,7 @@ class _Connection:
             raise _Closed
 
     async def _write(self, data: bytes) -> None:
-        """Send, and wait until it is taken."""
+        """Send data, and wait until the client has taken it."""
         self._writer.write(data)
         self._unread_since = self._seconds()
         try:
@@ -310,9 +315,7 @@ class Site:
     # -- places ----------------------------------------------------------------------------------
 
     def _make_room(self) -> None:
-        """For one more: close the one that is idle for longest, if there are too many. ANSWERS
-        leaves some idle.
-        """
+        """Close the longest idle connection if there are too many. ANSWERS leaves some idle."""
         idle = [(since, each) for each in self._connections if (since := each.idle_since())]
         if len(self._connections) < CONNECTIONS or not idle:
             return
@@ -323,19 +326,19 @@ class Site:
         self._connections.pop(oldest).cancel()
 
     def _reached(self, limit: str) -> int:
-        """Count that a limit was reached; how often since the last line, 0 if no line is due."""
+        """Count a reached limit; return how often since the last line, or 0 if no line is due."""
         self._counts["limits_reached", limit] += 1
         return self._seldom.due(limit)
 
     # -- for connections -------------------------------------------------------------------------
 
     def not_taken(self) -> None:
-        """An answer was not read in time."""
+        """Note that an answer was not read in time."""
         self._counts["limits_reached", "TIMEOUT_S"] += 1
         _log.info("answer not taken in time", limit="TIMEOUT_S", seconds=self.timeout_s)
 
     def has_place(self, asked: HttpRequest) -> bool:
-        """Whether a request may be answered now; one that may not be is counted and told."""
+        """Return whether a request may be answered now; otherwise it is counted and logged."""
         busy = sum(each.waiting_since is None for each in self._connections)
         if busy < ANSWERS or asked.path in HEALTH:
             return True
@@ -345,9 +348,7 @@ class Site:
         return False
 
     def stranger(self, asked: HttpRequest) -> str | None:
-        """Why the request is not answered, in a line; None if it is. It may be from a page of
-        another site.
-        """
+        """Return a line why a request is refused, such as a foreign page's; or None."""
         if self._names is None or asked.path in UNCHECKED:
             return None
         line = strange(asked.headers, self._names)
@@ -357,12 +358,12 @@ class Site:
         return line
 
     async def answer(self, asked: HttpRequest) -> HttpAnswer:
-        """Of the page or API that has the path; 500 if that fails, which is one line."""
+        """Return the answer of the page or API for the path; 500 if that fails, with a log line."""
         for start, api in self._apis.items():
             if asked.path == start or (start.endswith("/") and asked.path.startswith(start)):
                 try:
                     return await api(replace(asked, path=asked.path.removeprefix(start)))
-                except Exception:  # noqa: BLE001  # a bug of one page must not end the others
+                except Exception:  # noqa: BLE001  # a bug in one page must not end the others
                     _log.exception("page failed", path=asked.path, query=asked.query)
                     return error_answer(HTTPStatus.INTERNAL_SERVER_ERROR)
         return error_answer(HTTPStatus.NOT_FOUND)

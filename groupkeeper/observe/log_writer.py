@@ -1,4 +1,4 @@
-"""The thread that writes log lines, and the form of a line.
+"""The thread that writes log lines, and the format of a line.
 
 The event loop only puts a `Line` into a queue (`logs`). Everything slow happens here: lines are
 formatted, and a stream that is not read blocks this thread only.
@@ -23,16 +23,16 @@ QUEUE_LINES: Final = 2_000
 """Lines that wait to be written, of about 1 KiB each. Further lines are dropped and counted."""
 
 FIELD_CHARS: Final = 256
-"""The longest event or field, and the longest line of a traceback, in characters."""
+"""Maximum length of an event, a field, or a line of a traceback, in characters."""
 
 TRACE_LINES: Final = 100
 """Lines kept of a traceback, half of them from each end, and frames of each of its exceptions."""
 
 TELL_S: Final = 1.0
-"""Interval of the lines that tell how many others were not written, in seconds."""
+"""Interval in seconds of the lines that report how many others were not written."""
 
 EVENT_WIDTH: Final = 24
-"""Of an event on a terminal, so that the fields of most lines begin below each other."""
+"""Width of an event on a terminal, so that the fields of most lines are aligned."""
 
 _BOLD, _DIM, _BLUE, _MAGENTA, _CYAN = "1", "2", "34", "35", "36"
 _LEVELS: Final = {"info": "32", "warning": "33", "error": "31"}
@@ -70,18 +70,18 @@ class LineCounts:
 
 
 counts: Final = LineCounts()
-"""Of this process, because it has one standard error."""
+"""Per process, because it has one standard error."""
 
 
 def cut(text: str) -> str:
-    """At most `FIELD_CHARS` characters of a text, and how many more there were."""
+    """Shorten a text to `FIELD_CHARS` characters, and append the number of removed ones."""
     if len(text) <= FIELD_CHARS:
         return text
     return f"{text[:FIELD_CHARS]}... ({len(text) - FIELD_CHARS} more)"
 
 
 class LogThread:
-    """A thread that takes items from the queue: writes lines and texts, and sets events.
+    """A thread that processes the queue: writes lines and texts, and sets events.
 
     No error of a line or of the stream ends the thread. Not logging.handlers' QueueListener: that
     module imports pickle, 0.3 MiB.
@@ -101,18 +101,18 @@ class LogThread:
         self._told = counts.dropped
 
     def start(self) -> None:
-        """Raises RuntimeError if no more threads can be started."""
+        """Start the thread. Raises RuntimeError if no more threads can be started."""
         threading.Thread(target=self._run, name="log", daemon=True).start()
 
     def stop(self) -> None:
-        """End the thread when all is written. Does not join it: a write may block for ever."""
+        """End the thread when everything is written. Not joined: a write may block for ever."""
         self._lines.put(None)
 
     def _run(self) -> None:
         while (item := self._next()) is not None:
             self._handle(item)
 
-    # Any: an item of the queue, which is a line, a text, an event, or None at the end.
+    # Any: a line, a text, an event, or None at the end.
     def _next(self) -> Any:
         while True:
             if time.monotonic() - self._told_at >= TELL_S:
@@ -148,7 +148,7 @@ class LogThread:
 
 
 class LogOutput:
-    """A stream and the form of its lines. Neither is looked at before the first line."""
+    """A stream and the format of its lines. Neither is accessed before the first line."""
 
     def __init__(self, stream: TextIO | None = None, json: bool | None = None) -> None:
         """`stream` None: standard error. `json` None: JSON unless the stream is a terminal."""
@@ -157,7 +157,7 @@ class LogOutput:
         self._render: Callable[[Line], str] | None = None
 
     def write(self, item: Line | str) -> None:
-        """Raises what the stream raises."""
+        """Write a line or a text. Raises the errors of the stream."""
         stream = self._stream = self._stream or sys.stderr
         if isinstance(item, Line):
             item = self._text(item, stream)
@@ -172,8 +172,9 @@ class LogOutput:
 
 
 def _put(stream: TextIO, text: str) -> None:
-    """Write to the stream's file descriptor, if it has one, and not through its buffer: the
-    interpreter takes the buffer's lock when it ends, and aborts if a blocked thread holds it.
+    """Write to the stream's file descriptor, if it has one, bypassing its buffer.
+
+    The interpreter takes the buffer's lock at exit, and aborts if a blocked thread holds it.
     """
     if stream.closed:  # its descriptor may belong to another file by now
         raise ValueError("the stream is closed")
@@ -195,8 +196,10 @@ def _put(stream: TextIO, text: str) -> None:
 
 
 def readable(line: Line, *, colors: bool = False) -> str:
-    """A line as it is on a terminal. Text from clients is escaped: control sequences, which a
-    terminal would obey, and characters that change how other text looks.
+    """Format a line for a terminal.
+
+    Text from clients is escaped: control sequences, which a terminal would obey, and characters
+    that change how other text looks.
     """
 
     def painted(color: str, text: str) -> str:
@@ -219,7 +222,7 @@ def _json(line: Line) -> str:
 
 
 def _words(line: Line) -> dict[str, object]:
-    """The fields of a line, with what all lines have."""
+    """Return the fields of a line, including those common to all lines."""
     at = datetime.fromtimestamp(line.at, UTC).isoformat(timespec="microseconds")
     words = {
         "level": line.level,
@@ -242,7 +245,7 @@ def _trace_text(trace: TracebackException) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Python escapes for control characters, surrogates and formatting characters."""
+    """Replace control characters, surrogates and formatting characters by Python escapes."""
     if text.isprintable():
         return text
     return "".join(

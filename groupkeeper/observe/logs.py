@@ -1,8 +1,8 @@
 """Structured log lines on standard error: readable on a terminal, JSON otherwise.
 
-`_log = Logger("connection")` at the top of a module, `_log.info("closed", client_id=...)` where
-something happens. An event is a few fixed words; everything that varies is a field. The pure
-packages write no lines: they return facts.
+Use `_log = Logger("connection")` at the top of a module, and `_log.info("closed", client_id=...)`.
+An event is a few fixed words; everything that varies is a field. The pure packages write no lines:
+they return facts.
 
 Logging never blocks the caller: a line goes into a bounded queue, and a thread writes it
 (`log_writer`). The rate of lines with the same event is limited, so that one client can neither
@@ -48,7 +48,7 @@ OTHERS: Final[LineKind] = "warning", "logs", "others"
 """Stands for the suppressed lines of causes beyond `CAUSES`."""
 
 FLUSH_S: Final = 2.0
-"""How long the end of the process waits until its last lines are written."""
+"""How long the end of the process waits for its last lines to be written."""
 
 NUMBER: Final = 1e300
 """Larger numbers, infinities and NaN have no portable form in JSON."""
@@ -63,11 +63,11 @@ class Limiter:
     def __init__(self, seconds: Callable[[], float] = time.monotonic) -> None:
         self._seconds = seconds
         self._buckets: dict[LineKind, tuple[float, float]] = {}
-        """Lines allowed and since when, with the cause that was quiet for longest first."""
+        """Lines allowed and since when, by cause, quietest first."""
         self._left_out: dict[LineKind, int] = {}
 
     def admits(self, cause: LineKind) -> bool:
-        """Whether one more line may be written. If not, it is counted."""
+        """Return whether one more line may be written. If not, it is counted."""
         now, buckets = self._seconds(), self._buckets
         allowed, since = buckets.pop(cause, (BURST_LINES, now))
         allowed = min(BURST_LINES, allowed + (now - since) * LINES_PER_S)
@@ -84,7 +84,7 @@ class Limiter:
         return False
 
     def take_left_out(self) -> dict[LineKind, int]:
-        """The suppressed lines by cause since the last call."""
+        """Return the suppressed lines by cause since the last call."""
         taken, self._left_out = self._left_out, {}
         return taken
 
@@ -110,9 +110,7 @@ class _Lines(logging.Handler):
         self._listening = False
 
     def add(self, level: str, event: str, logger: str, make: Callable[[], _Fields]) -> None:
-        """Queue a line, unless its cause is limited or the queue is full. The fields are only made
-        if it is queued.
-        """
+        """Queue a line unless its cause is limited or the queue is full; only then make fields."""
         with self._adding:
             if self._has_room(level, event, logger):
                 line = _line(level, event, logger, make())
@@ -120,14 +118,14 @@ class _Lines(logging.Handler):
                 self.add_item(line._replace(event=cut(event), fields=kept))
 
     def add_line(self, line: Line) -> None:
-        """The same for a line that was made already."""
+        """Do the same for a finished line."""
         with self._adding:
             if self._has_room(line.level, line.event, str(line.fields["logger"])):
                 self.add_item(line)
 
     def _has_room(self, level: str, event: str, logger: str) -> bool:
-        """Whether a line may be queued. If not, it is counted."""
-        # Messages of libraries: the first line is fixed words, then come objects and addresses.
+        """Return whether a line may be queued. If not, it is counted."""
+        # In messages of libraries, the first line is fixed; objects and addresses follow.
         if not self._limiter.admits((level, logger, cut(event.partition("\n")[0]))):
             counts.suppressed += 1
             return False
@@ -159,7 +157,7 @@ class _Lines(logging.Handler):
         return written.wait(seconds)
 
     def stop(self, seconds: float) -> None:
-        """Write the queued lines, if that takes no longer, and end the thread."""
+        """Write the queued lines, within `seconds`, and end the thread."""
         self.flush_within(seconds)
         if self._listening:
             self._listener.stop()
@@ -172,11 +170,11 @@ class _Lines(logging.Handler):
         try:
             event = record.getMessage()
             self.add(level if level in LEVELS else "error", event, record.name, lambda: fields)
-        except Exception:  # noqa: BLE001  # of an argument, or of its text
+        except Exception:  # noqa: BLE001  # from an argument, or its text
             self.handleError(record)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  # logging's name
-        """A record could not be formatted. The base class would block and print that."""
+        """Count a record that could not be formatted. The base class would block and print it."""
         counts.failed += 1
 
 
@@ -187,7 +185,7 @@ def _line(level: str, event: str, logger: str, fields: _Fields) -> Line:
 
 
 def _kept(value: object) -> object:
-    """A short, immutable copy of a field's value."""
+    """Return a short, immutable copy of a field's value."""
     if isinstance(value, str):
         return cut(value)
     if value is None or (isinstance(value, int | float) and abs(value) < NUMBER):
@@ -199,7 +197,7 @@ def _kept(value: object) -> object:
 
 
 def _trace(exc_info: Any) -> TracebackException | None:
-    """The traceback of `exc_info`, which has any of logging's forms.
+    """Return the traceback of `exc_info`, which has any of logging's forms.
 
     Source lines are read by the thread that writes it.
     """
@@ -223,11 +221,11 @@ _lines = _Lines()
 
 
 def configure(stream: TextIO | None = None, *, json: bool | None = None) -> None:
-    """Set the stream of all lines (default: standard error), and the form.
+    """Set the stream of all lines (default: standard error), and the format.
 
     `json=None`: JSON unless `stream` is a terminal. Imports nothing yet. Records of the standard
     library's logging go to the same stream from now on. Lines logged before this call are written
-    to the stream that was set then.
+    to the previous stream.
     """
     global _lines
     old, _lines = _lines, _Lines(stream, json)
@@ -238,9 +236,7 @@ def configure(stream: TextIO | None = None, *, json: bool | None = None) -> None
 
 
 def flush(seconds: float = FLUSH_S) -> bool:
-    """Wait until all lines are written; False if that takes longer. Also called when the process
-    ends.
-    """
+    """Wait until all lines are written; False after a timeout. Also called at process exit."""
     return _lines.flush_within(seconds)
 
 
@@ -250,14 +246,15 @@ def write_text(text: str) -> None:
 
 
 Keep = Callable[[Line], None]
-"""Takes a line instead of the process's stream."""
+"""Receives a line instead of the process's stream."""
 
 _keep: ContextVar[Keep | None] = ContextVar("groupkeeper.logs", default=None)
 
 
 def keep_lines(keep: Keep | None) -> None:
-    """Give the lines of this context, a thread and what it calls, to `keep`, unlimited: of a server
-    that is only a part of its process. None: to the process's stream again.
+    """Pass the lines of this context, a thread and its calls, to `keep`, unlimited.
+
+    For a server that is only a part of its process. None: use the process's stream again.
     """
     _keep.set(keep)
 
@@ -268,7 +265,7 @@ def pass_on(line: Line) -> None:
 
 
 def _after_fork() -> None:
-    """In the child: the thread and its queued lines belong to the parent."""
+    """Reset the child: the thread and its queued lines belong to the parent."""
     _lines.begin()
 
 
@@ -296,12 +293,13 @@ class Logger:
         self.write("error", event, lambda: fields)
 
     def exception(self, event: str, **fields: object) -> None:
-        """An error with the traceback of the exception being handled."""
+        """Log an error with the traceback of the exception being handled."""
         self.write("error", event, lambda: {"exc_info": True, **fields})
 
     def write(self, level: str, event: str, fields: Callable[[], _Fields]) -> None:
-        """A line whose fields are only made if it is written: for what may happen far more often
-        than lines are.
+        """Log a line whose fields are made only if it is written.
+
+        For events that may be far more frequent than written lines.
         """
         keep = _keep.get()
         if keep is None:

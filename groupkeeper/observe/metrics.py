@@ -1,8 +1,8 @@
-"""What the server counts about itself, as plain numbers.
+"""The server's metrics, as plain numbers.
 
-The hot path adds integers here and does nothing else; `exposition` turns the numbers into
-Prometheus' families at a scrape, so this module does not import prometheus-client. Every server has
-a `Metrics` of its own: tests start many servers in a process.
+The hot path only adds integers here; `exposition` turns the numbers into Prometheus' families at a
+scrape, so this module does not import prometheus-client. Every server has a separate `Metrics`:
+tests start many servers in a process.
 """
 
 from bisect import bisect_left
@@ -49,7 +49,7 @@ ITERATION_SECONDS = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 1
 
 
 class Histogram:
-    """How long things took: a count per bucket, and their sum."""
+    """Durations: a count per bucket, and their sum."""
 
     __slots__ = ("bounds", "counts", "total")
 
@@ -72,7 +72,7 @@ RequestTimes = defaultdict[int, Histogram]
 
 @dataclass(slots=True)
 class AnswerErrors:
-    """Answers with errors. An answer with several counts once for each, and once in `answers`."""
+    """Answers with errors: one with several counts once per error, and once in `answers`."""
 
     by_code: Counter[tuple[int, int]] = field(default_factory=Counter)
     """By API key and error code."""
@@ -87,7 +87,7 @@ class ConnectionStats:
     open: int = 0
     accepted: int = 0
     refused: int = 0
-    """Closed at once: `max.connections` or `max.connections.per.ip` were open."""
+    """Closed immediately: `max.connections` or `max.connections.per.ip` were open."""
     broken: int = 0
     """Closed by the server: not Kafka's protocol, or over a limit."""
     idle: int = 0
@@ -122,17 +122,17 @@ class CleanerStats:
     runs: int = 0
     failures: int = 0
     hung: int = 0
-    """Of the failures, those that were given up because they did not get on."""
+    """Failures of compactions that were ended because they made no progress."""
     began: float | None = None
-    """When the one that runs began."""
+    """Start of the running compaction."""
     ended: float = 0.0
-    """When the last one ended, well or not; before the first one, when the server started."""
+    """End of the last compaction, successful or not; initially, start of the server."""
     clock: Callable[[], float] = float
     seconds: float = 0.0
     bytes_read: int = 0
     bytes_written: int = 0
     uncleanable: int = 0
-    """Logs that are not compacted because segments of theirs are damaged."""
+    """Logs that are not compacted because some of their segments are damaged."""
 
     def record(self, seconds: float, bytes_read: int, bytes_written: int) -> None:
         self.runs += 1
@@ -142,24 +142,24 @@ class CleanerStats:
 
     @property
     def running_s(self) -> float:
-        """How long the one that runs has taken so far; 0 if none runs."""
+        """Duration of the running compaction so far; 0 if there is none."""
         return 0.0 if self.began is None else self.clock() - self.began
 
     @property
     def since_s(self) -> float:
-        """How long ago the last one ended."""
+        """Time since the last compaction ended."""
         return self.clock() - self.ended
 
 
 @dataclass(slots=True)
 class PartitionSnapshot:
-    """One partition of the offsets log at the moment of a request for it."""
+    """One partition of the offsets log at the time of a request."""
 
     partition: int
     state: str
     """loading, active, closed, absent or draining."""
     groups: Counter[str] = field(default_factory=Counter)
-    """Groups by state, in DescribeGroups' words."""
+    """Groups by state, as in DescribeGroups."""
     members: int = 0
     offsets: int = 0
     reason: str = ""
@@ -184,34 +184,34 @@ class Metrics:
         self.appends = AppendStats()
         self.cleaner = CleanerStats()
         self.events_wait_for_room = False
-        """No events are stored, as the disk is nearly full."""
+        """Whether no events are stored because the disk is nearly full."""
         self.iterations = Histogram(ITERATION_SECONDS)
         self.replay_seconds = Histogram()
-        """How long partitions took to load from their logs."""
+        """Load times of partitions."""
         self.rebalance_seconds = Histogram()
         self.join_seconds = Histogram()
         self.slowest_joiner_seconds = Histogram()
         """From the first trigger until the last member of the join phase had joined."""
         self.not_stable_ms = 0
-        """Of all groups together, in rebalances that are over."""
+        """Total over all groups and finished rebalances."""
         self._rebalancing: dict[str, tuple[int, int]] = {}
-        """Groups in a rebalance: the partition, and monotonic milliseconds of the beginning."""
+        """Groups in a rebalance: the partition, and the start in monotonic milliseconds."""
         self.counts: Counter[tuple[str, ...]] = Counter()
         """(name, label values ...) -> count, with the names of `fact_counters.COUNTERS`."""
         self.answer_errors = AnswerErrors()
         self.topics: Callable[[], Mapping[str, float]] | None = None
         """Returns the numbers of `exposition.TOPICS` and `TOPIC_COUNTERS` by name."""
         self.look: Look | None = None
-        """Finds groups and topics for a scrape."""
+        """Collects groups and topics for a scrape."""
         self.series_most = 0
-        """Most series of single groups, and most of single topics: `metrics.max.series`."""
+        """Maximum series for single groups, and for single topics: `metrics.max.series`."""
 
     def _counted(self) -> Slices[Iterable[PartitionSnapshot]]:
         yield
         return self.snapshots()
 
     def observe(self, origin: Origin, noted: NotedFact) -> None:
-        """Count a fact; of most kinds only some are counted."""
+        """Count a fact; for most kinds only some are counted."""
         fact = noted.fact
         kind = type(fact)
         count = _COUNTS.get(kind)
@@ -243,7 +243,7 @@ class Metrics:
         self.not_stable_ms += max(0, noted.now - began)
 
     def _loaded(self, origin: Origin, _: NotedFact) -> None:
-        """Rebalances that a failure of the partition has ended were not told."""
+        """Drop rebalances that a failure of the partition has ended without a fact."""
         over = [
             group for group, (place, _) in self._rebalancing.items() if place == origin.partition
         ]
@@ -252,7 +252,7 @@ class Metrics:
 
 
 _REASONS: Final = {"request": "requested"}
-"""`why` of a deletion -> label value, where that is another word."""
+"""`why` of a deletion -> label value, where they differ."""
 
 # Any: each function takes the fact of its own row.
 _COUNTS: Final[Mapping[type[Fact], Callable[[Any], tuple[tuple[str, ...], int]]]] = {
@@ -278,7 +278,7 @@ _COUNTS: Final[Mapping[type[Fact], Callable[[Any], tuple[tuple[str, ...], int]]]
     RebalanceStarted: lambda fact: (("rebalances", fact.cause.code), 1),
     RequestRefused: lambda fact: (("requests_refused", fact.api, fact.error), 1),
 }
-"""Kind of fact -> name and label values of its counter, and by how much it rises."""
+"""Kind of fact -> name and label values of its counter, and the increment."""
 
 _TIMED: Final[Mapping[type[Fact], Callable[[Metrics, Origin, NotedFact], None]]] = {
     GroupDeleted: Metrics._ended,
@@ -288,4 +288,4 @@ _TIMED: Final[Mapping[type[Fact], Callable[[Metrics, Origin, NotedFact], None]]]
     RebalanceJoined: Metrics._joined,
     RebalanceStarted: Metrics._started,
 }
-"""Kind of fact -> what takes its times."""
+"""Kind of fact -> method that records its times."""

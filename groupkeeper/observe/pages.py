@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from groupkeeper.observe.exposition import Exposition
 
 FIELDS_MOST: Final = 100
-"""Parameters in a query."""
+"""Maximum number of parameters in a query."""
 
 _ENOUGH: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 
 
 def pages(metrics: Metrics, turns: Turns | None = None) -> Apis:
-    """The pages for `http_server.HttpServer`, by path."""
+    """Return the pages for `http_server.HttpServer`, by path."""
     return {
         "/healthz": Page(lambda _: HttpAnswer(200, json_line({"alive": True}))),
         "/readyz": Page(partial(_readyz, metrics)),
@@ -54,13 +54,13 @@ class _Scrape:
         if self._exposition is None:
             self._exposition = Exposition(self._metrics)
         sight = await self._exposition.look()
-        await self._turns.wait()  # the end of the look was in this one
+        await self._turns.wait()  # the end of the look used this one
         page = await self._turns.run(self._exposition.page(sight))
         return HttpAnswer(200, page, CONTENT_TYPE)
 
 
 def _readyz(metrics: Metrics, request: HttpRequest) -> HttpAnswer:
-    """Ready with all partitions, or with as many as `enough` says."""
+    """Ready with all partitions, or with as many as `enough` requires."""
     snapshots = [*metrics.snapshots()]
     try:
         enough = _enough(request.query, len(snapshots))
@@ -80,8 +80,9 @@ def _readyz(metrics: Metrics, request: HttpRequest) -> HttpAnswer:
 
 
 def _enough(query: str, partitions: int) -> int:
-    """How many partitions have to be active: all, a number (`enough=45`) or, with a point, a share
-    of all (`enough=0.9`), rounded up. Raises ValueError.
+    """Return how many partitions have to be active. Raises ValueError.
+
+    All, a number (`enough=45`), or with a decimal point, a share of all (`enough=0.9`), rounded up.
     """
     given = parse_qs(query, keep_blank_values=True, max_num_fields=FIELDS_MOST).get("enough")
     if given is None:

@@ -1,4 +1,4 @@
-"""Log lines about clients: limits that they reach, and what they repeat."""
+"""Rate limits for log lines about clients: limits that they reach, and repeated events."""
 
 import time
 from collections.abc import Callable, Hashable
@@ -8,21 +8,21 @@ from groupkeeper.coordinator.caller import Caller
 from groupkeeper.observe.logs import Logger
 
 SELDOM_S: Final = 60.0
-"""At most one line about a subject in so long."""
+"""Minimum interval between two lines about a subject."""
 SUBJECTS: Final = 1_000
-"""Subjects that are remembered, as clients choose them; the oldest is forgotten for a new one."""
+"""Maximum number of tracked subjects, as clients choose them; the oldest is dropped."""
 
 
 class Seldom:
-    """When a line about a subject is due."""
+    """Determines when a line about a subject is due."""
 
     def __init__(self, seconds: Callable[[], float] = time.monotonic) -> None:
         self._seconds = seconds
         self._told: dict[Hashable, tuple[float, int]] = {}
-        """When a line was written, and how often it was not since; the oldest line first."""
+        """Time of the last line, and the number of events since then; oldest line first."""
 
     def due(self, subject: Hashable) -> int:
-        """How often it happened since the last line, with this time; 0 if no line is due."""
+        """Return the number of events since the last line, with this one; 0 if no line is due."""
         now = self._seconds()
         when, left_out = self._told.get(subject, (-SELDOM_S, 0))
         if subject in self._told and now - when < SELDOM_S:
@@ -36,6 +36,6 @@ class Seldom:
 
 
 def limit_reached(log: Logger, limit: str, most: int, api: str, caller: Caller) -> None:
-    """Write the line for a request that is refused, or answered in part, because of a limit."""
+    """Log that a request is refused, or answered in part, because of a limit."""
     client = {"client_id": caller.peer.client_id, "host": caller.peer.host}
     log.warning("limit reached", limit=limit, most=most, api=api, **client)

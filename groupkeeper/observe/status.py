@@ -1,5 +1,7 @@
-"""`/status`: what an operator looks at first, as one JSON object: readiness, loop, disk, appends,
-compaction, events, connections. `groupkeeper status` shows it.
+"""`/status`: the state of a server for a first look, as one JSON object.
+
+It has readiness, loop, disk, appends, compaction, events and connections. `groupkeeper status`
+prints it.
 """
 
 from collections import Counter
@@ -10,16 +12,16 @@ from groupkeeper import __version__
 from groupkeeper.observe.metrics import Histogram, Metrics, PartitionSnapshot
 
 SLOW_S: Final = 0.02
-"""An iteration of the event loop is meant to be shorter; one of the histogram's bounds."""
+"""Intended maximum of an iteration of the event loop; one of the histogram's bounds."""
 NAMED: Final = 20
-"""Partitions that are named when they are not active."""
+"""Maximum number of inactive partitions to list."""
 LIMITS: Final = "limits_reached"
 """The counter with limits as labels."""
 
 
 # Any: JSON.
 def status_of(metrics: Metrics, about: dict[str, Any], disk: dict[str, int]) -> dict[str, Any]:
-    """The page. `about` comes first in it; `disk` has bytes by their names, -1 where unknown."""
+    """Return the page. `about` comes first in it; `disk` has bytes by name, -1 where unknown."""
     snapshots = [*metrics.snapshots()]
     waiting = not_active(snapshots)
     return {
@@ -62,12 +64,12 @@ def status_of(metrics: Metrics, about: dict[str, Any], disk: dict[str, int]) -> 
 
 
 def is_ready(snapshots: Sequence[PartitionSnapshot]) -> bool:
-    """Whether there are partitions, and all are active."""
+    """Return whether there are partitions, and all are active."""
     return bool(snapshots) and not not_active(snapshots)
 
 
 def not_active(snapshots: Iterable[PartitionSnapshot]) -> list[dict[str, Any]]:
-    """The partitions that are not served now, and why."""
+    """Return the partitions that are not served now, with the reason."""
     return [
         {"partition": each.partition, "state": each.state, "reason": each.reason}
         for each in snapshots
@@ -85,8 +87,9 @@ def _loop(iterations: Histogram) -> dict[str, Any]:
 
 
 def quantile_ms(times: Histogram, share: float) -> float | None:
-    """The upper bound of the bucket that this share of the times lies in or below, in milliseconds;
-    None without any, or if it is over the last bound.
+    """Return the bucket bound below which this share of the times lies, in milliseconds.
+
+    None without any times, or if it is over the last bound.
     """
     wanted, seen = share * times.count(), 0
     for bound, count in zip(times.bounds, times.counts, strict=False):

@@ -1,8 +1,8 @@
-"""Appends of Produce, on threads: those of one partition one after the other, others beside them.
+"""Runs the appends of Produce on threads: sequentially per partition, in parallel otherwise.
 
-A partition whose append is under way takes the next ones together, when that one has ended. So a
-disk that stands holds up its own partitions, and each append is checked against what the one before
-it has left: sequences of producers continue, or do not, in the order of the requests.
+Appends to a partition with an append in progress are queued, and then run together. So a hanging
+disk delays only its own partitions, and each append is checked against the result of the previous
+one: the sequences of producers are checked in the order of the requests.
 """
 
 import asyncio
@@ -16,10 +16,10 @@ from groupkeeper.topics.partition import Appended, TopicPartition
 from groupkeeper.topics.refusals import Refused
 
 AT_ONCE: Final = 64
-"""Most appends of one job, so that telling what became of them is short."""
+"""Maximum number of appends per job, so that reporting their results is quick."""
 
 WAITED_BYTES: Final = 1280 * 1024
-"""The event loop does not wait for a job that appends more bytes: it would take too long."""
+"""The event loop does not wait for a job that appends more bytes."""
 
 
 class PendingAppend:
@@ -40,10 +40,10 @@ class PendingAppend:
         self.header = header
         self.appended: Appended | None = None
         self.error: Exception | None = None
-        """Why it was not appended."""
+        """The reason it was not appended."""
 
     def run(self) -> None:
-        """On a thread."""
+        """Append the batch, on a thread."""
         try:
             self.appended = self.partition.append(self._batch, self.header)
         except Refused as error:
@@ -53,7 +53,7 @@ class PendingAppend:
             self.error = error
 
     def finish(self) -> None:
-        """It was appended, or not: notify waiting requests, on the event loop."""
+        """Notify waiting requests of the outcome, on the event loop."""
         if self.appended is not None and self.appended.is_new:
             self.partition.grew(self.header.size)
         self._group.one_done()
@@ -69,7 +69,7 @@ class Appends:
     def add(
         self, partition: TopicPartition, batch: bytes | memoryview, header: BatchHeader
     ) -> PendingAppend:
-        """One more, for `Appender.start`."""
+        """Return another append, for `Appender.start`."""
         self._left += 1
         return PendingAppend(self, partition, batch, header)
 
@@ -95,12 +95,12 @@ class Appender:
     def __init__(self, jobs: FileJobs) -> None:
         self._jobs = jobs
         self._waiting: dict[TopicPartition, list[PendingAppend]] = {}
-        """The partitions of jobs under way, each with its next appends, of requests under way."""
+        """Partitions of current jobs, each with its next appends, from current requests."""
 
     def start(self, appends: Sequence[PendingAppend]) -> None:
         """Append batches, at most `AT_ONCE`; those of one partition in the order of the calls.
 
-        Short ones are usually done on return.
+        Short appends are usually done on return.
         """
         waiting, free = self._waiting, []
         for append in appends:

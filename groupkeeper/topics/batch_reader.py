@@ -1,4 +1,4 @@
-"""Reads the records of single batches, whatever producers have put into them.
+"""Reads the records of single batches, which may contain anything.
 
 A few bytes may decompress to many. So records are read in slices (`turns`), and large batches are
 decompressed on the worker, one at a time.
@@ -27,7 +27,7 @@ from groupkeeper.turns import Slices, Turns
 R = TypeVar("R")
 
 _Scan = Callable[[bytes | memoryview], Slices[R]]
-"""Goes through the decompressed bytes after the header of a batch."""
+"""Scans the decompressed bytes after the header of a batch."""
 
 _SMALL: Final = 1024 * 1024
 """Batches up to this size are decompressed on the event loop, in less than a millisecond."""
@@ -43,15 +43,17 @@ class BatchReader:
         """Bounds memory to one large batch at a time."""
 
     async def read(self, batch: bytes | memoryview, header: BatchHeader, scan: _Scan[R]) -> R:
-        """What `scan` returns. Raises what it raises, and CorruptBatch for a batch that cannot be
-        decompressed, or to no more than DECOMPRESSED_LIMIT.
+        """Return the result of `scan`.
+
+        Raises the errors of `scan`, and CorruptBatch for a batch that cannot be decompressed, or
+        decompresses to more than DECOMPRESSED_LIMIT.
         """
         data = batch[HEADER_SIZE : header.end]
         if not header.codec:
             return await self._turns.run(scan(data))
         compressed = bytes(data)
         if not has_codecs():
-            await self._worker(codecs)  # the event loop reads no file
+            await self._worker(codecs)  # the event loop must not read files
         try:
             small = decompress(header.codec, compressed, _SMALL)
         except DecompressionError:  # too large, or corrupt: decided there

@@ -1,6 +1,6 @@
 """Checks a produced batch: framing, checksum, size and the rules for clients.
 
-A batch is neither decompressed nor are its records read: it is stored and returned as a whole.
+A batch is not decompressed, and its records are not read: it is stored and returned as a whole.
 Source: Kafka's `ProduceRequest.validateRecords`, `UnifiedLog.analyzeAndValidateRecords` and
 `LogValidator`.
 """
@@ -27,22 +27,22 @@ NO_TRANSACTIONS: Final = Refusal(
     "Transactions are not served: use a producer without transactional.id "
     "(Kafka Streams: processing.guarantee=at_least_once)",
 )
-"""Which error transactional clients show, and how fast, is in docs/clients.md."""
+"""docs/clients.md describes which error transactional clients show, and how soon."""
 
 _ONE_BATCH: Final = "A produce request must have exactly one record batch per partition"
 _MAGIC_AT: Final = 16
 _SHORTEST: Final = 14
-"""The least length that a batch of any format may state."""
+"""The smallest length that a batch of any format may state."""
 
 
 class RefusedByLog(Refused):
-    """A batch is refused by the rules for its log: the answer names the log's first offset."""
+    """A batch is refused by the rules for its log: the answer includes the log's first offset."""
 
 
 def check_batch(
     records: bytes | memoryview | None, api_version: int, max_bytes: int
 ) -> BatchHeader:
-    """The header of the one batch in `records`; raises Refused with Kafka's code."""
+    """Return the header of the one batch in `records`; raises Refused with Kafka's code."""
     header = _whole(records) or _framed(records)
     assert records is not None, "refused before"
     if header.size > max_bytes:
@@ -57,7 +57,7 @@ def check_batch(
 
 
 def _whole(records: bytes | memoryview | None) -> BatchHeader | None:
-    """The header if the records are one batch, as nearly always; None: `_framed` says why not."""
+    """Return the header if the records are one batch, as usual; None: `_framed` reports why not."""
     if records is None:
         return None
     try:
@@ -68,8 +68,10 @@ def _whole(records: bytes | memoryview | None) -> BatchHeader | None:
 
 
 def _framed(records: bytes | memoryview | None) -> BatchHeader:
-    """The header of the only batch. What is refused with which code, and in this order, is Kafka's
-    `ByteBufferLogInputStream.nextBatchSize` and `ProduceRequest.validateRecords`.
+    """Return the header of the only batch, or raise Refused.
+
+    The error codes and their order follow Kafka's `ByteBufferLogInputStream.nextBatchSize` and
+    `ProduceRequest.validateRecords`.
     """
     if records is None or len(records) < LENGTH_OVERHEAD:
         raise Refused(ErrorCode.INVALID_RECORD, _ONE_BATCH)

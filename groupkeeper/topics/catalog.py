@@ -1,4 +1,4 @@
-"""The topics, the cluster id and the next producer id, in a log of their own and a copy of it.
+"""The topics, the cluster id and the next producer id, in a dedicated log and a copy of it.
 
 Callers check the rules for topics. The log is a folder of segments in Kafka's format (and a copy,
 see catalog_log.py); the newest value of a key counts, values are JSON:
@@ -12,9 +12,9 @@ see catalog_log.py); the newest value of a key counts, values are JSON:
     leader-epoch    {"epoch": that of all topics; 0 if the record is missing}
 
 A change is durable before it is visible in memory; changes are made one at a time, off the event
-loop. A change that failed is cut off the log again, durably, before the request is answered, so
-that no later start replays it. If that fails, too, it is retried before the next change; a process
-that ends before it has succeeded may leave the change to the next start.
+loop. A failed change is durably cut off the log before the request is answered, so that no later
+start replays it. If that fails, too, it is retried before the next change; a process that ends
+before it has succeeded may leave the change to the next start.
 
 Both copies are compacted like other logs (`cleaner`).
 """
@@ -39,7 +39,7 @@ from groupkeeper.topics.worker import WorkerThread
 from groupkeeper.turns import Turns
 
 PRODUCER_ID_BLOCK: Final = 1_000
-"""Producer ids are taken in blocks; a restart wastes the rest of a block, as in Kafka."""
+"""Producer ids are allocated in blocks; a restart wastes the rest of a block, as in Kafka."""
 
 TOPIC_PREFIX = "topic:"
 _PENDING_PREFIX = "unforgotten:"
@@ -77,11 +77,11 @@ class Topic:
     configs: dict[str, str] = field(default_factory=dict)
     internal: bool = False
     leader_epoch: int = 0
-    """That of the catalog; partitions of an internal topic have their own."""
+    """The catalog's epoch; partitions of an internal topic have their own."""
     deleted: bool = False
-    """Unknown to clients; its partitions must no longer be used."""
+    """Hidden from clients; its partitions must no longer be used."""
     policy: KnownPolicy | None = None
-    """For `EffectiveConfigs.policy`, which knows whether it is up to date."""
+    """For `EffectiveConfigs.policy`, which checks whether it is up to date."""
 
     @property
     def max_message_bytes(self) -> int | None:
@@ -119,7 +119,7 @@ def _producer_ids(following: int) -> _Entry:
 
 
 class Catalog:
-    """The topics, by name and by id. Reading is a dict lookup, changing a sync."""
+    """The topics, by name and by id. Reading is a dict lookup, changing requires a sync."""
 
     def __init__(
         self,
@@ -128,19 +128,19 @@ class Catalog:
         worker: WorkerThread,
         turns: Turns,
     ) -> None:
-        """`open_log` is given the offset from which on to cut the log off."""
+        """`open_log` takes the offset from which on to cut the log off."""
         self._open_log = open_log
         self._group_partitions = group_partitions
         self._worker = worker
         self._turns = turns
         self._log: CatalogLog | None = None
         self._end = NO_END
-        """Next offset of the durable part of the log, which is what memory holds."""
+        """Next offset of the durable part of the log, which memory reflects."""
         self._clear()
 
     @property
     def end_offset(self) -> int:
-        """The offset after the last change that is durable."""
+        """The offset after the last durable change."""
         return self._end
 
     def _clear(self) -> None:
@@ -149,18 +149,18 @@ class Catalog:
         self.counts: dict[str, int] = {}
         """Partitions by topic: a single lookup, as every committed topic needs one."""
         self.partition_total = 0
-        """Of all topics together."""
+        """Total over all topics."""
         self.widest = 0
         """Largest number of partitions that a topic has, or had since the start."""
         self.cluster_id = ""
         self.being_deleted: dict[str, Topic] = {}
-        """Topics whose deletion is durable, not complete: files or offsets may remain."""
+        """Topics whose deletion is durable, but not complete: files or offsets may remain."""
         self.pending_offset_deletions: dict[str, frozenset[int]] = {}
         """Partitions of the group topic that may still have offsets of deleted topics, by the name
         of the topic, which a new topic may have again."""
         self.leader_epoch = 0
         """The leader epoch of all topics. 0, unless data was copied from a broker: a client that
-        knows a later epoch of a partition than Metadata waits for it."""
+        has seen a later epoch of a partition than Metadata has waits for it."""
         self._next_producer_id = 0
         # Tuples: there are many, and the garbage collector does not track tuples of strings.
         self._names_by_collision_key: dict[str, tuple[str, ...]] = {}
@@ -168,7 +168,7 @@ class Catalog:
     def load(self, wall_ms: int, new_cluster_id: Callable[[], str]) -> None:
         """Read the log, blocking; the very first start gives the cluster its id.
 
-        Raises StorageError and OSError: a catalog that cannot be read is not an empty one.
+        Raises StorageError and OSError: an unreadable catalog must not be treated as an empty one.
         """
         self._reopen()
         if not self.cluster_id:
@@ -180,7 +180,7 @@ class Catalog:
             self._add(Topic(name, digest, self._group_partitions, internal=True))
 
     def raise_leader_epoch(self, epoch: int, wall_ms: int) -> None:
-        """Let all topics have this leader epoch from now on, durably, if it is newer; blocking.
+        """Durably give all topics this leader epoch, if it is newer; blocking.
 
         Raises StorageError and OSError.
         """
@@ -190,7 +190,7 @@ class Catalog:
         self._set_leader_epoch(epoch)
 
     def find_collision(self, name: str) -> str | None:
-        """The name of an existing topic that collides with this one (`.` and `_`)."""
+        """Return the name of an existing topic that collides with this one (`.` and `_`)."""
         others = self._names_by_collision_key.get(collision_key(name), ())
         return next((other for other in others if other != name), None)
 
@@ -200,8 +200,9 @@ class Catalog:
         await self._turns.run(each(topics, self._add))
 
     async def change(self, topics: Sequence[Topic], wall_ms: int) -> None:
-        """Give existing topics the partition counts and configs of these copies: durable, then
-        visible. Raises StorageError: nothing has changed then.
+        """Give existing topics the partition counts and configs of these copies.
+
+        Durable, then visible. Raises StorageError: nothing has changed then.
         """
         await self._write(topics, Topic.entry, wall_ms)
         await self._turns.run(each(topics, self._apply_change))
@@ -212,21 +213,22 @@ class Catalog:
         await self._turns.run(each(topics, self._mark_deleted))
 
     async def purged(self, topics: Sequence[Topic], wall_ms: int) -> None:
-        """Files and offsets are deleted. Until this is durable, every start deletes them again."""
+        """Note that files and offsets are gone. Until durable, each start deletes them again."""
         await self._write(topics, _tombstone, wall_ms)
         await self._turns.run(each(topics, self._remove_deleted))
 
     async def set_pending_offset_deletions(
         self, changes: Sequence[tuple[str, frozenset[int]]], wall_ms: int
     ) -> None:
-        """Set the partitions that may have offsets of deleted topics with these names: durable,
-        then visible. Raises StorageError: nothing has changed then.
+        """Set the partitions that may have offsets of deleted topics with these names.
+
+        Durable, then visible. Raises StorageError: nothing has changed then.
         """
         await self._write(changes, _pending_offset_deletions, wall_ms)
         await self._turns.run(each(changes, lambda change: self._set_pending(*change)))
 
     async def reserve_producer_ids(self, wall_ms: int) -> range:
-        """The next block of producer ids; no id is allocated twice, not even after a crash."""
+        """Return the next block of producer ids; no id is allocated twice, even after a crash."""
         first = self._next_producer_id
         following = first + PRODUCER_ID_BLOCK
         await self._write([following], _producer_ids, wall_ms)
@@ -234,7 +236,7 @@ class Catalog:
         return range(first, following)
 
     def logs(self) -> Sequence[Log]:
-        """The open copies, for the cleaner."""
+        """Return the open copies, for the cleaner."""
         return self._log.logs if self._log is not None else ()
 
     def close(self) -> None:
@@ -310,7 +312,7 @@ class Catalog:
         self._end = log.next_offset
 
     def _opened(self) -> CatalogLog:
-        """The log without failed changes, all of it durable."""
+        """Return the log without failed changes, all of it durable."""
         if self._log is None:
             self._log = self._open_log(self._end)
         return self._log

@@ -1,10 +1,11 @@
-"""Two copies of the catalog's log, each in a folder of its own: damage to one loses nothing.
+"""Two copies of the catalog's log, in separate folders: damage to one loses nothing.
 
 A change is durable in the first copy before it is written to the second. So a crash or a torn write
-leaves at least one intact, with all acknowledged changes: of the intact ones, the one with the
-higher end offset. A start restores the other from it, and logs that.
+leaves at least one intact copy with all acknowledged changes: the intact copy with the higher end
+offset. A start restores the other from it, and logs that.
 
-The records are catalog.py's; here the key of the first record tells whether a log is complete.
+The records are defined in catalog.py; here the key of the first record shows whether a log is
+complete.
 """
 
 from collections.abc import Callable, Iterator
@@ -31,20 +32,20 @@ EPOCH: Final = 0
 """Leader epoch of every batch. No checksum covers it."""
 
 SEGMENT_BYTES: Final = 1024 * 1024
-"""When a segment of the catalog rolls. A smaller catalog is not compacted."""
+"""Size at which a segment of the catalog rolls. A smaller catalog is not compacted."""
 
 
 @dataclass(slots=True)
 class _Copy:
-    """One of the two, as it was found."""
+    """One of the copies as found at the start."""
 
     folder: str
     log: Log | None
-    """None: damaged."""
+    """None if damaged."""
     error: str
-    """What is damaged; empty if nothing is."""
+    """Description of the damage; empty if there is none."""
     end: int
-    """Its next offset; 0 if it is empty or missing, -1 if it is damaged."""
+    """The next offset; 0 if the log is empty or missing, -1 if damaged."""
 
 
 class CatalogLog:
@@ -52,7 +53,7 @@ class CatalogLog:
 
     def __init__(self, logs: list[Log]) -> None:
         self.logs = logs
-        """The cleaner compacts each by itself, so they may differ in what is not current."""
+        """The cleaner compacts each copy separately, so they may differ in outdated records."""
 
     @property
     def next_offset(self) -> int:
@@ -60,16 +61,18 @@ class CatalogLog:
 
     @property
     def size(self) -> int:
-        """Bytes of one copy."""
+        """Size of one copy in bytes."""
         return self.logs[0].size
 
     def batches(self) -> Iterator[bytes]:
-        """All of it, in chunks of whole batches."""
+        """Yield all of it, in chunks of whole batches."""
         return self.logs[0].batches()
 
     def write(self, batch: bytes) -> None:
-        """Make a batch durable in both, blocking. Raises StorageError and OSError: either copy may
-        then have a part of it, or all. Close the log and open it up to this batch.
+        """Make a batch durable in both copies, blocking.
+
+        Raises StorageError and OSError: either copy may then have part or all of it. Close the log
+        and open it up to this batch.
         """
         for log in self.logs:
             log.append(batch)
@@ -89,13 +92,14 @@ class CatalogFolders:
     data_dir: str
     limits: Limits
     repaired: Callable[[str], None]
-    """Told, in words, what was damaged and repaired."""
+    """Called with a description of damage that was repaired."""
     must_exist: bool = False
     """A catalog existed before, so its absence is a loss."""
 
     def open(self, end: int = NO_END) -> CatalogLog:
-        """Both copies, durable and without what they have from offset `end` on. Raises
-        StorageError and OSError; Corrupt if neither copy is whole.
+        """Open both copies, durable and cut off from offset `end` on.
+
+        Raises StorageError and OSError; Corrupt if neither copy is whole.
         """
         with ExitStack() as stack:
             copies = []
@@ -128,8 +132,8 @@ class CatalogFolders:
         if self.must_exist and not emptied_on_purpose:
             raise Corrupt(
                 f"{first} and {second} are missing or empty, and with them all topics: restore one "
-                "of them from a backup, or make those topics anew that have folders: groupkeeper "
-                f"repair {self.data_dir}, or begin without topics: rm -rf {first} {second}; "
+                "of them from a backup, or recreate the topics that have folders: groupkeeper "
+                f"repair {self.data_dir}, or start without topics: rm -rf {first} {second}; "
                 f"mkdir {first}"
             )
 
@@ -183,15 +187,15 @@ def _check_whole(log: Log, folder: str) -> None:
                     f"where offset {expected} in epoch {EPOCH} belongs: {remedy(folder)}"
                 )
             if first and next(decode_records(chunk, header)).key != FIRST_KEY:
-                what = f"{folder} has lost what was before offset {expected}"
+                what = f"{folder} has lost the records before offset {expected}"
                 raise Corrupt(f"{what}: {remedy(folder)}")
             expected, first = header.next_offset, False
 
 
 def _compacted_up_to(log: Log) -> int:
-    """The offset before which records may be missing between others.
+    """Return the offset before which records may be missing between others.
 
-    If the manifest does not know a segment, it may be compacted.
+    Segments that the manifest does not have may be compacted.
     """
     for segment, end in reversed(log.finished):
         if segment.finished is None or segment.finished.compacted:

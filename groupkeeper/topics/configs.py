@@ -1,6 +1,6 @@
-"""Topic configs: the names that Kafka knows, the values it accepts, and the defaults.
+"""Topic configs: the names that Kafka has, the values it accepts, and the defaults.
 
-Every config is stored and described; apis/topic_config_docs.py says which ones act.
+Every config is stored and described; apis/topic_config_docs.py lists those that have an effect.
 Source: Kafka 4.1's `LogConfig` and `TopicConfig`, and its answers on the wire.
 """
 
@@ -32,7 +32,7 @@ _DECIMAL: Final = (
 )
 _REPLICAS: Final = r"([0-9]+:[0-9]+)?"
 _SPACE: Final = "".join(map(chr, range(33)))
-"""What Java's `String.trim` removes."""
+"""The characters removed by Java's `String.trim`."""
 
 
 def _refused(message: str) -> Refused:
@@ -40,7 +40,7 @@ def _refused(message: str) -> Refused:
 
 
 class TopicConfig(NamedTuple):
-    """One config a topic can have."""
+    """One config that a topic can have."""
 
     name: str
     kind: ConfigKind
@@ -54,7 +54,7 @@ class TopicConfig(NamedTuple):
     words: tuple[str, ...] = ()
 
     def read(self, text: str) -> str:
-        """The value in canonical form. Raises Refused."""
+        """Return the value in canonical form. Raises Refused."""
         text = text.strip(_SPACE)
         match self.kind:
             case ConfigKind.BOOLEAN:
@@ -196,7 +196,7 @@ TABLE: Final[Mapping[str, TopicConfig]] = {
 
 
 def java_double(value: float) -> str:
-    """As Java's `Double.toString`, which Kafka shows."""
+    """Format like Java's `Double.toString`, which Kafka shows."""
     shown = repr(value)
     if math.isnan(value) or math.isinf(value):
         return shown.replace("nan", "NaN").replace("inf", "Infinity")
@@ -210,7 +210,7 @@ def java_double(value: float) -> str:
 
 
 def parts(text: str, *, empty: bool = False) -> list[str]:
-    """The items of a list, split as in Kafka; empty ones only with `empty`."""
+    """Return the items of a list, split as in Kafka; empty ones only with `empty`."""
     if not text.strip(_SPACE):
         return []
     items = [item.strip(_SPACE) for item in text.split(",")]
@@ -222,11 +222,13 @@ def validated(
     stored: Mapping[str, str] = MappingProxyType({}),
     inherited: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, str]:
-    """Validate all configs of one topic; they are returned in canonical form. Nulls are refused
-    first, then unknown names, then values, then values that contradict each other. Raises Refused.
+    """Validate all configs of one topic, and return them in canonical form.
 
-    `stored`: the topic's configs so far. A value that is the same there is not validated again:
-    the release that stored it may have known other names and bounds. `inherited`: values of configs
+    Nulls are refused first, then unknown names, then values, then contradictory values. Raises
+    Refused.
+
+    `stored`: the topic's present configs. Values that equal these are not validated again: the
+    release that stored them may have had other names and bounds. `inherited`: values of configs
     that the topic does not set, where they are not Kafka's defaults.
     """
     texts = {name: text for name, text in given.items() if text is not None}

@@ -1,8 +1,7 @@
 """The configs of a topic that are in effect, and their sources.
 
 Values are validated in configs.py. Where the server has no setting of a broker config, Kafka's
-default applies.
-Source: Kafka's `ConfigHelper`, `DynamicBrokerConfig.brokerConfigSynonyms` and
+default applies. Source: Kafka's `ConfigHelper`, `DynamicBrokerConfig.brokerConfigSynonyms` and
 `ServerTopicConfigSynonyms`.
 """
 
@@ -32,8 +31,8 @@ from groupkeeper.topics.log_policy import KnownPolicy, LogPolicy, read_policy
 from groupkeeper.topics.names import EVENT_TOPIC, GROUP_TOPIC
 
 EVENT_SEGMENTS: Final = 7
-"""A log of events begins a new segment after this part of its retention: whole segments are
-deleted, so events may become so much older, and a log so much larger, than it says."""
+"""A log of events begins a new segment after this fraction of its retention. Whole segments are
+deleted, so events may become that much older, and a log that much larger, than the retention."""
 EVENT_SEGMENT_LEAST: Final = 1024 * 1024
 """The smallest segment of a log of events, in bytes, however small the retention is."""
 
@@ -44,7 +43,7 @@ class EffectiveConfig(NamedTuple):
     name: str
     kind: ConfigKind
     value: str | None
-    """None: it has none, which only a broker's can."""
+    """None if not set, which is possible for a broker only."""
     source: ConfigSource
     synonyms: list[DescribeConfigsSynonym]
     """All sources with a value, highest precedence first."""
@@ -53,7 +52,7 @@ class EffectiveConfig(NamedTuple):
 def inherited_config(
     name: str, kind: ConfigKind, value: str | None, synonyms: list[DescribeConfigsSynonym]
 ) -> EffectiveConfig:
-    """A config whose value is that of the first of its synonyms, or Kafka's default."""
+    """Return a config with the value of the first of its synonyms, or Kafka's default."""
     source = ConfigSource(synonyms[0].source) if synonyms else ConfigSource.DEFAULT
     return EffectiveConfig(name, kind, value, source, synonyms)
 
@@ -62,11 +61,11 @@ _SYNONYMS: Final = (
     ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
     ("log.roll.ms", "log.roll.hours"),
 )
-"""Broker configs that mean the same in other units; the first one that is given counts."""
+"""Broker configs for the same setting in different units; the first one that is set counts."""
 
 
 def value_text(value: object) -> str | None:
-    """The value of a setting as Kafka shows it; None if it is not set."""
+    """Format the value of a setting like Kafka; None if it is not set."""
     if isinstance(value, float):
         return java_double(value)
     if isinstance(value, bool):
@@ -75,7 +74,7 @@ def value_text(value: object) -> str | None:
 
 
 def broker_synonyms(key: str, settings: Settings) -> list[DescribeConfigsSynonym]:
-    """The settings that a broker config has its value from, highest precedence first.
+    """Return the settings that determine a broker config, highest precedence first.
 
     Begins with the config itself, as in Kafka: empty if only another unit has a value.
     """
@@ -93,7 +92,7 @@ def broker_synonyms(key: str, settings: Settings) -> list[DescribeConfigsSynonym
 
 
 def _event_segment_bytes(settings: Settings) -> int:
-    """The segments in use of all partitions take half of what all may have, at most."""
+    """Return the segment size: the active segments may take half of the joint limit."""
     segment_bytes = settings.offsets_topic_segment_bytes
     each, total = settings.group_events_retention_bytes, settings.group_events_retention_total_bytes
     if each >= 0:
@@ -109,7 +108,7 @@ class EffectiveConfigs:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        # What a Kafka broker sets when it creates the topic.
+        # As set by a Kafka broker when it creates the topic.
         self._of_group_topic = {
             "cleanup.policy": "compact",
             "compression.type": "producer",
@@ -131,11 +130,11 @@ class EffectiveConfigs:
             },
         }
 
-        # The same for all topics, so it is made once.
+        # The same for all topics, so it is computed once.
         self.inherited: Final[Mapping[str, EffectiveConfig]] = {
             row.name: self._inherited(row) for row in TABLE.values()
         }
-        """Each config as in a topic that does not set it, by name in alphabetical order."""
+        """Each config of a topic that does not set it, by name in alphabetical order."""
         self._inherited_values = {
             name: config.value
             for name, config in self.inherited.items()
@@ -144,17 +143,17 @@ class EffectiveConfigs:
         self._default_policy = self._read_policy({})
 
     def of(self, topic: Topic) -> Iterator[EffectiveConfig]:
-        """All configs, in alphabetical order."""
+        """Yield all configs, in alphabetical order."""
         own = self.own(topic)
         for name, inherited in self.inherited.items():
             yield self.with_topic_value(name, own[name]) if name in own else inherited
 
     def own(self, topic: Topic) -> Mapping[str, str]:
-        """What the topic sets. Names may be unknown to this release."""
+        """Return the configs set by the topic. This release may not have all of the names."""
         return self._of_internal[topic.name] if topic.internal else topic.configs
 
     def policy(self, topic: Topic) -> LogPolicy:
-        """How the topic's logs are kept, by its configs of this moment. On any thread."""
+        """Return how the topic's logs are kept, by its present configs. Thread-safe."""
         configs, known = topic.configs, topic.policy
         if known is not None and known.configs is configs:
             return known.policy
@@ -177,11 +176,11 @@ class EffectiveConfigs:
     def validated(
         self, given: Mapping[str, str | None], stored: Mapping[str, str] = MappingProxyType({})
     ) -> dict[str, str]:
-        """`configs.validated`, where the server's settings hold for what a topic does not set."""
+        """Do `configs.validated`, with the server's settings for configs the topic does not set."""
         return validated(given, stored, self._inherited_values)
 
     def with_topic_value(self, name: str, value: str) -> EffectiveConfig:
-        """A known config that a topic sets."""
+        """Return a known config that a topic sets."""
         inherited, source = self.inherited[name], ConfigSource.TOPIC
         synonym = DescribeConfigsSynonym(name=name, value=value, source=source)
         synonyms = [synonym, *inherited.synonyms]

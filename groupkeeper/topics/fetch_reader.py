@@ -1,6 +1,6 @@
-"""Reads the logs for one Fetch: what is there now, within the limits of the request.
+"""Reads the logs for one Fetch: the records available now, within the limits of the request.
 
-A Fetch is planned and answered on the event loop. In between, the loop reads what is in the page
+A Fetch is planned and answered on the event loop. In between, the loop reads data in the page
 cache, and a thread the rest. Waiting is in apis/fetch.py. Source: Kafka's
 `ReplicaManager.readFromLog` (KIP-74 for the limits).
 """
@@ -28,11 +28,11 @@ from groupkeeper.topics.slices import Pace
 from groupkeeper.turns import Slices, Turns
 
 RESPONSE_BYTES: Final = 2 * 1024 * 1024
-"""Most record bytes of one response, which are read in one job; clients fetch again."""
+"""Maximum record bytes of one response, which are read in one job; clients fetch again."""
 
 LEAST_BYTES: Final = 64 * 1024
-"""One response may have so many bytes even if responses that clients have not read yet leave less
-room: consumers slow down, but proceed."""
+"""Record bytes that a response may always have, even if unread responses leave less room: consumers
+slow down, but make progress."""
 
 ROOM_SHARE: Final = 16
 """One response takes at most this fraction of the room left, so that many clients get some."""
@@ -46,38 +46,39 @@ UNKNOWN_NAME: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 _READ_COMMITTED: Final = 1
 _NO_OFFSET: Final = -1
 
-# Cost of reading records in items of a `Pace`: of the call, and bytes that cost one more.
+# Cost of reading records, in items of a `Pace`: of a call, and bytes that cost one more.
 _READ: Final = 10
 _BYTES: Final = 8 * 1024
 
 
 Found = dict[int, bytes | Exception]
-"""What was read for one response, or why it could not be, by the id of the request's object."""
+"""Records for one response, or errors, by the id of the request's object."""
 
 
 _IN_PLACE: Final = FileJobs()
 NOTHING: Final = _IN_PLACE.start(Found)
-"""A job that is done, and has found nothing."""
+"""A finished job without results."""
 
 
 @dataclass(slots=True)
 class Reads:
-    """What is to be read for one response, in the order of the request, and what was found."""
+    """The reads for one response, in the order of the request, and their results."""
 
     budget: int
-    """Most bytes; the first read with data returns a batch of any size."""
+    """Maximum bytes; the first read with data returns a batch of any size."""
     wanted: list[tuple[int, TopicPartition, int, int]] = field(default_factory=list)
-    """Id of the request's object, partition, offset, most bytes."""
+    """Id of the request's object, partition, offset, maximum bytes."""
     found: Found = field(default_factory=dict)
     _size: int = 0
     """Bytes found."""
     _next: int = 0
-    """How many of `wanted` are done."""
+    """Number of finished items of `wanted`."""
     _left: Sequence[Segment] = ()
-    """Segments that their log has let go of: a thread does so, too, as it may close their files."""
+    """Segments that their log has released. A thread must release them, too, as this may close
+    files."""
 
     def cached(self) -> Slices[bool]:
-        """Read what is in memory, without blocking; False if a thread has to read the rest."""
+        """Read data in memory, without blocking; False if a thread has to read the rest."""
         pace = Pace()
         for key, partition, offset, most in self.wanted:
             limit = self._limit(most)
@@ -100,7 +101,7 @@ class Reads:
         return True
 
     def __call__(self) -> Found:
-        """Read the rest, blocking. What cannot be read is left out: see `TopicPartition.read`."""
+        """Read the rest, blocking. Unreadable data is left out: see `TopicPartition.read`."""
         self._left = ()
         for key, partition, offset, most in self.wanted[self._next :]:
             limit = self._limit(most)
@@ -113,7 +114,7 @@ class Reads:
         return self.found
 
     def _limit(self, most: int) -> int | None:
-        """How many bytes the next read may bring; None: the response is full."""
+        """Return how many bytes the next read may return; None: the response is full."""
         limit = max(min(most, self.budget - self._size), 0)
         return limit if limit or not self._size else None
 
@@ -131,7 +132,7 @@ class ReadResult:
 
     response: FetchResponse
     budget: int
-    """Most record bytes that it may have."""
+    """Maximum record bytes of the response."""
     size: int = 0
     failed: bool = False
     partitions: int = 0
@@ -148,15 +149,15 @@ class FetchReader:
         self._max_bytes = min(max_bytes, RESPONSE_BYTES)
         self._failed = failed
         self.room: Callable[[], int] = lambda: sys.maxsize
-        """How many bytes of responses may still be held for clients; called for each response."""
+        """Returns how many bytes of responses may still be held for clients; called for each
+        response."""
 
     def plan(
         self, request: FetchRequest, watch: Callable[[TopicPartition], None] | None = None
     ) -> Slices[tuple[list[TopicPartition], Reads]]:
-        """Partitions that the worker has to open first, and what is to be read of the others.
+        """Return the partitions that the worker has to open first, and the reads for the others.
 
-        `watch` is called with each partition before it is looked at: what is appended from then on
-        may not be read.
+        `watch` is called with each partition before it is examined: later appends may not be read.
         """
         pace = Pace()
         unopened: dict[TopicPartition, None] = {}
@@ -181,7 +182,7 @@ class FetchReader:
         return list(unopened), reads
 
     def start(self, reads: Reads) -> Slices[FileJob[Found]]:
-        """Read what is in memory, and let a thread read the rest: usually done on return."""
+        """Read data in memory, and let a thread read the rest: usually done on return."""
         if not reads.wanted:
             return NOTHING
         if (yield from reads.cached()):
@@ -200,8 +201,9 @@ class FetchReader:
     def answer(
         self, request: FetchRequest, version: int, reads: Reads, found: Found
     ) -> Slices[ReadResult]:
-        """The response with what was found, partitions in the order of the request. If the version
-        gives topics by id, their names are filled in, and empty for unknown ones.
+        """Return the response with the results, partitions in the order of the request.
+
+        If the version gives topics by id, their names are filled in, and empty for unknown ones.
         """
         pace = Pace()
         result = ReadResult(FetchResponse(), reads.budget)
@@ -240,7 +242,7 @@ class FetchReader:
         log = partition.log
         if log is None:
             return _without_log(partition, wanted)
-        # Any negative epoch is none here, as in Kafka's `FetchRequest.optionalEpoch`.
+        # Any negative epoch means none, as in Kafka's `FetchRequest.optionalEpoch`.
         epoch = max(wanted.current_leader_epoch, UNKNOWN_EPOCH)
         error = check_leader_epoch(partition, epoch)
         if error != ErrorCode.NONE:
@@ -261,7 +263,7 @@ def _without_log(partition: TopicPartition, wanted: FetchPartition) -> Partition
     if not partition.topic.internal:
         return _error(wanted, ErrorCode.KAFKA_STORAGE_ERROR)
     if wanted.fetch_offset != 0:
-        # The coordinator has closed it for a moment: a consumer must not start from 0 again.
+        # The coordinator has closed it for a moment: a consumer must not restart from 0.
         return _error(wanted, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     return PartitionData(
         partition_index=wanted.partition, last_stable_offset=0, log_start_offset=0, records=b""

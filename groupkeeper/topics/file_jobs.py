@@ -1,15 +1,15 @@
-"""Runs the file calls of Produce, Fetch and lookups beside the event loop, which makes none itself.
+"""Runs the file calls of Produce, Fetch and lookups, which the event loop must not make itself.
 
-Theory of operation. A call that ends in the page cache takes microseconds, and a way through the
-event loop to a thread and back takes longer than the call. So the loop gives a job to an idle
-thread and waits for it, for a millisecond at most. A job that takes longer is left to its thread,
-and the loop is told through its selector when the job has ended. After some such jobs the loop does
-not wait for any for a while: a slow disk costs the loop one millisecond in a hundred.
+Theory of operation. A call served by the page cache takes microseconds, less than a round trip
+through the event loop to a thread. So the loop gives a job to an idle thread and waits for it, for
+a millisecond at most. A longer job is left to its thread, and the loop is notified through its
+selector when the job has ended. After some such jobs the loop stops waiting for a while: a slow
+disk costs the loop one millisecond in a hundred.
 
-Each thread has two pipes, one to be woken by and one to tell the end of a job. A write to a pipe
-releases the interpreter's lock, so that the woken thread finds it free, and the kernel often lets
-it run on the processor of the writer, which is about to wait: locks of `threading` and sockets cost
-more (measured: docs/decisions/019-files-and-the-event-loop.md).
+Each thread has two pipes, one to be woken by and one to signal the end of a job. A write to a pipe
+releases the GIL, so that the woken thread finds it free, and the kernel often lets the thread run
+on the processor of the writer, which is about to wait: locks of `threading` and sockets cost more
+(measured: docs/decisions/019-files-and-the-event-loop.md).
 """
 
 import asyncio
@@ -27,31 +27,31 @@ from typing import Any, Final, Generic, TypeVar, cast
 T = TypeVar("T")
 
 THREADS: Final = 3
-"""Most threads of one `FileThreads`: so many calls may wait for the disk at the same time."""
+"""Maximum threads of a `FileThreads`, that is, of calls that wait for the disk at once."""
 
 WAIT_MS: Final = 1
 """How long the event loop waits for a job that it has just given to a thread."""
 
 PAUSE_S: Final = 0.1
-"""The event loop waits in vain, for a job that takes longer than `WAIT_MS`, once in so long."""
+"""Minimum interval between two vain waits of the event loop, for jobs longer than `WAIT_MS`."""
 
 IN_VAIN: Final = 3
-"""So often it may wait in vain in a row after it has not for a while."""
+"""Number of consecutive vain waits permitted after a while without any."""
 
 _ONE: Final = b"x"
 
 
 class FileJob(Generic[T]):
-    """A call on another thread, and what became of it. Everything but `run` is for the loop."""
+    """A call on another thread, and its outcome. Everything except `run` is for the loop."""
 
     __slots__ = ("_call", "_context", "_result", "_then", "done", "error")
 
     def __init__(self, call: Callable[[], T]) -> None:
         self._call: Callable[[], T] | None = call
-        self._context = copy_context()  # its log lines go where the caller's go
+        self._context = copy_context()  # for the destination of log lines
         self._result: T | None = None
         self.error: Exception | None = None
-        """What the call raised, when the job is done."""
+        """The exception of the call, when the job is done."""
         self._then: list[Callable[[], None]] = []
         self.done = False
         """Whether `result` may be called."""
@@ -67,21 +67,21 @@ class FileJob(Generic[T]):
             del self, call  # the error refers to this frame: they would be a cycle
 
     def finish(self) -> None:
-        """The call has returned: tell those that wait for it."""
+        """Mark the job as done, and notify everything that waits for it."""
         self.done = True
         then, self._then = self._then, []
         for each in then:
             each()
 
     def when_done(self, then: Callable[[], None]) -> None:
-        """Call `then` on the event loop when the job is done: now, if it is."""
+        """Call `then` on the event loop when the job is done: now, if it already is."""
         if self.done:
             then()
         else:
             self._then.append(then)
 
     def result(self) -> T:
-        """What the call returned. Raises what it raised."""
+        """Return the result of the call, or raise its exception."""
         assert self.done, "the call is under way"
         if self.error is not None:
             try:
@@ -91,7 +91,7 @@ class FileJob(Generic[T]):
         return cast("T", self._result)  # None is a T if the call returned it
 
     async def wait(self) -> T:
-        """The result, when the job is done."""
+        """Return the result, when the job is done."""
         if not self.done:
             end = asyncio.Event()
             self.when_done(end.set)
@@ -103,17 +103,17 @@ class FileJob(Generic[T]):
 
 
 class FileJobs:
-    """Runs each job at once, on the caller's thread: for files in memory."""
+    """Runs each job immediately, on the caller's thread: for files in memory."""
 
     def start(self, call: Callable[[], T], *, wait: bool = True) -> FileJob[T]:
-        """Begin a job. `wait`: it is expected to be short, so it may be done on return."""
+        """Start a job. `wait`: it is expected to be short, so it may be done on return."""
         job = FileJob(call)
         job.run()
         job.finish()
         return job
 
     async def run(self, call: Callable[[], T]) -> T:
-        """Run a job of a coroutine, with other callbacks of the event loop in between."""
+        """Run a job for a coroutine, with other callbacks of the event loop in between."""
         job = self.start(call, wait=False)
         try:
             if job.done:
@@ -123,12 +123,12 @@ class FileJobs:
             del job  # as in `FileJob.run`
 
     def reserve(self) -> None:
-        """See to it that jobs can be run when no file descriptor is left."""
+        """Make sure that jobs can be run when no file descriptor is left."""
 
     async def close(self) -> None:
-        """Wait for the jobs under way, and end the threads. No job may be started afterwards.
+        """Wait for current jobs, and end the threads. No job may be started afterwards.
 
-        Some belong to no request any more: the client has gone, or the server stops.
+        Some jobs have outlived their request: the client has gone, or the server is stopping.
         """
 
 
@@ -136,7 +136,7 @@ class _Thread:
     """One thread, and the pipes between it and the event loop."""
 
     def __init__(self) -> None:
-        """Raises OSError if no file descriptor or no thread is left."""
+        """Start the thread. Raises OSError if no file descriptor or no thread is left."""
         self.job: FileJob[Any] | None = None
         self._own: tuple[int, ...] = ()
         take, self._give = os.pipe()
@@ -160,12 +160,12 @@ class _Thread:
         os.write(self._give, _ONE)
 
     def take(self) -> FileJob[Any] | None:
-        """The job that has ended; None if it has not after `WAIT_MS`."""
+        """Return the job if it has ended; None if it has not after `WAIT_MS`."""
         if not self._poll.poll(WAIT_MS):
             return None
         os.read(self.told, 1)
         job, self.job = self.job, None
-        assert job is not None, "the thread has told of a job"
+        assert job is not None, "the thread has signalled a job"
         return job
 
     def close(self) -> None:
@@ -175,7 +175,7 @@ class _Thread:
 
 
 def _serve(thread: _Thread, take: int, tell: int) -> None:
-    """The thread: ends when the other end of its pipe is closed."""
+    """Run the thread: it ends when the other end of its pipe is closed."""
     try:
         while os.read(take, 1):
             job = thread.job
@@ -191,29 +191,29 @@ def _serve(thread: _Thread, take: int, tell: int) -> None:
 
 
 class Patience:
-    """Says when the event loop may wait for a job: seldom while the disk is slow.
+    """Decides when the event loop may wait for a job: rarely while the disk is slow.
 
-    Now and then a job takes long because its thread has to wait for a processor. Therefore one that
-    takes long has no consequence if none has for a while.
+    A job may occasionally take long because its thread has to wait for a processor. So a long job
+    has no consequence if there was none for a while.
     """
 
     def __init__(self) -> None:
         self._from = 0.0
 
     def may_wait(self, now: float) -> bool:
-        """`now`: seconds of a clock that never goes back."""
+        """Return whether to wait. `now`: seconds of a monotonic clock."""
         return now >= self._from
 
     def in_vain(self, now: float) -> None:
-        """The event loop has waited for a job that takes longer."""
+        """Note that the event loop has waited in vain."""
         self._from = max(self._from, now - (IN_VAIN - 1) * PAUSE_S) + PAUSE_S
 
 
 class FileThreads(FileJobs):
     """Runs jobs on up to `THREADS` threads, which the first jobs start. For one event loop.
 
-    Jobs that find no idle thread wait in a queue. Each belongs to a request under way, so the
-    budgets of requests (`connections/budget.py`) bound it.
+    Jobs without an idle thread wait in a queue. Each belongs to a current request, so the budgets
+    of requests (`connections/budget.py`) bound it.
     """
 
     def __init__(self) -> None:
@@ -225,7 +225,7 @@ class FileThreads(FileJobs):
 
     def reserve(self) -> None:
         if not self._threads:
-            with suppress(OSError):  # the first job will say so
+            with suppress(OSError):  # the first job will report it
                 self._idle.append(self._started())
 
     def start(self, call: Callable[[], T], *, wait: bool = True) -> FileJob[T]:
@@ -242,7 +242,7 @@ class FileThreads(FileJobs):
         return job
 
     def _new_thread(self, job: FileJob[Any]) -> _Thread | None:
-        """None if the job has to wait in the queue, or has failed."""
+        """Return a new thread; None if the job has to wait in the queue, or has failed."""
         if len(self._threads) < THREADS:
             try:
                 return self._started()
@@ -255,14 +255,14 @@ class FileThreads(FileJobs):
         return None
 
     def _started(self) -> _Thread:
-        """One more thread. Raises OSError."""
+        """Start another thread. Raises OSError."""
         thread = _Thread()
         self._loop = asyncio.get_running_loop()
         self._threads.append(thread)
         return thread
 
     def _look(self, thread: _Thread) -> bool:
-        """Whether its job has ended, or does within `WAIT_MS`."""
+        """Return whether its job has ended, or ends within `WAIT_MS`."""
         job = thread.take()
         if job is None:
             return False
@@ -275,8 +275,10 @@ class FileThreads(FileJobs):
         return True
 
     def _watch(self, thread: _Thread) -> None:
-        """Look when its job has ended. Only then: a selector that is told of every end costs more
-        than to add the thread to it now and then.
+        """Wait for the end of the thread's job through the selector.
+
+        Only for late jobs: it is cheaper to add the thread now and then than to be notified of
+        every job's end.
         """
         assert self._loop is not None, "set with the first thread"
         self._loop.add_reader(thread.told, self._late, thread)
@@ -290,7 +292,7 @@ class FileThreads(FileJobs):
         # A job that ends may start others, and those that wait in the queue follow.
         while jobs := [thread.job for thread in self._threads if thread.job is not None]:
             for job in jobs:
-                with suppress(Exception):  # told to those that wait for the job
+                with suppress(Exception):  # reported to those that wait for the job
                     await job.wait()
         self._end()
 

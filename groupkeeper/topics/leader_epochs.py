@@ -1,9 +1,8 @@
-"""Leader epochs (KIP-101, KIP-320): whether a client knows the current one, and where earlier ones
-ended.
+"""Leader epochs (KIP-101, KIP-320): checks a client's epoch, and finds where earlier epochs ended.
 
-A partition of an ordinary topic stays in the epoch of the catalog; one of the group topic gets a
-new one with every start of the server that writes to it.
-Source: Kafka's `Partition.checkCurrentLeaderEpoch` and `LeaderEpochFileCache.endOffsetFor`.
+A partition of an ordinary topic stays in the epoch of the catalog; a partition of the group topic
+gets a new epoch with every start of the server that writes to it. Source: Kafka's
+`Partition.checkCurrentLeaderEpoch` and `LeaderEpochFileCache.endOffsetFor`.
 """
 
 from bisect import bisect_right
@@ -19,7 +18,7 @@ UNKNOWN_END: Final = (UNKNOWN_EPOCH, -1)
 
 
 def check_leader_epoch(partition: TopicPartition, current: int) -> ErrorCode:
-    """NONE, or the error that makes the client refresh its metadata."""
+    """Return NONE, or the error that makes the client refresh its metadata."""
     if current in (UNKNOWN_EPOCH, partition.leader_epoch):
         return ErrorCode.NONE
     if current < partition.leader_epoch:
@@ -28,14 +27,14 @@ def check_leader_epoch(partition: TopicPartition, current: int) -> ErrorCode:
 
 
 def epoch_at(partition: TopicPartition, offset: int) -> int:
-    """The epoch of the record at an offset; at the end of the log, the newest epoch."""
+    """Return the epoch of the record at an offset; at the end of the log, the newest epoch."""
     starts = _starts(partition)
     older = bisect_right(starts, offset, key=lambda entry: entry[1])
     return starts[max(older - 1, 0)][0]
 
 
 def end_of_epoch(partition: TopicPartition, epoch: int) -> tuple[int, int]:
-    """The newest epoch that is not newer than the given one, and its end offset (exclusive).
+    """Return the newest epoch that is not newer than the given one, and its end offset (exclusive).
 
     `UNKNOWN_END` for an epoch newer than all; an epoch older than all is returned itself, and ends
     where the log begins.
@@ -53,7 +52,7 @@ def end_of_epoch(partition: TopicPartition, epoch: int) -> tuple[int, int]:
 
 
 def _starts(partition: TopicPartition) -> list[tuple[int, int]]:
-    """Epochs with their first offsets, the current one included; at least one."""
+    """Return the epochs with their first offsets, including the current one; at least one."""
     log, current = partition.log, partition.leader_epoch
     if log is None:
         return [(current, 0)]

@@ -1,8 +1,7 @@
-"""Answer at once if the logs that a request needs are open; else open them on the worker and answer
-later.
+"""Answers immediately if the logs that a request needs are open; otherwise after opening them.
 
-Shared by DeleteRecords, ListOffsets, OffsetForLeaderEpoch and Produce; logs are opened in
-partitions.py.
+The worker opens them. Shared by DeleteRecords, ListOffsets, OffsetForLeaderEpoch and Produce; logs
+are opened in partitions.py.
 """
 
 from collections.abc import Callable, Iterable
@@ -37,11 +36,11 @@ class LogOpener:
         reply_to: ReplyTo,
         if_failed: Callable[[], Response],
     ) -> Slices[Response | None]:
-        """The result of `answer()` for a request that reads the existing ones of these partitions;
-        or None if logs have to be opened, and the result goes to `reply_to` later.
+        """Return `answer()` for a request that reads these partitions, as far as they exist.
 
-        Partitions that could not be opened have no log when `answer` is called. `if_failed()` is
-        the later response if `answer` raises.
+        None if logs have to be opened first; the response then goes to `reply_to` later. Partitions
+        that could not be opened have no log when `answer` is called. `if_failed()` is the later
+        response if `answer` raises.
         """
         unopened = yield from self.unopened(topics, partition_ids_of)
         if not unopened:
@@ -52,7 +51,7 @@ class LogOpener:
     def unopened(
         self, topics: Iterable[_Topic], partition_ids_of: Callable[[_Topic], Iterable[PartitionId]]
     ) -> Slices[list[TopicPartition]]:
-        """Which of the existing partitions cannot be read before they are opened, each once."""
+        """Return the existing partitions that have to be opened before reading, each once."""
         unopened: dict[TopicPartition, None] = {}
 
         def look(_: _Topic, partition_id: PartitionId) -> None:

@@ -1,7 +1,7 @@
 """How a topic's logs are kept: its configs in effect, as typed values.
 
-The cleaner, retention and the logs themselves read them here; effective_configs.py says which value
-is in effect. Source: Kafka's `LogConfig`.
+They are read by the cleaner, retention and the logs themselves; effective_configs.py determines the
+values in effect. Source: Kafka's `LogConfig`.
 """
 
 from collections.abc import Mapping
@@ -20,14 +20,14 @@ _DELETE: Final = "delete"
 
 @dataclass(slots=True, frozen=True)
 class LogPolicy:
-    """Times are in milliseconds."""
+    """The policy for the logs of a topic. Times are in milliseconds."""
 
     compacts: bool
     """cleanup.policy has `compact`."""
     deletes: bool
     """cleanup.policy has `delete`: retention applies, and DeleteRecords is allowed."""
     retention_ms: int
-    """Negative for no limit, as are the bytes."""
+    """Negative for no limit, like `retention_bytes`."""
     retention_bytes: int
     limits: Limits
     """When segments roll; compacted ones also after max.compaction.lag.ms."""
@@ -55,7 +55,7 @@ class KnownPolicy(NamedTuple):
 
 
 def read_policy(own: Mapping[str, str], inherited: Mapping[str, str]) -> LogPolicy:
-    """The policy of a topic with these configs; `inherited` has all configs that it may not set.
+    """Return the policy of a topic; `inherited` has values for all configs that `own` may lack.
 
     A number that an older release has stored in another form counts as not set.
     """

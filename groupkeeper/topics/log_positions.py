@@ -1,8 +1,7 @@
-"""Where logs begin and end, how large they are, and when the record at an offset was written: for
-many partitions, without opening any.
+"""Finds where logs begin and end, their sizes, and when records were written, without opening logs.
 
-An open log knows its own. The worker looks at the folders of others (storage/log/glance.py), some
-at a time; what it finds is kept until the folder changes.
+Made for many partitions at a time. An open log has this information. The worker examines the
+folders of others (storage/log/glance.py) in portions; results are kept until the folder changes.
 """
 
 from collections.abc import Iterable
@@ -25,7 +24,7 @@ Position: TypeAlias = tuple[str, int, int]
 """Topic, partition and offset."""
 
 _SPARE: Final = 1_000
-"""Looks that are kept beyond one for each partition, before those of deleted topics are dropped."""
+"""Cached looks beyond one per partition, before those of deleted topics are dropped."""
 
 
 class Extent(NamedTuple):
@@ -34,13 +33,13 @@ class Extent(NamedTuple):
     start_offset: int
     """The first offset that is kept."""
     end_offset: int
-    """The offset after the last one: the high watermark."""
+    """The offset after the last record: the high watermark."""
     size: int
     """Bytes of all segments."""
 
 
 class LogPositions:
-    """Asked by pages, metrics and DescribeLogDirs."""
+    """Positions for pages, metrics and DescribeLogDirs."""
 
     def __init__(
         self,
@@ -61,8 +60,9 @@ class LogPositions:
         self._seen: dict[tuple[Topic, int], Glance] = {}
 
     async def extents(self, places: Iterable[LogName]) -> dict[LogName, Extent]:
-        """Of every partition that exists and whose log can be read; a failure of the disk is
-        reported. A partition without a folder is empty.
+        """Return the extent of every partition that exists and whose log can be read.
+
+        Disk failures are reported. A partition without a folder is empty.
         """
         found: dict[LogName, Extent] = {}
         unopened = await self._turns.run(self._open_ones(places, found))
@@ -74,13 +74,14 @@ class LogPositions:
         return found
 
     async def space(self) -> tuple[int, int]:
-        """Bytes of the data directory's file system, and those that are free; -1 if unknown."""
+        """Return total and free bytes of the data directory's file system; -1 if unknown."""
         return await self._worker(lambda: self._folders.files.space(self.data_dir))
 
     async def times(self, wanted: Iterable[Position]) -> dict[Position, int]:
-        """When the records at some positions were written, to the batch: its largest timestamp
-        (Unix milliseconds). An offset before the log stands for its first record. Left out where
-        no record is at the offset or after it, or has no timestamp.
+        """Return the largest timestamps (Unix ms) of the batches at some positions.
+
+        An offset before the log stands for its first record. Positions without a record at or after
+        the offset, or without a timestamp, are left out.
         """
         found: dict[Position, int] = {}
         known = await self._turns.run(each(wanted, self._with_topic))
@@ -95,7 +96,7 @@ class LogPositions:
     def _open_ones(
         self, places: Iterable[LogName], found: dict[LogName, Extent]
     ) -> Slices[list[tuple[Topic, int]]]:
-        """Fills in what open logs know, and returns the other partitions."""
+        """Fill in the extents of open logs, and return the other partitions."""
         unopened, pace = [], Pace()
         if len(self._seen) > self._catalog.partition_total + _SPARE:
             self._seen = {key: seen for key, seen in self._seen.items() if not key[0].deleted}
@@ -112,11 +113,11 @@ class LogPositions:
         return unopened
 
     def _look(self, some: Iterable[tuple[Topic, int]]) -> list[tuple[tuple[Topic, int], Glance]]:
-        """On the worker, which opens all logs: nobody opens one of these meanwhile."""
+        """Examine folders on the worker, which opens all logs, but none of these meanwhile."""
         seen = []
         for topic, index in some:
             if topic.deleted or topic.internal:
-                continue  # a log of an internal topic that its owner has closed is not told
+                continue  # a log of an internal topic that its owner has closed is not reported
             try:
                 seen.append(((topic, index), self._glance(topic, index)))
             except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""Which topic names are legal, which collide, and which are reserved.
+"""Topic names: which are legal, which collide, and which are reserved.
 
-Not the catalog: nothing here knows which topics exist.
-Source: Kafka's `org.apache.kafka.common.internals.Topic`.
+Independent of the catalog, that is, of existing topics. Source: Kafka's
+`org.apache.kafka.common.internals.Topic`.
 """
 
 import re
@@ -15,19 +15,19 @@ GROUP_TOPIC: Final = "__consumer_offsets"
 """The group coordinator's log, visible to clients as an internal topic."""
 
 EVENT_TOPIC: Final = EVENTS
-"""What happened to the groups, and why; as many partitions, and the same one for a group."""
+"""The log of group events. A group has the same partition number in both topics."""
 
 RESERVED: Final = frozenset({GROUP_TOPIC, EVENT_TOPIC})
 """Names that clients may neither create, delete nor produce to."""
 
 MAX_LENGTH: Final = 249
-"""A folder is called `<topic>-<partition>`, and file systems take names of 255 bytes."""
+"""A folder is called `<topic>-<partition>`, and file systems permit names of 255 bytes."""
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def check_name(name: str) -> Refusal | None:
-    """Why a name is illegal, or None. To be called before a name reaches the file system."""
+    """Return why a name is illegal, or None. Call this before a name reaches the file system."""
     if not name:
         return _illegal("the empty string is not allowed")
     if name in (".", ".."):
@@ -49,5 +49,5 @@ def _illegal(reason: str) -> Refusal:
 
 
 def collision_key(name: str) -> str:
-    """Two names with the same key collide: Kafka's metric names turn '.' into '_'."""
+    """Return a key that is equal for colliding names: Kafka's metric names turn '.' into '_'."""
     return name.replace(".", "_")

@@ -1,8 +1,8 @@
-"""The files of topic logs, of which a limited number is open at a time.
+"""The files of topic logs, of which only a limited number is open at a time.
 
-The least recently used file is closed for another, and the next use of its handle opens it again.
-Closing loses nothing: what was written is in the page cache and can be synced through any handle.
-Not for logs that must learn of every error of the disk.
+The least recently used file is closed for another, and the next use of its handle reopens it.
+Closing loses nothing: written data is in the page cache and can be synced through any handle. Not
+for logs that must learn of every error of the disk.
 """
 
 import errno
@@ -15,7 +15,7 @@ from groupkeeper.storage.files.files import Files, FileStat
 
 _SHORTAGES: Final = frozenset((errno.EMFILE, errno.ENFILE))
 CACHED_MOST: Final = 256 * 1024
-"""Most bytes of one `read_cached`: the copy out of its buffer costs more than a thread beyond."""
+"""Maximum bytes of one `read_cached`: beyond, copying out of its buffer costs too much."""
 
 _SHED: Final = 4
 """If the system has no descriptor left, one in this many open files is closed."""
@@ -29,11 +29,11 @@ class _File:
     def __init__(self, path: str, descriptor: int) -> None:
         self.path = path
         self.descriptor: int | None = descriptor
-        """The real handle; None while it is not open."""
+        """The real handle; None while the file is not open."""
         self.users = 0
-        """Calls under way, in any thread; it stays open meanwhile."""
+        """Current calls, in any thread; the file stays open meanwhile."""
         self.removed = False
-        """Its path may be another file's: once closed, it cannot be opened again."""
+        """Its path may be another file's: once closed, it cannot be reopened."""
         self.closed = False
 
 
@@ -41,7 +41,7 @@ class OpenFiles(Files):
     """Files whose handles outlive their descriptors; thread-safe."""
 
     def __init__(self, files: Files, most: int) -> None:
-        """`most`: how many descriptors are kept open; calls under way may need more."""
+        """`most`: maximum number of idle descriptors kept open; calls in progress may need more."""
         self._files = files
         self._most = most
         self._lock = RLock()  # a finalizer of a segment may call in here
@@ -49,14 +49,14 @@ class OpenFiles(Files):
         self._held: dict[int, _File] = {}
         self._by_path: dict[str, set[_File]] = {}
         self._open: OrderedDict[_File, None] = OrderedDict()
-        """Those that may be closed, least recently used first."""
+        """Files that may be closed, least recently used first."""
         self._buffer = memoryview(b"")
-        """What `read_cached` reads into: making one for each call costs more than the read."""
+        """Buffer of `read_cached`: creating one for each call costs more than the read."""
         self.shortages = 0
         """How often the system had no descriptor left."""
 
     def __len__(self) -> int:
-        """How many are open."""
+        """Return the number of open files."""
         return len(self._open)
 
     def open(self, path: str, *, create: bool = False) -> int:
@@ -169,7 +169,7 @@ class OpenFiles(Files):
 
     def rename(self, path: str, to: str) -> None:
         self._lose(to)
-        with self._lock:  # no file is opened again by its old name meanwhile
+        with self._lock:  # no file is reopened by its old name meanwhile
             self._files.rename(path, to)
             moved = self._by_path.pop(path, set())
             for file in moved:
@@ -190,7 +190,7 @@ class OpenFiles(Files):
     # -- descriptors
 
     def _borrow(self, handle: int) -> tuple[_File, int]:
-        """The file, kept open until `_give_back`, and its descriptor. Raises OSError."""
+        """Return the file, kept open until `_give_back`, and its descriptor. Raises OSError."""
         with self._lock:
             file = self._held.get(handle)
             if file is None:
@@ -235,7 +235,7 @@ class OpenFiles(Files):
                 self._let_go(file)
 
     def _descriptor(self, path: str, *, create: bool = False) -> int:
-        """A new descriptor, for which another may be closed. Raises OSError."""
+        """Return a new descriptor, for which another may be closed. Raises OSError."""
         with self._lock:
             self._shed(len(self._open) + 1 - self._most)
         try:
@@ -247,7 +247,7 @@ class OpenFiles(Files):
             return self._files.open(path, create=create)
 
     def _make_way(self) -> None:
-        """The system has no descriptor left: close some."""
+        """Close some files, as the system has no descriptor left."""
         with self._lock:
             self.shortages += 1
             self._shed(len(self._open) // _SHED + 1)
@@ -272,7 +272,7 @@ class OpenFiles(Files):
             self._files.close(descriptor)
 
     def _lose(self, path: str) -> None:
-        """The path is about to be removed, or to become another file's."""
+        """Prepare for the path to be removed, or to become another file's."""
         with self._lock:
             for file in self._by_path.get(path, ()):
                 file.removed = True

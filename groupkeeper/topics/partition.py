@@ -1,8 +1,8 @@
 """A topic partition: a log of `storage`, opened when it is first needed.
 
 The folders are in partitions.py. As in Kafka, appends are acknowledged from the page cache; a torn
-end after a crash is found when the log is opened. Methods that are said to block make file calls,
-and are for threads: the event loop asks only what is in memory.
+end after a crash is found when the log is opened. Blocking methods make file calls, and are for
+threads: the event loop only accesses memory.
 """
 
 from collections.abc import Iterator
@@ -29,37 +29,36 @@ from groupkeeper.topics.topic_folders import TopicFolders
 from groupkeeper.turns import Slices, Turns
 
 LEADER_EPOCH: Final = 0
-"""That of a partition which nobody has led before."""
+"""The epoch of a partition without an earlier leader."""
 
 WRITE_BACK_BYTES: Final = 32 * 1024 * 1024
-"""How much may be in the page cache only before it is synced, off the event loop."""
+"""Unsynced bytes after which the log is synced, off the event loop."""
 
 LEARN_BYTES: Final = 16 * 1024 * 1024
-"""About how much of the end of a log is searched for producers when it is opened: a producer
+"""Approximate size of the end of a log that is searched for producers on opening: a producer
 repeats a batch soon or never, and an unknown one may begin with any sequence."""
 
 
 class Watcher(Protocol):
-    """What a partition knows of a waiting Fetch."""
+    """The interface of a waiting Fetch for its partitions."""
 
     def grew(self, size: int) -> None:
-        """`size` bytes were appended."""
+        """Called when `size` bytes were appended."""
 
     def changed(self) -> None:
-        """The topic was deleted: read again at once."""
+        """Called when the topic was deleted: read again immediately."""
 
 
 class Appended(NamedTuple):
-    """What became of a batch."""
+    """The outcome of an append."""
 
     base_offset: int
     log_append_time: int
-    """When it was appended, in Unix milliseconds, if that is what its records are stamped with; of
-    a repeated batch its largest timestamp, as in Kafka, which tells it whatever its type. Otherwise
-    NO_TIMESTAMP."""
+    """Time of the append in Unix milliseconds, if the topic has LogAppendTime; for a repeated batch
+    its largest timestamp, as in Kafka, whatever the type. Otherwise NO_TIMESTAMP."""
     log_start_offset: int
     is_new: bool
-    """False if the log had it already: a producer has repeated it."""
+    """False if a producer has repeated a batch that the log had already."""
 
 
 class TopicPartition:
@@ -96,7 +95,7 @@ class TopicPartition:
         """None until it is opened, and again after it has failed."""
         self.unsynced_bytes = 0
         self._full = False
-        """A batch to be appended needs a new segment."""
+        """Whether a batch to be appended needs a new segment."""
         self._expected = 0, NO_TIMESTAMP
         """Size and largest timestamp of the batch that the log is opened for."""
         self._rolling = Lock()
@@ -104,7 +103,7 @@ class TopicPartition:
         start of the log moves, and while its files are removed."""
         self.producers = ProducerStates(producers)
         self.watchers: dict[Watcher, int] = {}
-        """Waiting requests in order, each with how much of `_untold` it has counted."""
+        """Waiting requests in order, each with the part of `_untold` that it has counted."""
         self._turns = turns
         self._telling = False
         self._untold = 0
@@ -116,12 +115,13 @@ class TopicPartition:
 
     @property
     def deleted(self) -> bool:
-        """Its topic is deleted for clients."""
+        """Whether its topic is deleted for clients."""
         return self.topic.deleted
 
     @property
     def leader_epoch(self) -> int:
-        """Current epoch; in the group topic that of the newest batch, as every start has its own.
+        """The current epoch. In the group topic, each start has one: that of the newest batch.
+
         Batches must not have a later epoch than Metadata: a client would wait for it.
         """
         if not self.topic.internal:
@@ -135,12 +135,14 @@ class TopicPartition:
 
     @property
     def policy(self) -> LogPolicy:
-        """How the log is kept, by the topic's configs of this moment."""
+        """How the log is kept, by the topic's present configs."""
         return self._folders.policy_of(self.topic)
 
     def may_append(self, size: int, timestamp: int, limits: Limits) -> bool:
-        """False if the worker must open the log, write it back or begin a new segment before a
-        batch of this size and largest timestamp is appended. `limits` are those of the policy.
+        """Return whether a batch of this size and largest timestamp can be appended now.
+
+        If not, the worker must first open the log, write it back or begin a new segment. `limits`
+        are those of the policy.
         """
         log = self.log
         if log is None:
@@ -158,12 +160,11 @@ class TopicPartition:
         return self.log is not None and not self._full and self.unsynced_bytes < WRITE_BACK_BYTES
 
     def append(self, batch: bytes | memoryview, header: BatchHeader) -> Appended:
-        """Append a checked batch, blocking, unless the log has it already. One call at a time; the
-        caller notifies waiting requests with `grew`.
+        """Append a checked batch, blocking, unless the log has it already.
 
-        Raises Refused if the topic is deleted, RefusedByLog if the batch does not continue its
-        producer's, and StorageError: the log is closed then, and opened again from what the disk
-        holds.
+        One call at a time; the caller notifies waiting requests with `grew`. Raises Refused if the
+        topic is deleted, RefusedByLog if the batch does not continue its producer's, and
+        StorageError: the log is then closed, and reopened from disk later.
         """
         with self._rolling:
             log = self.log
@@ -192,7 +193,7 @@ class TopicPartition:
         return Appended(base_offset, append_time, log.start_offset, is_new=True)
 
     def _duplicate(self, header: BatchHeader) -> StoredBatch | None:
-        """The batch if it is stored already, or None; raises RefusedByLog if it does not fit."""
+        """Return the stored copy of a batch, or None. Raises RefusedByLog if it does not fit."""
         if header.producer_id < 0:
             return None
         producer = header.producer_id, header.producer_epoch, header.base_sequence
@@ -208,8 +209,9 @@ class TopicPartition:
         return stored
 
     def read_cached(self, offset: int, max_bytes: int, *, at_least_one: bool) -> bytes | None:
-        """As `read`, from memory only, without blocking. Raises NotCached, where `read` fails, too:
-        closing the log takes a disk.
+        """Do the same as `read`, from memory only, without blocking.
+
+        Raises NotCached, even where `read` fails: closing the log needs the disk.
         """
         log = self.log
         if log is None:
@@ -222,10 +224,10 @@ class TopicPartition:
             raise NotCached from error
 
     def read(self, offset: int, max_bytes: int, *, at_least_one: bool) -> bytes | None:
-        """Records from an offset on, blocking, as `Log.read`; None if there are none now, or the
-        log was closed, or begins later now.
+        """Return records from an offset on, blocking, like `Log.read`.
 
-        Raises StorageError and OSError, and closes the log.
+        None if there are none now, or the log was closed, or begins later now. Raises StorageError
+        and OSError, and closes the log.
         """
         log = self.log
         if log is None:
@@ -242,8 +244,9 @@ class TopicPartition:
             raise
 
     def begin_at(self, log: Log, offset: int) -> Iterator[list[Segment] | None]:
-        """`Log.begin_at`, blocking, in pieces, with appends in between; the last piece brings the
-        segments whose files can be removed.
+        """Do `Log.begin_at`, blocking, in pieces, with appends in between.
+
+        The last piece is the list of segments whose files can be removed.
         """
         pieces, gone = log.begin_at(offset), None
         while gone is None:
@@ -267,11 +270,11 @@ class TopicPartition:
             self._turns.start(self._tell())
 
     def watch(self, watcher: Watcher) -> None:
-        """Notify it of appends from now on, until it is removed from `watchers`."""
+        """Notify a watcher of appends from now on, until it is removed from `watchers`."""
         self.watchers[watcher] = self._untold
 
     def _tell(self) -> Slices[None]:
-        """Notify many, in slices, of the bytes appended so far."""
+        """Notify many watchers, in slices, of the bytes appended so far."""
         came, self._untold, self._telling = self._untold, 0, False
         pace = Pace()
         for watcher in list(self.watchers):
@@ -283,8 +286,10 @@ class TopicPartition:
                 yield
 
     def open(self) -> None:
-        """Open the log, blocking, and find recent producers. Begins a new segment if the batch that
-        waits for this needs one. Raises StorageError and OSError.
+        """Open the log, blocking, and find recent producers.
+
+        Begins a new segment if the batch that waits for this needs one. Raises StorageError and
+        OSError.
         """
         log = self._folders.open_log(self.folder, self.policy.limits)
         log.lock = Lock()
@@ -319,7 +324,7 @@ class TopicPartition:
         self._full = False
 
     def compare(self, log: Log, segment: Segment) -> Iterator[None]:
-        """Read what opening has left unread, in pieces. Raises as `read`, and closes the log."""
+        """Read data left unread on opening, in pieces. Raises as `read`, and closes the log."""
         try:
             yield from compare(segment)
         except (StorageError, OSError):
@@ -329,7 +334,7 @@ class TopicPartition:
             raise
 
     def close(self) -> None:
-        """Close the files, blocking, after an error; the next use opens them again."""
+        """Close the files, blocking, after an error; the next use reopens them."""
         with suppress(StorageError, OSError):
             self.sync_and_close()
 
@@ -342,7 +347,7 @@ class TopicPartition:
     def delete(self) -> None:
         """Close and remove the files, blocking. Raises OSError."""
         self.producers.clear()
-        with self._rolling:  # an append under way may create the folder, a later one is refused
+        with self._rolling:  # an append in progress may create the folder, a later one is refused
             log, self.log = self.log, None
             if log is not None:
                 log.delete()
@@ -353,7 +358,7 @@ class TopicPartition:
 
 
 def _recent(log: Log) -> int:
-    """An offset about LEARN_BYTES before the end, as if all records had the same size."""
+    """Return an offset about LEARN_BYTES before the end, as if all records had the same size."""
     size = log.size
     if size <= LEARN_BYTES:
         return log.start_offset

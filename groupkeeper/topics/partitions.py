@@ -1,7 +1,7 @@
 """All partitions used since the start.
 
-A single partition is in partition.py, the folders are in topic_folders.py. The start opens none of
-them: the first request that needs a log lets the worker open it.
+A single partition is in partition.py, the folders are in topic_folders.py. The start opens no log:
+the first request that needs a log makes the worker open it.
 """
 
 import asyncio
@@ -29,24 +29,24 @@ AT_ONCE: Final = 16
 
 RETRY_FIRST_S: Final = 0.1
 RETRY_MOST_S: Final = 5.0
-"""A log that could not be opened or written is retried at once, then after pauses that double up to
-the longest: opening reads much of it, and clients retry at once."""
+"""A log that could not be opened or written is retried immediately, then after pauses that double
+up to the longest: opening reads much of it, and clients retry immediately."""
 NAMED: Final = 5
-"""How many logs the error of a stop names."""
+"""Maximum number of logs in the error of a stop."""
 
 Failed = Callable[[str, BaseException], None]
-"""Called with what failed and why; topics write no log lines themselves."""
+"""Called with the place and the cause of a failure; topics write no log lines themselves."""
 
 
 class InternalLogs(NamedTuple):
     """The logs of an internal topic, which others open and write."""
 
     log_of: Callable[[int], Log | None]
-    """The log of a partition; None if it is not open."""
+    """Returns the log of a partition; None if it is not open."""
     call: Callable[[Callable[[], Sequence[Segment]]], Awaitable[Sequence[Segment]]]
-    """Runs a job on the thread that appends to them."""
+    """Runs a job on the thread that appends to the logs."""
     is_new: Callable[[int], bool] = lambda _: False
-    """Whether the log of a partition never had records: it is not open, and misses nothing."""
+    """Returns whether the log of a partition never had records, and so need not be open."""
 
 
 class TopicPartitions:
@@ -69,19 +69,19 @@ class TopicPartitions:
         self._turns = turns
         self._failed = failed
         self.unread = UnreadLogs(worker, failed)
-        """What is still to be read of logs that were opened."""
+        """Logs that were opened without reading everything."""
         self._producers = producers
         self.unopened: RetryTimes[TopicPartition] = RetryTimes(RETRY_FIRST_S, RETRY_MOST_S)
         self.unwritten: RetryTimes[TopicPartition] = RetryTimes(RETRY_FIRST_S, RETRY_MOST_S)
-        """When logs that could not be opened, or written, may be tried again."""
+        """When logs that could not be opened, or written, may be retried."""
         self._known: dict[tuple[str, int], TopicPartition] = {}
         self._detached: dict[tuple[Topic, int], TopicPartition] = {}
-        """Those of deleted topics whose files still exist."""
+        """Partitions of deleted topics whose files still exist."""
         self.internal: dict[str, InternalLogs] = {}
-        """Of internal topics by name; set by the server."""
+        """Logs of internal topics by name; set by the server."""
 
     def find(self, topic_name: str, index: int) -> TopicPartition | None:
-        """The partition, opened or not; None if there is no such topic or no such index."""
+        """Return the partition, open or not; None if there is no such topic or index."""
         partition = self._known.get((topic_name, index))
         if partition is None or partition.deleted:
             topic = self._catalog.by_name.get(topic_name)
@@ -95,7 +95,7 @@ class TopicPartitions:
         return partition
 
     def log_of(self, topic: Topic, index: int) -> Log | None:
-        """The log of a partition if it is open. On any thread."""
+        """Return the log of a partition if it is open. Thread-safe."""
         if topic.internal:
             return self._internal_log(topic.name, index)
         partition = self._known.get((topic.name, index))
@@ -106,37 +106,38 @@ class TopicPartitions:
         return None if logs is None else logs.log_of(index)
 
     def is_new(self, topic_name: str, index: int) -> bool:
-        """Whether a partition of an internal topic never had records."""
+        """Return whether a partition of an internal topic never had records."""
         logs = self.internal.get(topic_name)
         return logs is not None and logs.is_new(index)
 
     def grew(self, topic_name: str, index: int, size: int) -> None:
-        """The coordinator appended to the partition: notify waiting requests."""
+        """Notify waiting requests of an append by the coordinator."""
         partition = self._known.get((topic_name, index))
         if partition is not None:
             partition.grew(size)
 
     async def unknown_folders(self) -> list[str]:
-        """Folders that belong to no topic of the catalog. Raises OSError."""
+        """Return the folders that belong to no topic of the catalog. Raises OSError."""
         names = await self._worker(self._folders.names)
         # A topic that had a folder then is in one of these, unless deleted meanwhile.
         topics = [*self._catalog.by_name.values(), *self._catalog.being_deleted.values()]
         return await self._worker(lambda: unknown_folders(names, topics))
 
     def compacted(self) -> Iterator[TopicPartition]:
-        """Those of topics that are compacted, if their logs are open."""
+        """Yield the partitions of compacted topics, if their logs are open."""
         for partition in list(self._known.values()):
             is_open = partition.log is not None and not partition.deleted
             if is_open and not partition.topic.internal and partition.policy.compacts:
                 yield partition
 
     def opened(self) -> int:
-        """How many logs of topics are open."""
+        """Return the number of open logs of topics."""
         return sum(p.log is not None and not p.topic.internal for p in self._known.values())
 
     async def prepare(self, partitions: Iterable[TopicPartition]) -> None:
-        """Open logs that are not open, write back those that are due. A partition whose log fails
-        has none afterwards, and is not retried for a while.
+        """Open logs that are closed, and write back those that are due.
+
+        A partition whose log fails has none afterwards, and is not retried for a while.
         """
         for each in self.before_opening:
             each()
@@ -150,22 +151,22 @@ class TopicPartitions:
             self.unread.add(some)
 
     async def drop_log(self, partition: TopicPartition) -> None:
-        """Close a log that cannot be read; its next use opens it again."""
+        """Close a log that cannot be read; its next use reopens it."""
         await self._worker(partition.close)
 
     def write_failed(self, topic_name: str, index: int) -> None:
-        """An append failed: refuse others for a while."""
+        """Refuse other appends for a while, after a failed append."""
         partition = self._known.get((topic_name, index))
         if partition is not None:
             self.unwritten.failed(partition, asyncio.get_running_loop().time())
 
     def refuses_writes(self, partition: TopicPartition) -> bool:
-        """Whether appends have failed and the next one is not to be tried yet."""
+        """Return whether appends have failed and the next one is not to be tried yet."""
         unwritten = self.unwritten
         return bool(unwritten) and unwritten.waits(partition, asyncio.get_running_loop().time())
 
     def _prepare(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """Returns those that could not be opened."""
+        """Prepare partitions, and return those that could not be opened."""
         unopened = []
         for partition in partitions:
             # An earlier job may have done it, or the topic may be gone.
@@ -182,7 +183,7 @@ class TopicPartitions:
         return unopened
 
     def detach(self, topics: Iterable[Topic]) -> Slices[None]:
-        """Drop partitions of deleted topics, not their files, and answer who waits. Repeatable."""
+        """Drop partitions of deleted topics, except files, and notify watchers. Repeatable."""
         pace = Pace()
         for topic in topics:
             for index in range(topic.partition_count):
@@ -214,8 +215,10 @@ class TopicPartitions:
             self._folders.remove(f"{topic.name}-{index}")
 
     def close(self, at_once: AtOnce = one_after_another) -> None:
-        """Sync and close every log. Raises StorageError, when all are closed, for those whose last
-        records may be in the page cache only.
+        """Sync and close every log.
+
+        After all are closed, raises StorageError for logs whose last records may be in the page
+        cache only.
         """
         known = [*self._known.values()]
         failed: dict[str, Exception] = {}
@@ -233,17 +236,17 @@ class TopicPartitions:
 
 
 def unknown_folders(names: Iterable[str], topics: Iterable[Topic]) -> list[str]:
-    """Those of some partition folders that belong to no topic."""
+    """Return those of some partition folders that belong to no topic."""
     counts = {topic.name: topic.partition_count for topic in topics}
     parted = ((name, *name.rpartition("-")[::2]) for name in names)
     return [name for name, topic, index in parted if int(index) >= counts.get(topic, 0)]
 
 
 class UnreadLogs:
-    """Reads what opening long logs has left unread, one after the other, on the worker.
+    """Reads data left unread when long logs were opened, one log after the other, on the worker.
 
-    A log is served meanwhile. Clients verify the checksum of each batch, and reads look at the
-    offsets that no batch has a checksum of; so damage is not served in silence until it is found
+    A log is served meanwhile. Clients verify the checksum of each batch, and reads check the
+    offsets, which no batch checksum covers; so damage is not served silently before it is found
     here. Then the log is closed, and refused from its next use on.
     """
 
@@ -251,11 +254,11 @@ class UnreadLogs:
         self._worker = worker
         self._failed = failed
         self._left: dict[TopicPartition, None] = {}
-        """At most every partition that is open."""
+        """At most every open partition."""
         self._task: asyncio.Task[None] | None = None
 
     def add(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read their logs, as far as that is due."""
+        """Schedule the unread data of their logs."""
         for partition in partitions:
             if partition.log is not None and partition.log.unread is not None:
                 self._left[partition] = None
@@ -280,7 +283,7 @@ class UnreadLogs:
                 self._failed(partition.folder, error)
 
     async def close(self) -> None:
-        """Read no more; what is left is due again after the next opening."""
+        """Stop reading; the rest is due again after the next opening."""
         self._left.clear()
         if self._task is not None:
             self._task.cancel()

@@ -1,8 +1,8 @@
 """Offsets of deleted topics in partitions of the group topic that could not be loaded at that time.
 
-Such a partition does not hold up the deletion, nor a new topic of the same name. The catalog
-records that its offsets have to be deleted when it is loaded. That must happen before it is served,
-as later commits may be for the new topic.
+Such a partition does not delay the deletion, nor a new topic of the same name. The catalog records
+that its offsets have to be deleted when it is loaded. That must happen before it is served, as
+later commits may be for the new topic.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from groupkeeper.turns import Turns
 
 MAX_PENDING_OFFSET_DELETIONS: Final = 200_000
 """Pairs of a deleted topic's name and a partition that has to delete its offsets. Beyond the limit,
-a deletion is not finished before those partitions can be loaded."""
+a deletion does not finish before those partitions can be loaded."""
 
 
 class PendingOffsetDeletions:
@@ -31,7 +31,7 @@ class PendingOffsetDeletions:
         """Being written to the catalog; they count even if that fails."""
 
     def of(self, partition: int) -> set[str]:
-        """Topics whose offsets a partition has to delete before it is served."""
+        """Return the topics whose offsets a partition has to delete before it is served."""
         found = {
             name
             for name, partitions in self._catalog.pending_offset_deletions.items()
@@ -40,8 +40,9 @@ class PendingOffsetDeletions:
         return found.union(*(names for names, where in self._under_way if partition in where))
 
     async def add(self, names: set[str], partitions: Iterable[int]) -> None:
-        """Durable when this returns; `of` includes it at once. Raises StorageError, OSError and
-        OverLimitError: nothing has changed then.
+        """Durably add topics for partitions; `of` includes them immediately.
+
+        Raises StorageError, OSError and OverLimitError: nothing has changed then.
         """
         added = names, frozenset(partitions)
         self._under_way.append(added)
@@ -51,7 +52,7 @@ class PendingOffsetDeletions:
             self._under_way.remove(added)
 
     async def remove(self, names: set[str], partition: int) -> None:
-        """The partition has deleted them, durably. Raises StorageError and OSError."""
+        """Note that the partition has deleted them durably. Raises StorageError and OSError."""
         await self._change(names, lambda before: before - {partition})
 
     async def _change(

@@ -1,7 +1,7 @@
 """Sequences of idempotent producers on a partition: detects duplicates, gaps and old epochs.
 
-Producer ids are allocated in apis/init_producer_id.py; transactions are refused earlier.
-Source: KIP-98; Kafka's `ProducerStateManager`, `ProducerStateEntry` and `ProducerAppendInfo`.
+Producer ids are allocated in apis/init_producer_id.py; transactions are refused earlier. Source:
+KIP-98; Kafka's `ProducerStateManager`, `ProducerStateEntry` and `ProducerAppendInfo`.
 """
 
 from collections import OrderedDict
@@ -17,19 +17,20 @@ REMEMBERED_BATCHES: Final = 5
 """Per producer, as in Kafka: a client keeps at most five requests in flight."""
 
 REMEMBERED_PRODUCERS: Final = 10_000
-"""Per partition; the one idle longest is forgotten first, and may then begin with any sequence."""
+"""Per partition; the longest idle producer is forgotten first, and may then begin with any
+sequence."""
 
 EXPIRED_AT_ONCE: Final = 2
 """Expired producers forgotten per batch: more than a batch can add."""
 
 REPORT_INTERVAL_MS: Final = 60_000
-"""Shortest time between two reports that a limit made producers be forgotten."""
+"""Minimum interval between reports that a limit made producers be forgotten."""
 
 _LAST_SEQUENCE: Final = 2**31 - 1
 
 
 def last_sequence(base_sequence: int, last_offset_delta: int) -> int:
-    """Sequence of the last record of a batch; after 2^31 - 1 comes 0."""
+    """Return the sequence of the last record of a batch; after 2^31 - 1 comes 0."""
     return (base_sequence + last_offset_delta) & _LAST_SEQUENCE
 
 
@@ -57,11 +58,11 @@ class _Producer:
 
 
 class ProducerMemory:
-    """The producers of all partitions: expires those that are idle too long, and forgets the one
-    idle longest if there are too many.
+    """The producers of all partitions.
 
-    The event loop records appended batches, and the worker those found in logs that it opens: both
-    hold `lock` during all changes.
+    Expires producers that are idle too long, and forgets the longest idle one if there are too
+    many. The event loop records appended batches, and the worker those found in logs that it opens:
+    both hold `lock` during all changes.
     """
 
     def __init__(
@@ -76,13 +77,13 @@ class ProducerMemory:
         self._failed = failed
         self._tell_from_ms = 0
         self._by_silence: OrderedDict[_Producer, None] = OrderedDict()
-        """The one idle longest first."""
+        """Longest idle producer first."""
 
     def __len__(self) -> int:
         return len(self._by_silence)
 
     def heard(self, producer: _Producer) -> None:
-        """It has written just now. Others may be forgotten."""
+        """Record that a producer has just written. Others may be forgotten."""
         now = producer.silent_since_ms = self._wall_ms()
         known = self._by_silence
         known[producer] = None
@@ -97,7 +98,7 @@ class ProducerMemory:
             self._forget(oldest)
 
     def drop(self, producer: _Producer) -> None:
-        """Its partition has forgotten it."""
+        """Drop a producer that its partition has forgotten."""
         self._by_silence.pop(producer, None)
 
     def tell(self, limit: str, now_ms: int) -> None:
@@ -119,13 +120,13 @@ class ProducerStates:
     def __init__(self, memory: ProducerMemory) -> None:
         self._memory = memory
         self.by_id: dict[int, _Producer] = {}
-        """The one idle longest first."""
+        """Longest idle producer first."""
 
     def __len__(self) -> int:
         return len(self.by_id)
 
     def clear(self) -> None:
-        """Forget all of them, one at a time: the event loop may wait for the lock."""
+        """Forget all producers, one at a time: the event loop may wait for the lock."""
         while self.by_id:
             with self._memory.lock:
                 if self.by_id:
@@ -134,7 +135,7 @@ class ProducerStates:
     def duplicate_of(
         self, producer_id: int, epoch: int, base_sequence: int, last_offset_delta: int
     ) -> StoredBatch | None:
-        """This batch if it is one of the last five stored, or None."""
+        """Return this batch if it is one of the last five stored, or None."""
         producer = self.by_id.get(producer_id)
         if producer is None or producer.epoch != epoch:
             return None
@@ -145,7 +146,7 @@ class ProducerStates:
         return None
 
     def check(self, producer_id: int, epoch: int, base_sequence: int) -> ErrorCode:
-        """NONE if the batch may be appended; check for duplicates first.
+        """Return NONE if the batch may be appended; check for duplicates first.
 
         An unknown producer may begin with any sequence: its batches may have been deleted, or it
         was forgotten.

@@ -1,8 +1,7 @@
-"""Checks the records of a batch: those for compacted topics need keys, as compaction drops the
-others, and timestamps must be valid.
+"""Checks the records of a batch: keys for compacted topics, valid timestamps, and well-formedness.
 
-And that the records are well-formed, as compaction reads what is checked here.
-Source: Kafka's `LogValidator.validateRecord` and `processRecordErrors`; KIP-467 for the errors.
+Compaction drops records without keys, and relies on these checks when it reads records. Source:
+Kafka's `LogValidator.validateRecord` and `processRecordErrors`; KIP-467 for the errors.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,10 +17,10 @@ from groupkeeper.topics.timestamps import NO_TIMESTAMP, TimestampRules
 from groupkeeper.turns import Slices
 
 RECORD_ERRORS_MOST: Final = 100
-"""How many records of a batch are named; Kafka names all."""
+"""Maximum number of faulty records to list; Kafka lists all."""
 
 RECORDS_MOST: Final = 1_000_000
-"""Records in a batch whose records are checked: as many as a mebibyte can decompress to."""
+"""Maximum records of a checked batch: as many as a mebibyte can decompress to."""
 
 _IN_MESSAGE: Final = 3
 _RECORDS: Final = 1_000
@@ -37,24 +36,24 @@ class RecordErrors(NamedTuple):
 
 
 class RecordRules(NamedTuple):
-    """What the records of a batch are checked for."""
+    """The rules for the records of a batch."""
 
     folder: str
-    """Of the partition, for messages."""
+    """Folder of the partition, for messages."""
     needs_keys: bool
     timestamps: TimestampRules | None
-    """None: they are not in doubt."""
+    """None: not to be checked."""
     now: int
     """Unix milliseconds."""
 
 
 class _Found(NamedTuple):
     faults: list[tuple[int, str]]
-    """The first records with a fault, by their places in the batch."""
+    """The first faulty records, by their places in the batch."""
     faulty: int
-    """How many records have a fault."""
+    """Number of faulty records."""
     bad_times: bool
-    """Some faults are about timestamps."""
+    """Whether some faults are about timestamps."""
     largest: int
     """The largest timestamp, if timestamps were checked."""
 
@@ -62,7 +61,7 @@ class _Found(NamedTuple):
 async def check_records(
     reader: BatchReader, rules: RecordRules, batch: bytes | memoryview, header: BatchHeader
 ) -> RecordErrors | int:
-    """What is wrong with the records; if nothing, their largest timestamp, or NO_TIMESTAMP."""
+    """Return the faults of the records; if none, their largest timestamp, or NO_TIMESTAMP."""
     if header.record_count > RECORDS_MOST:
         kind = "for a compacted topic" if rules.needs_keys else "whose timestamps have to be read"
         message = f"A batch {kind} may have {RECORDS_MOST} records, not {header.record_count}"

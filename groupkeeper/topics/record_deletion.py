@@ -22,25 +22,25 @@ from groupkeeper.topics.worker import WorkerThread
 from groupkeeper.turns import Turns
 
 LimitsOf = Callable[[Topic], RetentionLimits | None]
-"""What to keep of a topic's logs at this moment; None: everything. Called on any thread."""
+"""Returns the current retention limits of a topic's logs; None: keep everything. Thread-safe."""
 
 TopicAndIndex = tuple[Topic, int]
 """A topic and the index of one of its partitions."""
 
 
 class SegmentsDeleted(NamedTuple):
-    """What retention has deleted of one partition."""
+    """The deletions by retention in one partition."""
 
     partition: str
     """Name of its folder."""
     segments: int
     size_bytes: int
     start_offset: int
-    """Where the log begins now."""
+    """New start offset of the log."""
 
 
 class RecordDeletion:
-    """Deletes records of topics. Failures of the disk are reported."""
+    """Deletes records of topics. Disk failures are reported."""
 
     def __init__(
         self,
@@ -59,10 +59,10 @@ class RecordDeletion:
         """Held from reading the start of a log until its new one is visible."""
 
     async def delete_before(self, partition: TopicPartition, offset: int) -> bool:
-        """Delete what is before an offset of an open partition. The caller holds `lock`.
+        """Delete the records before an offset of an open partition. The caller holds `lock`.
 
-        False after a failure. If only the last step failed, the next use opens the log again, and
-        it begins there.
+        Returns False after a failure. If only the last step failed, the next use reopens the log
+        with the new start.
         """
         gone = await self._cut(partition, offset)
         if gone is None:
@@ -73,8 +73,9 @@ class RecordDeletion:
     async def delete_expired(
         self, topic: Topic, index: int, limits_of: LimitsOf
     ) -> SegmentsDeleted | None:
-        """Delete what `limits_of` does not keep. A log that is not open is opened for this, and
-        closed again. None: nothing was deleted.
+        """Delete the segments that `limits_of` does not keep; None: nothing was deleted.
+
+        A closed log is opened for this, and closed again.
         """
         folder = f"{topic.name}-{index}"
         async with self.lock:
@@ -94,7 +95,7 @@ class RecordDeletion:
     def expiring(
         self, places: Sequence[TopicAndIndex], limits_of: LimitsOf
     ) -> Awaitable[Sequence[TopicAndIndex]]:
-        """Those of some logs that may have something to delete."""
+        """Return those of some logs that may have something to delete."""
         return self._worker(
             lambda: [place for place in places if self._may_expire(*place, limits_of)]
         )
@@ -133,9 +134,9 @@ class RecordDeletion:
     def _expired_of_closed(
         self, topic: Topic, index: int, limits_of: LimitsOf
     ) -> tuple[int, list[Segment]] | None:
-        """On the worker, which opens all logs: nobody opens this one meanwhile."""
+        """Cut a closed log on the worker, which opens all logs, but not this one meanwhile."""
         if topic.deleted or self._partitions.log_of(topic, index) is not None:
-            return None  # opened before this job: the next pass looks at it
+            return None  # opened before this job: the next pass handles it
         folder = f"{topic.name}-{index}"
         log = self._folders.open_log(folder, self._folders.policy_of(topic).limits)
         try:
@@ -148,7 +149,7 @@ class RecordDeletion:
             log.close()
 
     async def _cut(self, partition: TopicPartition, offset: int) -> list[Segment] | None:
-        """Let an open log begin at an offset, durably. The segments before; None: it failed."""
+        """Durably cut an open log. Returns the segments before; None after a failure."""
         try:
             if not await self._worker(lambda: self._note_start(partition, offset)):
                 return None
@@ -162,7 +163,10 @@ class RecordDeletion:
             return None
 
     async def _begin_at(self, partition: TopicPartition, offset: int) -> list[Segment]:
-        """Between appends, a piece at a time; on the thread that appends to internal topics."""
+        """Move the start between appends, a piece at a time.
+
+        For internal topics, on the thread that appends to them.
+        """
         log, internal = partition.log, self._partitions.internal.get(partition.topic.name)
         if log is None:
             return []
@@ -179,9 +183,10 @@ class RecordDeletion:
         return not partition.deleted
 
     async def _remove(self, topic: Topic, folder: str, segments: list[Segment]) -> None:
-        """Remove the files, unless the topic is deleted: a new topic may have files of the same
-        names. The list is empty afterwards, as the last use of a segment closes its file: on the
-        worker, since that waits for the disk where the file has no name any more.
+        """Remove the files, unless the topic is deleted: a new topic may have such files.
+
+        The list is empty afterwards. The last use of a segment closes its file: on the worker,
+        since this waits for the disk if the file has no name any more.
         """
 
         def remove() -> None:

@@ -1,4 +1,4 @@
-"""Why a request, or a part of one, is refused: an error code and what to say about it."""
+"""Refusals of a request, or a part of one: an error code and a message."""
 
 from typing import Final, NamedTuple
 
@@ -8,7 +8,7 @@ MALFORMED: Final = (
     "This most likely occurs because of a request being malformed by the client library or the "
     "message was sent to an incompatible broker. See the broker logs for more details."
 )
-"""Kafka's words for INVALID_REQUEST where it has no others."""
+"""Kafka's message for INVALID_REQUEST where it has no other."""
 
 
 class Refusal(NamedTuple):

@@ -1,13 +1,12 @@
 """Deletes old segments of topics, every `log.retention.check.interval.ms`.
 
 Theory of operation. A pass goes through the partitions of all topics with cleanup.policy `delete`.
-The worker looks at some at a time: at the segments of a log that is open, at the folder of another
-one, which is opened only if that look promises something to delete: one log at a time, closed again
-afterwards, so that a server of many partitions has no more of them open than its clients use. A
-topic's limits are read anew before each deletion: what an operator has changed during a pass
-counts.
+The worker examines some at a time: the segments of open logs, and the folders of closed logs. A
+closed log is opened only if its folder promises something to delete, one log at a time, and closed
+afterwards: a server with many partitions has no more logs open than its clients use. A topic's
+limits are read before each deletion, so changes by an operator during a pass take effect.
 
-The logs of events have a limit together, too, for which the oldest segments among them go.
+The logs of events also have a joint limit, for which the oldest segments among them are deleted.
 
 storage/log/retention.py decides what is kept; record_deletion.py deletes. The first pass begins a
 whole interval after the start, so that there is time to change a topic's configs.
@@ -36,22 +35,23 @@ from groupkeeper.topics.timestamps import NO_TIMESTAMP
 from groupkeeper.turns import Turns
 
 NAMED: Final = 5
-"""How many partitions of a pass are named that have timestamps in the future."""
+"""Maximum number of partitions with timestamps in the future named per pass."""
 
 
 class RetentionListener:
-    """Called with what retention does, for the log. This one ignores it."""
+    """Receives the results of retention, for the log. This one ignores them."""
 
     def deleted(self, what: SegmentsDeleted) -> None:
-        """Segments of a partition were deleted."""
+        """Called when segments of a partition were deleted."""
 
     def kept_for_the_future(self, partitions: Sequence[str], count: int) -> None:
-        """Nothing was deleted by age of so many partitions, some of which are named: the oldest
-        segment has a timestamp in the future.
+        """Called when partitions have an oldest segment with a timestamp in the future.
+
+        Nothing was deleted by age of `count` partitions, some of which are named.
         """
 
     def failed(self, error: Exception) -> None:
-        """A pass ended with an error, and the next one is due as ever."""
+        """Called when a pass ended with an error; the next one is due as usual."""
 
 
 class Retention:
@@ -75,21 +75,22 @@ class Retention:
         self._event_bytes = -1
         self._stopping = False
         self._is_waiting = False
-        """No pass is under way."""
+        """Whether no pass is running."""
         self._wake = asyncio.Event()
         """Set when a pass is due, and by `stop`."""
         self._pass_over = asyncio.Event()
         self._began_ms = self._interval_ms = 0
-        """When the last pass began, or the first interval; ms of the clock."""
+        """Start of the last pass, or of the first interval; ms of the clock."""
         self._task: asyncio.Task[None] | None = None
         self._future: list[str] = []
-        """Partitions with timestamps in the future, found by the present pass."""
+        """Partitions with timestamps in the future, found by the current pass."""
         self.segments_deleted = 0
-        """Since the start."""
+        """Total since the start."""
 
     def start(self, clock: Clock, interval_ms: int, *, event_bytes: int = -1) -> None:
-        """Begin the first pass after an interval of the clock. `event_bytes`: how many all logs of
-        events may have together; negative: any number.
+        """Begin the first pass after an interval of the clock.
+
+        `event_bytes`: maximum bytes of all logs of events together; negative: no limit.
         """
         self._event_bytes = event_bytes
         self._began_ms, self._interval_ms = clock.now(), interval_ms
@@ -102,13 +103,13 @@ class Retention:
         self._pass_over.set()
 
     async def close(self) -> None:
-        """`stop`, and wait for a deletion under way."""
+        """`stop`, and wait for the current deletion."""
         self.stop()
         if self._task is not None:
             await self._task
 
     async def caught_up(self, now_ms: int) -> None:
-        """The clock was moved: wait for a pass, if none has begun within an interval before."""
+        """Wait for a pass after the clock was moved, if none began within the last interval."""
         while now_ms - self._began_ms >= self._interval_ms and not self._stopping:
             if self._is_waiting:
                 self._wake.set()
@@ -120,11 +121,11 @@ class Retention:
             self._began_ms = clock.now()
             try:
                 await self.check()
-            except Exception as error:  # noqa: BLE001  # the next pass is due as ever
+            except Exception as error:  # noqa: BLE001  # the next pass is due as usual
                 self._listener.failed(error)
             due_ms = clock.now() + self._interval_ms
             self._pass_over.set()
-            self._pass_over.clear()  # those that waited go on nevertheless
+            self._pass_over.clear()  # those that waited continue nevertheless
 
     async def _is_due(self, clock: Clock, due_ms: int) -> bool:
         """Wait until that time; False as soon as `stop` is called."""
@@ -139,7 +140,7 @@ class Retention:
         return not self._stopping
 
     async def check(self) -> None:
-        """One pass; one at a time."""
+        """Do one pass; not concurrently."""
         self._future = []
         async for topic, index in self._expiring():
             await self._delete(topic, index, self._limits_of)
@@ -155,8 +156,9 @@ class Retention:
             self._listener.deleted(deleted)
 
     async def _check_events(self, topic: Topic) -> None:
-        """Delete the oldest segments among the logs of events while these have too much together.
-        A log that is not open is left alone, and not counted.
+        """Delete the oldest segments among the logs of events while these are too large together.
+
+        Closed logs are left alone, and not counted.
         """
         logs = {
             index: log
@@ -169,7 +171,7 @@ class Retention:
             await self._delete(topic, index, partial(_limits_of_size, kept_bytes))
 
     async def _expiring(self) -> AsyncIterator[TopicAndIndex]:
-        """The partitions that may have something to delete."""
+        """Yield the partitions that may have something to delete."""
         some: list[TopicAndIndex] = []
         async for place in self._places():
             self._note_future(*place)
@@ -182,7 +184,7 @@ class Retention:
             yield found
 
     def _note_future(self, topic: Topic, index: int) -> None:
-        """Note a log whose oldest segment has a timestamp in the future, if it is open."""
+        """Note an open log whose oldest segment has a timestamp in the future."""
         log, limits = self._partitions.log_of(topic, index), self._limits_of(topic)
         if log is None or limits is None:
             return
@@ -191,7 +193,7 @@ class Retention:
             self._future.append(f"{topic.name}-{index}")
 
     async def _places(self) -> AsyncIterator[TopicAndIndex]:
-        """The partitions that retention applies to, with other work in between."""
+        """Yield the partitions that retention applies to, with other work in between."""
         pace = Pace()
         for topic in list(self._catalog.by_name.values()):
             index = 0

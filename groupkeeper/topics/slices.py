@@ -19,7 +19,7 @@ ITEMS: Final = 200
 
 
 class Pace:
-    """Says when a slice is full."""
+    """Determines when a slice is full."""
 
     __slots__ = ("_left",)
 
@@ -36,7 +36,7 @@ class Pace:
 
 
 def each(items: Iterable[Item], work: Callable[[Item], _Result]) -> Slices[list[_Result]]:
-    """`work(item)` of every item."""
+    """Return `work(item)` of every item."""
     results = []
     for count, item in enumerate(items, 1):
         results.append(work(item))
@@ -46,7 +46,7 @@ def each(items: Iterable[Item], work: Callable[[Item], _Result]) -> Slices[list[
 
 
 def counts(items: Iterable[Item], key: Callable[[Item], _Key]) -> Slices[dict[_Key, int]]:
-    """How often each key occurs, in the order of first occurrence."""
+    """Return how often each key occurs, in the order of first occurrence."""
     times: dict[_Key, int] = {}
     for count, item in enumerate(items, 1):
         its_key = key(item)
@@ -62,7 +62,7 @@ def each_within(
     work: Callable[[_Group, Item], _Result],
     together: Callable[[_Group, list[_Result]], Whole],
 ) -> Slices[list[Whole]]:
-    """`together(group, [work(group, item) of its items])` of every group: partitions by topic."""
+    """Return `together(group, [work(group, item), ...])` of every group: partitions by topic."""
     pace = Pace()
     results = []
     for group in groups:
@@ -82,5 +82,5 @@ def visit_within(
     items_of: Callable[[_Group], Iterable[Item]],
     visit: Callable[[_Group, Item], object],
 ) -> Slices[None]:
-    """`visit(group, item)` for every item of every group."""
+    """Call `visit(group, item)` for every item of every group."""
     yield from each_within(groups, items_of, visit, lambda *_: None)

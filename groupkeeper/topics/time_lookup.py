@@ -1,8 +1,8 @@
-"""Finds records by time, whatever producers have put into their batches.
+"""Finds records by time, even if batches have false timestamps.
 
 Batches are stored unchanged: a header may state a maximum timestamp that no record has. So records
-are read (batch_reader.py), and too many false headers end a lookup. Threads read the files: a
-millisecond of work at a time, as they run Python code.
+are read (batch_reader.py), and too many false headers end a lookup. Threads read the files for a
+millisecond at a time, as they run Python code.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator
@@ -30,11 +30,11 @@ _Scan = Callable[[Iterator[_Found]], Slices[R]]
 """Searches the records of one batch."""
 
 FALSE_PROMISES: Final = 3
-"""How many batches without the record that their header implies end a lookup."""
+"""Number of batches without the promised record that ends a lookup."""
 
 RECORDS_MOST: Final = 1_000_000
-"""Records that one lookup reads at most: as many as a batch of one mebibyte can decompress to, if
-they are not empty."""
+"""Maximum number of records read by one lookup: as many as a batch of one mebibyte can decompress
+to, if they are not empty."""
 
 _END: Final = "the end"
 
@@ -50,12 +50,14 @@ class TimeLookup:
         self._jobs = jobs
 
     async def first(self, log: Log, timestamp_ms: int) -> _Found | None:
-        """The first record that is not older, or None."""
+        """Return the first record that is not older, or None."""
         return await _from_start(log, lambda start: self._first(log, start, timestamp_ms))
 
     async def newest(self, log: Log) -> _Found | None:
-        """The first record with the largest timestamp. If headers state more than their records
-        have, the newest record of the first batch that states the most.
+        """Return the first record with the largest timestamp.
+
+        If headers state more than their records have, the newest record of the first batch that
+        states the most.
         """
         return await _from_start(log, lambda start: self._newest(log, start))
 
@@ -84,8 +86,9 @@ class TimeLookup:
         return newest
 
     async def _promises(self, log: Log, timestamp_ms: int) -> AsyncGenerator[Promise, None]:
-        """The batches that promise a record of that time or later. Only threads use segments: the
-        last one that does closes the file.
+        """Yield the batches that promise a record of that time or later.
+
+        Only threads use segments: the last one that does closes the file.
         """
         pieces = _read(log.promising(timestamp_ms))
         try:
@@ -117,7 +120,7 @@ class _Budget:
             raise OverLimitError(f"a lookup by time goes through at most {RECORDS_MOST} records")
 
     def missed(self, batch: Batch, start: int) -> None:
-        """Count a batch without the record, unless it may have been deleted."""
+        """Count a batch without the record, unless that may have been deleted."""
         self._promises -= batch.base_offset >= start
         if not self._promises:
             raise OverLimitError(
@@ -127,8 +130,10 @@ class _Budget:
 
 
 async def _from_start(log: Log, scan: Callable[[int], Awaitable[_Found | None]]) -> _Found | None:
-    """`scan` from the start of the log; repeated if the start moves meanwhile and files that it
-    reads are removed. Open files can be read to the end.
+    """Run `scan` from the start of the log.
+
+    Repeated if the start moves meanwhile and files that it reads are removed. Open files can be
+    read to the end.
     """
     while True:
         start = log.start_offset
@@ -142,7 +147,7 @@ async def _from_start(log: Log, scan: Callable[[int], Awaitable[_Found | None]])
 def _read(
     promises: Iterator[tuple[Segment, Batch] | None],
 ) -> Generator[Promise | None, None, None]:
-    """The bytes of promising batches, on a thread; None after a millisecond of work."""
+    """Yield the bytes of promising batches, on a thread; None after a millisecond of work."""
     for promise in promises:
         if promise is None:
             yield None

@@ -1,8 +1,8 @@
 """Timestamps of produced records: which are valid, and which are stored.
 
-The header of a batch is believed when it says that no record is too far ahead; only what is
-suspicious, or in a topic that limits how old records may be, is read (record_check.py).
-Source: KIP-32, KIP-937; Kafka's `LogValidator.validateTimestamp`.
+If the header of a batch says that no record is too far ahead, it is trusted; records are read only
+if the header is suspicious, or the topic limits how old records may be (record_check.py). Source:
+KIP-32, KIP-937; Kafka's `LogValidator.validateTimestamp`.
 """
 
 from dataclasses import dataclass
@@ -33,9 +33,10 @@ class TimestampRules:
     after_max_ms: int = 3_600_000
 
     def expected(self, records: bytes | memoryview | None, now: int) -> tuple[int, bool]:
-        """Of a batch, which is not checked yet: the largest timestamp that it will be stored with,
-        and whether its records have to be read to tell if their timestamps are valid. `now` is in
-        Unix milliseconds.
+        """Return the largest timestamp to store for an unchecked batch, and whether it is in doubt.
+
+        If in doubt, its records have to be read to validate their timestamps. `now` is in Unix
+        milliseconds.
         """
         if records is None or len(records) < _TIMES.size:
             return NO_TIMESTAMP, False
@@ -48,7 +49,7 @@ class TimestampRules:
         return largest, in_doubt
 
     def fault(self, header: BatchHeader, offset: int, timestamp: int, now: int) -> str | None:
-        """What is wrong with the timestamp of one record of a batch, or None."""
+        """Describe the fault in the timestamp of one record of a batch, or return None."""
         if not self.log_append_time and timestamp != NO_TIMESTAMP:
             earliest, latest = now - self.before_max_ms, now + self.after_max_ms
             if earliest <= timestamp <= latest:
@@ -65,12 +66,12 @@ class TimestampRules:
         return None
 
     def must_stamp(self, header: BatchHeader) -> bool:
-        """Whether a batch is stored otherwise than it was sent: see `stamped`."""
+        """Return whether a batch is stored differently from how it was sent: see `stamped`."""
         return self.log_append_time or bool(header.attributes & _LOG_APPEND_TIME)
 
     def stamped(
         self, records: bytes | memoryview, header: BatchHeader, now: int
     ) -> tuple[bytes, BatchHeader]:
-        """A checked batch of which `must_stamp` is true, as it is stored, and its header."""
+        """Return a checked batch with true `must_stamp` in its stored form, and its header."""
         largest = now if self.log_append_time else header.max_timestamp
         return restamped(records, header, largest, log_append_time=self.log_append_time)

@@ -1,20 +1,21 @@
-"""Creates, changes and deletes topics, one change at a time, for CreateTopics, CreatePartitions,
-AlterConfigs, DeleteTopics and Metadata's auto-creation.
+"""Creates, changes and deletes topics, one change at a time.
 
-Requests are checked by the handlers. A change is durable before it is visible. A deletion has two
-parts: once it is in the catalog, clients no longer see the topic; then, in the background, it is
-completed: offsets are deleted, files are removed, and the topic is removed from the catalog. Until
-then its name cannot be used, and a start after a crash completes the deletion.
+For CreateTopics, CreatePartitions, AlterConfigs, DeleteTopics and Metadata's auto-creation, whose
+handlers check the requests. A change is durable before it is visible. A deletion has two parts:
+once it is in the catalog, clients no longer see the topic; then it is completed in the background:
+offsets are deleted, files are removed, and the topic is removed from the catalog. Until then its
+name cannot be used, and a start after a crash completes the deletion.
 
-The second part knows a topic by its name only: offsets, folders and the catalog's tombstone have no
-id. So it must never run for a topic whose name already belongs to another. These rules ensure it:
+The second part identifies a topic by its name only: offsets, folders and the catalog's tombstone
+have no id. So it must never run for a topic whose name already belongs to another. These rules
+ensure it:
 
 * A name belongs to one topic at most, either in `by_name` or in `being_deleted`. A topic moves from
   the first to the second in one step, and no topic is created with a name that is in either.
 * A deletion is completed only while the topic, the very object, is in `being_deleted`, and by one
   task at a time: others wait for that task. Only the task removes it from there, last of all.
 * A deletion of many topics takes many slices: the first topics may be completely deleted, and even
-  created again, before the last one is marked. Who holds an old object must compare it.
+  recreated, before the last one is marked. Code that holds an old object must compare it.
 """
 
 import asyncio
@@ -51,11 +52,11 @@ DELETION_WAIT_S: Final = 10.0
 
 TopicsDeleted = Callable[[list[str]], Awaitable[None]]
 """Deletes the offsets of topics with these names; returns when that is durable. Repeatable. Raises
-if this process cannot do it any more: the next start retries."""
+if this process can no longer do it: the next start retries."""
 
 
 class Capacity:
-    """How many topics and partitions a request may still add under the server's limits."""
+    """The topics and partitions a request may still add under the server's limits."""
 
     def __init__(self, catalog: Catalog, failed: Failed) -> None:
         self._topics = TOPICS_MOST - len(catalog.by_name)
@@ -63,7 +64,7 @@ class Capacity:
         self._failed: Failed | None = failed
 
     def take(self, topics: int, partitions: int) -> None:
-        """Raises Refused beyond a limit, and reports the first time."""
+        """Reserve topics and partitions. Raises Refused beyond a limit, and reports it once."""
         if topics > self._topics or partitions > self._partitions:
             failed, self._failed = self._failed, None
             if failed is not None:
@@ -74,7 +75,7 @@ class Capacity:
 
 
 def check_replicas(broker_ids: Sequence[int], node_id: int) -> None:
-    """Raise Refused unless the one broker is all that a client assigns a partition to.
+    """Raise Refused unless a client assigns a partition to exactly this broker.
 
     Source: Kafka's `ReplicationControlManager.validateManualPartitionAssignment`.
     """
@@ -112,12 +113,12 @@ class TopicAdmin:
         self.changing = asyncio.Lock()
         self.topics_deleted: list[TopicsDeleted] = []
         self._deletions: dict[Topic, asyncio.Future[bool]] = {}
-        """Deletions under way; the result is whether all offsets are deleted."""
+        """Deletions in progress; the result is whether all offsets are deleted."""
         # Any: results are not used.
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def check_name(self, name: str) -> Refusal | None:
-        """Why no topic can have this name, whether it exists or not; None if one can."""
+        """Return why no topic can have this name, whether it exists or not; None if one can."""
         refusal = names.check_name(name)
         if refusal is not None:
             return refusal
@@ -130,20 +131,20 @@ class TopicAdmin:
         return None
 
     def new_topic(self, name: str, partition_count: int, configs: dict[str, str]) -> Topic:
-        """A topic with a new id, not yet created."""
+        """Return a topic with a new id, not yet created."""
         return Topic(name, self._random_bytes(16), partition_count, configs)
 
     def capacity(self) -> Capacity:
-        """For one request; the caller holds `changing`."""
+        """Return the capacity for one request; the caller holds `changing`."""
         return Capacity(self.catalog, self._failed)
 
     def leader_epoch(self, topic: Topic, index: int) -> int:
-        """The current epoch of one of the topic's partitions."""
+        """Return the current epoch of one of the topic's partitions."""
         partition = self._partitions.find(topic.name, index) if topic.internal else None
         return topic.leader_epoch if partition is None else partition.leader_epoch
 
     async def create(self, topics: Sequence[Topic]) -> ErrorCode:
-        """All of them, or none if the write fails."""
+        """Create all topics, or none if the write fails."""
         return await self._written(self.catalog.create(topics, self._wall_ms()))
 
     async def change(self, topics: Sequence[Topic]) -> ErrorCode:
@@ -158,9 +159,9 @@ class TopicAdmin:
         return error
 
     async def await_deletion(self, names: Iterable[str]) -> bool:
-        """Wait up to DELETION_WAIT_S for the deletion of these topics; what failed is retried.
+        """Wait up to DELETION_WAIT_S for the deletion of these topics; failed ones are retried.
 
-        True if all their offsets are deleted. Their files may remain, and then their names
+        Returns True if all their offsets are deleted. Their files may remain, and then their names
         cannot be used: see `is_being_deleted`.
         """
         if not self.catalog.being_deleted:
@@ -174,7 +175,7 @@ class TopicAdmin:
         return not pending and all(end.result() for end in done)
 
     def is_being_deleted(self, name: str) -> bool:
-        """Whether a deleted topic of this name still has files or offsets."""
+        """Return whether a deleted topic of this name still has files or offsets."""
         return name in self.catalog.being_deleted
 
     def finish_deletions(self) -> None:
@@ -184,7 +185,7 @@ class TopicAdmin:
         )
 
     async def close(self) -> None:
-        """Wait for deletions under way; `topics_deleted` callbacks end when the server stops."""
+        """Wait for deletions in progress; `topics_deleted` callbacks end when the server stops."""
         while self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
@@ -197,7 +198,7 @@ class TopicAdmin:
         return ErrorCode.NONE
 
     def _start_deletions(self, topics: Iterable[Topic]) -> Slices[set[asyncio.Future[bool]]]:
-        """Start to complete deletions that no task completes yet; returns the futures of all."""
+        """Start to complete deletions that have no task yet; return the futures of all."""
         end: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         idle: list[Topic] = []
         ends: set[asyncio.Future[bool]] = set()

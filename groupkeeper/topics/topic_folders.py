@@ -1,4 +1,4 @@
-"""The folders of topic partitions in the data directory, and how their logs are opened."""
+"""The folders of topic partitions in the data directory, and the opening of their logs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.log_policy import LogPolicy
 
 READ_AT_ONCE: Final = 16 * 1024 * 1024
-"""How much of a log may be read while a request waits for it to be opened; if its checksum covers
+"""Maximum bytes of a log read while a request waits for its opening; if the log's checksum covers
 more, it is compared later."""
 
 
@@ -26,15 +26,15 @@ class TopicFolders:
     files: Files
     data_dir: str
     repaired: Callable[[str], None]
-    """Told, in words, what was damaged and repaired."""
+    """Called with a description of damage that was repaired."""
     policy_of: Callable[[Topic], LogPolicy]
     known: FolderList | None = None
     """The folders that must exist."""
     _noting: Lock = field(default_factory=Lock)
-    """Held while something is noted in `known`, which several threads do."""
+    """Held while `known` is changed, which several threads do."""
 
     def open_log(self, name: str, limits: Limits) -> Log:
-        """A log without a folder is empty. Raises StorageError and OSError."""
+        """Open a log; without a folder it is empty. Raises StorageError and OSError."""
         if self.known is not None and (what := self.known.check(name)):
             self.repaired(what)
         log = open_log(self.files, f"{self.data_dir}/{name}", limits, read_most=READ_AT_ONCE)
@@ -43,14 +43,14 @@ class TopicFolders:
         return log
 
     def note_start(self, name: str, offset: int) -> None:
-        """Make it durable that a log begins at an offset, blocking. Raises as `write_start`."""
+        """Durably set the start offset of a log, blocking. Raises as `write_start`."""
         write_start(self.files, f"{self.data_dir}/{name}", offset)
         if self.known is not None:
             with self._noting:
                 self.known.note(name, offset)
 
     def note_made(self, name: str) -> None:
-        """A log has its first records: from now on its folder must exist. Blocks."""
+        """Record that a log has its first records, so that its folder must exist. Blocks."""
         if self.known is not None:
             with self._noting:
                 self.known.note(name)
@@ -66,11 +66,11 @@ class TopicFolders:
                 self.known.note_removed(name)
 
     def names(self) -> list[str]:
-        """All folders of partitions, known or not, blocking. Raises OSError."""
+        """Return all folders of partitions, known or not, blocking. Raises OSError."""
         return [name for name in self.files.list_folder(self.data_dir) if is_partition(name)]
 
     def sync(self) -> None:
-        """Make it durable which folders exist, blocking. Raises OSError."""
+        """Make the set of existing folders durable, blocking. Raises OSError."""
         if self.known is not None:
             with self._noting:
                 self.known.save()

@@ -1,6 +1,6 @@
 """All topics of a server, over its data directory.
 
-Puts the parts of this room together; the APIs are in `apis`.
+Assembles the parts of this package; the APIs are in `apis`.
 """
 
 import base64
@@ -43,7 +43,7 @@ from groupkeeper.turns import Turns
 
 
 def wall_ms() -> int:
-    """Unix milliseconds."""
+    """Return Unix milliseconds."""
     return time.time_ns() // 1_000_000
 
 
@@ -54,29 +54,29 @@ class TopicsWorld:
     files: Files = field(default_factory=Files)
     worker: WorkerThread = field(default_factory=WorkerThread)
     file_jobs: Callable[[], FileJobs] | None = None
-    """Makes what runs file calls. None: threads do, unless the files are in memory."""
+    """Creates the runner of file calls. None: threads, unless the files are in memory."""
     wall_ms: Callable[[], int] = wall_ms
     random_bytes: Callable[[int], bytes] = os.urandom
     cluster_id: str = ""
-    """Of new data; empty: a random one."""
+    """Cluster id of new data; empty: a random one."""
     failed: Failed = lambda where, error: None
     """Called with every failure of the disk and every limit reached, for the log."""
     repaired: Callable[[str], None] = lambda what: None
-    """Called with what was damaged and repaired."""
+    """Called with a description of damage that was repaired."""
     retention: RetentionListener = field(default_factory=RetentionListener)
-    """Called with what retention deletes."""
+    """Receives the results of retention."""
     folders: FolderList | None = None
-    """Which partition folders must exist."""
+    """The partition folders that must exist."""
     open_files_most: int = OPEN_FILES_MOST
     """Descriptors for topic logs; beyond, the least recently used are closed."""
 
     def new_file_jobs(self) -> FileJobs:
-        """What runs file calls beside the event loop."""
+        """Return a runner of file calls beside the event loop."""
         default = FileThreads if self.files.may_block else FileJobs
         return (self.file_jobs or default)()
 
     def new_cluster_id(self) -> str:
-        """That of new data."""
+        """Return a cluster id for new data."""
         return self.cluster_id or new_cluster_id(self.random_bytes)
 
 
@@ -121,7 +121,8 @@ class Topics:
         )
         self.topics_deleted: list[TopicsDeleted] = self.admin.topics_deleted
         """Called on the event loop with the names of deleted topics, and awaited before the client
-        is answered; called again after a crash, as it is not known whether that was completed."""
+        is answered; called again after a crash, when it is unknown whether the last call completed.
+        """
         self.pending_offset_deletions = PendingOffsetDeletions(self.catalog, turns, world.wall_ms)
         """Offsets to delete in partitions of the group topic that could not be loaded."""
         self.reader = FetchReader(
@@ -179,7 +180,7 @@ class Topics:
         return self.catalog.counts.get(topic)
 
     def snapshot(self) -> dict[str, int]:
-        """What there is, and what was counted since the start, by the names of the metrics."""
+        """Return current sizes, and counts since the start, by the names of the metrics."""
         counts = self.catalog.counts
         return {
             "topics": len(counts) - len(RESERVED),
@@ -197,7 +198,7 @@ class Topics:
         await self.close_logs()
 
     async def drain(self) -> None:
-        """Answer the requests under way, and end what goes on in the background."""
+        """Answer the current requests, and end all background work."""
         await self.retention.close()
         for close in self.before_close:
             await close()
@@ -206,7 +207,7 @@ class Topics:
         await self.partitions.unread.close()
 
     async def close_logs(self, at_once: AtOnce = one_after_another) -> None:
-        """After `drain`: sync and close all logs, at the same time as far as `at_once` can."""
+        """After `drain`, sync and close all logs, in parallel if `at_once` can."""
         await self._writes.close()
         await self._reads.close()
         both = lambda: self.partitions.close(at_once), self.catalog.close
@@ -218,7 +219,7 @@ class Topics:
 
 
 def new_cluster_id(random_bytes: Callable[[int], bytes]) -> str:
-    """Like Kafka's: a random UUID as 22 URL-safe characters that do not look like an option."""
+    """Return a random UUID, as in Kafka: 22 URL-safe characters that do not look like an option."""
     while True:
         cluster_id = base64.urlsafe_b64encode(random_bytes(16)).decode().rstrip("=")
         if not cluster_id.startswith("-"):

@@ -27,7 +27,7 @@ class WorkerThread:
         self._executor = ThreadPoolExecutor(1, "groupkeeper-topics")
 
     def __call__(self, job: Callable[[], T]) -> Awaitable[T]:
-        """Run a job, in the caller's context: its log lines go where the caller's go."""
+        """Run a job in the caller's context, so that log lines have the same destination."""
         in_context = partial(copy_context().run, job)
         return asyncio.get_running_loop().run_in_executor(self._executor, in_context)
 
@@ -47,7 +47,7 @@ class ResponseTasks:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def start(self, work: Task, reply_to: ReplyTo, if_failed: Callable[[], Response]) -> None:
-        """Answer with what `work` returns, or with `if_failed()` if it raises."""
+        """Answer with the result of `work`, or with `if_failed()` if it raises."""
         task = asyncio.get_running_loop().create_task(self._answer(work, reply_to, if_failed))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

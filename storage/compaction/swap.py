@@ -5,10 +5,10 @@ end in `.cleaned`. Then the owner of the log
 
 1. links the sources into the archive, if there is one (`prepare`),
 2. renames the new files so that they end in `.swap`: one segment after the other, oldest first,
- and the indexes of each first (`prepare`),
+   and the indexes of each first (`prepare`),
 3. replaces the manifest by one that names the new segments, and syncs the folder (`switch`),
 4. removes the old segments, and gives the new files their final names, the indexes first
- (`finish`).
+   (`finish`).
 
 A start removes files that are still `.cleaned`, and does 3 and 4 for every segment that is `.swap`:
 it was synced before it got that name. Every prefix of these steps leaves a sound log. New segments

@@ -578,7 +578,7 @@ async def test_an_api_that_is_refused_for_now_is_told_so_in_json() -> None:
         answer = await send(address, get("/api/x", more="Connection: close\r\n"))
     assert answer.startswith(b"HTTP/1.1 503 ")
     assert json.loads(answer.partition(b"\r\n\r\n")[2]) == {
-        "error": f"{ANSWERS} requests are under way: ask again when one has ended"
+        "error": f"{ANSWERS} requests are in progress: try again when one has ended"
     }
 
 

@@ -124,8 +124,8 @@ async def test_a_catalog_that_is_gone_is_refused_until_somebody_begins_a_new_one
         opened(disk, must_exist=True)
     assert str(refused.value) == (
         "data/catalog and data/catalog-copy are missing or empty, and with them all topics: "
-        "restore one of them from a backup, or make those topics anew that have folders: "
-        "groupkeeper repair data, or begin without topics: "
+        "restore one of them from a backup, or recreate the topics that have folders: "
+        "groupkeeper repair data, or start without topics: "
         "rm -rf data/catalog data/catalog-copy; mkdir data/catalog"
     )
     FakeFiles(disk).make_folder("data/catalog")
