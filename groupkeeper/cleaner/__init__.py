@@ -1,1 +1,1 @@
-"""Compacts logs in the background: which log and when, and the process that does it."""
+"""Compacts logs in the background: selects the log and the time, and runs the process."""

@@ -1,8 +1,8 @@
-"""The process that compacts: reads a job from standard input, writes its result, and ends.
+"""The compaction process: reads a job from standard input, writes its result, and ends.
 
-The argument is the name of its priority. Dots come before the result, as signs of life: at most one
-in `BEAT_S`, and none while nothing gets on. The result is a line of JSON: that of `Compacted`, or
-`corrupt` with a message, or `errno` and `error`.
+The argument is the name of its priority. Dots precede the result as signs of life: at most one per
+`BEAT_S`, and none without progress. The result is a line of JSON: that of `Compacted`, or `corrupt`
+with a message, or `errno` and `error`.
 """
 
 import os
@@ -19,23 +19,23 @@ LOW: Final = "low"
 
 
 def yield_to_the_server(priority: str) -> None:
-    """Run while the server does not want the processor, unless that was not enough before.
+    """Lower the priority, so that compaction runs only while the server leaves the processor idle.
 
-    Under the lowest priority alone, a thread of the server that wakes up would still wait until the
-    compaction has had its turn. Not in a session of its own: there, a low priority also counts
-    against all other sessions of the machine, and while they are busy nothing is compacted.
+    With the lowest nice value alone, a thread of the server that wakes up would still wait for the
+    compaction's time slice. Not in a separate session: there, a low priority also counts against
+    all other sessions of the machine, and while they are busy nothing is compacted.
     """
     if priority == NORMAL:
         return
     os.setpriority(os.PRIO_PROCESS, 0, LOWEST_PRIORITY)
     if priority != LOW:
-        with suppress(AttributeError, OSError):  # of Linux only
+        with suppress(AttributeError, OSError):  # Linux only
             os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
 def main() -> int:
     """Run one job."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends this one
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends this
     parent = os.getppid()
     yield_to_the_server(sys.argv[1] if len(sys.argv) > 1 else "")
     # Only now: importing takes a tenth of a second.

@@ -1,7 +1,7 @@
-"""Compacts logs one after the other in the background, the one that needs it most first.
+"""Compacts logs one after the other in the background, the neediest first.
 
-A compaction reads segments that no longer change, and writes new ones beside them, in a process of
-its own. Then the threads that own the log put the new ones into their places.
+A compaction reads segments that no longer change, and writes new ones beside them, in a separate
+process. Then the threads that own the log swap the new segments in.
 
 Source: Kafka's LogCleaner and LogCleanerManager.
 """
@@ -33,49 +33,49 @@ from groupkeeper.turns import Slices, Turns
 
 RETRY_FIRST_S: Final = 15.0
 RETRY_MOST_S: Final = 600.0
-"""A log whose compaction failed is tried again at once, then after pauses that double up to the
-longest: each try may read all of it."""
+"""A log whose compaction failed is retried immediately, then after pauses that double up to the
+longest: each attempt may read all of it."""
 
 LOOKED_AT_IN_A_SLICE: Final = 200
-"""Logs; about a millisecond."""
+"""Logs examined per slice; takes about a millisecond."""
 
 PURGE_PAUSE_S: Final = 600.0
-"""Between two purges of a log, each of which reads and writes all of it."""
+"""Minimum time between two purges of a log, each of which reads and writes all of it."""
 
 STOP_S: Final = 2.0
-"""How long a stop waits for a compaction that was abandoned, or whose result is on its way into the
-log: some milliseconds, unless the machine is overloaded."""
+"""How long a stop waits for an abandoned compaction, or one whose result is being swapped in: some
+milliseconds, unless the machine is overloaded."""
 
 TOKEN_BYTES: Final = 4
-"""Of the random part of the names of the files that a compaction writes."""
+"""Length of the random part of the names of the files that a compaction writes."""
 
-# Any: what a job returns is used by the caller only.
+# Any: the result of a job is for the caller only.
 Thread = Callable[[Callable[[], Any]], Awaitable[Any]]
-"""Runs a job where it may block, or where it has to run."""
+"""Runs a job on a thread where it may block, or where it has to run."""
 
 _log = Logger("cleaner")
 
 
 @dataclass(slots=True, frozen=True)
 class CleanableLog:
-    """An open log that is to be compacted, as its owner offers it."""
+    """An open log to be compacted, as offered by its owner."""
 
     log: Log
     policy: LogPolicy
     archive: str
-    """The folder that keeps its segments as they are before their first compaction, or "" ."""
+    """The folder that keeps its segments as they are before their first compaction, or ""."""
     aside: Thread
     """Where files of the log may be read and renamed, beside its appends."""
     appending: Thread
     """Where appends are made."""
     roll: Callable[[], int | None] | None = None
-    """Of a log that is purged, not compacted: begins a new segment where appends are made, so that
+    """For logs that are purged, not compacted: begins a new segment where appends are made, so that
     all tombstones are before it. Returns how many were announced; None: the log is not open."""
 
 
 @dataclass(slots=True, frozen=True)
 class CleanerServices:
-    """What the cleaner shares with the rest of the server."""
+    """Services shared with the rest of the server."""
 
     clock: Clock
     turns: Turns
@@ -105,9 +105,9 @@ class LogCleaner:
         self._compact = services.compact
         self._retries: RetryTimes[str] = RetryTimes(RETRY_FIRST_S, RETRY_MOST_S)
         self._purged: dict[str, float] = {}
-        """When the last purge of a log began, in seconds of the clock."""
+        """Start of the last purge of a log, in seconds of the clock."""
         self._damaged: WeakSet[Log] = WeakSet()
-        """Logs with damaged segments: not tried again before they are opened again."""
+        """Logs with damaged segments: not retried before they are reopened."""
         self._task: asyncio.Task[None] | None = None
         self._cleaning = False
         self._stopping = False
@@ -117,9 +117,10 @@ class LogCleaner:
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """Begin nothing more. Make the compaction that runs end soon before: it then leaves no
-        files, and one whose result is on its way into the log comes to its end. What has not ended
-        after `STOP_S` is left to the next start.
+        """Begin nothing more. Call this after making the running compaction end.
+
+        An abandoned compaction leaves no files; one whose result is being swapped in completes.
+        Work that has not ended after `STOP_S` is left to the next start.
         """
         self._stopping = True
         if self._task is None:
@@ -145,7 +146,7 @@ class LogCleaner:
                 self._cleaning = False
 
     def _neediest(self) -> Slices[tuple[CleanableLog, Candidate] | None]:
-        """The log that needs compaction most, and what of it."""
+        """Return the log that needs compaction most, and its candidate segments."""
         best: tuple[CleanableLog, Candidate] | None = None
         now = self._clock.seconds()
         looked = 0
@@ -179,7 +180,7 @@ class LogCleaner:
             else:
                 compacted = await self._compacted(target, found, token)
         except CompactionStopped:
-            pass  # its files are removed like those of one that failed
+            pass  # its files are removed as after a failure
         except (StorageError, OSError) as error:
             self._failed(log, error)
         if compacted is None:  # failed, closed meanwhile, or the segments were deleted
@@ -200,7 +201,7 @@ class LogCleaner:
     async def _compacted(
         self, target: CleanableLog, found: Candidate, token: str
     ) -> Compacted | None:
-        """Compact, and put the result into the log. None: it does not fit any more."""
+        """Compact, and swap the result into the log; None if it no longer fits."""
         compacted = await self._compact(self._job(target, found.sources, token))
         if compacted.first_dirty == target.log.first_dirty:
             self._blocked(target.log, compacted.blocked_by)
@@ -209,7 +210,7 @@ class LogCleaner:
     async def _purge(
         self, target: CleanableLog, roll: Callable[[], int | None], token: str
     ) -> Compacted | None:
-        """Remove what tombstones supersede, of all records up to now. None: as `_compacted`."""
+        """Remove records superseded by tombstones, up to now; None as in `_compacted`."""
         log = target.log
         self._purged[log.name] = self._clock.seconds()
         tombstones = await target.appending(roll)
@@ -253,7 +254,7 @@ class LogCleaner:
         )
 
     def _blocked(self, log: Log, producer_id: int) -> None:
-        """Nothing could be compacted: an open transaction comes first."""
+        """Note that nothing could be compacted because of an open transaction."""
         self._retries.failed(log.name, self._clock.seconds())
         _log.info("compaction waits for a transaction", log=log.name, producer_id=producer_id)
 

@@ -1,4 +1,4 @@
-"""Which finished segments of a log are worth compacting now.
+"""Selects the finished segments of a log that are worth compacting now.
 
 Source: Kafka's LogCleanerManager, `cleanableOffsets` and `grabFilthiestCompactedLog`.
 """
@@ -13,21 +13,21 @@ from groupkeeper.topics.log_policy import LogPolicy
 
 
 class Candidate(NamedTuple):
-    """Segments that can be compacted together. Candidates compare by how much they need it."""
+    """Segments that can be compacted together. Candidates compare by need."""
 
     overdue: bool
-    """It has records older than the policy's `max_lag_ms`."""
+    """Whether it has records older than the policy's `max_lag_ms`."""
     dirty_ratio: float
     sources: Sequence[SourceSegment]
-    """The oldest segments of the log: those that were compacted before, and others."""
+    """The oldest segments of the log, whether compacted before or not."""
 
 
 TO_PURGE: Final = Candidate(overdue=True, dirty_ratio=1.0, sources=())
-"""A log with tombstones, whose segments are known when it has begun a new one."""
+"""A log with tombstones. Its segments are determined once it has begun a new one."""
 
 
 def all_finished(log: Log) -> Sequence[SourceSegment]:
-    """All finished segments of a log, with their times. Reads a header of each; raises OSError."""
+    """Return all finished segments of a log, with times. Reads their headers; raises OSError."""
     sources = []
     for segment, end in log.finished:
         if segment.first_timestamp < 0:
@@ -38,9 +38,9 @@ def all_finished(log: Log) -> Sequence[SourceSegment]:
 
 
 def candidate(log: Log, policy: LogPolicy, now_ms: int) -> Candidate | None:
-    """What of a log needs compaction at a time (epoch ms); None if nothing does.
+    """Return the segments that need compaction at a time (epoch ms); None if none do.
 
-    The segment that takes appends is never part of it.
+    The active segment is never included.
     """
     sources: list[SourceSegment] = []
     dirty: list[Segment] = []
@@ -65,7 +65,7 @@ def _crc(segment: Segment) -> int | None:
 
 
 def _has_older(segments: Sequence[Segment], timestamp_ms: int) -> bool:
-    """Whether one of them begins with a batch before a time."""
+    """Return whether a segment begins with a batch before a time."""
     if timestamp_ms < 0:
         return False
     for segment in segments:

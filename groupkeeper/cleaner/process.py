@@ -1,11 +1,11 @@
-"""Runs a compaction in a process of its own, with the lowest priority that is enough.
+"""Runs a compaction in a separate process, with the lowest sufficient priority.
 
-A process, because compaction is Python code, and on a thread it would hold the interpreter's lock
-while clients wait. Not `multiprocessing`, which would import the main module of a program that has
-embedded the server.
+A process, because compaction is Python code, and on a thread it would hold the GIL while clients
+wait. Not `multiprocessing`, which would import the main module of a program that has embedded the
+server.
 
 The process reads a job as a line of JSON and writes its result as another one: see __main__.py. It
-ends when its parent has ended. supervision.py says when it is ended before.
+ends when its parent has ended. supervision.py decides when to end it earlier.
 """
 
 import json
@@ -26,33 +26,33 @@ from groupkeeper.storage.errors import Corrupt, StorageError
 from groupkeeper.storage.files.files import Files
 
 _ROOT: Final = Path(__file__).parents[2]
-"""The folder that holds the package: the process finds the same code, wherever it comes from."""
+"""The folder that contains the package: the process finds the same code, wherever it comes from."""
 KEPT_OF_STDERR: Final = 2_000
-"""Characters of the end of what a process that has failed wrote to standard error."""
+"""Characters kept from the end of a failed process's standard error."""
 LOOK_S: Final = 0.5
-"""How often the process is looked at."""
+"""Interval of checks of the process."""
 KILLED_S: Final = 5.0
-"""How long a process that was killed may take to end: one that waits for a disk that does not
-answer ends only when that does, and is left to itself."""
+"""Time limit for a killed process to end. A process that waits for a hanging disk ends only when
+the disk answers, and is left alone."""
 _TICKS: Final = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 1
 
 _log = Logger("cleaner")
 
 
 class CompactionFailed(StorageError):
-    """A compaction did not end as it should: nothing has changed, and it can be tried again."""
+    """A compaction did not complete: nothing has changed, and it can be retried."""
 
 
 class CompactionStopped(CompactionFailed):
-    """A compaction was abandoned, because the server stops."""
+    """A compaction was abandoned, because the server is stopping."""
 
 
 class CompactionHung(CompactionFailed):
-    """A compaction was given up, because it did not get on."""
+    """A compaction was killed, because it made no progress."""
 
 
 class _Starved(Exception):
-    """A compaction was ended to be begun anew with a higher priority."""
+    """A compaction was ended, to be restarted with a higher priority."""
 
 
 class CompactionProcess:
@@ -65,7 +65,7 @@ class CompactionProcess:
         self._priorities = Priorities()
 
     def __call__(self, job: CompactionJob) -> Compacted:
-        """Raises Corrupt if the segments are damaged, CompactionFailed, and OSError."""
+        """Run a compaction. Raises Corrupt for damaged segments, CompactionFailed, and OSError."""
         while True:
             priority = self._priorities.at(time.monotonic())
             try:
@@ -74,7 +74,7 @@ class CompactionProcess:
                 higher = Priority(priority + 1)
                 self._priorities.raise_to(higher, time.monotonic())
                 _log.warning(
-                    "compaction gets too little of the processor: begun anew with more",
+                    "compaction gets too little processor time: restarted with more",
                     folder=job.folder,
                     priority=higher.name.lower(),
                 )
@@ -84,7 +84,7 @@ class CompactionProcess:
         process = self._start(priority)
         out, err = self._supervised(process, job, priority)
         if self._stopped.is_set() and process.returncode != 0:
-            raise CompactionStopped(f"the server stops: {job.folder} is not compacted")
+            raise CompactionStopped(f"the server is stopping: {job.folder} is not compacted")
         answer = out.decode().lstrip(".")
         if process.returncode != 0 or not answer:
             raise CompactionFailed(
@@ -101,22 +101,22 @@ class CompactionProcess:
     def _supervised(
         self, process: "subprocess.Popen[bytes]", job: CompactionJob, priority: Priority
     ) -> tuple[bytes, bytes]:
-        """What it writes to standard output and standard error until it ends."""
+        """Return the process's standard output and standard error when it ends."""
         watched = Supervision(time.monotonic())
         asked: bytes | None = (job.to_json() + "\n").encode()
         while True:
             try:
                 return process.communicate(asked, LOOK_S)
             except subprocess.TimeoutExpired as waiting:
-                asked = None  # what is left of it goes on with the next call
+                asked = None  # the rest is written by the next call
                 now, signs = time.monotonic(), len(waiting.output or b"")
                 cpu_s, ready = _seen(process.pid)
                 watched.look(now, signs, cpu_s, ready=ready)
                 if watched.is_hung(now):
                     _kill(process)
                     raise CompactionHung(
-                        f"the process that compacts {job.folder} (pid {process.pid}) did not get "
-                        f"on for {supervision.HUNG_S:g} s, and was killed"
+                        f"the process that compacts {job.folder} (pid {process.pid}) made no"
+                        f"progress for {supervision.HUNG_S:g} s, and was killed"
                     ) from None
                 if priority is not Priority.NORMAL and watched.is_starved(now):
                     _kill(process)
@@ -125,9 +125,9 @@ class CompactionProcess:
     def _start(self, priority: Priority) -> "subprocess.Popen[bytes]":
         path = os.pathsep.join([str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
         if self._stopped.is_set():
-            raise CompactionStopped("the server stops")
-        # Without the lock: where the program's disk hangs, this waits for it, and a stop does not.
-        process = subprocess.Popen(  # noqa: S603  # nothing of it is from outside
+            raise CompactionStopped("the server is stopping")
+        # Without the lock: if the program's disk hangs, this waits for it, but a stop must not.
+        process = subprocess.Popen(  # noqa: S603  # no external input
             [sys.executable, "-m", "groupkeeper.cleaner", priority.name.lower()],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -141,7 +141,7 @@ class CompactionProcess:
         return process
 
     def stop(self) -> None:
-        """End the process that is running, and start no other."""
+        """End the running process, and start no other."""
         with self._lock:
             self._stopped.set()
             if self._process is not None:
@@ -149,8 +149,9 @@ class CompactionProcess:
 
 
 def _seen(pid: int) -> tuple[float, bool]:
-    """Seconds of the processor that a process was given, and whether it has one or waits for one
-    and nothing else; zero and no where the system does not tell.
+    """Return a process's processor time in seconds, and whether it only lacks a processor.
+
+    That is, whether it is running or waits just for a processor. Zero and False if unknown.
     """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

@@ -1,8 +1,8 @@
-"""Whether a compaction that runs gets on: it may wait for a processor, or hang.
+"""Decides whether a running compaction makes progress, waits for a processor, or hangs.
 
-It runs while nothing else wants the processor; on a machine that is never idle that is never. Then
-it gets a higher priority, step by step. A process that does nothing although nothing keeps it from
-a processor (a disk that does not answer, a debugger, SIGSTOP) is given up after some minutes.
+It runs while nothing else needs the processor, which on a busy machine is never. Then its priority
+is raised step by step. A process that does nothing although it could have a processor (because of a
+hanging disk, a debugger, SIGSTOP) is killed after some minutes.
 """
 
 from collections import deque
@@ -10,46 +10,46 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 HUNG_S: Final = 300.0
-"""A compaction without a sign of life for so long is given up. Between two of them are a mebibyte
-that is read, or the sync of one new segment: of 1 GiB, on a disk that writes 3.5 MB/s."""
+"""A compaction without a sign of life for this long is killed. Between two signs it reads a
+mebibyte, or syncs one new segment: 1 GiB, on a disk that writes 3.5 MB/s."""
 STARVED_S: Final = 15.0
-"""Whether a compaction gets the processor is judged by its last seconds, so many."""
+"""Length of the period over which a compaction's share of the processor is judged."""
 FROZEN_S: Final = 10.0
-"""If looks are so far apart, the server did not run either (SIGSTOP of both, a virtual machine that
-was paused): the time between them says nothing about the compaction."""
+"""If checks are this far apart, the server did not run either (SIGSTOP of both, a paused virtual
+machine): the time between them says nothing about the compaction."""
 STARVED_SHARE: Final = 0.25
-"""It does not if it was given less than this share of the time, and wanted more: reading and
-writing take little, as the page cache has most of it."""
+"""A compaction starves if it got less than this share of the time, and needed more: reading and
+writing take little, as the page cache has most of the data."""
 RELAX_S: Final = 600.0
-"""How long a priority that was raised stays for the next compactions."""
+"""How long a raised priority stays for the next compactions."""
 
 
 class Priority(IntEnum):
-    """What else the processor is taken from."""
+    """Priority of a compaction relative to other programs."""
 
     IDLE = 0
-    """Nothing: it runs while nothing else wants to (Linux: SCHED_IDLE)."""
+    """Runs only while nothing else wants to (Linux: SCHED_IDLE)."""
     LOW = 1
-    """About a sixtieth of what others get (nice 19)."""
+    """Gets about a sixtieth of what others get (nice 19)."""
     NORMAL = 2
-    """As much as others get."""
+    """Gets as much as others."""
 
 
 class Priorities:
-    """The priority of the next compaction: raised by need, and the lowest again after a while."""
+    """The priority of the next compaction: raised when needed, and reset after a while."""
 
     def __init__(self) -> None:
         self._level = Priority.IDLE
         self._raised = 0.0
 
     def at(self, now: float) -> Priority:
-        """That of a compaction which begins now."""
+        """Return the priority for a compaction that begins now."""
         if now >= self._raised + RELAX_S:
             self._level = Priority.IDLE
         return self._level
 
     def raise_to(self, level: Priority, now: float) -> None:
-        """A compaction starved below this level."""
+        """Note that a compaction starved below this level."""
         self._level, self._raised = level, now
 
 
@@ -60,17 +60,19 @@ class _Look(NamedTuple):
 
 
 class Supervision:
-    """One compaction, looked at again and again while it runs."""
+    """Observes one compaction while it runs."""
 
     def __init__(self, now: float) -> None:
         self._heard = now
         self._signs = 0
         self._looks = deque([_Look(now, 0.0, ready=False)])
-        """Those of the last `STARVED_S`, and the one before."""
+        """Observations of the last `STARVED_S`, and the one before."""
 
     def look(self, now: float, signs: int, cpu_s: float, *, ready: bool) -> None:
-        """`signs`: how many signs of life came so far. `cpu_s`: time that it was given so far.
-        `ready`: it has a processor at the moment, or waits for one, and for nothing else.
+        """Record an observation.
+
+        `signs`: signs of life so far. `cpu_s`: processor time so far. `ready`: the process has a
+        processor at the moment, or waits for nothing but one.
         """
         looks = self._looks
         if (gap := now - looks[-1].at) >= FROZEN_S:
@@ -83,12 +85,12 @@ class Supervision:
             looks.popleft()
 
     def is_starved(self, now: float) -> bool:
-        """Whether a higher priority would help: most of the time it waited for a processor."""
+        """Return whether a higher priority would help: it mostly waited for a processor."""
         first, last = self._looks[0], self._looks[-1]
         ran = now - first.at
         wanted = 2 * sum(each.ready for each in self._looks) > len(self._looks)
         return ran >= STARVED_S and wanted and last.cpu_s - first.cpu_s < STARVED_SHARE * ran
 
     def is_hung(self, now: float) -> bool:
-        """Whether it has to be given up: silent for long, and not for want of a processor."""
+        """Return whether to kill it: silent for long, and not for lack of a processor."""
         return now - self._heard >= HUNG_S and not self.is_starved(now)

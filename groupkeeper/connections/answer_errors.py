@@ -1,8 +1,7 @@
-"""Counts the errors of answers, by API. Answers without one are not counted here: they are the rest
-of all answers.
+"""Counts the errors of answers, by API. Answers without errors are the rest, and not counted.
 
-An answer may have an error of its own, and one in each of its rows. Where errors can be is read
-from the classes of the messages, once.
+An answer may have its own error, and one in each of its rows. The places of errors are derived from
+the message classes, once.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -18,27 +17,27 @@ from groupkeeper.protocol.message import layout_of
 from groupkeeper.protocol.types import ArrayOf, StructOf
 
 ROWS_MOST: Final = 1_000
-"""How many rows of a kind are looked at in an answer. Where they are made while they are encoded,
-one: a refusal has the same error in each."""
+"""Maximum rows of a kind examined in an answer. If rows are generated during encoding, only one is
+examined: a refusal has the same error in each."""
 
 BULK_ROWS_MOST: Final = 100
-"""The same where the rows are results for groups, each with rows of its own."""
+"""The same for rows that are results for groups, which have rows themselves."""
 
 _TABLES: Final[dict[int, tuple[str, str]]] = {
     ApiKey.OFFSET_COMMIT.value: ("topics", "partitions"),
     ApiKey.PRODUCE.value: ("responses", "partition_responses"),
     ApiKey.FETCH.value: ("responses", "partitions"),
 }
-"""The answers that are sent most often, apart from heartbeats: their errors are in rows of rows."""
+"""The most frequent answers except heartbeats: their errors are in nested rows."""
 
 # Any: messages of any class.
 _Parts = Sequence[tuple[Callable[[Any], Any], "_Shape"]]
 _Shape = tuple[bool, _Parts]
-"""Whether messages of a class have an error of their own, and their parts that have some."""
+"""Whether messages of a class have their own error, and the parts that have errors."""
 
 
 def count_errors(counts: AnswerErrors, key: int, response: Any) -> None:
-    """Count the errors of an answer of this API, each of them once."""
+    """Count the errors of an answer of this API, each distinct error once."""
     if key in _TABLES and _is_accepted(response, *_TABLES[key]):
         return
     cls: type = type(response)
@@ -54,7 +53,7 @@ def count_errors(counts: AnswerErrors, key: int, response: Any) -> None:
 
 
 def _is_accepted(response: Any, groups: str, rows: str) -> bool:
-    """A short cut for answers in `_TABLES` without an error."""
+    """Return quickly whether an answer in `_TABLES` has no error."""
     left = ROWS_MOST
     if getattr(response, "error_code", 0) or len(getattr(response, groups)) > left:
         return False
@@ -89,7 +88,7 @@ def _add_errors(messages: Sequence[Any], own: bool, parts: _Parts, found: set[in
 
 
 def _rows(value: Any) -> Iterable[Any]:
-    """The messages in a field: an array, a single one, or none."""
+    """Return the messages in a field: an array, a single one, or none."""
     if isinstance(value, Mapped):
         return (value[0],) if len(value) else ()
     if isinstance(value, Bulk):

@@ -1,4 +1,4 @@
-"""Limits of the bytes that all connections hold together, and callbacks for when there is room.
+"""Limits of the bytes held by all connections together, and callbacks for when there is room.
 
 A budget only counts; its callers decide what to do when it is used up.
 """
@@ -21,23 +21,23 @@ SLICED_BYTES: Final = 4 * 1024 * 1024
 to forty times its size on the wire, and its answer as much again."""
 
 LONG_REQUEST_BYTES: Final = 64 * 1024
-"""Requests of this size are of the long class, and wait for one another only."""
+"""Requests of this size belong to the long class, and wait only for each other."""
 
 ANSWER_BYTES: Final = 100_000_000
-"""The longest answer. librdkafka, sarama and franz-go reject longer ones."""
+"""Maximum size of an answer. librdkafka, sarama and franz-go reject longer ones."""
 
 LEAST_REQUEST_BYTES: Final = 4 * 1024 * 1024
-"""The least limit of requests other than Produce, whatever the settings say."""
+"""Lower bound of the size limit of requests other than Produce, whatever the settings."""
 
 LOOK_AGAIN: Final = 64
 """Callbacks that are called in one iteration of the loop."""
 
 
 PRODUCE_SHARE: Final = 16
-"""A long Produce request counts as this part of its size."""
+"""A long Produce request counts as this fraction of its size."""
 
 PRODUCE_MOST: Final = SLICED_BYTES // 2
-"""The most that it counts."""
+"""Maximum weight of a Produce request."""
 
 _PRODUCE: Final = ApiKey.PRODUCE.value
 
@@ -63,7 +63,7 @@ class Budget:
         self._idle = 0
         """Bytes in use by the waiting connections."""
         self._left = 0
-        """How many of the waiting callbacks are to be called."""
+        """Number of waiting callbacks to be called."""
 
     @property
     def room(self) -> int:
@@ -76,22 +76,23 @@ class Budget:
         return bool(self._waiting)
 
     def fits(self, size: int, mine: int = 0) -> bool:
-        """Whether there is room for `size` more bytes, for a connection that uses `mine` already.
+        """Return whether a connection that uses `mine` bytes can have `size` more.
 
-        If all others that use bytes wait for more, one connection gets room whatever it needs:
-        else all would wait for ever.
+        If all others that use bytes wait for more, one connection gets whatever it needs: otherwise
+        all would wait for ever.
         """
         return self.used + size <= self.limit or self.used - mine <= self._idle
 
     def change(self, by: int) -> None:
-        """Count bytes more or, negative, less. If less, waiting callbacks are called soon."""
+        """Add `by` bytes, which may be negative. If so, waiting callbacks are called soon."""
         self.used += by
         if by < 0 and self._waiting:
             self._wake(len(self._waiting))
 
     def wait(self, look_again: Callable[[], None], mine: int = 0) -> None:
-        """Call `look_again` once, when fewer bytes are in use or all that use some wait: it has to
-        ask `fits` again. `mine`: bytes in use by the caller.
+        """Call `look_again` once, when bytes are freed or all users of bytes are waiting.
+
+        The callback has to check `fits` again. `mine`: bytes in use by the caller.
         """
         self._waiting.append((look_again, mine))
         self._idle += mine
@@ -127,7 +128,7 @@ class ConnectionLimits:
     unsent: Budget
     """Bytes of answers that are being encoded, or that clients have not read."""
     produce_bytes: int
-    """The longest Produce request, and the longest one that is read at all."""
+    """The longest Produce request, and the longest request that is read at all."""
     request_bytes: int
     """The longest request of any other API that is handled: longer ones are refused. A group is
     written as one batch, so four times `message.max.bytes` is more than any request needs."""
@@ -135,16 +136,16 @@ class ConnectionLimits:
     """Calls whose answers are being encoded in slices, oldest first."""
 
     def sliced_of(self, size: int) -> Budget:
-        """The class of a request."""
+        """Return the budget for the class of a request."""
         return self.sliced if size < LONG_REQUEST_BYTES else self.sliced_long
 
     def may_encode(self, call: object) -> bool:
-        """While too many bytes are unsent, only the oldest of the calls goes on encoding."""
+        """Return whether a call may encode: if too many bytes are unsent, only the oldest may."""
         return self.unsent.used <= self.unsent.limit or next(iter(self.encoding), call) is call
 
 
 def limits_of(settings: Settings) -> ConnectionLimits:
-    """The limits that follow from the settings."""
+    """Return the limits that follow from the settings."""
     queued = settings.queued_max_request_bytes
     return ConnectionLimits(
         Budget(queued if queued >= 0 else LONG_MAX),
@@ -160,7 +161,7 @@ def limits_of(settings: Settings) -> ConnectionLimits:
 
 
 class SlicedRoom:
-    """What the long request of a connection counts, under way or waiting for room."""
+    """The weight of a connection's long request, in progress or waiting for room."""
 
     __slots__ = ("_has_room", "_limits", "_weight")
 
@@ -170,8 +171,9 @@ class SlicedRoom:
         self._has_room = False
 
     def take(self, key: int, size: int, again: Callable[[], None]) -> bool:
-        """Count a request of so many bytes, if there is room, or if it has room already. If not,
-        `again` is called when there may be room.
+        """Count a request of `size` bytes, if there is room, or if it has room already.
+
+        Otherwise `again` is called when there may be room.
         """
         if self._has_room:
             return True
@@ -180,7 +182,7 @@ class SlicedRoom:
         return self.take_again(again)
 
     def take_again(self, again: Callable[[], None]) -> bool:
-        """Count the request that waits for room; True if none does."""
+        """Count the request that waits for room; True if there is none."""
         if not self._weight:
             return True
         budget = self._limits.sliced_of(self._weight)
@@ -192,7 +194,7 @@ class SlicedRoom:
         return True
 
     def give_back(self) -> None:
-        """The request is done, or waits no longer."""
+        """Release the room: the request is done, or no longer waits."""
         if self._has_room:
             self._has_room = False
             self._limits.sliced_of(self._weight).change(-self._weight)

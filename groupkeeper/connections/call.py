@@ -1,4 +1,4 @@
-"""One request under way; and decoding, handling and encoding, at once or in slices."""
+"""One request in progress; its decoding, handling and encoding, at once or in slices."""
 
 import asyncio
 from collections.abc import Collection, Mapping
@@ -36,10 +36,10 @@ OFFSET_COMMIT: Final = ApiKey.OFFSET_COMMIT.value
 PRODUCE: Final = ApiKey.PRODUCE.value
 
 MANY_MEMBERS: Final = 500
-"""The answer to JoinGroup with more is encoded in slices: a leader's names all members."""
+"""Answers to JoinGroup with more members are encoded in slices: a leader's has all members."""
 
 SIZE_AND_KEY_BYTES = 6
-"""Size and API key: they decide how long a request may be."""
+"""Size and API key, which determine how long a request may be."""
 
 _HTTP: Final = (
     *(b"GET ", b"HEAD", b"POST", b"PUT ", b"DELE", b"OPTI", b"PATC", b"CONN", b"TRAC"),
@@ -67,7 +67,7 @@ class ConnectionServices:
     unknown_version: Handler
     """Answers an ApiVersions request of an unsupported version (KIP-511)."""
     steady: Find
-    """For the short cuts of requests that repeat."""
+    """For the fast paths of repeated requests."""
     clock: Clock
     turns: Turns
     limits: ConnectionLimits
@@ -75,7 +75,7 @@ class ConnectionServices:
     answer_errors: AnswerErrors
     connections: ConnectionTable
     produce_run: ProduceRun = lambda asked: []
-    """Handles Produce requests that came together; those that it leaves are handled one by one."""
+    """Handles Produce requests that came together; the rest is handled one by one."""
 
 
 class Sender(Protocol):
@@ -83,7 +83,7 @@ class Sender(Protocol):
 
     @property
     def transport(self) -> asyncio.Transport | None:
-        """None: the client is gone."""
+        """None if the client is gone."""
 
     def answered(self, call: "Call", response: Response) -> None: ...
     def answered_in_bytes(self, call: "Call", frame: bytes) -> None: ...
@@ -91,7 +91,7 @@ class Sender(Protocol):
 
 
 class Call:
-    """One request under way: the reply token that handlers get."""
+    """One request in progress: the reply token that handlers get."""
 
     __slots__ = ("asked", "began", "caller", "header", "in_slices", "sender")
 
@@ -103,7 +103,7 @@ class Call:
         self.in_slices = False
         """The request was long: it is handled in slices, and its answer is encoded in slices."""
         self.asked: tuple[Any, bytes] | None = None
-        """A commit, and its frame: more like it may follow (`steady_commits.py`)."""
+        """A commit, and its frame: similar ones may follow (`steady_commits.py`)."""
 
     @property
     def api(self) -> str:
@@ -116,23 +116,23 @@ class Call:
 
 
 def has_many_members(response: Response) -> bool:
-    """Whether the response to a JoinGroup is encoded in slices."""
+    """Return whether the response to a JoinGroup is encoded in slices."""
     return isinstance(response, JoinGroupResponse) and len(response.members) > MANY_MEMBERS
 
 
 def api_name(key: int) -> str:
-    """`Heartbeat`; `API 99` if the key is unknown."""
+    """Return the API's name, such as `Heartbeat`; `API 99` if the key is unknown."""
     return APIS[key].name if key in APIS else f"API {key}"
 
 
 def is_served(key: int, version: int) -> bool:
-    """Whether requests of this version can be decoded."""
+    """Return whether requests of this version can be decoded."""
     first, last = APIS[key].served
     return first <= version <= last
 
 
 def not_served(header: RequestHeader, services: ConnectionServices) -> Handler:
-    """The handler for a request that cannot be decoded. Raises DecodeError if there is none."""
+    """Return the handler of a request that cannot be decoded. Raises DecodeError without one."""
     if header.api_key != API_VERSIONS:
         raise DecodeError(f"API {header.api_key} version {header.api_version}, which is not served")
     header.api_version = 0  # its body cannot be decoded; the answer has the form of version 0
@@ -140,8 +140,10 @@ def not_served(header: RequestHeader, services: ConnectionServices) -> Handler:
 
 
 def decode(header: RequestHeader, data: bytes, pos: int, end: int) -> Any:
-    """The request after a header. Bytes after the request are ignored, as by Kafka's brokers:
-    librdkafka sends three in every Metadata request for all topics. Raises DecodeError.
+    """Decode the request after a header. Raises DecodeError.
+
+    Bytes after the request are ignored, as by Kafka's brokers: librdkafka sends three in every
+    Metadata request for all topics.
     """
     try:
         return request_decoder(header.api_key, header.api_version)(data, pos, end)
@@ -150,7 +152,7 @@ def decode(header: RequestHeader, data: bytes, pos: int, end: int) -> Any:
 
 
 def encode(header: RequestHeader, response: Response) -> bytes:
-    """The frame of an answer. Raises what the encoder raises."""
+    """Return the frame of an answer. Raises the errors of the encoder."""
     write = response_encoder(header.api_key, header.api_version)
     return write(response, header.correlation_id)
 
@@ -158,7 +160,7 @@ def encode(header: RequestHeader, response: Response) -> bytes:
 def handle_in_slices(
     handler: Handler, call: Call, data: bytes, pos: int, end: int
 ) -> Slices[Response]:
-    """Decode a request and call its handler; returns what the handler returns.
+    """Decode a request and call its handler; return the handler's result.
 
     Raises DecodeError, and OverBudgetError if the request has too many items.
     """
@@ -180,9 +182,9 @@ def handle_in_slices(
 
 
 def encode_in_slices(call: Call, response: Response, services: ConnectionServices) -> Slices[Any]:
-    """The frame of an answer as a list of pieces. Pieces count as unsent while it is encoded.
+    """Return the frame of an answer in pieces, which count as unsent while it is encoded.
 
-    Raises OverBudgetError, and what the encoder raises.
+    Raises OverBudgetError, and the errors of the encoder.
     """
     header, limits = call.header, services.limits
     budget = limits.unsent
@@ -208,8 +210,10 @@ def encode_in_slices(call: Call, response: Response, services: ConnectionService
 
 
 def check_size(size: int, data: bytes, pos: int, limits: ConnectionLimits) -> int:
-    """How many bytes from `pos` on are needed to go on with a long request: up to its API key, or
-    all. Raises DecodeError, and OverBudgetError if the request is too long for its API.
+    """Return how many bytes from `pos` on are needed to continue with a long request.
+
+    Up to its API key, or all. Raises DecodeError, and OverBudgetError if the request is too long
+    for its API.
     """
     if size <= 0:
         raise DecodeError(f"a request of {size} bytes")
@@ -227,7 +231,7 @@ def check_size(size: int, data: bytes, pos: int, limits: ConnectionLimits) -> in
 
 
 def other_protocol(data: bytes, pos: int) -> str | None:
-    """What the four bytes at `pos` begin if they are no size; None if nobody knows."""
+    """Return what protocol the four bytes at `pos` belong to, if they are no size; else None."""
     first = bytes(data[pos : pos + 4])
     if first in _HTTP:
         return HTTP

@@ -1,13 +1,13 @@
 """One client's connection: cuts bytes into frames, and answers requests in order.
 
-An asyncio protocol with synchronous dispatch: what can be answered at once is decoded, decided,
-encoded and written in the same call, without a task or a future. One request (of Produce, a run) is
-under way at a time, as on a Kafka broker: a parked JoinGroup blocks what the client sends after it,
-which keeps the order and limits what a client can send. Long work is done in turns with other
-connections (`turns.py`): many requests that came together, and long requests and answers in slices.
-If a client disconnects, its group does not change, and what it sent before is still handled: a
-LeaveGroup after a parked JoinGroup removes the member. What requests mean is not known here: the
-routes are passed in as a table.
+An asyncio protocol with synchronous dispatch: requests that can be answered at once are decoded,
+decided, encoded and written in the same call, without a task or a future. One request (of Produce,
+a run) is in progress at a time, as on a Kafka broker: a parked JoinGroup blocks later requests of
+the client, which keeps the order and limits what a client can send. Long work is done in turns with
+other connections (`turns.py`): many requests that came together, and long requests and answers in
+slices. If a client disconnects, its group does not change, and earlier requests are still handled:
+a LeaveGroup after a parked JoinGroup removes the member. This module does not interpret requests:
+the routes are passed in as a table.
 
 Source: Kafka's SocketServer.Processor and KafkaChannel, which is muted while a request is handled.
 """
@@ -60,9 +60,9 @@ from groupkeeper.turns import TURN_S, Work
 SLICED_REQUEST_BYTES = 8 * 1024
 """Longer requests are decoded, handled and answered in slices."""
 BEATS = 1_000
-"""Most repeated heartbeats in one turn; each takes a microsecond or two."""
+"""Maximum repeated heartbeats in one turn; each takes a microsecond or two."""
 SLOW_TURN_S = 0.1
-"""A longer turn is logged, with API and client."""
+"""Longer turns are logged, with API and client."""
 
 _size_at = Struct(">i").unpack_from
 _log = Logger("connection")
@@ -78,9 +78,9 @@ class Connection(ClientStream):
         """The clock's time when it was last read."""
         self._call: Call | None = None
         self._following: list[Call] | None = None
-        """Those after it that are under way with it: Produce requests that came together."""
+        """Calls in progress after `_call`: Produce requests that came together."""
         self._last = -1, ""
-        """API key and client id of the last request that was no repeated heartbeat, for lines."""
+        """API key and client id of the last request that is no repeated heartbeat, for lines."""
         self._work: Work[Any] | None = None
         self._response: Response | None = None
         """The answer that is encoded in slices."""
@@ -93,7 +93,7 @@ class Connection(ClientStream):
     def _serve(self, data: bytes, now: float) -> None:
         """Answer requests until one has to wait, the turn is over, or the rest is incomplete.
 
-        The hot path: rare cases are in functions of their own.
+        The hot path: rare cases are in separate functions.
         """
         out, seconds = self._out, self._seconds
         self.state = SERVING
@@ -132,7 +132,7 @@ class Connection(ClientStream):
             self._took(took, beats)
 
     def _frame(self, data: bytes, pos: int, stop: int, deadline: float) -> int:
-        """Handle one request, or a run of Produce: its end, or 0 if it has to wait for room."""
+        """Handle one request, or a run of Produce; return its end, or 0 to wait for room."""
         is_short = stop - pos == self._commits.size or stop < len(data)
         if is_short and (end := self._short(data, pos, stop)):
             return end
@@ -165,13 +165,13 @@ class Connection(ClientStream):
         return stop
 
     def _short(self, data: bytes, pos: int, stop: int) -> int:
-        """Handle a commit that repeats, or a run of Produce: the end of what was handled, or 0."""
+        """Handle a repeated commit, or a run of Produce; return the end of it, or 0."""
         if stop - pos == self._commits.size and self._commit_again(data, pos):
             return stop
         return self._run(data, pos) if stop < len(data) and is_produce(data, stop) else 0
 
     def _run(self, data: bytes, pos: int) -> int:
-        """Handle Produce requests that came together: where the last of them ends, or 0."""
+        """Handle Produce requests that came together; return the end of the last one, or 0."""
         longest = self._services.limits.produce_bytes
         asked = ProduceRequests(data, pos, longest, self._begin)
         try:
@@ -201,7 +201,7 @@ class Connection(ClientStream):
     def _ask(self, handler: Handler, request: Any, call: Call) -> None:
         try:
             response = handler(request, call.caller, call)
-        except Exception:  # noqa: BLE001  # one request's bug costs its connection, nothing more
+        except Exception:  # noqa: BLE001  # a request's bug costs only its connection
             self._failed("request failed")
             return
         if type(response) is GeneratorType:
@@ -228,7 +228,7 @@ class Connection(ClientStream):
             call.asked = request, frame
 
     def _commit_again(self, data: bytes, pos: int) -> bool:
-        """Handle a commit that repeats the one before it, with other offsets."""
+        """Handle a commit that repeats the last one, with other offsets."""
         offsets = self._commits.offsets_in(data, pos)
         if offsets is None:
             return False
@@ -244,7 +244,7 @@ class Connection(ClientStream):
     # -- work in slices ------------------------------------------------------------------------
 
     def _may_work(self, key: int, size: int) -> bool:
-        """Whether there is room for one more long request. If not, queue until there is."""
+        """Return whether there is room for one more long request; if not, queue until there is."""
         if not self._room.take(key, size, self._queue_again):
             self._become(QUEUED)
             return False
@@ -310,7 +310,7 @@ class Connection(ClientStream):
     # -- answers -------------------------------------------------------------------------------
 
     def answered(self, call: Call, response: Response) -> None:
-        """Send the answer of the request under way; with NO_REPLY only go on to the next one."""
+        """Send the answer of the current request; with NO_REPLY only continue with the next one."""
         if self.state is CLOSED:
             self._free(response)
             return
@@ -350,7 +350,7 @@ class Connection(ClientStream):
                 self.state = READING
 
     def _free(self, response: Response | None) -> None:
-        """Free an answer that was encoded, or that nobody reads: in turns, if it is very long."""
+        """Free an answer after encoding, or without a client: in turns, if it is very long."""
         self._response = None
         if response is not None and response is not NO_REPLY:
             slices = free(response)
@@ -359,7 +359,7 @@ class Connection(ClientStream):
                 break
 
     def answered_in_bytes(self, call: Call, frame: bytes) -> None:
-        """Send bytes that are made already, whatever they are, as the answer of the call."""
+        """Send finished bytes, whatever they are, as the answer of the call."""
         if self._call is call:
             self._out.frames.append(frame)
             self.answered(call, NO_REPLY)

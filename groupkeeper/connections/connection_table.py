@@ -1,8 +1,8 @@
 """All connections of the Kafka port: limits their number, and closes those that block others.
 
-A connection is closed if it is idle for too long, if a request that has begun stays incomplete, or
-if its client does not read an answer. While a budget is exhausted, connections that use it are
-closed earlier, those without progress for the longest time first.
+A connection is closed if it is idle for too long, if a request stays incomplete, or if its client
+does not read an answer. While a budget is exhausted, connections that use it are closed earlier,
+starting with those without progress for the longest time.
 
 Source: Kafka's SocketServer.ConnectionQuotas and Selector.IdleExpiryManager.
 """
@@ -68,12 +68,12 @@ ANSWER_S: Final = 30.0
 SHORT_OF_ROOM_S: Final = 5.0
 """How long a request may be incomplete while others wait for room."""
 BEHIND_BYTES: Final = 16 * 1024
-"""Most bytes held after a request under way while others wait for room."""
+"""Maximum bytes held after a current request while others wait for room."""
 STALLED_S: Final = 1.0
 """How long a client may read nothing while more answers are unsent than allowed."""
 
 ORPHANS: Final = 1_000
-"""Connections whose clients are gone, with requests that are still handled."""
+"""Maximum connections without clients whose requests are still handled."""
 
 LOOK_S: Final = 5.0
 LOOK_SOON_S: Final = 1.0
@@ -82,13 +82,13 @@ LOOKS: Final = 500
 """Connections checked in one slice."""
 
 WORTH_BYTES: Final = 8 * 1024 * 1024
-"""How much less has to be in use than before to return memory."""
+"""Minimum decrease in used bytes after which free memory is returned."""
 
 _log = Logger("connection")
 
 
 class OpenConnection(Protocol):
-    """What the table asks of a connection, and does to it."""
+    """The interface of a connection for the table."""
 
     state: ConnectionState
     since: float
@@ -169,7 +169,7 @@ class ConnectionTable:
         self.orphans[orphan] = None
 
     def close(self, listener: str | None = None) -> None:
-        """Close all connections, or a listener's, after sending the answers made so far."""
+        """Close all connections, or a listener's, after sending the finished answers."""
         for connection in [*self.opened, *self.orphans]:
             if listener in (None, connection.peer.listener):
                 connection.close()
@@ -183,13 +183,13 @@ class ConnectionTable:
         self._timer = loop.call_later(pause, self._look, turns, loop.time() + pause)
 
     def stop(self) -> None:
-        """Check no more."""
+        """Stop checking."""
         if self._timer is not None:
             self._timer.cancel()
 
     def _look(self, turns: Turns, due: float) -> None:
         now = asyncio.get_running_loop().time()
-        if now - due > LOOK_SOON_S:  # the process stood still: clients are not to blame
+        if now - due > LOOK_SOON_S:  # the process was suspended: clients are not to blame
             for connection in self.opened:
                 connection.since += now - due
         self._looking = asyncio.ensure_future(turns.run(self.look(now)))
@@ -210,7 +210,7 @@ class ConnectionTable:
             self._make_room(now)
 
     def _look_at(self, connection: OpenConnection, now: float) -> None:
-        if connection.state is ConnectionState.CLOSED:  # by us, and its last answers are not read
+        if connection.state is ConnectionState.CLOSED:  # last answers are not read
             if now - connection.since > ANSWER_S:
                 connection.abort()
         elif connection.unsent:
@@ -251,7 +251,7 @@ class ConnectionTable:
 
 
 def _keeps_room(connection: OpenConnection) -> bool:
-    """Whether it holds much: a long incomplete request, or more after one that waits."""
+    """Return whether it holds much: a long incomplete request, or more after a waiting one."""
     if connection.state is ConnectionState.WAITING:
         return connection.held > BEHIND_BYTES
     return (
@@ -279,13 +279,13 @@ def _trim() -> None:
 
 
 class HighWater:
-    """The most that was in use since memory was last returned."""
+    """The maximum in use since memory was last returned."""
 
     def __init__(self) -> None:
         self._most = 0
 
     def is_past(self, used: int) -> bool:
-        """Whether much less is in use than before; true once for each peak."""
+        """Return whether much less is in use than before; true once for each peak."""
         self._most = max(self._most, used)
         if self._most - used < WORTH_BYTES or used > self._most // 2:
             return False

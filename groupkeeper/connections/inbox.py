@@ -1,4 +1,4 @@
-"""Bytes that a client sent and that are not answered yet; pauses reading if they are too many.
+"""Bytes from a client that are not answered yet; pauses reading if there are too many.
 
 Requests are cut by `connection.py`.
 """
@@ -10,8 +10,8 @@ from typing import Final
 from groupkeeper.connections.budget import Budget
 
 HELD_BYTES: Final = 256 * 1024
-"""How much is read while a request is under way, before reading pauses. A longer request needs room
-in the budget before all of it is read."""
+"""Bytes read while a request is in progress, before reading pauses. A longer request needs room in
+the budget before all of it is read."""
 
 SIZE_BYTES: Final = 4
 """Bytes of the size before each request."""
@@ -23,7 +23,7 @@ class Inbox:
     __slots__ = ("_budget", "_data", "charged", "needed", "size", "transport", "under_way")
 
     def __init__(self, budget: Budget) -> None:
-        """`budget`: `Limits.requests`."""
+        """`budget`: `ConnectionLimits.requests`."""
         self._budget = budget
         self._data: BytesIO | None = None
         self.transport: asyncio.Transport | None = None
@@ -38,7 +38,7 @@ class Inbox:
 
     @property
     def is_ready(self) -> bool:
-        """Whether the bytes may hold a whole request."""
+        """Whether the bytes may contain a whole request."""
         return self.size >= self.needed
 
     def hold(self, data: bytes) -> None:
@@ -62,20 +62,21 @@ class Inbox:
         self.charge(0)
 
     def charge(self, size: int) -> None:
-        """Count `size` bytes in the budget, instead of those counted before."""
+        """Count `size` bytes in the budget, replacing the previous count."""
         if size != self.charged:
             by, self.charged = size - self.charged, size
             self._budget.change(by)
 
     def limit(self) -> None:
-        """Pause reading if too much came while a request is under way."""
+        """Pause reading if too much came while a request is in progress."""
         self.charge(self.size + self.under_way)
         if self.size > HELD_BYTES:
             self._pause()
 
     def has_room(self) -> bool:
-        """Whether there is room for all of the request that has begun. If not, reading pauses, and
-        the caller has to wait for the budget.
+        """Return whether there is room for all of the request that has begun.
+
+        If not, reading pauses, and the caller has to wait for the budget.
         """
         size = max(self.needed, self.size) if self.size else 0
         more = size - self.charged

@@ -26,7 +26,7 @@ class Listener:
         """By the name of the listener."""
 
     async def start(self, address: Address, name: str = PLAINTEXT) -> Address:
-        """Listen, under this name of a listener; returns the bound address. Raises OSError."""
+        """Listen under the name of a listener; return the bound address. Raises OSError."""
         loop = asyncio.get_running_loop()
         host, port = address
         accept = partial(Connection, self._services, name)
@@ -52,9 +52,10 @@ class Listener:
         return [each.fileno() for each in sockets if each.fileno() >= 0]
 
     def pause(self, name: str | None = None) -> None:
-        """Accept nothing more, of any listener or of one, before `stop` or `leave`. What is being
-        accepted is a connection two iterations of the loop later; asyncio leaves its socket open if
-        the server is closed meanwhile.
+        """Stop accepting, for all listeners or one, before `stop` or `leave`.
+
+        A socket that is being accepted becomes a connection two iterations of the loop later;
+        asyncio leaves it open if the server is closed meanwhile.
         """
         loop = asyncio.get_running_loop()
         for each, server in self._servers.items():
@@ -68,10 +69,10 @@ class Listener:
         self.connections.stop()
 
     def leave(self, name: str) -> None:
-        """Stop listening under a name, and close its connections after the answers made so far."""
+        """Stop listening under a name, and close its connections after sending finished answers."""
         self._servers.pop(name).close()
         self.connections.close(name)
 
     def close(self) -> None:
-        """Close all connections after sending the answers made so far."""
+        """Close all connections after sending the finished answers."""
         self.connections.close()

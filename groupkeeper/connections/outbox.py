@@ -1,4 +1,4 @@
-"""The encoded answers of one connection, and how many bytes of them the client does not read.
+"""The encoded answers of one connection, and the number of bytes that the client has not read.
 
 An asyncio transport buffers without limit; the outbox gives it only as much as it has room for.
 """
@@ -13,9 +13,9 @@ from groupkeeper.connections.budget import Budget
 _Piece = bytes | memoryview
 
 LARGE_ANSWER_BYTES: Final = 4 * 1024
-"""Larger answers are written at once: a client that reads none is noticed before many pile up."""
+"""Larger answers are written at once, to notice a client that reads none before many pile up."""
 PIECE_BYTES: Final = 256 * 1024
-"""Most bytes in one write: the transport copies what the socket does not accept."""
+"""Maximum bytes in one write: the transport copies what the socket does not accept."""
 
 
 class Outbox:
@@ -24,19 +24,19 @@ class Outbox:
     __slots__ = ("_budget", "_gone", "_tail", "frames", "transport", "unsent")
 
     def __init__(self, budget: Budget) -> None:
-        """`budget`: `Limits.unsent`."""
+        """`budget`: `ConnectionLimits.unsent`."""
         self._budget = budget
         self.transport: asyncio.Transport | None = None
-        """None: no client is connected, and everything is dropped."""
+        """None if no client is connected; then everything is dropped."""
         self.frames: list[bytes] = []
-        """Whole answers that leave together with the next `flush`."""
+        """Whole answers to be sent together with the next `flush`."""
         self._tail: deque[_Piece] | None = None
         """Pieces of an answer for which there was no room; None: an empty deque takes 0.7 KiB."""
         self._gone = 0
-        """Bytes already written of the answer that the first piece belongs to: all of it stays in
-        memory until its last piece is written."""
+        """Bytes already written of the first piece's answer: the whole answer stays in memory until
+        its last piece is written."""
         self.unsent = 0
-        """Bytes that the client does not read; 0 while it reads its answers."""
+        """Bytes that the client has not read; 0 while it keeps up."""
 
     def add(self, frame: bytes) -> None:
         """Add a whole answer."""
@@ -73,23 +73,23 @@ class Outbox:
         self._write_tail()
 
     def paused(self) -> None:
-        """The transport's buffer is full."""
+        """Called when the transport's buffer is full."""
         self._count(max(self._kept(), 1))
 
     def resumed(self) -> None:
-        """The transport has room."""
+        """Called when the transport has room."""
         self._count(0)
         self._write_tail()
 
     def look(self) -> bool:
-        """Count again; True if the client has read something since the last look."""
+        """Update the count; return whether the client has read something since the last look."""
         before, now = self.unsent, self._kept()
         if before:
             self._count(max(now, 1))
         return now < before
 
     def close(self) -> None:
-        """The client is gone."""
+        """Drop everything, when the client is gone."""
         self.transport = None
         self.frames.clear()
         self._tail = None
@@ -109,7 +109,7 @@ class Outbox:
             self._tail = None
 
     def _kept(self) -> int:
-        """Bytes in the transport and in the tail."""
+        """Return the bytes in the transport and in the tail."""
         written = 0 if self.transport is None else self.transport.get_write_buffer_size()
         return written + self._gone + sum(map(len, self._tail or ()))
 
@@ -120,5 +120,5 @@ class Outbox:
 
 
 def _is_part(piece: _Piece, other: memoryview) -> bool:
-    """Whether both are pieces of the same answer."""
+    """Return whether both are pieces of the same answer."""
     return isinstance(piece, memoryview) and piece.obj is other.obj

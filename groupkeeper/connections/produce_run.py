@@ -1,7 +1,7 @@
 """Short Produce requests that have come together on one connection.
 
-They are handled in one go (`ConnectionServices.produce_run`), so that their appends share one way
-to a thread and back. Their answers leave in their order, as if each had been handled by itself.
+They are handled together (`ConnectionServices.produce_run`), so that their appends share one trip
+to a thread and back. Their answers are sent in order, as if each had been handled separately.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ SLICED_PRODUCE_BYTES: Final = 20 * 1024
 default size is shorter. As many partitions as fit are decoded in a millisecond."""
 
 RUN_MOST: Final = 16
-"""Most requests of one run."""
+"""Maximum number of requests of one run."""
 
 _LEAST: Final = 14
 """Bytes of a size and of the fixed part of a request header."""
@@ -27,21 +27,22 @@ _size_and_key_at = Struct(">ih").unpack_from
 
 
 class ProduceRequests:
-    """Decodes them, one when the next one is asked for: requests, callers and calls. Ends before
-    one that is not whole, too long, malformed, or of another API.
+    """Decodes Produce requests lazily, and yields requests, callers and calls.
+
+    Ends before a request that is incomplete, too long, malformed, or of another API.
     """
 
     def __init__(
         self, data: bytes, pos: int, longest: int, begin: Callable[[RequestHeader], Call]
     ) -> None:
-        """`longest`: bytes that a request may have. `begin` makes a call."""
+        """`longest`: maximum bytes of a request. `begin` creates a call."""
         self._data = data
         self._pos = pos
         self._most = min(SLICED_PRODUCE_BYTES, longest + 4)
         self._begin = begin
         self.calls: list[Call] = []
         self.ends: list[int] = []
-        """Where each ends in the data."""
+        """The end of each request in the data."""
 
     # Any: see `call.decode`.
     def __iter__(self) -> Iterator[tuple[Any, Caller, Call]]:
@@ -65,12 +66,12 @@ class ProduceRequests:
 
 
 def is_produce(data: bytes, pos: int) -> bool:
-    """Whether a whole Produce request is at `pos`."""
+    """Return whether a whole Produce request is at `pos`."""
     return _end_of_produce(data, pos) > 0
 
 
 def _end_of_produce(data: bytes, pos: int) -> int:
-    """The end of the request at `pos`; 0 if it is not whole, or another one."""
+    """Return the end of the Produce request at `pos`; 0 if it is incomplete or of another API."""
     if len(data) - pos < _LEAST:
         return 0
     size, key = _size_and_key_at(data, pos)

@@ -1,8 +1,8 @@
-"""The short cut of a connection for a heartbeat that repeats byte for byte.
+"""The fast path of a connection for a heartbeat that repeats byte for byte.
 
-A steady consumer sends the same heartbeat again and again; only the correlation id differs. This
-keeps the bytes of the last one, the decision about it, and the answer except for the id. While the
-bytes match and the group has not changed, a heartbeat moves the deadline and copies the id.
+A steady consumer repeats the same heartbeat; only the correlation id differs. This keeps the bytes
+of the last heartbeat, the decision about it, and the answer except for the id. While the bytes
+match and the group has not changed, a heartbeat just moves the deadline and copies the id.
 """
 
 from collections.abc import Callable
@@ -17,11 +17,11 @@ from groupkeeper.groups.topic_check import Moment
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 
 CORRELATION_AT, CORRELATION_END = 8, 12
-"""Where the correlation id is in a request frame: after size, API key and version."""
+"""Position of the correlation id in a request frame: after size, API key and version."""
 
 
 class Driver(Protocol):
-    """What drives the partition that a group is in."""
+    """The driver of a group's partition."""
 
     @property
     def active(self) -> Partition | None:
@@ -34,12 +34,13 @@ class Driver(Protocol):
 
 
 Find = Callable[[str], tuple[Driver, Moment] | None]
-"""The driver of a group, and this moment among the deletions of topics. None: no short cuts."""
+"""Returns the driver of a group, and the present moment among deletions of topics. None: no fast
+path."""
 
 
 @lru_cache(maxsize=64)
 def _shared(part: bytes) -> bytes:
-    """The same object for equal bytes: most heartbeats have these parts in common."""
+    """Return the same object for equal bytes: most heartbeats have these parts in common."""
     return part
 
 
@@ -53,16 +54,16 @@ class SteadyBeat:
     ) -> None:
         self._partition = partition
         self._request: HeartbeatRequest | None = request
-        """None when it is resolved."""
+        """None once it is resolved."""
         self._head = frame[:CORRELATION_AT]
         self._tail = frame[CORRELATION_END:]
         self._before = answer[:4]
         self._after = answer[8:]
         self._beat: Beat | None = None
-        """Found when it is needed: while a group settles, no heartbeat is like the one before."""
+        """Found on demand: while a group settles, no heartbeat is like the last one."""
 
     def matches(self, data: bytes, pos: int, stop: int, seconds: float) -> bool:
-        """Whether the frame at `pos` is this heartbeat, and was accepted again."""
+        """Return whether the frame at `pos` is this heartbeat, and was accepted again."""
         return (
             data[pos + CORRELATION_END : stop] == self._tail
             and data[pos : pos + CORRELATION_AT] == self._head
@@ -80,19 +81,19 @@ class SteadyBeat:
         return self._beat
 
     def is_same(self, data: bytes) -> bool:
-        """Whether `data` is exactly this heartbeat. Does not repeat it."""
+        """Return whether `data` is exactly this heartbeat. Does not repeat it."""
         return data[CORRELATION_END:] == self._tail and data[:CORRELATION_AT] == self._head
 
     def answer(self, data: bytes, pos: int) -> bytes:
-        """The answer to the frame at `pos`."""
+        """Return the answer to the frame at `pos`."""
         return self._before + data[pos + CORRELATION_AT : pos + CORRELATION_END] + self._after
 
 
 def steady_beat(
     find: Find, request: HeartbeatRequest, frame: bytes, answer: bytes
 ) -> SteadyBeat | None:
-    """The short cut for a heartbeat that was just answered, by the bytes of both; None if none."""
-    if answer[8:].strip(b"\0"):  # an error: else all is 0 behind the correlation id
+    """Return the fast path for a heartbeat that was just answered, from both frames, or None."""
+    if answer[8:].strip(b"\0"):  # an error: else everything after the correlation id is 0
         return None
     found = find(request.group_id)
     partition = None if found is None else found[0].active

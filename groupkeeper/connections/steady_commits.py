@@ -1,8 +1,8 @@
-"""The short cut of a connection for commits that repeat.
+"""The fast path of a connection for repeated commits.
 
-A consumer commits the same partitions again and again: the offsets differ, and the correlation id.
-This keeps the bytes of the last commit, what it resolved to, and the bytes of its answer. While all
-other bytes match, a commit is not decoded, checked and encoded anew: the offsets are stored at once
+A consumer commits the same partitions repeatedly: only offsets and correlation id differ. This
+keeps the bytes of the last commit, its result, and the bytes of its answer. While all other bytes
+match, a commit is not decoded, checked and encoded again: the offsets are stored immediately
 (`coordinator/steady_commit.py`).
 """
 
@@ -19,10 +19,10 @@ from groupkeeper.protocol.commit_frame import FIRST_VERSION, offsets_at
 from groupkeeper.protocol.framing import RequestHeader, read_request_header
 
 OFFSETS_MOST: Final = 100
-"""Commits of more partitions have no short cut."""
+"""Commits of more partitions have no fast path."""
 UNUSED_MOST: Final = 5
-"""How many short cuts in a row are made for a connection that uses none of them: its commits have
-other partitions each time, or other metadata."""
+"""Maximum consecutive unused fast paths made for a connection: its commits have different
+partitions each time, or different metadata."""
 
 _OFFSET_BYTES: Final = 8
 _correlation_id = Struct(">i").unpack
@@ -41,12 +41,12 @@ class SteadyFrame:
         frames: tuple[bytes, bytes],
         offsets: list[int],
     ) -> None:
-        """`frames`: request and answer. `offsets`: where they are in the request."""
+        """`frames`: request and answer. `offsets`: their positions in the request."""
         request, response = frames
         self.driver, self._moment = found
         self.commit, self.header = commit, header
         self._before, self._after = response[:4], response[8:]
-        # What is before the correlation id; and a text before, between and behind the offsets.
+        # The part before the correlation id; and the texts before, between and after the offsets.
         starts = [CORRELATION_END, *(at + _OFFSET_BYTES for at in offsets)]
         stops = [*offsets, len(request)]
         texts = [f"{stop - start}s" for start, stop in zip(starts, stops, strict=True)]
@@ -55,8 +55,9 @@ class SteadyFrame:
         self._fixed = fields[0], fields[1::2]
 
     def offsets_in(self, data: bytes, pos: int) -> tuple[bytes, ...] | None:
-        """The offsets in the frame at `pos`, which is as long as this one, 8 bytes each; None if it
-        differs in anything else, or if a topic was deleted.
+        """Return the offsets in the frame at `pos`, 8 bytes each; None if anything else differs.
+
+        Also None if a topic was deleted. The frame is as long as this one.
         """
         fields = self._fields(data, pos)
         head, texts = self._fixed
@@ -65,12 +66,12 @@ class SteadyFrame:
         return fields[2::2]
 
     def answer(self, correlation: bytes) -> bytes:
-        """The frame of the answer."""
+        """Return the frame of the answer."""
         return self._before + correlation + self._after
 
 
 class SteadyCall(Call):
-    """A repeated commit under way: its answer is known before."""
+    """A repeated commit in progress, whose answer is known in advance."""
 
     __slots__ = ("_correlation", "_frame")
 
@@ -82,7 +83,7 @@ class SteadyCall(Call):
         self._correlation = correlation
 
     def answer(self, response: Response) -> None:
-        """Send the known answer; encode another one, of a partition that was closed meanwhile."""
+        """Send the known answer, or encode a different one, of a partition closed meanwhile."""
         frame = self._frame
         if response is frame.commit.response:
             self.sender.answered_in_bytes(self, frame.answer(self._correlation))
@@ -101,16 +102,16 @@ class SteadyCommits:
         self._frame: SteadyFrame | None = None
         self._is_used = True
         self._unused = 0
-        """How many short cuts in a row were not used."""
+        """Number of consecutive unused fast paths."""
         self.size = 0
         """Bytes of a frame that may be a repeated commit; 0: none is."""
 
     def offsets_in(self, data: bytes, pos: int) -> tuple[bytes, ...] | None:
-        """Those of the frame of `size` bytes at `pos`, if it repeats the commit."""
+        """Return the offsets in the frame of `size` bytes at `pos`, if it repeats the commit."""
         return None if self._frame is None else self._frame.offsets_in(data, pos)
 
     def call(self, sender: Sender, data: bytes, pos: int, now: float) -> SteadyCall:
-        """The call of that frame."""
+        """Return the call of that frame."""
         assert self._frame is not None
         correlation = data[pos + CORRELATION_AT : pos + CORRELATION_END]
         return SteadyCall(sender, self._frame, correlation, now)
@@ -122,7 +123,7 @@ class SteadyCommits:
         return self._is_used
 
     def answered(self, find: Find, call: Call, response: Any, answer: bytes) -> None:
-        """A commit was decoded and answered: expect it again, with other offsets."""
+        """Expect a decoded and answered commit again, with other offsets."""
         assert call.asked is not None
         self._unused = 0 if self._is_used else self._unused + 1
         self._frame, self.size = None, 0

@@ -1,7 +1,7 @@
 """One accepted socket as a stream of bytes: inbox, outbox, and the state of the connection.
 
-Knows no requests. `Connection` derives from it and answers them: it is called with bytes to serve,
-or to go on with work in slices.
+Independent of requests. The subclass `Connection` answers them: it is called with bytes to serve,
+or to continue work in slices.
 """
 
 import asyncio
@@ -40,8 +40,8 @@ class ClientStream(asyncio.Protocol):
         self.peer = Peer(listener=listener)
         self.state = READING
         self.since = 0.0
-        """Time of its last progress: its last request came, an incomplete one began, or the client
-        read something of its answers."""
+        """Time of the last progress: the last request came, an incomplete one began, or the client
+        read part of its answers."""
 
     @abstractmethod
     def _serve(self, data: bytes, now: float) -> None:
@@ -49,11 +49,11 @@ class ClientStream(asyncio.Protocol):
 
     @abstractmethod
     def _may_serve(self) -> bool:
-        """Whether there is room to handle the first held request; if not, wait for it."""
+        """Return whether there is room to handle the first held request; if not, wait for it."""
 
     @abstractmethod
     def _is_beat(self, data: bytes) -> bool:
-        """Whether this is a repeated heartbeat, which is answered at once whatever the load."""
+        """Return whether this is a repeated heartbeat, which is answered whatever the load."""
 
     @abstractmethod
     def _go_on(self, deadline: float) -> None:
@@ -65,7 +65,7 @@ class ClientStream(asyncio.Protocol):
 
     @abstractmethod
     def _dropped(self) -> None:
-        """Drop the request under way: the connection has ended."""
+        """Drop the current request: the connection has ended."""
 
     # -- the transport's calls -----------------------------------------------------------------
 
@@ -76,7 +76,7 @@ class ClientStream(asyncio.Protocol):
 
     @property
     def host(self) -> str:
-        """The client's address, as Java prints it."""
+        """The client's address, as printed by Java."""
         return self.peer.host
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -85,7 +85,7 @@ class ClientStream(asyncio.Protocol):
         self._transport = self._in.transport = self._out.transport = transport
         transport.set_write_buffer_limits(BUFFERED_BYTES)
         accepted = transport.get_extra_info("socket")
-        if accepted is not None:  # else a connection to a machine that died stays for ever
+        if accepted is not None:  # else a connection to a dead machine stays for ever
             accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             self._fd = accepted.fileno()
         peer = transport.get_extra_info("peername")
@@ -95,10 +95,10 @@ class ClientStream(asyncio.Protocol):
             self.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client is gone. Memberships stay: only timers and LeaveGroup remove members.
+        """Handle the loss of the client. Only timers and LeaveGroup remove its memberships.
 
-        Requests held while one is under way are still handled, as on a Kafka broker, which does
-        not read from a muted socket and notices the end after it has answered.
+        Requests held during another one are still handled, as on a Kafka broker, which does not
+        read from a muted socket and notices the end after it has answered.
         """
         services = self._services
         self.peer.link.closed = True
@@ -142,7 +142,7 @@ class ClientStream(asyncio.Protocol):
             self._no_memory()
 
     def _keep(self, rest: bytes, again: bool) -> None:
-        """Hold what could not be answered in this turn."""
+        """Hold the data that could not be answered in this turn."""
         if rest:
             self._hold(rest)
         if self.state is SERVING:
@@ -162,7 +162,7 @@ class ClientStream(asyncio.Protocol):
             self._in.limit()
 
     def _read_on(self) -> None:
-        """Go on reading if there is room for the request that has begun."""
+        """Continue reading if there is room for the request that has begun."""
         if self.state is not READING:
             return
         if self._in.size and self._in.needed > HELD_BYTES:
@@ -175,7 +175,7 @@ class ClientStream(asyncio.Protocol):
             self.since = self._seconds()
 
     def _no_memory(self) -> None:
-        """Close the connection, which frees what it holds; the others go on."""
+        """Close the connection, which frees its memory; the others continue."""
         _log.error("out of memory: connection closed", client=self.host, held_bytes=self._in.size)
         self.abort()
 
@@ -186,7 +186,7 @@ class ClientStream(asyncio.Protocol):
         self.state = state
 
     def _next(self, *, again: bool = False) -> None:
-        """Choose the next state when no request is under way. `again`: this turn is used up."""
+        """Choose the next state when no request is in progress. `again`: this turn is used up."""
         turns = self._services.turns
         if self._out.unsent:
             self._become(BLOCKED)
@@ -203,7 +203,7 @@ class ClientStream(asyncio.Protocol):
             self._in.charge(0)
 
     def _queue_again(self) -> None:
-        """There may be room now for the request that is QUEUED."""
+        """Retry the QUEUED request, as there may be room now."""
         self._turns.first(self._turn)
 
     def _turn(self) -> None:
@@ -219,21 +219,21 @@ class ClientStream(asyncio.Protocol):
     # -- ends ----------------------------------------------------------------------------------
 
     def abort(self) -> None:
-        """Close at once, without sending what is buffered."""
+        """Close immediately, without sending buffered data."""
         if self._transport is not None:
             self._transport.abort()
         self._out.close()
         self._end()
 
     def close(self) -> None:
-        """Close after sending the answers made so far."""
+        """Close after sending the finished answers."""
         self._out.flush()
         if self._transport is not None:
             self._transport.close()
         self._end()
 
     def _end(self) -> None:
-        """Read, hold and answer nothing more."""
+        """Stop reading, holding and answering."""
         self._become(CLOSED)
         self.since = self._seconds()
         self._services.connections.orphans.pop(self, None)
@@ -244,16 +244,16 @@ class ClientStream(asyncio.Protocol):
 
     @property
     def unsent(self) -> int:
-        """Bytes of answers that the client does not read; 0 while it reads them."""
+        """Bytes of answers that the client has not read; 0 while it keeps up."""
         return self._out.unsent
 
     def takes_answers(self) -> bool:
-        """Whether the client has read something since the last call."""
+        """Return whether the client has read something since the last call."""
         return self._out.look()
 
     @property
     def held(self) -> int:
-        """Bytes that came and are not handled yet."""
+        """Bytes that are received and not handled yet."""
         return self._in.size
 
     @property

@@ -1,10 +1,10 @@
-"""Requests that are longer than their API allows: read, and refused in its own form.
+"""Requests that are longer than their API permits: read, and refused in the API's own form.
 
-A connection that is closed tells its client nothing: it sends the same request again, for ever. So
-such a request is read, and its handler is not asked. Where the response has an error at its top,
-the request is not even decoded; where each row has one, it is decoded in slices like any long one.
-Source: Kafka, which takes up to `socket.request.max.bytes` and then fails to append a record that
-is over `max.message.bytes` (UNKNOWN_SERVER_ERROR).
+If the connection were closed, the client would resend the same request for ever. So such a request
+is read, and its handler is not called. If the response has an error at its top, the request is not
+even decoded; if each row has one, it is decoded in slices like any long request. Source: Kafka,
+which takes up to `socket.request.max.bytes` and then fails to append a record that is over
+`max.message.bytes` (UNKNOWN_SERVER_ERROR).
 """
 
 from collections.abc import Callable
@@ -27,16 +27,18 @@ from groupkeeper.refused_rows import ROWS, RowArrays, refused_rows, rows_of
 from groupkeeper.turns import Slices
 
 ROWS_BYTES: Final = 16 * 1024 * 1024
-"""The longest request that is read to be refused row by row. One of these sizes is decoded at a
-time, with at most half a million items; what is longer closes its connection."""
+"""The longest request that is read to be refused row by row. One request of this size is decoded at
+a time, with at most half a million items; longer requests close their connection."""
 
 _ERROR: Final = ErrorCode.UNKNOWN_SERVER_ERROR
 _log = Logger("connection")
 
 
 def most_bytes(key: int, handled: int, longest: int) -> tuple[int, str]:
-    """The longest request of an API that is answered, in bytes, and the limit's name. `handled`:
-    the longest one that its handler is asked, `longest`: the setting `socket.request.max.bytes`.
+    """Return the longest request of an API that is answered, in bytes, and the limit's name.
+
+    `handled`: the longest request passed to its handler, `longest`: the setting
+    `socket.request.max.bytes`.
     """
     if key in ROWS and handled < ROWS_BYTES:
         return ROWS_BYTES, f"ROWS_BYTES ({ROWS_BYTES} bytes)"
@@ -49,7 +51,7 @@ class TooLong:
     """A handler that refuses."""
 
     def __init__(self, key: int, version: int, most: int) -> None:
-        """`most`: bytes that a request may have."""
+        """`most`: maximum bytes of a request."""
         self._key = key
         self._version = version
         self._most = most
@@ -64,7 +66,7 @@ class TooLong:
     def handle(
         self, request: Any, caller: Caller, reply_to: ReplyTo
     ) -> Response | Slices[Response]:
-        """UNKNOWN_SERVER_ERROR, as Kafka answers a record that is too large."""
+        """Return UNKNOWN_SERVER_ERROR, Kafka's answer for a record that is too large."""
         api = APIS[self._key]
         limit_reached(_log, "REQUEST_BYTES", self._most, api.name, caller)
         if self._rows is not None:

@@ -1,1 +1,1 @@
-"""The process: puts the parts together, opens the data directory, starts and stops."""
+"""The process: assembles the parts, opens the data directory, starts and stops."""

@@ -33,14 +33,14 @@ _log = Logger("cleaner")
 
 @dataclass(slots=True, frozen=True)
 class Threads:
-    """Where the work is done."""
+    """The threads for the work."""
 
     writer: Writer
     loader: Loader
     cleaner: Executor
     """One thread, on which compactions run."""
     compact: Compact | None
-    """Runs one there; None: a process of its own does."""
+    """Runs a compaction there; None: in a separate process."""
 
 
 class Cleaning:
@@ -82,7 +82,7 @@ class Cleaning:
             self._retention = asyncio.get_running_loop().create_task(self._empty_archive())
 
     async def stop(self) -> None:
-        """Abandon the compaction that is running, and start no other; see `LogCleaner.stop`."""
+        """Abandon the running compaction, and start no other; see `LogCleaner.stop`."""
         self._process.stop()
         if self._retention is not None:
             self._retention.cancel()
@@ -91,7 +91,7 @@ class Cleaning:
 
     async def _run(self, job: CompactionJob) -> Compacted:
         loop = asyncio.get_running_loop()
-        compact = partial(copy_context().run, self._compact, job)  # its lines go where ours go
+        compact = partial(copy_context().run, self._compact, job)  # for log lines
         return await loop.run_in_executor(self._threads.cleaner, compact)
 
     def _group_logs(self) -> Iterator[CleanableLog]:
@@ -104,7 +104,7 @@ class Cleaning:
                 yield CleanableLog(log, policy, archive, *self._on)
 
     def _event_logs(self) -> Iterator[CleanableLog]:
-        """Those that have tombstones: of groups whose events are to be purged."""
+        """Yield the logs that have tombstones, of groups whose events are to be purged."""
         topics = self._topics
         policy = topics.effective.policy(topics.catalog.by_name[EVENT_TOPIC])
         for each in self._events.by_partition:
@@ -113,7 +113,7 @@ class Cleaning:
                 yield CleanableLog(log, policy, "", *self._on, partial(self._roll, log))
 
     def _roll(self, log: Log) -> int | None:
-        """As `CleanableLog.roll`; between rounds."""
+        """Implements `CleanableLog.roll`; between rounds."""
         if self._threads.writer.store.usable_log(log.name) is not log:
             return None
         log.roll()
@@ -131,7 +131,7 @@ class Cleaning:
             yield CleanableLog(log, policy, "", on_worker, on_worker)
 
     async def _empty_archive(self) -> None:
-        """Remove segments that are older than `offsets.raw.retention.ms`, again and again."""
+        """Remove segments that are older than `offsets.raw.retention.ms`, periodically."""
         archive = f"{self._data_dir}/{FOLDER}"
         while True:
             await self._clock.sleep(self._settings.log_retention_check_interval_ms / 1000)

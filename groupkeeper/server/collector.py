@@ -1,11 +1,10 @@
-"""Limits each run of Python's cyclic garbage collector to a few milliseconds, and callbacks of the
-event loop to the short ones.
+"""Limits each run of Python's cyclic garbage collector to a few milliseconds.
 
 A full collection traverses every container of the process, on the thread that allocated last: half
 a second with 100,000 groups, while no request is served. So young objects are collected in small
 lots twice, and once more between two iterations of the loop. The survivors of a large lot are
 excluded from then on: `gc.freeze` moves lists without traversing them. Frozen objects are still
-freed with their last reference.
+freed with their last reference. Only short collections run in callbacks of the event loop.
 
 The cost: a cycle that is frozen while it is in use is never freed. So no long-lived object may end
 as part of a cycle; a test checks the server for that.
@@ -21,38 +20,40 @@ YOUNG = 1_500
 """Objects allocated, less those freed, that start a collection, of two generations each second
 time. It traverses twice as many, at up to 0.4 us each, in whatever callback allocates."""
 NEVER = 1_000_000
-"""Collections of the young generations before one of the oldest starts by itself."""
+"""Collections of the young generations before Python itself collects the oldest."""
 FULL_AFTER = 3
 """Collections of the two young generations before `collect_old` collects all."""
 KEPT = 3_000
-"""Most survivors of a full collection that are not frozen."""
+"""Maximum survivors of a full collection that are not frozen."""
 LONG_S = 0.0007
 LONG_EACH_S = 0.0000008
-"""What is left of a collection that took longer, and longer for each object, is frozen, too: it has
+"""Survivors of a collection that took longer, in total and per object, are frozen, too: it has
 traversed lists of very many items, and would do so each time. Seconds of processor time."""
 LOOKED_AT = 4_500, 4_500, 12_000
-"""Most objects that a collection traverses, by its generation. More are frozen instead: while as
-many old objects are freed as young ones are made, as in the rebalance of a large group, no
-collection starts; the next one would traverse all that were made meanwhile, 30,000 at a time."""
+"""Maximum objects that a collection traverses, by its generation. Larger numbers are frozen
+instead. While as many old objects are freed as young ones are made, as in the rebalance of a large
+group, no collection starts; the next one would traverse all that were made meanwhile, 30,000 at a
+time."""
 
 
 def keep_collections_short() -> None:
-    """Set up the collector, once in a process. Something has to call `collect_old` often."""
+    """Set up the collector, once per process. `collect_old` must then be called often."""
     gc.set_threshold(YOUNG, 0, NEVER)
     gc.callbacks.append(_SetAside())
     _free_transports_when_lost()
 
 
 def collect_old() -> None:
-    """Collect all generations, if much has come into the oldest: between two iterations of the
-    event loop, as a callback would take so much longer.
+    """Collect all generations, if much has reached the oldest.
+
+    Between two iterations of the event loop, as a callback would take that much longer.
     """
     if gc.get_count()[2] >= FULL_AFTER:
         gc.collect()
 
 
 class _SetAside:
-    """What is called before and after each collection."""
+    """Called before and after each collection."""
 
     def __init__(self) -> None:
         self._began = 0.0
@@ -75,8 +76,10 @@ class _SetAside:
 
 
 def _free_transports_when_lost() -> None:
-    """Let asyncio's transports be freed with their last reference: each holds bound methods of its
-    own (`_write_ready` from Python 3.12 on), and would outlive its connection as a cycle.
+    """Let asyncio's transports be freed with their last reference.
+
+    Each holds its own bound methods (`_write_ready` from Python 3.12 on), and would outlive its
+    connection as a cycle.
     """
     # Any: a private class of asyncio, without types.
     transport: Any = selector_events._SelectorSocketTransport  # type: ignore[attr-defined]

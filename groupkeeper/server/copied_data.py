@@ -1,13 +1,12 @@
-"""What a server has to learn from data that was copied from a broker: how many partitions
-`__consumer_offsets` was made with, and the newest leader epoch.
+"""Derives settings from data copied from a broker: its partition count and newest leader epoch.
 
-The number is searched only if neither the format file nor a journal has it: the folders were copied
-from a broker, or the rest of the directory is lost. Group id and number determine a group's
-partition, so the groups in the folders rule out wrong numbers.
+The number of partitions of `__consumer_offsets` is determined only if neither the format file nor a
+journal has it: the folders were copied from a broker, or the rest of the directory is lost. Group
+id and number determine a group's partition, so the groups in the folders rule out wrong numbers.
 
 A broker's partitions get a new leader epoch with every restart. Clients remember the newest one of
 each partition, from commits and from records, and wait as long as Metadata has an older one. So the
-topics of this server continue after the newest epoch in what was copied.
+topics of this server continue after the newest epoch in the copied data.
 
 Source: Kafka's `Metadata.updateLastSeenEpochIfNewer`, in the client.
 """
@@ -31,7 +30,7 @@ from groupkeeper.storage.log.window import Window
 from groupkeeper.storage.recovery.opening import NO_END
 
 SAMPLE_BYTES: Final = 256 * 1024
-"""How much of each segment is read: a wrong number fits few groups."""
+"""Bytes read of each segment: a wrong number fits few groups."""
 
 KEY: Final = "offsets.topic.num.partitions"
 
@@ -51,7 +50,7 @@ class OffsetsFolders:
         self._leases = max(leases, default=-1) + 1
 
     def partition_count(self, asked: int, *, given: bool) -> int:
-        """The number of partitions. `asked` is the setting; `given`: it is set, not the default.
+        """Return the number of partitions. `asked` is the setting; `given`: it is not the default.
 
         Raises StorageError if the folders were made with another number, or it is unknown.
         """
@@ -59,7 +58,7 @@ class OffsetsFolders:
             return asked
         found = next(filter(self._fits, self._candidates(asked)), None)
         if given:
-            advice = "to what it was" if found is None else f"to {found}"
+            advice = "to its former value" if found is None else f"to {found}"
             raise StorageError(
                 f"{self._data_dir} has folders of __consumer_offsets that were not made with "
                 f"{KEY} = {asked}: set it {advice}, or leave it out"
@@ -72,7 +71,7 @@ class OffsetsFolders:
         return found
 
     def _candidates(self, asked: int) -> Iterator[int]:
-        """Possible numbers, the most likely first; some may not fit."""
+        """Yield possible numbers, the most likely first; some may not fit."""
         yield self._leases
         if self._groups:
             yield asked
@@ -94,7 +93,7 @@ def _groups_in(files: Files, folder: str) -> Iterator[str]:
 
 
 def _groups_of(files: Files, segment: str) -> Iterator[str]:
-    """The groups in the whole batches at the beginning of a segment."""
+    """Yield the groups in the whole batches at the beginning of a segment."""
     with opened(files, segment) as handle:
         data = files.read(handle, SAMPLE_BYTES, 0)
     try:
@@ -110,15 +109,15 @@ def _groups_of(files: Files, segment: str) -> Iterator[str]:
 
 
 _COMMIT_KEY: Final = b"\x00\x01"
-"""What the key of a committed offset begins with."""
+"""Prefix of the key of a committed offset."""
 _WITH_EPOCH: Final = 3
-"""The first version of its value that has a leader epoch."""
+"""The first version of a committed offset's value that has a leader epoch."""
 _VALUE: Final = Struct(">hqi")
 """Version, offset, leader epoch."""
 
 
 def newest_epoch_of_logs(files: Files, folders: Iterable[str]) -> int:
-    """The newest epoch in which a log of these folders was written; -1 without any."""
+    """Return the newest epoch in which a log of these folders was written; -1 without any."""
     newest = -1
     for folder in folders:
         epochs = EpochFile(files, folder)
@@ -128,9 +127,9 @@ def newest_epoch_of_logs(files: Files, folders: Iterable[str]) -> int:
 
 
 def newest_epoch_of_commits(files: Files, folders: Iterable[str]) -> int:
-    """The newest epoch that a committed offset in these folders of the group topic has, or -1.
+    """Return the newest epoch of a committed offset in these folders of the group topic, or -1.
 
-    Reads all of them, up to what is damaged: what that means is up to the opening of the log.
+    Reads everything up to any damage, which opening the log will handle.
     """
     newest = -1
     for folder in folders:
@@ -158,4 +157,4 @@ def _epochs_of(data: bytes) -> Iterator[int]:
                     if version >= _WITH_EPOCH:
                         yield epoch
     except (CorruptBatch, DecodeError):
-        return  # told when the log is opened
+        return  # reported when the log is opened

@@ -9,13 +9,13 @@ RESERVED: Final = 128
 """Descriptors for the journals, the HTTP port, the catalog and libraries."""
 PER_PARTITION: Final = 3
 """Descriptors of a partition of the offsets topic: its lease, and the last segments of its log and
-of that of its events."""
+of the log of its events."""
 LEAST: Final = 8
-"""The least share of connections, and of topic logs, however low the limit is."""
+"""Minimum share of connections, and of topic logs, however low the limit is."""
 TOPIC_LOGS: Final = 20_000
-"""Most descriptors for topic logs: each open log takes memory, too."""
+"""Maximum descriptors for topic logs: each open log takes memory, too."""
 WITHOUT_LIMIT: Final = 512
-"""Taken for the limit on Windows, which has none: sockets that Python's select() takes there."""
+"""Assumed limit on Windows, which has none: the maximum sockets of Python's select() there."""
 
 _resource: ModuleType | None = None
 with suppress(ModuleNotFoundError):  # Windows
@@ -31,14 +31,14 @@ class Descriptors:
 
 
 def share(limit: int, partitions: int) -> Descriptors:
-    """The shares of a process with this limit of open files and so many group partitions."""
+    """Return the shares for this limit of open files and this number of group partitions."""
     left = limit - RESERVED - PER_PARTITION * partitions
     topic_logs = min(max(left // 4, LEAST), TOPIC_LOGS)
     return Descriptors(max(left - topic_logs, LEAST), topic_logs)
 
 
 def limit_of_open_files() -> int:
-    """The soft limit of this process (RLIMIT_NOFILE)."""
+    """Return the soft limit of this process (RLIMIT_NOFILE)."""
     if _resource is None:
         return WITHOUT_LIMIT
     return int(_resource.getrlimit(_resource.RLIMIT_NOFILE)[0])

@@ -1,4 +1,4 @@
-"""The data directory of a server: opened, checked, and watched that it stays."""
+"""The data directory of a server: opens and checks it, and watches that it stays."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -29,32 +29,32 @@ from groupkeeper.topics.names import EVENT_TOPIC, GROUP_TOPIC
 from groupkeeper.topics.partitions import unknown_folders
 
 LOOK_S: Final = 0.5
-"""Seconds between two checks. A round of commits notices at once that the directory is gone; an
+"""Seconds between two checks. A round of commits notices immediately that the directory is gone; an
 idle server, or one that lost only the journal or the node's lock, after this time. Until then,
 produced messages may be acknowledged and lost."""
 
 MEMORY_JOURNAL_BYTES: Final = 4 * 1024 * 1024
-"""When a journal rolls that is in memory, too. What is in it is also in segments, so journals take
-memory twice: the current one, and those that are full until each of their logs was synced."""
+"""Size at which an in-memory journal rolls. Its contents are also in segments, so journals take
+memory twice: the current one, and full ones until each of their logs was synced."""
 
 MEMORY_SEGMENT_BYTES: Final = 4 * 1024 * 1024
-"""When a segment of the offsets topic rolls that is in memory, unless a setting says otherwise:
+"""Size at which an in-memory segment of the offsets topic rolls, unless a setting says otherwise:
 only segments that no longer grow are compacted."""
 
 MEMORY_EVENT_BYTES: Final = 64 * 1024 * 1024
-"""The most bytes of events that are in memory, unless a setting says otherwise."""
+"""Maximum bytes of events in memory, unless a setting says otherwise."""
 
 NAMED: Final = 5
-"""How many folders without a topic the log line names."""
+"""Maximum number of folders without a topic in the log line."""
 
 _log = Logger("data")
 
 
 class Directory:
-    """Opens the store, and logs what is remarkable about the directory when clients are served."""
+    """Opens the store, and logs notable facts about the directory when clients are served."""
 
     def __init__(self, files: Files, options: ServeOptions) -> None:
-        """Takes the node's lock. Raises StorageError and OSError."""
+        """Take the node's lock. Raises StorageError and OSError."""
         self._files = files
         self._path = str(options.data_dir)
         settings = options.settings
@@ -62,7 +62,7 @@ class Directory:
         self.is_new = not self._has_data()
         if self.is_new and settings.data_dir_must_exist:
             raise StorageError(
-                f"{self._path} holds no data, and data.dir.must.exist is set: is its volume "
+                f"{self._path} has no data, and data.dir.must.exist is set: is its volume "
                 "mounted? For a first start, set it to false"
             )
         self._in_memory = options.memory
@@ -76,7 +76,7 @@ class Directory:
             _log.warning("data directory repaired", what=what)
         self._found = self.store.format
         self._copied: list[str] = []
-        """Folders of the offsets topic that no server of ours has written to."""
+        """Folders of the offsets topic that no Groupkeeper server has written to."""
         try:
             self.settings = self._in_memory_settings(self._as_made(settings))
         except BaseException:
@@ -91,8 +91,9 @@ class Directory:
         )
 
     def _as_made(self, settings: Settings) -> Settings:
-        """The settings with the number of partitions that the data was made with, as in Kafka:
-        under another number, groups would not be found.
+        """Return the settings with the number of partitions of the existing data, as in Kafka.
+
+        Under another number, groups would not be found.
         """
         asked = settings.offsets_topic_num_partitions
         count = self.store.known_shards()
@@ -104,13 +105,13 @@ class Directory:
         return replace(settings, offsets_topic_num_partitions=count)
 
     def _in_memory_settings(self, settings: Settings) -> Settings:
-        """The settings with the limits that memory needs, if the data is there."""
+        """Return the settings with the limits for memory, if the data is there."""
         if not self._in_memory or "group.events.retention.total.bytes" in settings.given:
             return settings
         return replace(settings, group_events_retention_total_bytes=MEMORY_EVENT_BYTES)
 
     def _as_copied(self, asked: int, *, given: bool) -> int:
-        """The number for copied folders of the offsets topic; `asked` if there are none."""
+        """Return the number for copied folders of the offsets topic; `asked` if there are none."""
         self._warn_of_copied_events()
         folders = {
             int(index): f"{self._path}/{name}"
@@ -127,19 +128,20 @@ class Directory:
         return found
 
     def _warn_of_copied_events(self) -> None:
-        """Name folders that have the name of the event log, and come with data from elsewhere."""
+        """Log folders that have the name of the event log and come from elsewhere."""
         names = [name for name in self.store.log_names() if name.rpartition("-")[0] == EVENT_TOPIC]
         if names:
             _log.warning(
-                f"{EVENT_TOPIC} is the name of an internal topic: what these folders hold stays "
-                "there, before the events of this server, until it is too old",
+                f"{EVENT_TOPIC} is the name of an internal topic: their contents stay there, "
+                "before this server's events, until they are too old",
                 folders=", ".join(sorted(names)[:NAMED]),
                 count=len(names),
             )
 
     def leader_epoch(self, catalog: Catalog) -> int:
-        """The leader epoch that topics need because of data that was copied from a broker; that of
-        the catalog if it is new enough. Raises OSError.
+        """Return the leader epoch that topics need because of data copied from a broker.
+
+        That is the catalog's epoch if it is new enough. Raises OSError.
         """
         topics = [*catalog.by_name.values(), *catalog.being_deleted.values()]
         folders = [f"{self._path}/{n}" for n in unknown_folders(self.store.log_names(), topics)]
@@ -154,11 +156,11 @@ class Directory:
 
     @property
     def was_older(self) -> bool:
-        """Whether the directory has data, and an older release was the last to use it."""
+        """Whether the directory has data, and was last used by an older release."""
         return not self.is_new and (self._found is None or self._found.version < VERSION)
 
     def write_format(self) -> None:
-        """Write the format file: all that the newest format requires is in place."""
+        """Write the format file: everything that the newest format requires is in place."""
         self.store.upgrade_format(self.settings.offsets_topic_num_partitions)
 
     def log_findings(self, cluster_id: str) -> None:
@@ -187,12 +189,12 @@ async def log_unknown_folders(unknown_folders: Awaitable[Sequence[str]]) -> None
 
 
 class DirectoryWatch:
-    """Checks twice a second whether the directory and its locks are still ours."""
+    """Checks twice a second whether this process still owns the directory and its locks."""
 
     def __init__(
         self, writer: Writer, lost: Callable[[int], None], give_up: Callable[[BaseException], None]
     ) -> None:
-        """Begins at once. `lost` is called with each lost shard, `give_up` at most once."""
+        """Begin immediately. `lost` is called with each lost shard, `give_up` at most once."""
         self._writer = writer
         self._lost = lost
         self._give_up = give_up

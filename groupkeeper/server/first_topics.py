@@ -18,7 +18,7 @@ _VERSION: Final = 7
 
 
 async def create_topics(server: Server, topics: Mapping[str, int]) -> None:
-    """Create topics with so many partitions; those that exist stay as they are.
+    """Create topics with these partition counts; existing ones are unchanged.
 
     Raises SettingsError.
     """

@@ -1,4 +1,4 @@
-"""The settings of a server that its coordinator decides by."""
+"""Derives the coordinator's configuration from the settings of a server."""
 
 from typing import Final
 
@@ -6,11 +6,11 @@ from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.settings.table import Settings
 
 MAX_GROUPS: Final = 1_000_000
-"""Most groups of a process, divided among its partitions. An empty group takes 1.3 KB."""
+"""Maximum groups of a process, divided among its partitions. An empty group takes 1.3 KB."""
 
 
 def group_config(settings: Settings) -> GroupConfig:
-    """The settings that the coordinator uses."""
+    """Return the settings that the coordinator uses."""
     return GroupConfig(
         initial_rebalance_delay_ms=settings.group_initial_rebalance_delay_ms,
         min_session_timeout_ms=settings.group_min_session_timeout_ms,

@@ -1,6 +1,6 @@
-"""The HTTP port of a server: its pages, the JSON API, and the page for people.
+"""The HTTP port of a server: its pages, the JSON API, and the web page for people.
 
-The API and the page are imported in a thread with the first request of each, and nothing before.
+API and web page are imported in a thread with their first request.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ class HttpPort:
     """One port; on the loop of the server, from its start until it ends."""
 
     def __init__(self, server: Server, hosts: Iterable[str]) -> None:
-        """`hosts`: those of the options; the names that requests may give this port."""
+        """`hosts`: those of the options; the names that requests may use for this port."""
         turns = PacedTurns()  # its own: health checks do not queue behind Kafka clients
         self._server = server
         self._api: HttpApi | None = None
@@ -51,11 +51,11 @@ class HttpPort:
         self._http = HttpServer(apis, turns, names=names, counts=counts)
 
     async def start(self, address: Address) -> Address:
-        """Returns the bound address. Raises OSError."""
+        """Listen, and return the bound address. Raises OSError."""
         return await self._http.start(address)
 
     def freeze_when_serving(self) -> None:
-        """Let the garbage collector forget the modules that it imports: they stay."""
+        """Exclude the modules it imports from garbage collection: they stay."""
         self._http.serving.add_done_callback(lambda _: gc.freeze())
 
     async def close(self) -> None:
@@ -72,7 +72,7 @@ class HttpPort:
         return await self.api().answer(request)
 
     def api(self) -> "HttpApi":
-        """The API, imported now if it was not before."""
+        """Return the API, importing it if necessary."""
         from groupkeeper.web.api import HttpApi
 
         if self._api is None:
@@ -87,7 +87,7 @@ class HttpPort:
     # -- /status: looks at the disk, which `observe/status.py` does not --------------------------
 
     async def status(self) -> HttpAnswer:
-        """Always 200: `ready` says whether the server is."""
+        """Return `/status`, always with code 200: `ready` has the readiness of the server."""
         server = self._server
         found = status_of(server.metrics, server.about(), await self._disk())
         return HttpAnswer(200, json_line(found))
@@ -113,7 +113,7 @@ class HttpPort:
         return sum(each.size for each in extents.values())
 
     def _journals(self) -> int:
-        """Bytes of all files of journals. On the worker."""
+        """Return the total bytes of journal files. On the worker."""
         folder = f"{self._server.store.data_dir}/{FOLDER}"
         files = self._server.files
         looks = (files.look(f"{folder}/{name}") for name in files.list_folder(folder))

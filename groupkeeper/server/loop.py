@@ -1,7 +1,7 @@
 """The event loop of the server process, with limits and measurements for its iterations.
 
-An iteration begins when the selector returns and ends when it is called again. New work is begun in
-it for a limited time (`turns.py`); its length is how late a heartbeat may be read.
+An iteration begins when the selector returns and ends when it is called again. Within it, new work
+is started only for a limited time (`turns.py`); its length is how late a heartbeat may be read.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ class WatchedSelector(selectors.DefaultSelector):
 
     # Any: only the loop uses the keys and events.
     def select(self, timeout: float | None = None) -> Any:
-        """As in the base class, with fewer events under load; starts the time of the iteration."""
+        """Select as the base class, with fewer events under load; starts timing the iteration."""
         if self.last is not None:
             self.last()
         self.iterations.observe(time.monotonic() - self._began)
@@ -53,8 +53,9 @@ class WatchedSelector(selectors.DefaultSelector):
 
     # Any: see select.
     def _some(self, events: list[Any]) -> list[Any]:
-        """Choose the events of one iteration: members first, long requests last. The next iteration
-        chooses others of each kind, even if these sockets are readable again.
+        """Choose the events of one iteration: members first, long requests last.
+
+        The next iteration chooses others of each kind, even if these sockets are readable again.
         """
         turns = self.turns
         members: list[Any] = []
@@ -77,14 +78,15 @@ class WatchedSelector(selectors.DefaultSelector):
 
 
 def watched_loop() -> tuple[asyncio.AbstractEventLoop, WatchedSelector]:
-    """A new event loop, and its selector: set `turns`, `iterations` and `last` there."""
+    """Return a new event loop, and its selector: set `turns`, `iterations` and `last` there."""
     selector = WatchedSelector()
     return asyncio.SelectorEventLoop(selector), selector
 
 
 def count_failed_accepts(loop: asyncio.AbstractEventLoop, stats: ConnectionStats) -> None:
-    """Log and count when accepting fails because no file descriptor is left, once an iteration: the
-    loop tries as often as its backlog is long.
+    """Log and count failed accepts for lack of a file descriptor, once per iteration.
+
+    In each, the loop tries as often as its backlog is long.
     """
     counted = False
 

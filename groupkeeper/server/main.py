@@ -77,7 +77,7 @@ async def _serve(server: Server, options: ServeOptions) -> int:
             await server.stop()
         watch.over.set()
         raise
-    print(  # noqa: T201  # the ready line is an interface: programs that start us wait for it
+    print(  # noqa: T201  # the ready line is an interface for programs that start this one
         f"groupkeeper ready kafka={_kafka(server)} http={http_at} "
         f"node={options.node_id} data={options.data_dir}",
         flush=True,
@@ -94,21 +94,21 @@ async def _serve(server: Server, options: ServeOptions) -> int:
     if http is not None:
         await http.close()
     if server.failed.done():
-        return exit_with(f"the disk cannot be trusted any more: {server.failed.result()}")
+        return exit_with(f"the disk can no longer be trusted: {server.failed.result()}")
     await server.stop()
     watch.exit_code = 0
     return 0
 
 
 def _kafka(server: Server) -> str:
-    """The bound address; several with the names of their listeners."""
+    """Return the bound address; several with the names of their listeners."""
     if len(server.bound) == 1:
         return format_address(*server.bound.values())
     return ",".join(f"{name}://{format_address(at)}" for name, at in server.bound.items())
 
 
 def after_ready(options: ServeOptions) -> None:
-    """Do what can wait until clients are served."""
+    """Do everything that can wait until clients are served."""
     for key in options.unused_keys:
         _log.info("setting has no effect", key=key)
     # Objects made while starting live as long as the process.
@@ -132,11 +132,10 @@ async def warn_of_open_ports(options: ServeOptions) -> None:
 
 
 async def is_reachable(address: Address) -> bool:
-    """Whether other machines can connect to a port that is bound to this address: asyncio binds
-    another one than the loopback for it.
+    """Return whether other machines can connect to a port that is bound to this address.
 
-    A host name is resolved as asyncio does it, which binds every address found. A name that can no
-    longer be resolved counts as reachable.
+    That is, whether asyncio binds an address other than loopback for it. A host name is resolved as
+    by asyncio, which binds every address found. An unresolvable name counts as reachable.
     """
     host, port = address
     try:
@@ -152,7 +151,7 @@ async def is_reachable(address: Address) -> bool:
 
 
 def _is_loopback(host: str) -> bool:
-    """Raises ValueError if `host` is a name."""
+    """Return whether an address is loopback. Raises ValueError if `host` is a name."""
     from ipaddress import IPv4Address, ip_address
 
     ip = ip_address(host)
@@ -161,6 +160,6 @@ def _is_loopback(host: str) -> bool:
 
 
 def exit_with(message: str, code: int = 1) -> int:
-    """One line on stderr; returns the exit code."""
+    """Write one line to stderr; return the exit code."""
     logs.write_text(f"groupkeeper: {message}")  # queued: stderr may not be read
     return code

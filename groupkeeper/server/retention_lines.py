@@ -10,7 +10,7 @@ _log = Logger("topics")
 
 
 class RetentionLines(RetentionListener):
-    """Writes them."""
+    """Writes log lines about retention."""
 
     def deleted(self, what: SegmentsDeleted) -> None:
         size = {"segments": what.segments, "bytes": what.size_bytes}

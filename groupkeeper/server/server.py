@@ -1,7 +1,7 @@
-"""Puts the server together: store, writer, partitions, topics, handlers, Kafka port.
+"""Assembles the server: store, writer, partitions, topics, handlers, Kafka port.
 
-It has no behaviour of its own. All that it takes from outside is in `World`, so that a simulation
-runs the same server in memory, under virtual time.
+It has no behaviour of its own. Everything that comes from outside is in `World`, so that a
+simulation runs the same server in memory, under virtual time.
 """
 
 import asyncio
@@ -65,11 +65,11 @@ _log = Logger("server")
 
 
 Around = Callable[[Mapping[int, Handler]], Mapping[int, Handler]]
-"""From the handlers of APIs, by key, to others that are called instead."""
+"""Maps the handlers of APIs, by key, to others that are called instead."""
 
 
 def _uuid_member_id(prefix: str) -> str:
-    """`<prefix>-<uuid>`, as Kafka makes them."""
+    """Return `<prefix>-<uuid>`, as in Kafka."""
     return f"{prefix}-{uuid.uuid4()}"
 
 
@@ -79,24 +79,24 @@ def _thread(name: str) -> Executor:
 
 @dataclass(slots=True)
 class World:
-    """What the server takes from outside; a simulation has its own."""
+    """External dependencies of the server; a simulation has its own."""
 
     files: Files = field(default_factory=Files)
     clock: Callable[[asyncio.AbstractEventLoop], Clock] = Clock
     new_member_id: Callable[[str], str] = _uuid_member_id
     executor: Callable[[str], Executor] = _thread
-    """Makes an executor with one thread of this name."""
+    """Creates an executor with one thread of this name."""
     topics: TopicsWorld | None = None
     compact: Compact | None = None
-    """Runs a compaction. None: a process of its own does."""
+    """Runs a compaction. None: in a separate process."""
     wall_ms: Callable[[], int] = wall_ms
-    """Unix time of topics; that of groups is the clock's."""
+    """Unix time for topics; groups use the clock's."""
     cluster_id: str = ""
-    """Of new data; empty: a random one."""
+    """Cluster id of new data; empty: a random one."""
     at_once: AtOnce = one_after_another
-    """How the logs are closed."""
+    """Closes the logs."""
     around: Around | None = None
-    """Puts something around the handlers of all APIs. Heartbeats then take no short cut."""
+    """Wraps the handlers of all APIs. Heartbeats then take no fast path."""
 
 
 def _topics_failed(where: str, error: BaseException) -> None:
@@ -113,7 +113,7 @@ class Server:
     """The server of one process, from locks to ports."""
 
     def __init__(self, options: ServeOptions, world: World | None = None) -> None:
-        """Takes the node's lock and reads the catalog. Raises StorageError (Locked) and OSError."""
+        """Take the node's lock and read the catalog. Raises StorageError (Locked) and OSError."""
         self._options = options
         self._world = world or World(at_once=SyncThreads())
         self.stage = StopStage(self._world.at_once)
@@ -124,7 +124,7 @@ class Server:
         self._epochs = self._claim(settings.offsets_topic_num_partitions)
         self._advertised: dict[str, Address] = {}
         self.bound: dict[str, Address] = {}
-        """Where each listener is bound, by its name."""
+        """The bound address of each listener, by name."""
         self.metrics = Metrics()
         self.turns = Turns()
         self.readers = FactReaders(self.turns, self.metrics.counts)
@@ -163,16 +163,16 @@ class Server:
             self._advertised[each.name] = each.advertised or bound
 
     def address(self, listener: str) -> Address:
-        """The address that clients of a listener are told, in Metadata responses and the like."""
+        """Return the address for clients of a listener, in Metadata responses and the like."""
         return self._advertised[listener]
 
     @property
     def files(self) -> Files:
-        """The file system that the data directory is in."""
+        """The file system of the data directory."""
         return self._world.files
 
     def about(self) -> dict[str, Any]:
-        """Which server this is, for people and commands that look at it."""
+        """Return which server this is, for people and commands."""
         return {"cluster": self.topics.cluster_id, "node": self._options.node_id}
 
     async def start(self) -> None:
@@ -180,7 +180,7 @@ class Server:
         settings, loop = self._options.settings, asyncio.get_running_loop()
         self._clock = clock = self._world.clock(loop)
         self.failed: asyncio.Future[BaseException] = loop.create_future()
-        """Done when the disk cannot be trusted any more: the process has to end."""
+        """Done when the disk can no longer be trusted: the process has to end."""
         self._executor = self._world.executor("writer")
         self._loader = Loader(self._world.executor("loader"))
         self.store.write_back_on(self._loader.call_from_thread)
@@ -234,7 +234,7 @@ class Server:
     async def _look(self, first: Collection[str]) -> "Sight":
         return await self._scrape_look.look(first)
 
-    # Made when they are first asked for, so that a start does not import them.
+    # Created on first use, so that a start does not import them.
 
     @cached_property
     def lags(self) -> "GroupLags":
@@ -251,13 +251,13 @@ class Server:
 
     @property
     def personal(self) -> Personal:
-        """What becomes of addresses and free words, in stored events and in live views."""
+        """The treatment of addresses and free text, in stored events and in live views."""
         assert self.store.format is not None, "written before"
         mode = self._options.settings.group_events_personal
         return Personal(mode, self.store.format.directory_id)
 
     def web_parts(self) -> "Parts":
-        """What the JSON API stands on."""
+        """Return the dependencies of the JSON API."""
         from groupkeeper.web.lag_history import LagHistory
         from groupkeeper.web.parts import Parts
 
@@ -290,7 +290,7 @@ class Server:
         )
 
     def _logs_of(self, topic: str, epochs: Sequence[int | None]) -> EmbeddedLogs:
-        """The logs of an internal topic, served to clients as well."""
+        """Return the logs of an internal topic, which are served to clients as well."""
         policy = self.topics.effective.policy(self.topics.catalog.by_name[topic])
         grew = partial(self.topics.partitions.grew, topic)
         services = LogServices(self._writer, self._loader, grew, policy.limits)
@@ -300,9 +300,7 @@ class Server:
         return logs
 
     async def log_findings(self) -> None:
-        """Log what is remarkable about the data directory. Call it when clients are served: the
-        first log line costs time.
-        """
+        """Log notable facts about the data directory, once clients are served: logging is slow."""
         self._directory.log_findings(self.topics.cluster_id)
         await log_unknown_folders(self.topics.partitions.unknown_folders())
 
@@ -341,15 +339,15 @@ class Server:
         return Listener(services)
 
     async def stop(self) -> None:
-        """Refuse new requests, finish those under way, close connections, release the locks.
+        """Refuse new requests, finish current ones, close connections, release the locks.
 
         Raises AppendFailed, after all of that, if segments lack records that the journal has.
-        `stage` tells where it is.
+        `stage` has the current step.
         """
         stage = self.stage
         self.listener.stop()
         self._watch.stop()
-        stage.name = "the compaction that runs"
+        stage.name = "the running compaction"
         await self._cleaning.stop()
         stage.name = "the journal"
         self.group_partitions.stop()
@@ -387,7 +385,7 @@ class Server:
         return partitions.of(group_id), partitions.deleted_topics.now()
 
     def _shard_lost(self, shard: int) -> None:
-        """The event log first: it must not be written to any more when the shard is claimed."""
+        """Notify the event log first: it must not be written to after the shard is claimed."""
         self.event_logs.lost(shard)
         self.logs.lost(shard)
 

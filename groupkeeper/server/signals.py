@@ -1,4 +1,4 @@
-"""Signals that end a process in order, on systems with and without `add_signal_handler`."""
+"""Signals for an orderly end of a process, on systems with and without `add_signal_handler`."""
 
 import asyncio
 import signal
@@ -9,7 +9,7 @@ STOPPING: Final = ("SIGTERM", "SIGINT")
 
 
 def at_signals(call: Callable[[], object], *more: str) -> None:
-    """Call on the running loop at SIGTERM, SIGINT and `more`, names that this system has."""
+    """Call on the running loop at SIGTERM, SIGINT and `more`, where the system has these names."""
     loop = asyncio.get_running_loop()
     for name in (*STOPPING, *more):
         number = getattr(signal, name, None)

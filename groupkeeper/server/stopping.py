@@ -1,12 +1,12 @@
-"""A stop: the segments get what only the journals have, and a deadline is told and kept.
+"""A stop: completes the segments from the journals, and enforces a deadline.
 
-Who reads the files of a server that has stopped in order, for analysis or as a broker, reads the
-segments. Those of a log lack records if the log was still to be loaded, or has failed behind its
-last round. Such a log is opened once more, as a start would do it.
+Programs that read the files of a properly stopped server, for analysis or as a broker, read the
+segments. Segments of a log lack records if the log was still to be loaded, or has failed after its
+last round. Such a log is opened once more, as a start would do.
 
-A sync that hangs cannot be interrupted, and neither Python nor asyncio end while a thread waits for
-one. So a thread of its own looks at the clock, and ends the process. Nothing acknowledged is lost
-by that: it is what `kill -9` does at the same moment.
+A sync that hangs cannot be interrupted, and neither Python nor asyncio ends while a thread waits
+for it. So a separate thread watches the clock, and ends the process. Nothing acknowledged is lost
+by that: it is equivalent to `kill -9` at the same moment.
 """
 
 import os
@@ -25,30 +25,30 @@ from groupkeeper.storage.store import Store
 
 STOP_S: Final = 8.0
 """From the signal to the end of the process. Containers are killed 10 s after it by default, and a
-busy machine needs some time to take notice."""
+busy machine needs some time to notice."""
 FIRST_LINE_S: Final = 2.0
 LINES_EVERY_S: Final = 2.0
-"""When a stop that goes on is told for the first time, and how often from then on."""
+"""Delay before the first log line about a stop in progress, and the interval between later ones."""
 FLUSH_S: Final = 0.5
-"""How long the last lines may take at the deadline: standard error may not be read."""
+"""Time for the last lines at the deadline: standard error may not be read."""
 
 OUT_OF_TIME: Final = 1
-"""The exit code of a stop that did not come to its end."""
+"""The exit code of a stop that did not complete."""
 
 MOST_S: Final = 4.0
-"""After so many seconds no more logs are opened: who stops a server kills it if that takes long, a
-container after 10 s. What a log lacks is at most what the journals hold."""
+"""Seconds after which no more logs are opened: a stop that takes long is often followed by a kill,
+of a container after 10 s. A log then lacks at most what the journals have."""
 NAMED: Final = 5
-"""How many logs the last line of the process names."""
+"""Maximum number of logs in the last line of the process."""
 
-# Any: what a job returns is used by the caller only.
+# Any: the result of a job is for the caller only.
 _Call = Callable[..., Awaitable[Any]]
 
 _log = Logger("server")
 
 
 class StopStage:
-    """What a stop is doing at the moment: set on the event loop, looked at by another thread."""
+    """The current step of a stop: set on the event loop, read by another thread."""
 
     def __init__(self, at_once: AtOnce) -> None:
         """`at_once` closes the logs."""
@@ -57,21 +57,21 @@ class StopStage:
 
     @property
     def logs_left(self) -> int:
-        """Logs that are still to be written and closed."""
+        """Number of logs that are still to be written and closed."""
         return 0 if self._threads is None else self._threads.left
 
 
 class StopWatch:
-    """When to tell that a stop goes on, and when to give up. Times are seconds of one clock."""
+    """Times the progress lines and the end of a stop. Times are seconds of one clock."""
 
     def __init__(self, stage: StopStage, began: float) -> None:
         self._stage = stage
         self._began = began
         self._next_line = began + FIRST_LINE_S
         self.over = threading.Event()
-        """Set: the process goes on for as long as it wants."""
+        """Set if the process may continue without a deadline."""
         self.exit_code = OUT_OF_TIME
-        """That of the process at the deadline: of a stop that came to its end, its own."""
+        """Exit code at the deadline: that of the stop, if it has completed."""
 
     def look(self, now: float) -> float:
         """Write the line that is due. Returns seconds until the next look; 0 at the deadline."""
@@ -90,21 +90,21 @@ class StopWatch:
         return min(self._next_line, end) - now
 
     def last_words(self) -> str:
-        """Why the process ends at the deadline; empty if all that is to be kept is in place."""
+        """Return why the process ends at the deadline; empty if everything is in place."""
         if self.exit_code != OUT_OF_TIME:
             return ""
         left = f", with {self._stage.logs_left} logs left" if self._stage.logs_left else ""
         return (
-            f"groupkeeper: the stop had no end after {STOP_S:g} s: it waited for "
+            f"groupkeeper: the stop did not end within {STOP_S:g} s: it waited for "
             f"{self._stage.name}{left}. Nothing acknowledged is lost: the journal has it. The "
             "segments may lack records until the next start writes them"
         )
 
 
 def keep_deadline(stage: StopStage, end: Callable[[int], None] = os._exit) -> StopWatch:
-    """Call `end` with the exit code when the time of a stop that begins now is over.
+    """Call `end` with the exit code when the time for a stop that begins now is over.
 
-    On a thread of its own, which ends with the process.
+    On a separate thread, which ends with the process.
     """
     watch = StopWatch(stage, time.monotonic())
     threading.Thread(target=_wait, args=(watch, end), name="stop", daemon=True).start()
@@ -124,8 +124,8 @@ def _wait(watch: StopWatch, end: Callable[[int], None]) -> None:
 async def complete_segments(store: Store, call: _Call, clock: Clock) -> str:
     """Bring all logs up to the journals, on the thread of rounds, when no round will follow.
 
-    `call` runs a job there. Returns which logs lack records, and why, in a line for people; empty
-    if none does.
+    `call` runs a job there. Returns a message about logs that lack records, and the reason; empty
+    if there are none.
     """
     until = clock.seconds() + MOST_S
     why: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Threads for the syncs of a stop: those of different files wait for the disk at the same time."""
+"""Threads for the syncs of a stop: syncs of different files wait for the disk concurrently."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -8,26 +8,27 @@ from typing import Final
 from groupkeeper.storage.files.at_once import Job, raised
 
 AT_ONCE: Final = 64
-"""Most threads of one call. They wait for the disk, and hold no memory to speak of."""
+"""Maximum threads of one call. They wait for the disk, and need hardly any memory."""
 
 
 class SyncThreads:
-    """An `AtOnce`. Several threads may call it at the same time, and others look at `left`."""
+    """An `AtOnce`. Several threads may call it at the same time, and others read `left`."""
 
     def __init__(self) -> None:
         self._calls: list[tuple[int, list[None]]] = []
-        """How many jobs each call has, and an item for each that has ended."""
+        """Number of jobs of each call, and an item for each that has ended."""
 
     @property
     def left(self) -> int:
-        """Jobs of all calls that have not ended."""
+        """Number of jobs of all calls that have not ended."""
         return sum(count - len(ended) for count, ended in list(self._calls))
 
     def __call__(self, jobs: Sequence[Job]) -> list[Exception | None]:
-        """On the calling thread, and on as many others as the system allows. They are daemons: a
-        sync that never ends does not keep the process.
+        """Run jobs on the calling thread, and on as many others as the system permits.
+
+        These are daemons: a sync that never ends does not keep the process alive.
         """
-        # What a job leaves if it ends its thread, as SystemExit would.
+        # The error of a job that ends its thread, as SystemExit would.
         errors: list[Exception | None] = [RuntimeError("did not come to its end") for _ in jobs]
         waiting, ended = deque(enumerate(jobs)), list[None]()
 

@@ -1,10 +1,10 @@
-"""The broker settings that Apache Kafka knows and Groupkeeper does not use.
+"""The broker settings that Apache Kafka has and Groupkeeper does not use.
 
 A `server.properties` of a Kafka broker is accepted: keys found here are named in one log line and
 otherwise ignored. Imported only when a given key is not in `table`.
 
 Source: the broker configuration of Apache Kafka 4.1 (class AbstractKafkaConfig), and keys of
-earlier releases that people still carry in their files.
+earlier releases that people still have in their files.
 """
 
 PREFIXES = tuple(
@@ -53,5 +53,5 @@ KEYS = frozenset(
 
 
 def is_known_to_kafka(key: str) -> bool:
-    """Whether a Kafka broker has a setting `key`, or settings that begin as it does."""
+    """Return whether a Kafka broker has a setting `key`, or settings with this prefix."""
     return key in KEYS or key.startswith(PREFIXES)

@@ -1,4 +1,4 @@
-"""The listeners of the Kafka port: where each is bound, and the address that its clients are told.
+"""The listeners of the Kafka port: bound and advertised addresses.
 
 From `listeners` and `advertised.listeners`, in Kafka's syntax. Source: Kafka's
 `SocketServerConfigs` and `EndPoint`; KIP-103 (listener names).
@@ -23,7 +23,7 @@ from groupkeeper.settings.table import Settings, SettingsError
 LISTENERS: Final = "listeners"
 ADVERTISED: Final = "advertised.listeners"
 MOST: Final = 16
-"""Listeners of a server."""
+"""Maximum listeners of a server."""
 _ENTRY: Final = re.compile(r"([A-Za-z0-9_.-]+)://(.*)")
 _NOT_SERVED: Final = ("SSL", "SASL_PLAINTEXT", "SASL_SSL")
 """Names that stand for a security protocol unless a map says otherwise."""
@@ -34,18 +34,18 @@ _CONTROLLER: Final = "CONTROLLER"
 
 @dataclass(slots=True, frozen=True)
 class Given:
-    """What the command line says of the only listener; it comes before the settings."""
+    """The command line's address of the only listener, which precedes the settings."""
 
     listen: Address | None
     advertise: Address | None
 
 
 def listeners_of(settings: Settings, given: Given, default: Address) -> tuple[Listen, ...]:
-    """All listeners of the server. Raises SettingsError."""
+    """Return all listeners of the server. Raises SettingsError."""
     if given.listen is None and (keys := _keys_in(settings)):
         if given.advertise is not None:
             raise SettingsError(
-                f"--advertise and {keys[0]} exclude each other: name the address in {ADVERTISED}"
+                f"--advertise and {keys[0]} are mutually exclusive: give it in {ADVERTISED}"
             )
         bound = {PLAINTEXT: default}
         if settings.listeners is not None:
@@ -63,19 +63,19 @@ def listeners_of(settings: Settings, given: Given, default: Address) -> tuple[Li
 
 
 def _listen(name: str, address: Address, advertised: Address | None) -> Listen:
-    """Without a host, as in Kafka: every address, and clients are told this machine's name."""
+    """Return a listener. No host means, as in Kafka, every address, advertised by host name."""
     host, port = address
     if host:
         return Listen(name, address, advertised)
     if advertised is None and not port:
         raise SettingsError(
-            f"{LISTENERS}: {name}://:0: name a port, or a host beside it: clients are told both"
+            f"{LISTENERS}: {name}://:0: give a port, or a host as well: clients need both"
         )
     return Listen(name, (EVERYWHERE[0], port), advertised or (getfqdn(), port))
 
 
 def without_effect(settings: Settings, given: Given) -> tuple[str, ...]:
-    """The keys that `--listen` replaces."""
+    """Return the keys that `--listen` replaces."""
     return () if given.listen is None else _keys_in(settings)
 
 
@@ -84,12 +84,12 @@ def _keys_in(settings: Settings) -> tuple[str, ...]:
 
 
 def _check(bound: Mapping[str, Address], told: Mapping[str, Address]) -> None:
-    """Raises SettingsError."""
+    """Validate the listeners. Raises SettingsError."""
     if not bound or len(bound) > MOST:
-        raise SettingsError(f"{LISTENERS}: name 1 to {MOST} listeners, or leave it out")
+        raise SettingsError(f"{LISTENERS}: give 1 to {MOST} listeners, or leave it out")
     ports = [port for _, port in bound.values() if port]
     if len(ports) != len({*ports}):
-        raise SettingsError(f"{LISTENERS}: each listener needs a port of its own")
+        raise SettingsError(f"{LISTENERS}: each listener needs its own port")
     for name in told:
         if name not in bound:
             raise SettingsError(
@@ -110,7 +110,7 @@ def _check(bound: Mapping[str, Address], told: Mapping[str, Address]) -> None:
 
 
 def _entries(key: str, text: str) -> Iterator[tuple[str, Address]]:
-    """Name, in upper case as in Kafka, and address of each entry; the host may be empty."""
+    """Yield name (in upper case, as in Kafka) and address of each entry; the host may be empty."""
     seen = set()
     for entry in filter(None, map(str.strip, text.split(","))):
         found = _ENTRY.fullmatch(entry)
@@ -121,11 +121,10 @@ def _entries(key: str, text: str) -> Iterator[tuple[str, Address]]:
             continue
         if name in _NOT_SERVED:
             raise SettingsError(
-                f"{key}: {entry!r}: TLS and SASL are not served: "
-                "take PLAINTEXT, or a name of your own"
+                f"{key}: {entry!r}: TLS and SASL are not served: use PLAINTEXT, or another name"
             )
         if name in seen:
-            raise SettingsError(f"{key}: {name} is there twice")
+            raise SettingsError(f"{key}: {name} is given twice")
         seen.add(name)
         every = address.startswith(":")
         try:

@@ -1,6 +1,6 @@
-"""The settings of logs, `log.*`: a part of the table of settings (table.py), which see.
+"""The settings of logs, `log.*`: a part of the table of settings (see table.py).
 
-Most are the defaults of topic configs; topics/configs.py says of which.
+Most are the defaults of topic configs: see topics/configs.py.
 """
 
 from dataclasses import dataclass
@@ -8,23 +8,23 @@ from dataclasses import dataclass
 from groupkeeper.settings.setting import LONG_MAX, boolean, choice, ratio, unlimited, whole, words
 
 CLEANUP_POLICIES = ("compact", "delete")
-"""What a topic's cleanup.policy may have."""
+"""Possible values in a topic's cleanup.policy."""
 
 CREATE_TIME = "CreateTime"
 LOG_APPEND_TIME = "LogAppendTime"
-"""What a topic's message.timestamp.type may be."""
+"""Possible values of a topic's message.timestamp.type."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
-    """Times in the unit that the name ends with, sizes in bytes."""
+    """Times are in the unit that the name ends with, sizes in bytes."""
 
     log_cleaner_backoff_ms: int = whole(
         15_000, "How long the cleaner waits when no log needs compaction.", high=LONG_MAX
     )
     log_cleaner_dedupe_buffer_size: int = whole(
         134_217_728,
-        "Most memory for the keys of one compaction; a log with more keys needs several.",
+        "Maximum memory for the keys of one compaction; a log with more keys needs several.",
         low=1_048_576,
         high=LONG_MAX,
     )
@@ -40,7 +40,7 @@ class LogSettings:
         LONG_MAX, "The longest time that a record waits for compaction.", low=1, high=LONG_MAX
     )
     log_cleaner_min_cleanable_ratio: float = ratio(
-        0.5, "The share of a log that has to be uncompacted before it is compacted."
+        0.5, "The fraction of a log that has to be uncompacted before it is compacted."
     )
     log_cleaner_min_compaction_lag_ms: int = whole(
         0, "The shortest time that a record is kept from compaction.", high=LONG_MAX
@@ -106,7 +106,7 @@ class LogSettings:
 
     @property
     def log_retention_time_ms(self) -> int:
-        """The retention that the three settings give, in milliseconds; -1 for no limit."""
+        """The retention from the three settings, in milliseconds; -1 for no limit."""
         ms = self.log_retention_ms
         if ms is None and self.log_retention_minutes is not None:
             ms = self.log_retention_minutes * 60_000
@@ -116,5 +116,5 @@ class LogSettings:
 
     @property
     def log_roll_time_ms(self) -> int:
-        """The age that the two settings give, in milliseconds."""
+        """The age from the two settings, in milliseconds."""
         return self.log_roll_hours * 3_600_000 if self.log_roll_ms is None else self.log_roll_ms

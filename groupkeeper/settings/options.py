@@ -11,10 +11,10 @@ from typing import Final
 from groupkeeper.settings.table import Settings
 
 Address = tuple[str, int]
-"""Host and port, as asyncio takes them. Port 0 asks for any free one."""
+"""Host and port, as in asyncio. Port 0 means any free one."""
 
 MEMORY: Final = Path("memory")
-"""What is said in place of the data directory if there is none."""
+"""Shown in place of the data directory if there is none."""
 
 
 EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104  # compared with, and Kafka's empty host
@@ -29,11 +29,11 @@ class Listen:
     name: str = PLAINTEXT
     bind: Address = ("127.0.0.1", 9092)
     advertised: Address | None = None
-    """The address that its clients are given; None: the one that was bound."""
+    """The address given to its clients; None: the bound one."""
 
     @property
     def addresses(self) -> tuple[Address, ...]:
-        """All that it is known by."""
+        """All its addresses."""
         return (self.bind,) if self.advertised is None else (self.bind, self.advertised)
 
 
@@ -43,7 +43,7 @@ class ServeOptions:
 
     data_dir: Path
     listeners: tuple[Listen, ...] = (Listen(),)
-    """One at least."""
+    """At least one."""
     http: Address | None = ("127.0.0.1", 9644)
     """None: no HTTP port."""
     node_id: int = 0
@@ -58,14 +58,14 @@ class ServeOptions:
 
     @property
     def hosts(self) -> list[str]:
-        """Hosts by which browsers and scripts know the HTTP port, or the Kafka port beside it."""
+        """Host names of the HTTP port, or the Kafka port beside it, for browsers and scripts."""
         known = (self.http, *(at for each in self.listeners for at in each.addresses))
         given = (self.settings.http_hosts or "").split(",")
         return [*(each[0] for each in known if each), *given]
 
 
 def parse_address(text: str, *, any_port: bool = True) -> Address:
-    """`HOST:PORT`, with IPv6 hosts in brackets. Raises ValueError, whose text says what is wrong.
+    """Parse `HOST:PORT`, with IPv6 hosts in brackets. Raises ValueError with a message.
 
     `any_port` allows port 0, which can be listened on but not advertised.
     """
@@ -84,6 +84,6 @@ def parse_address(text: str, *, any_port: bool = True) -> Address:
 
 
 def format_address(address: Address) -> str:
-    """The inverse of `parse_address`."""
+    """Return the inverse of `parse_address`."""
     host, port = address
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

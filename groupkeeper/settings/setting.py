@@ -1,4 +1,4 @@
-"""One row of the table of settings: its type, its bounds, and how its value is read.
+"""One row of the table of settings: its type, its bounds, and the parsing of its value.
 
 The table is in table.py.
 """
@@ -19,7 +19,7 @@ class Setting:
     """One row of the table."""
 
     key: str
-    """Given by the table."""
+    """Set by the table."""
     kind: type
     """int, bool, float for a ratio, str for a list of words or any text."""
     default: Value | None
@@ -30,11 +30,11 @@ class Setting:
     low: int = 0
     high: int = 1
     words: tuple[str, ...] = ()
-    """The words that a list may have."""
+    """The permitted words of a list."""
     single: bool = False
-    """Not a list, but one of the words."""
+    """A single one of the words instead of a list."""
     form: str = ""
-    """How a text is written; empty if it is a list of words."""
+    """The syntax of a text; empty if it is a list of words."""
 
     @property
     def attribute(self) -> str:
@@ -47,7 +47,7 @@ class Setting:
 
     @property
     def bounds(self) -> str:
-        """The allowed values, in words."""
+        """The permitted values, in words."""
         if self.kind is bool:
             return "true or false"
         if self.single:
@@ -61,7 +61,7 @@ class Setting:
         return f"{self.low} to {self.high}"
 
     def read(self, text: str) -> Value:
-        """The typed value. Raises ValueError, whose text says what is wrong."""
+        """Return the typed value. Raises ValueError with a message."""
         text = text.strip()
         if self.kind is bool:
             if text.lower() not in ("true", "false"):
@@ -84,7 +84,7 @@ class Setting:
 
     def _ratio(self, text: str) -> float:
         try:
-            # float() also reads digits of other scripts, and with underscores between them.
+            # float() also accepts digits of other scripts, and underscores between them.
             value = float(text if text.isascii() and "_" not in text else "")
         except ValueError:
             raise ValueError(f"not a number ({self.bounds})") from None
@@ -96,14 +96,14 @@ class Setting:
         digits = text[1:] if text.startswith(("+", "-")) else text
         if not (digits.isascii() and digits.isdigit()):
             raise ValueError(f"not a whole number ({self.bounds})")
-        # Every long has at most twenty digits; int() of a longer text would take long.
+        # Every long has at most twenty digits; int() of a longer text would be slow.
         value = int(text) if len(digits) <= 20 else LONG_MAX + 1
         if not self.low <= value <= self.high:
             raise ValueError(f"out of range ({self.low} to {self.high})")
         return value
 
 
-# Any: as dataclasses.field itself, these stand where a value of the field's type is expected.
+# Any: like dataclasses.field itself, these stand where a value of the field's type is expected.
 
 
 def _field(kind: type, default: Value | None, doc: str, **more: Any) -> Any:
@@ -118,7 +118,7 @@ def whole(
 
 
 def unlimited(default: int, doc: str) -> Any:
-    """A setting that is a limit, and -1 for none."""
+    """A setting that is a limit, with -1 for no limit."""
     return whole(default, doc, low=-1, high=LONG_MAX)
 
 
@@ -133,7 +133,7 @@ def ratio(default: float, doc: str) -> Any:
 
 
 def words(default: str, allowed: tuple[str, ...], doc: str) -> Any:
-    """A setting that is a list, of some words, with commas between."""
+    """A setting that is a list of permitted words, separated by commas."""
     return _field(str, default, doc, words=allowed)
 
 
@@ -143,5 +143,5 @@ def choice(default: str, allowed: tuple[str, ...], doc: str) -> Any:
 
 
 def written(form: str, doc: str) -> Any:
-    """A setting that is any text, of the form that its reader expects; not set unless given."""
+    """A setting that is a text in the syntax its reader expects; not set unless given."""
     return _field(str, None, doc, form=form)

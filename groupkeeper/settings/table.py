@@ -1,9 +1,9 @@
 """The settings of the server: one typed table under Kafka's own names.
 
 A setting is a field of `Settings`, or of its base `LogSettings`; its key is the field's name with
-dots for underscores. `load` reads defaults, a properties file, the environment and `--set`; the
-later source wins. An error is a `SettingsError` of one line that names the key. What the command
-line sets for a single process (addresses, data directory) is in `options`.
+dots for underscores. `load` reads defaults, a properties file, the environment and `--set`; later
+sources win. An error is a `SettingsError` of one line that names the key. Command-line options for
+a single process (addresses, data directory) are in `options`.
 
 docs/configuration.md is generated from this table. The import has to be cheap: every start waits
 for it.
@@ -40,11 +40,11 @@ class SettingsError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Settings(LogSettings):
-    """Every setting in use. Times in the unit that the name ends with, sizes in bytes."""
+    """Every setting in use. Times are in the unit that the name ends with, sizes in bytes."""
 
     advertised_listeners: str | None = written(
         "NAME://HOST:PORT,...",
-        "Address that the clients of each of the `listeners` are told, if it is not the bound one.",
+        "Address for the clients of each of the `listeners`, if it is not the bound one.",
     )
     auto_create_topics_enable: bool = boolean(
         True, "Create a topic when a client asks for its metadata and allows it."
@@ -58,22 +58,22 @@ class Settings(LogSettings):
         "mounted; turn it on after the first start.",
     )
     fetch_max_bytes: int = whole(
-        57_671_680, "Most bytes of record batches in one Fetch response.", low=1024
+        57_671_680, "Maximum bytes of record batches in one Fetch response.", low=1024
     )
     group_events_enabled: bool = boolean(
         True, "Store what happens to groups, and why, in the topic `__group_events`."
     )
     group_events_min_free_bytes: int = whole(
         268_435_456,
-        "While less is free on the file system of the data directory, no events are stored, so "
-        "that commits have the rest; 0 for no such bound.",
+        "While less is free on the file system of the data directory, no events are stored, to "
+        "leave the rest to commits; 0 for no such bound.",
         high=LONG_MAX,
     )
     group_events_personal: str = choice(
         "keep",
         ("keep", "hash", "omit"),
-        "What `__group_events` and the HTTP API have of addresses of clients and of the reasons "
-        "that they give. Client ids stay, as member ids begin with them; log lines have all.",
+        "How `__group_events` and the HTTP API show addresses of clients and the reasons "
+        "that they give. Client ids are kept, as member ids begin with them; log lines have all.",
     )
     group_events_purge: bool = boolean(
         False,
@@ -97,39 +97,38 @@ class Settings(LogSettings):
         3_000, "How long the first rebalance of an empty group waits for more members.", dev=0
     )
     group_max_session_timeout_ms: int = whole(
-        1_800_000, "Longest session timeout that a member may ask for.", low=1
+        1_800_000, "Longest session timeout that a member may request.", low=1
     )
-    group_max_size: int = whole(INT_MAX, "Most members of one group.", low=1)
+    group_max_size: int = whole(INT_MAX, "Maximum members of one group.", low=1)
     group_min_session_timeout_ms: int = whole(
-        6_000, "Shortest session timeout that a member may ask for.", dev=100
+        6_000, "Shortest session timeout that a member may request.", dev=100
     )
     http_api_write: bool = boolean(
-        False,
-        "Let the HTTP API remove members and reset offsets; whoever reaches the port may then.",
+        False, "Let the HTTP API remove members and reset offsets; anyone who reaches the port may."
     )
     http_hosts: str | None = written(
         "NAME,...",
-        "Names that browsers reach the HTTP port by, besides those of the addresses and the host.",
+        "Host names for the HTTP port in browsers, besides those of the addresses and the host.",
     )
     listeners: str | None = written(
         "NAME://HOST:PORT,...",
-        "Where Kafka clients connect, instead of `--listen`: several addresses, by name.",
+        "Addresses for Kafka clients, by name, instead of the single one of `--listen`.",
     )
     max_connections: int = whole(
         INT_MAX,
-        "Most client connections at a time; more are closed at once. Never more than the process "
+        "Maximum client connections; more are closed at once. Never more than the process "
         "may open files.",
     )
     max_connections_per_ip: int = whole(
-        INT_MAX, "Most client connections from one address; more are closed at once."
+        INT_MAX, "Maximum client connections from one address; more are closed at once."
     )
     message_max_bytes: int = whole(
         1_048_588, "Largest record batch, from a producer or written for a group."
     )
     metrics_max_series: int = whole(
         50_000,
-        "Most series of single groups, and most of single topics, that `/metrics` has; groups and "
-        "topics beyond are added up as `__other__`. 0 for none.",
+        "Maximum series for single groups, and for single topics, in `/metrics`; further groups "
+        "and topics are added up as `__other__`. 0 for none.",
     )
     node_id: int = whole(0, "Id of this node, unless the command line gives `--node-id`.")
     num_partitions: int = whole(1, "Partitions of a topic that is created without a count.", low=1)
@@ -167,7 +166,7 @@ class Settings(LogSettings):
     )
     socket_request_max_bytes: int = whole(
         104_857_600,
-        "Largest request; a connection that announces more is closed. Other than Produce those of "
+        "Largest request; a connection that announces more is closed. Requests except Produce of "
         "more than 4 MiB, or four times `message.max.bytes` if that is more, are refused.",
         low=1,
     )
@@ -199,12 +198,12 @@ def load(
     *,
     dev: bool = False,
 ) -> tuple[Settings, tuple[str, ...]]:
-    """The settings, and the given keys that only Kafka uses.
+    """Return the settings, and the given keys that only Kafka uses.
 
     `environment` is the whole environment of the process, `assignments` are the `KEY=VALUE` of the
     command line. Raises SettingsError.
     """
-    values: dict[str, Any] = {}  # Any: Setting.read() answers for the type of each
+    values: dict[str, Any] = {}  # Any: Setting.read() ensures the type of each
     unused: dict[str, None] = {}
     if dev:
         values.update({row.attribute: row.dev for row in TABLE.values() if row.dev is not None})
@@ -228,7 +227,7 @@ def load(
 def _given(
     config: Path | None, environment: Mapping[str, str], assignments: Iterable[str]
 ) -> Iterator[tuple[str, str, str]]:
-    """(source in words, key, text) of every given setting, weakest source first."""
+    """Yield (source in words, key, text) of every given setting, weakest source first."""
     if config is not None:
         for key, text in _read_file(config):
             yield str(config), key, text
@@ -246,7 +245,7 @@ def _given(
 
 def _read_file(config: Path) -> list[tuple[str, str]]:
     try:
-        # As java.util.Properties: bytes are Latin-1, anything else is escaped.
+        # As in java.util.Properties: bytes are Latin-1, anything else is escaped.
         return parse_properties(config.read_text(encoding="latin-1"))
     except OSError as problem:
         raise SettingsError(f"--config {config}: {problem.strerror or problem}") from None
@@ -302,13 +301,13 @@ def _check_combinations(settings: Settings) -> None:
     for name in (settings.http_hosts or "").split(","):
         if name.strip() and not HOST_NAME.fullmatch(name.strip()):
             raise SettingsError(
-                f"http.hosts: {name.strip()!r} is no host name: give names such as board.example, "
+                f"http.hosts: {name.strip()!r} is not a host name: give names like board.example, "
                 "without scheme, port and wildcard"
             )
 
 
 def parse_properties(text: str) -> list[tuple[str, str]]:
-    """The pairs of a Java properties file in their order, repeated keys included.
+    """Return the pairs of a Java properties file in order, including repeated keys.
 
     Raises ValueError when `\\u` is not followed by four hexadecimal digits.
     """
@@ -322,7 +321,7 @@ def parse_properties(text: str) -> list[tuple[str, str]]:
     return [(each.key, each.value) for each in found]
 
 
-# -- environment variables that are no settings ----------------------------------------------------
+# -- environment variables that are not settings ---------------------------------------------------
 
 _URL = re.compile(r"(tcp|udp|sctp)://\S+:\d+", re.ASCII)
 _ADDRESS = re.compile(r"(?=.*[.:])[0-9A-Fa-f.:]+")
@@ -331,11 +330,11 @@ _OF_ONE_PORT = re.compile(r".+_PORT_\d+_(TCP|UDP|SCTP)(_PROTO|_ADDR|_PORT)?", re
 
 
 def injected(environment: Mapping[str, str], prefix: str) -> set[str]:
-    """The variables with this prefix by which Kubernetes describes a service named like this one to
-    every container of the namespace (its documentation: "Accessing the Service").
+    """Return the variables with this prefix by which Kubernetes describes a service of this name.
 
-    A variable is recognised by its name and the form of its value, or by another one that always
-    comes with it; by the name alone, misspelt settings would be ignored, too.
+    Kubernetes gives them to every container of the namespace (its documentation: "Accessing the
+    Service"). A variable is recognised by its name and the form of its value, or by another one
+    that always comes with it; by the name alone, misspelt settings would be ignored, too.
     """
     ours = {name: value for name, value in environment.items() if name.startswith(prefix)}
     return {name for name, value in ours.items() if _is_injected(name, value, ours)}
@@ -350,8 +349,9 @@ def _is_injected(name: str, value: str, ours: Mapping[str, str]) -> bool:
 
 
 def _is_service_port(name: str, value: str, ours: Mapping[str, str]) -> bool:
-    """`<SERVICE>_SERVICE_PORT` and `<SERVICE>_SERVICE_PORT_<PORT NAME>`; a service may itself be
-    named `groupkeeper-service-port`.
+    """Return whether this is `<SERVICE>_SERVICE_PORT` or `<SERVICE>_SERVICE_PORT_<PORT NAME>`.
+
+    A service may itself be named `groupkeeper-service-port`.
     """
     return _PORT_NUMBER.fullmatch(value) is not None and any(
         _ADDRESS.fullmatch(ours.get(f"{name[: found.start()]}_SERVICE_HOST", ""))

@@ -240,14 +240,14 @@ def test_a_compaction_that_hung_is_counted_and_tried_again(
 
     def hanging(*job: Any) -> Compacted:
         if left:
-            raise CompactionHung(f"did not get on {left.pop()}")
+            raise CompactionHung(f"made no progress {left.pop()}")
         return compact(*job)
 
     monkeypatch.setattr("tests.simulation.cluster.compact", hanging)
     served.advance(14)
     assert (cleaner.runs, cleaner.failures, cleaner.hung) == (0, 2, 2)
     failed = [line["error"] for line in lines() if line["event"] == "compaction failed"]
-    assert failed == ["did not get on 2", "did not get on 1"]
+    assert failed == ["made no progress 2", "made no progress 1"]
     served.advance(30)
     assert cleaner.runs == 1
     assert size_of(served) < before / 4

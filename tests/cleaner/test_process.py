@@ -91,7 +91,7 @@ def test_one_that_stands_still_is_killed_and_told(
             assert not running.done()
         stands = process._process
         stands.send_signal(signal.SIGSTOP)
-        with pytest.raises(CompactionHung, match=rf"\(pid {stands.pid}\) did not get on for 1 s"):
+        with pytest.raises(CompactionHung, match=rf"\(pid {stands.pid}\) made no progress for 1 s"):
             running.result(LIMIT_S)
     assert stands.returncode == -signal.SIGKILL
     monkeypatch.undo()

@@ -75,7 +75,7 @@ def test_a_setting_refuses_a_directory_without_data(serve: Serve) -> None:
     with pytest.raises(StorageError) as refused:
         served.start()
     assert str(refused.value) == (
-        "data holds no data, and data.dir.must.exist is set: is its volume mounted? "
+        "data has no data, and data.dir.must.exist is set: is its volume mounted? "
         "For a first start, set it to false"
     )
     assert not served.disk.has("data"), "the next start would take it for one with data"

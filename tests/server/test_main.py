@@ -242,7 +242,7 @@ def test_a_disk_that_lies_ends_the_process(start: Start, tmp_path: Path) -> None
     client.send(8, commit_request({("t", 0): 1}))
     code, err = ended(process)
     assert code == 1
-    assert err.startswith("groupkeeper: the disk cannot be trusted any more: ")
+    assert err.startswith("groupkeeper: the disk can no longer be trusted: ")
     assert err.count("\n") == 1
 
 

@@ -137,7 +137,7 @@ def test_values_may_have_space_and_sign() -> None:
         ("num.partitions", "--set 'num.partitions': give it as KEY=VALUE"),
         ("=1", "--set '=1': give it as KEY=VALUE"),
         *(
-            (f"http.hosts=a.example,{name}", f"http.hosts: '{name}' is no host name: give names")
+            (f"http.hosts=a.example,{name}", f"http.hosts: '{name}' is not a host name: give names")
             for name in ("http://b.example", "b.example:9644", "*.b.example", "b example", "b..c")
         ),
         ("num.partitions=two", "num.partitions = 'two' (--set): not a whole number (1 or more)"),
