@@ -71,9 +71,8 @@ class FolderList:
         return f"{folder}/{START_FILE} was {found}: restored, the log begins at offset {start}"
 
     def _found(self, folder: str, names: Collection[str], start: int) -> str:
-        """Describe the damage to the checkpoint of a folder, or "".
-
-        Also "" if opening the log must fail because no operator has accepted losses yet.
+        """Describe the damage to the checkpoint of a folder, or "". Also "" if opening the log must
+        fail because no operator has accepted losses yet.
         """
         if START_FILE not in names:
             return "missing"

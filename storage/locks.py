@@ -123,7 +123,6 @@ class Locks:
         return [shard for shard in list(self._leases) if self.is_lost(shard)]
 
     def close(self) -> None:
-        """Release all locks."""
         for shard in list(self._leases):
             self.release(shard)
         self._files.close(self._node)
@@ -154,13 +153,11 @@ class NodeLocks:
             raise Locked(f"node {node_id} is running on {data_dir} (pid {owner}): stop it first")
 
     def give_back(self, node_id: int) -> None:
-        """Release the lock of one node."""
         handle = self._handles.pop(node_id, None)
         if handle is not None:
             self._files.close(handle)
 
     def close(self) -> None:
-        """Release all locks."""
         for node_id in list(self._handles):
             self.give_back(node_id)
 

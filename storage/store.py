@@ -210,7 +210,6 @@ class Store:
 
     def behind(self) -> list[str]:
         """Return the names of claimed shards' logs whose segments may lack records of a journal.
-
         They were not opened, or have failed since. `open_log` brings them up to date.
         """
         failed = {name for name, queued in self._logs.items() if queued.log.failed}
@@ -336,9 +335,8 @@ class Store:
         self._locks.close()
 
     def close_logs(self, at_once: AtOnce = one_after_another) -> None:
-        """Write, sync and close all logs, in parallel if `at_once` can.
-
-        The first half of `close`, which raises the errors that occur here.
+        """Write, sync and close all logs, in parallel if `at_once` can. The first half of `close`,
+        which raises the errors that occur here.
         """
         self._lose_all_lost()
         logs = list(self._logs.values())

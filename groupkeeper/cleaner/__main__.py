@@ -34,7 +34,6 @@ def yield_to_the_server(priority: str) -> None:
 
 
 def main() -> int:
-    """Run one job."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends this
     parent = os.getppid()
     yield_to_the_server(sys.argv[1] if len(sys.argv) > 1 else "")

@@ -69,10 +69,8 @@ class Supervision:
         """Observations of the last `STARVED_S`, and the one before."""
 
     def look(self, now: float, signs: int, cpu_s: float, *, ready: bool) -> None:
-        """Record an observation.
-
-        `signs`: signs of life so far. `cpu_s`: processor time so far. `ready`: the process has a
-        processor at the moment, or waits for nothing but one.
+        """Record an observation. `signs`: signs of life so far. `cpu_s`: processor time so far.
+        `ready`: the process has a processor at the moment, or waits for nothing but one.
         """
         looks = self._looks
         if (gap := now - looks[-1].at) >= FROZEN_S:

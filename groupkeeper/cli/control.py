@@ -127,10 +127,8 @@ def _rule(found: Any) -> str:
 def _command(
     name: str, asked: str, about: str, *parameters: click.Parameter, lines: _Lines = _broker
 ) -> None:
-    """Add a command.
-
-    `asked` is the method and the path, with names of parameters in braces. The other parameters, if
-    given, are the body.
+    """Add a command. `asked` is the method and the path, with names of parameters in braces. The
+    other parameters, if given, are the body.
     """
     method, path = asked.split()
 

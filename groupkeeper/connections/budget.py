@@ -90,9 +90,8 @@ class Budget:
             self._wake(len(self._waiting))
 
     def wait(self, look_again: Callable[[], None], mine: int = 0) -> None:
-        """Call `look_again` once, when bytes are freed or all users of bytes are waiting.
-
-        The callback has to check `fits` again. `mine`: bytes in use by the caller.
+        """Call `look_again` once, when bytes are freed or all users of bytes are waiting. The
+        callback has to check `fits` again. `mine`: bytes in use by the caller.
         """
         self._waiting.append((look_again, mine))
         self._idle += mine
@@ -171,9 +170,8 @@ class SlicedRoom:
         self._has_room = False
 
     def take(self, key: int, size: int, again: Callable[[], None]) -> bool:
-        """Count a request of `size` bytes, if there is room, or if it has room already.
-
-        Otherwise `again` is called when there may be room.
+        """Count a request of `size` bytes, if there is room, or if it has room already. Otherwise
+        `again` is called when there may be room.
         """
         if self._has_room:
             return True

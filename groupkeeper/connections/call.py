@@ -107,7 +107,6 @@ class Call:
 
     @property
     def api(self) -> str:
-        """The API's name."""
         return api_name(self.header.api_key)
 
     def answer(self, response: Response) -> None:
@@ -140,10 +139,8 @@ def not_served(header: RequestHeader, services: ConnectionServices) -> Handler:
 
 
 def decode(header: RequestHeader, data: bytes, pos: int, end: int) -> Any:
-    """Decode the request after a header. Raises DecodeError.
-
-    Bytes after the request are ignored, as by Kafka's brokers: librdkafka sends three in every
-    Metadata request for all topics.
+    """Decode the request after a header. Raises DecodeError. Bytes after the request are ignored,
+    as by Kafka's brokers: librdkafka sends three in every Metadata request for all topics.
     """
     try:
         return request_decoder(header.api_key, header.api_version)(data, pos, end)
@@ -210,10 +207,8 @@ def encode_in_slices(call: Call, response: Response, services: ConnectionService
 
 
 def check_size(size: int, data: bytes, pos: int, limits: ConnectionLimits) -> int:
-    """Return how many bytes from `pos` on are needed to continue with a long request.
-
-    Up to its API key, or all. Raises DecodeError, and OverBudgetError if the request is too long
-    for its API.
+    """Return how many bytes from `pos` on are needed to continue with a long request. Up to its API
+    key, or all. Raises DecodeError, and OverBudgetError if the request is too long for its API.
     """
     if size <= 0:
         raise DecodeError(f"a request of {size} bytes")

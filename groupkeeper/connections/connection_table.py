@@ -183,7 +183,6 @@ class ConnectionTable:
         self._timer = loop.call_later(pause, self._look, turns, loop.time() + pause)
 
     def stop(self) -> None:
-        """Stop checking."""
         if self._timer is not None:
             self._timer.cancel()
 

@@ -56,7 +56,6 @@ class Inbox:
         return data
 
     def drop(self) -> None:
-        """Drop all bytes."""
         self._data = None
         self.size = 0
         self.charge(0)
@@ -74,9 +73,8 @@ class Inbox:
             self._pause()
 
     def has_room(self) -> bool:
-        """Return whether there is room for all of the request that has begun.
-
-        If not, reading pauses, and the caller has to wait for the budget.
+        """Return whether there is room for all of the request that has begun. If not, reading
+        pauses, and the caller has to wait for the budget.
         """
         size = max(self.needed, self.size) if self.size else 0
         more = size - self.charged

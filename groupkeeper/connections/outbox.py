@@ -39,7 +39,6 @@ class Outbox:
         """Bytes that the client has not read; 0 while it keeps up."""
 
     def add(self, frame: bytes) -> None:
-        """Add a whole answer."""
         self.frames.append(frame)
         if len(frame) > LARGE_ANSWER_BYTES:
             self.flush()

@@ -85,7 +85,6 @@ class SteadyBeat:
         return data[CORRELATION_END:] == self._tail and data[:CORRELATION_AT] == self._head
 
     def answer(self, data: bytes, pos: int) -> bytes:
-        """Return the answer to the frame at `pos`."""
         return self._before + data[pos + CORRELATION_AT : pos + CORRELATION_END] + self._after
 
 

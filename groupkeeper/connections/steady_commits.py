@@ -56,7 +56,6 @@ class SteadyFrame:
 
     def offsets_in(self, data: bytes, pos: int) -> tuple[bytes, ...] | None:
         """Return the offsets in the frame at `pos`, 8 bytes each; None if anything else differs.
-
         Also None if a topic was deleted. The frame is as long as this one.
         """
         fields = self._fields(data, pos)
@@ -66,7 +65,6 @@ class SteadyFrame:
         return fields[2::2]
 
     def answer(self, correlation: bytes) -> bytes:
-        """Return the frame of the answer."""
         return self._before + correlation + self._after
 
 

@@ -207,7 +207,6 @@ class ClientStream(asyncio.Protocol):
         self._turns.first(self._turn)
 
     def _turn(self) -> None:
-        """Serve or work for one turn."""
         now = self._seconds()
         if self.state is QUEUED:
             if self._may_serve():

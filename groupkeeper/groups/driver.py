@@ -204,7 +204,6 @@ class PartitionDriver:
         return {} if self.absence else self._partition.deadlines.due
 
     def is_due(self) -> bool:
-        """Return whether a timer is due."""
         due = None if self.absence else self._partition.next_deadline()
         return due is not None and due <= self._services.clock.now()
 

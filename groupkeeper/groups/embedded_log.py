@@ -99,9 +99,8 @@ class EmbeddedLog:
         return epoch
 
     async def claim_beside(self, owner: LogOwner, epoch: int) -> int:
-        """Implements `PartitionLog.claim_beside`, when another log of the shard was claimed.
-
-        A new log is opened by the round of its first append.
+        """Implements `PartitionLog.claim_beside`, when another log of the shard was claimed. A new
+        log is opened by the round of its first append.
         """
         rounds, call = self._services.rounds, self._services.loader.call
         log = await rounds.call(rounds.store.usable_log, self.name)  # after the current round

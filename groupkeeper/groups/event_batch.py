@@ -187,9 +187,8 @@ class EventMaker:
     def records(
         self, items: Iterable[EventRecord], dropped: Mapping[str, int], at: tuple[int, int]
     ) -> list[list[TimedRecord]]:
-        """Return the records of some items, in batches that fit into a message.
-
-        `dropped`: events that were left out earlier, by type. `at`: Unix and monotonic ms.
+        """Return the records of some items, in batches that fit into a message. `dropped`: events
+        that were left out earlier, by type. `at`: Unix and monotonic ms.
         """
         self._dropped.add_types(dropped)
         batches: list[list[TimedRecord]] = []

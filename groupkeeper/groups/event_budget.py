@@ -115,10 +115,8 @@ class EventBudget:
         """The last rebalance of other groups: events after its end belong to it."""
 
     def admits(self, event: Charged, now_ms: int, *, has_room: bool) -> bool:
-        """Return whether an event is stored.
-
-        To be called once per event, in order, even while none is stored. `has_room`: whether the
-        disk has room.
+        """Return whether an event is stored. To be called once per event, in order, even while none
+        is stored. `has_room`: whether the disk has room.
         """
         known = self._round_of(event)
         if event.type == BEGIN:

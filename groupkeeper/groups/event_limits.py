@@ -87,9 +87,8 @@ _SENDERS: Final[dict[type[Fact], Callable[[Any], Who | None]]] = {}
 
 
 def fitting(event: Event, most: int) -> bytes | None:
-    """Encode an event in at most `most` bytes, or return None.
-
-    The longest list is cut repeatedly, and its true length noted.
+    """Encode an event in at most `most` bytes, or return None. The longest list is cut repeatedly,
+    and its true length noted.
     """
     value = encode(event)
     for _ in range(_CUTS):

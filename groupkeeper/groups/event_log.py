@@ -247,10 +247,8 @@ class EventLog:
     def take(
         self, facts: Sequence[NotedFact], left_out: Counter[str], group: LogBatch | None
     ) -> LogBatch | None:
-        """Return the events to write now.
-
-        `left_out`: facts that were not handed out, by class; cleared. `group`: the batch of the
-        records that are written with them.
+        """Return the events to write now. `left_out`: facts that were not handed out, by class;
+        cleared. `group`: the batch of the records that are written with them.
         """
         if not (facts or left_out or self._is_due):
             return None  # nearly always

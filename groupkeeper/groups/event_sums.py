@@ -55,7 +55,6 @@ class CommitSum:
     """Number of partitions beyond `PLACES_MOST`, which were skipped."""
 
     def event(self) -> Event | None:
-        """Return the event to store."""
         group, generation, state = self.head
         fields: dict[str, Any] = {
             "who": who_of(Who.calling(self.caller, self.member, self.instance)),
@@ -152,7 +151,6 @@ class RefusalSum:
     last: NotedFact | None = None
 
     def event(self) -> Event | None:
-        """Return the event to store."""
         assert self.last is not None
         event = event_of(self.last)
         if event is not None:
@@ -169,9 +167,8 @@ class RefusalSums:
         """In the order in which they are due."""
 
     def admits(self, noted: NotedFact, now: float) -> bool | None:
-        """Return whether a stale request, already `cut`, is reported now.
-
-        False if it is counted, None if it is left out. `now` is in seconds of one clock.
+        """Return whether a stale request, already `cut`, is reported now. False if it is counted,
+        None if it is left out. `now` is in seconds of one clock.
         """
         fact = noted.fact
         assert isinstance(fact, RequestRefused)

@@ -57,9 +57,8 @@ class PartitionLag(NamedTuple):
 
 
 def lags_of(group: Group, extents: Extents, pace: Pace) -> Slices[list[PartitionLag]]:
-    """Return the lag of one group, without times.
-
-    Deleted topics and partitions, and offsets of -1, have none. The offsets may not be durable yet.
+    """Return the lag of one group, without times. Deleted topics and partitions, and offsets of -1,
+    have none. The offsets may not be durable yet.
     """
     found = []
     for topic, partitions in [*group.offsets.items()]:
@@ -111,9 +110,8 @@ class GroupLags:
     async def of(
         self, group_ids: Iterable[str], now_ms: int | None = None
     ) -> dict[str, list[PartitionLag]]:
-        """Return the lag of those groups that exist and are served.
-
-        With a time (Unix ms), `lag_ms` is computed as of then.
+        """Return the lag of those groups that exist and are served. With a time (Unix ms), `lag_ms`
+        is computed as of then.
         """
         ids = list(group_ids)
         places = await self._turns.run(self._places(ids))
@@ -130,9 +128,8 @@ class GroupLags:
         return await self._topics.positions.extents(await self._turns.run(self._every_place()))
 
     async def times_of(self, wanted: Sequence[Position]) -> dict[Position, int]:
-        """Return when the records at some positions were written (Unix ms).
-
-        Results of the last call are reused; at most `TIMES_MOST` others are looked up.
+        """Return when the records at some positions were written (Unix ms). Results of the last
+        call are reused; at most `TIMES_MOST` others are looked up.
         """
         found = await self._look_up(wanted)
         self._known = await self._turns.run(self._keys(found))

@@ -79,7 +79,6 @@ class Loader:
         self._again = asyncio.Event()
 
     def call(self, job: Callable[..., T], *args: object) -> "asyncio.Future[T]":
-        """Run a job on the thread."""
         return self._loop.run_in_executor(self._executor, job, *args)
 
     def call_from_thread(self, job: Callable[[], None]) -> None:

@@ -84,9 +84,8 @@ class OffsetDeleter:
         return True
 
     async def _delete(self, driver: PartitionDriver, topics: set[str]) -> bool:
-        """Delete piece by piece, waiting each time until the last piece is durable.
-
-        So a request that arrives meanwhile waits for one piece at most.
+        """Delete piece by piece, waiting each time until the last piece is durable. So a request
+        that arrives meanwhile waits for one piece at most.
         """
         seconds = asyncio.get_running_loop().time
         work = Work(driver.delete_offsets(topics))
@@ -97,9 +96,8 @@ class OffsetDeleter:
 
 
 def _written(driver: PartitionDriver) -> "asyncio.Future[Any]":
-    """Return a future that ends without an error once all previous decisions are durable.
-
-    An active partition sends no reply earlier, so any request would do.
+    """Return a future that ends without an error once all previous decisions are durable. An active
+    partition sends no reply earlier, so any request would do.
     """
     answer = Awaited()
     driver.call(ListOfGroups(ListGroupsRequest(), ()), Caller(0), answer)

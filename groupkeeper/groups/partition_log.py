@@ -86,10 +86,8 @@ class LateRecords(Unwritten):
     """Records that are made when they are written. `records` is empty, `size` an estimate."""
 
     def make(self) -> Sequence[Sequence[TimedRecord]]:
-        """Return the records of any number of batches.
-
-        Called on any thread, once, unless the batch is left out before. An exception is reported to
-        the owner as a failure.
+        """Return the records of any number of batches. Called on any thread, once, unless the batch
+        is left out before. An exception is reported to the owner as a failure.
         """
         raise NotImplementedError
 

@@ -67,9 +67,8 @@ def event_of(noted: NotedFact) -> Event | None:
 
 
 def is_told(fact: Fact) -> bool:
-    """Return whether a fact may be stored.
-
-    Not for groups that never had a member or a record: any client could create them endlessly.
+    """Return whether a fact may be stored. Not for groups that never had a member or a record: any
+    client could create them endlessly.
     """
     return fact.is_event and not (isinstance(fact, PendingMemberDropped) and not fact.of_used)
 

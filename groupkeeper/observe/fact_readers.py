@@ -49,7 +49,6 @@ class FactReaders:
         self._readers.append((name, reader))
 
     def tell(self, origin: Origin, facts: Sequence[NotedFact]) -> None:
-        """Queue facts for all readers."""
         if not self._waiting:
             self._turns.first(self._go_on)
         self._waiting.append((origin, facts))

@@ -90,7 +90,6 @@ class HttpServer:
             server.close()
 
     async def _met(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve a new connection."""
         since = asyncio.get_running_loop().time()
         self._came.set()
         try:

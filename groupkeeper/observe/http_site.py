@@ -80,10 +80,8 @@ class _Connection:
         """Since when an answer has been waiting for the client to read."""
 
     def idle_since(self) -> tuple[bool, float] | None:
-        """Return a sort key for closing connections: the smallest is closed first.
-
-        Connections that wait for a request come before those whose client does not read. None while
-        busy.
+        """Return a sort key for closing connections: the smallest is closed first. Connections that
+        wait for a request come before those whose client does not read. None while busy.
         """
         if self.waiting_since is not None:
             return False, self.waiting_since
@@ -146,9 +144,8 @@ class _Connection:
         return event
 
     async def _request(self) -> HttpRequest | None:
-        """Return the next request; None if it is refused and answered, or there are no more.
-
-        The body of a refused request is read and dropped, so that its client reads the answer.
+        """Return the next request; None if it is refused and answered, or there are no more. The
+        body of a refused request is read and dropped, so that its client reads the answer.
         """
         start = await self._next()
         if not isinstance(start, h11.Request):
@@ -289,7 +286,6 @@ class Site:
         self._connections: dict[_Connection, asyncio.Task[None]] = {}
 
     async def close(self) -> None:
-        """Close all connections."""
         for api in self._apis.values():
             if isinstance(api, Page):
                 api.close()

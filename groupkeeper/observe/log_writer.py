@@ -172,9 +172,8 @@ class LogOutput:
 
 
 def _put(stream: TextIO, text: str) -> None:
-    """Write to the stream's file descriptor, if it has one, bypassing its buffer.
-
-    The interpreter takes the buffer's lock at exit, and aborts if a blocked thread holds it.
+    """Write to the stream's file descriptor, if it has one, bypassing its buffer. The interpreter
+    takes the buffer's lock at exit, and aborts if a blocked thread holds it.
     """
     if stream.closed:  # its descriptor may belong to another file by now
         raise ValueError("the stream is closed")
@@ -196,10 +195,8 @@ def _put(stream: TextIO, text: str) -> None:
 
 
 def readable(line: Line, *, colors: bool = False) -> str:
-    """Format a line for a terminal.
-
-    Text from clients is escaped: control sequences, which a terminal would obey, and characters
-    that change how other text looks.
+    """Format a line for a terminal. Text from clients is escaped: control sequences, which a
+    terminal would obey, and characters that change how other text looks.
     """
 
     def painted(color: str, text: str) -> str:

@@ -252,9 +252,8 @@ _keep: ContextVar[Keep | None] = ContextVar("groupkeeper.logs", default=None)
 
 
 def keep_lines(keep: Keep | None) -> None:
-    """Pass the lines of this context, a thread and its calls, to `keep`, unlimited.
-
-    For a server that is only a part of its process. None: use the process's stream again.
+    """Pass the lines of this context, a thread and its calls, to `keep`, unlimited. For a server
+    that is only a part of its process. None: use the process's stream again.
     """
     _keep.set(keep)
 
@@ -297,9 +296,8 @@ class Logger:
         self.write("error", event, lambda: {"exc_info": True, **fields})
 
     def write(self, level: str, event: str, fields: Callable[[], _Fields]) -> None:
-        """Log a line whose fields are made only if it is written.
-
-        For events that may be far more frequent than written lines.
+        """Log a line whose fields are made only if it is written. For events that may be far more
+        frequent than written lines.
         """
         keep = _keep.get()
         if keep is None:

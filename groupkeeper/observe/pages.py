@@ -80,9 +80,8 @@ def _readyz(metrics: Metrics, request: HttpRequest) -> HttpAnswer:
 
 
 def _enough(query: str, partitions: int) -> int:
-    """Return how many partitions have to be active. Raises ValueError.
-
-    All, a number (`enough=45`), or with a decimal point, a share of all (`enough=0.9`), rounded up.
+    """Return how many partitions have to be active. Raises ValueError. All, a number (`enough=45`),
+    or with a decimal point, a share of all (`enough=0.9`), rounded up.
     """
     given = parse_qs(query, keep_blank_values=True, max_num_fields=FIELDS_MOST).get("enough")
     if given is None:

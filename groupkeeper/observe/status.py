@@ -87,9 +87,8 @@ def _loop(iterations: Histogram) -> dict[str, Any]:
 
 
 def quantile_ms(times: Histogram, share: float) -> float | None:
-    """Return the bucket bound below which this share of the times lies, in milliseconds.
-
-    None without any times, or if it is over the last bound.
+    """Return the bucket bound below which this share of the times lies, in milliseconds. None
+    without any times, or if it is over the last bound.
     """
     wanted, seen = share * times.count(), 0
     for bound, count in zip(times.bounds, times.counts, strict=False):

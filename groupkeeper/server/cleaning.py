@@ -75,7 +75,6 @@ class Cleaning:
         self._retention: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin in the background."""
         if self._settings.log_cleaner_enable:
             self._cleaner.start()
         if self._settings.offsets_raw_retention_ms not in (0, FOREVER):

@@ -44,9 +44,8 @@ def keep_collections_short() -> None:
 
 
 def collect_old() -> None:
-    """Collect all generations, if much has reached the oldest.
-
-    Between two iterations of the event loop, as a callback would take that much longer.
+    """Collect all generations, if much has reached the oldest. Between two iterations of the event
+    loop, as a callback would take that much longer.
     """
     if gc.get_count()[2] >= FULL_AFTER:
         gc.collect()
@@ -76,10 +75,8 @@ class _SetAside:
 
 
 def _free_transports_when_lost() -> None:
-    """Let asyncio's transports be freed with their last reference.
-
-    Each holds its own bound methods (`_write_ready` from Python 3.12 on), and would outlive its
-    connection as a cycle.
+    """Let asyncio's transports be freed with their last reference. Each holds its own bound methods
+    (`_write_ready` from Python 3.12 on), and would outlive its connection as a cycle.
     """
     # Any: a private class of asyncio, without types.
     transport: Any = selector_events._SelectorSocketTransport  # type: ignore[attr-defined]

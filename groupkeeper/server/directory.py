@@ -92,7 +92,6 @@ class Directory:
 
     def _as_made(self, settings: Settings) -> Settings:
         """Return the settings with the number of partitions of the existing data, as in Kafka.
-
         Under another number, groups would not be found.
         """
         asked = settings.offsets_topic_num_partitions
@@ -139,9 +138,8 @@ class Directory:
             )
 
     def leader_epoch(self, catalog: Catalog) -> int:
-        """Return the leader epoch that topics need because of data copied from a broker.
-
-        That is the catalog's epoch if it is new enough. Raises OSError.
+        """Return the leader epoch that topics need because of data copied from a broker. That is
+        the catalog's epoch if it is new enough. Raises OSError.
         """
         topics = [*catalog.by_name.values(), *catalog.being_deleted.values()]
         folders = [f"{self._path}/{n}" for n in unknown_folders(self.store.log_names(), topics)]

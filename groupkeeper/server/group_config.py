@@ -10,7 +10,6 @@ MAX_GROUPS: Final = 1_000_000
 
 
 def group_config(settings: Settings) -> GroupConfig:
-    """Return the settings that the coordinator uses."""
     return GroupConfig(
         initial_rebalance_delay_ms=settings.group_initial_rebalance_delay_ms,
         min_session_timeout_ms=settings.group_min_session_timeout_ms,

@@ -59,7 +59,6 @@ class HttpPort:
         self._http.serving.add_done_callback(lambda _: gc.freeze())
 
     async def close(self) -> None:
-        """End all connections."""
         await self._http.close()
         if self._api is not None:
             self._api.close()

@@ -26,7 +26,6 @@ def import_lean() -> None:
 @contextmanager
 def no_collections() -> Iterator[None]:
     """Import modules without garbage collections, about 90, which would traverse permanent objects.
-
     They would free 0.8 MiB, and take a tenth of the time of a start.
     """
     gc.disable()

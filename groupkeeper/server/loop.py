@@ -53,9 +53,8 @@ class WatchedSelector(selectors.DefaultSelector):
 
     # Any: see select.
     def _some(self, events: list[Any]) -> list[Any]:
-        """Choose the events of one iteration: members first, long requests last.
-
-        The next iteration chooses others of each kind, even if these sockets are readable again.
+        """Choose the events of one iteration: members first, long requests last. The next iteration
+        chooses others of each kind, even if these sockets are readable again.
         """
         turns = self.turns
         members: list[Any] = []
@@ -84,9 +83,8 @@ def watched_loop() -> tuple[asyncio.AbstractEventLoop, WatchedSelector]:
 
 
 def count_failed_accepts(loop: asyncio.AbstractEventLoop, stats: ConnectionStats) -> None:
-    """Log and count failed accepts for lack of a file descriptor, once per iteration.
-
-    In each, the loop tries as often as its backlog is long.
+    """Log and count failed accepts for lack of a file descriptor, once per iteration. In each, the
+    loop tries as often as its backlog is long.
     """
     counted = False
 

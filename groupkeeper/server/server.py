@@ -168,7 +168,6 @@ class Server:
 
     @property
     def files(self) -> Files:
-        """The file system of the data directory."""
         return self._world.files
 
     def about(self) -> dict[str, Any]:

@@ -24,9 +24,8 @@ class SyncThreads:
         return sum(count - len(ended) for count, ended in list(self._calls))
 
     def __call__(self, jobs: Sequence[Job]) -> list[Exception | None]:
-        """Run jobs on the calling thread, and on as many others as the system permits.
-
-        These are daemons: a sync that never ends does not keep the process alive.
+        """Run jobs on the calling thread, and on as many others as the system permits. These are
+        daemons: a sync that never ends does not keep the process alive.
         """
         # The error of a job that ends its thread, as SystemExit would.
         errors: list[Exception | None] = [RuntimeError("did not come to its end") for _ in jobs]

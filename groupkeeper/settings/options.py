@@ -33,7 +33,6 @@ class Listen:
 
     @property
     def addresses(self) -> tuple[Address, ...]:
-        """All its addresses."""
         return (self.bind,) if self.advertised is None else (self.bind, self.advertised)
 
 

@@ -42,7 +42,6 @@ class Setting:
 
     @property
     def variable(self) -> str:
-        """Name of the environment variable."""
         return ENVIRONMENT_PREFIX + self.attribute.upper()
 
     @property
@@ -123,7 +122,6 @@ def unlimited(default: int, doc: str) -> Any:
 
 
 def boolean(default: bool, doc: str) -> Any:
-    """A setting that is true or false."""
     return _field(bool, default, doc)
 
 

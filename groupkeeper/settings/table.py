@@ -349,9 +349,8 @@ def _is_injected(name: str, value: str, ours: Mapping[str, str]) -> bool:
 
 
 def _is_service_port(name: str, value: str, ours: Mapping[str, str]) -> bool:
-    """Return whether this is `<SERVICE>_SERVICE_PORT` or `<SERVICE>_SERVICE_PORT_<PORT NAME>`.
-
-    A service may itself be named `groupkeeper-service-port`.
+    """Return whether this is `<SERVICE>_SERVICE_PORT` or `<SERVICE>_SERVICE_PORT_<PORT NAME>`. A
+    service may itself be named `groupkeeper-service-port`.
     """
     return _PORT_NUMBER.fullmatch(value) is not None and any(
         _ADDRESS.fullmatch(ours.get(f"{name[: found.start()]}_SERVICE_HOST", ""))

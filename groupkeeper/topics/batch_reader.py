@@ -43,10 +43,8 @@ class BatchReader:
         """Bounds memory to one large batch at a time."""
 
     async def read(self, batch: bytes | memoryview, header: BatchHeader, scan: _Scan[R]) -> R:
-        """Return the result of `scan`.
-
-        Raises the errors of `scan`, and CorruptBatch for a batch that cannot be decompressed, or
-        decompresses to more than DECOMPRESSED_LIMIT.
+        """Return the result of `scan`. Raises the errors of `scan`, and CorruptBatch for a batch
+        that cannot be decompressed, or decompresses to more than DECOMPRESSED_LIMIT.
         """
         data = batch[HEADER_SIZE : header.end]
         if not header.codec:

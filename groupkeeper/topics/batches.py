@@ -68,10 +68,8 @@ def _whole(records: bytes | memoryview | None) -> BatchHeader | None:
 
 
 def _framed(records: bytes | memoryview | None) -> BatchHeader:
-    """Return the header of the only batch, or raise Refused.
-
-    The error codes and their order follow Kafka's `ByteBufferLogInputStream.nextBatchSize` and
-    `ProduceRequest.validateRecords`.
+    """Return the header of the only batch, or raise Refused. The error codes and their order follow
+    Kafka's `ByteBufferLogInputStream.nextBatchSize` and `ProduceRequest.validateRecords`.
     """
     if records is None or len(records) < LENGTH_OVERHEAD:
         raise Refused(ErrorCode.INVALID_RECORD, _ONE_BATCH)

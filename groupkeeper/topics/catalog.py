@@ -200,9 +200,8 @@ class Catalog:
         await self._turns.run(each(topics, self._add))
 
     async def change(self, topics: Sequence[Topic], wall_ms: int) -> None:
-        """Give existing topics the partition counts and configs of these copies.
-
-        Durable, then visible. Raises StorageError: nothing has changed then.
+        """Give existing topics the partition counts and configs of these copies. Durable, then
+        visible. Raises StorageError: nothing has changed then.
         """
         await self._write(topics, Topic.entry, wall_ms)
         await self._turns.run(each(topics, self._apply_change))
@@ -220,9 +219,8 @@ class Catalog:
     async def set_pending_offset_deletions(
         self, changes: Sequence[tuple[str, frozenset[int]]], wall_ms: int
     ) -> None:
-        """Set the partitions that may have offsets of deleted topics with these names.
-
-        Durable, then visible. Raises StorageError: nothing has changed then.
+        """Set the partitions that may have offsets of deleted topics with these names. Durable,
+        then visible. Raises StorageError: nothing has changed then.
         """
         await self._write(changes, _pending_offset_deletions, wall_ms)
         await self._turns.run(each(changes, lambda change: self._set_pending(*change)))

@@ -69,10 +69,8 @@ class CatalogLog:
         return self.logs[0].batches()
 
     def write(self, batch: bytes) -> None:
-        """Make a batch durable in both copies, blocking.
-
-        Raises StorageError and OSError: either copy may then have part or all of it. Close the log
-        and open it up to this batch.
+        """Make a batch durable in both copies, blocking. Raises StorageError and OSError: either
+        copy may then have part or all of it. Close the log and open it up to this batch.
         """
         for log in self.logs:
             log.append(batch)
@@ -97,9 +95,8 @@ class CatalogFolders:
     """A catalog existed before, so its absence is a loss."""
 
     def open(self, end: int = NO_END) -> CatalogLog:
-        """Open both copies, durable and cut off from offset `end` on.
-
-        Raises StorageError and OSError; Corrupt if neither copy is whole.
+        """Open both copies, durable and cut off from offset `end` on. Raises StorageError and
+        OSError; Corrupt if neither copy is whole.
         """
         with ExitStack() as stack:
             copies = []

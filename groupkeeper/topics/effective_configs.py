@@ -167,7 +167,6 @@ class EffectiveConfigs:
 
     @property
     def group_topic_policy(self) -> LogPolicy:
-        """The policy of the group topic."""
         return self._read_policy(self._of_group_topic)
 
     def _read_policy(self, configs: Mapping[str, str]) -> LogPolicy:

@@ -201,9 +201,8 @@ class FetchReader:
     def answer(
         self, request: FetchRequest, version: int, reads: Reads, found: Found
     ) -> Slices[ReadResult]:
-        """Return the response with the results, partitions in the order of the request.
-
-        If the version gives topics by id, their names are filled in, and empty for unknown ones.
+        """Return the response with the results, partitions in the order of the request. If the
+        version gives topics by id, their names are filled in, and empty for unknown ones.
         """
         pace = Pace()
         result = ReadResult(FetchResponse(), reads.budget)

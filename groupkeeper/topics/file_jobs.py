@@ -205,7 +205,6 @@ class Patience:
         return now >= self._from
 
     def in_vain(self, now: float) -> None:
-        """Note that the event loop has waited in vain."""
         self._from = max(self._from, now - (IN_VAIN - 1) * PAUSE_S) + PAUSE_S
 
 
@@ -275,10 +274,8 @@ class FileThreads(FileJobs):
         return True
 
     def _watch(self, thread: _Thread) -> None:
-        """Wait for the end of the thread's job through the selector.
-
-        Only for late jobs: it is cheaper to add the thread now and then than to be notified of
-        every job's end.
+        """Wait for the end of the thread's job through the selector. Only for late jobs: it is
+        cheaper to add the thread now and then than to be notified of every job's end.
         """
         assert self._loop is not None, "set with the first thread"
         self._loop.add_reader(thread.told, self._late, thread)

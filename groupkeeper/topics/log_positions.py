@@ -60,9 +60,8 @@ class LogPositions:
         self._seen: dict[tuple[Topic, int], Glance] = {}
 
     async def extents(self, places: Iterable[LogName]) -> dict[LogName, Extent]:
-        """Return the extent of every partition that exists and whose log can be read.
-
-        Disk failures are reported. A partition without a folder is empty.
+        """Return the extent of every partition that exists and whose log can be read. Disk failures
+        are reported. A partition without a folder is empty.
         """
         found: dict[LogName, Extent] = {}
         unopened = await self._turns.run(self._open_ones(places, found))

@@ -56,7 +56,6 @@ class OpenFiles(Files):
         """How often the system had no descriptor left."""
 
     def __len__(self) -> int:
-        """Return the number of open files."""
         return len(self._open)
 
     def open(self, path: str, *, create: bool = False) -> int:

@@ -121,7 +121,6 @@ class TopicPartition:
     @property
     def leader_epoch(self) -> int:
         """The current epoch. In the group topic, each start has one: that of the newest batch.
-
         Batches must not have a later epoch than Metadata: a client would wait for it.
         """
         if not self.topic.internal:
@@ -209,9 +208,8 @@ class TopicPartition:
         return stored
 
     def read_cached(self, offset: int, max_bytes: int, *, at_least_one: bool) -> bytes | None:
-        """Do the same as `read`, from memory only, without blocking.
-
-        Raises NotCached, even where `read` fails: closing the log needs the disk.
+        """Do the same as `read`, from memory only, without blocking. Raises NotCached, even where
+        `read` fails: closing the log needs the disk.
         """
         log = self.log
         if log is None:
@@ -244,9 +242,8 @@ class TopicPartition:
             raise
 
     def begin_at(self, log: Log, offset: int) -> Iterator[list[Segment] | None]:
-        """Do `Log.begin_at`, blocking, in pieces, with appends in between.
-
-        The last piece is the list of segments whose files can be removed.
+        """Do `Log.begin_at`, blocking, in pieces, with appends in between. The last piece is the
+        list of segments whose files can be removed.
         """
         pieces, gone = log.begin_at(offset), None
         while gone is None:
@@ -286,10 +283,8 @@ class TopicPartition:
                 yield
 
     def open(self) -> None:
-        """Open the log, blocking, and find recent producers.
-
-        Begins a new segment if the batch that waits for this needs one. Raises StorageError and
-        OSError.
+        """Open the log, blocking, and find recent producers. Begins a new segment if the batch that
+        waits for this needs one. Raises StorageError and OSError.
         """
         log = self._folders.open_log(self.folder, self.policy.limits)
         log.lock = Lock()

@@ -135,9 +135,8 @@ class TopicPartitions:
         return sum(p.log is not None and not p.topic.internal for p in self._known.values())
 
     async def prepare(self, partitions: Iterable[TopicPartition]) -> None:
-        """Open logs that are closed, and write back those that are due.
-
-        A partition whose log fails has none afterwards, and is not retried for a while.
+        """Open logs that are closed, and write back those that are due. A partition whose log fails
+        has none afterwards, and is not retried for a while.
         """
         for each in self.before_opening:
             each()
@@ -215,10 +214,8 @@ class TopicPartitions:
             self._folders.remove(f"{topic.name}-{index}")
 
     def close(self, at_once: AtOnce = one_after_another) -> None:
-        """Sync and close every log.
-
-        After all are closed, raises StorageError for logs whose last records may be in the page
-        cache only.
+        """Sync and close every log. After all are closed, raises StorageError for logs whose last
+        records may be in the page cache only.
         """
         known = [*self._known.values()]
         failed: dict[str, Exception] = {}

@@ -40,9 +40,8 @@ class PendingOffsetDeletions:
         return found.union(*(names for names, where in self._under_way if partition in where))
 
     async def add(self, names: set[str], partitions: Iterable[int]) -> None:
-        """Durably add topics for partitions; `of` includes them immediately.
-
-        Raises StorageError, OSError and OverLimitError: nothing has changed then.
+        """Durably add topics for partitions; `of` includes them immediately. Raises StorageError,
+        OSError and OverLimitError: nothing has changed then.
         """
         added = names, frozenset(partitions)
         self._under_way.append(added)

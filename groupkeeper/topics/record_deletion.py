@@ -73,9 +73,8 @@ class RecordDeletion:
     async def delete_expired(
         self, topic: Topic, index: int, limits_of: LimitsOf
     ) -> SegmentsDeleted | None:
-        """Delete the segments that `limits_of` does not keep; None: nothing was deleted.
-
-        A closed log is opened for this, and closed again.
+        """Delete the segments that `limits_of` does not keep; None: nothing was deleted. A closed
+        log is opened for this, and closed again.
         """
         folder = f"{topic.name}-{index}"
         async with self.lock:
@@ -163,9 +162,8 @@ class RecordDeletion:
             return None
 
     async def _begin_at(self, partition: TopicPartition, offset: int) -> list[Segment]:
-        """Move the start between appends, a piece at a time.
-
-        For internal topics, on the thread that appends to them.
+        """Move the start between appends, a piece at a time. For internal topics, on the thread
+        that appends to them.
         """
         log, internal = partition.log, self._partitions.internal.get(partition.topic.name)
         if log is None:

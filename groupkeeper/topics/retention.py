@@ -45,9 +45,8 @@ class RetentionListener:
         """Called when segments of a partition were deleted."""
 
     def kept_for_the_future(self, partitions: Sequence[str], count: int) -> None:
-        """Called when partitions have an oldest segment with a timestamp in the future.
-
-        Nothing was deleted by age of `count` partitions, some of which are named.
+        """Called when partitions have an oldest segment with a timestamp in the future. Nothing was
+        deleted by age of `count` partitions, some of which are named.
         """
 
     def failed(self, error: Exception) -> None:
@@ -88,9 +87,8 @@ class Retention:
         """Total since the start."""
 
     def start(self, clock: Clock, interval_ms: int, *, event_bytes: int = -1) -> None:
-        """Begin the first pass after an interval of the clock.
-
-        `event_bytes`: maximum bytes of all logs of events together; negative: no limit.
+        """Begin the first pass after an interval of the clock. `event_bytes`: maximum bytes of all
+        logs of events together; negative: no limit.
         """
         self._event_bytes = event_bytes
         self._began_ms, self._interval_ms = clock.now(), interval_ms
@@ -157,7 +155,6 @@ class Retention:
 
     async def _check_events(self, topic: Topic) -> None:
         """Delete the oldest segments among the logs of events while these are too large together.
-
         Closed logs are left alone, and not counted.
         """
         logs = {

@@ -54,10 +54,8 @@ class TimeLookup:
         return await _from_start(log, lambda start: self._first(log, start, timestamp_ms))
 
     async def newest(self, log: Log) -> _Found | None:
-        """Return the first record with the largest timestamp.
-
-        If headers state more than their records have, the newest record of the first batch that
-        states the most.
+        """Return the first record with the largest timestamp. If headers state more than their
+        records have, the newest record of the first batch that states the most.
         """
         return await _from_start(log, lambda start: self._newest(log, start))
 
@@ -86,9 +84,8 @@ class TimeLookup:
         return newest
 
     async def _promises(self, log: Log, timestamp_ms: int) -> AsyncGenerator[Promise, None]:
-        """Yield the batches that promise a record of that time or later.
-
-        Only threads use segments: the last one that does closes the file.
+        """Yield the batches that promise a record of that time or later. Only threads use segments:
+        the last one that does closes the file.
         """
         pieces = _read(log.promising(timestamp_ms))
         try:
@@ -130,10 +127,8 @@ class _Budget:
 
 
 async def _from_start(log: Log, scan: Callable[[int], Awaitable[_Found | None]]) -> _Found | None:
-    """Run `scan` from the start of the log.
-
-    Repeated if the start moves meanwhile and files that it reads are removed. Open files can be
-    read to the end.
+    """Run `scan` from the start of the log. Repeated if the start moves meanwhile and files that it
+    reads are removed. Open files can be read to the end.
     """
     while True:
         start = log.start_offset

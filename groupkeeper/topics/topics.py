@@ -76,7 +76,6 @@ class TopicsWorld:
         return (self.file_jobs or default)()
 
     def new_cluster_id(self) -> str:
-        """Return a cluster id for new data."""
         return self.cluster_id or new_cluster_id(self.random_bytes)
 
 

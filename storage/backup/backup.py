@@ -200,7 +200,6 @@ class _Backup:
         ]
 
     def _names(self) -> list[str]:
-        """Return the names in the data directory."""
         return self._copier.source.list_folder(self._job.data_dir)
 
     def _update(self, folders: Sequence[str]) -> None:

@@ -52,9 +52,8 @@ class HeldJournals:
                 raise Disturbed("journals came and went")
 
     def gaps(self, ends: dict[str, int]) -> set[tuple[str, int]]:
-        """Return the logs whose batches in the journals do not continue their segments.
-
-        Each with the offset of the gap. `ends` are the offsets after the segments, by log.
+        """Return the logs whose batches in the journals do not continue their segments. Each with
+        the offset of the gap. `ends` are the offsets after the segments, by log.
         """
         found = set()
         readers = self._readers.values()
@@ -69,7 +68,6 @@ class HeldJournals:
 
     def copy(self, told: Callable[[int], None]) -> None:
         """Copy the rounds that were read, without an unfinished one: none of it was acknowledged.
-
         Journals without a round, such as new ones, are left out.
         """
         copier = self._copier

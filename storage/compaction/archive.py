@@ -22,7 +22,6 @@ FOLDER: Final = "archive"
 
 
 def archive_folder(data_dir: str, name: str) -> str:
-    """Return the archive folder of the log `name`."""
     return f"{data_dir}/{FOLDER}/{name}"
 
 

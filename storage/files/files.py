@@ -45,7 +45,6 @@ class FileStat(NamedTuple):
 
 
 def parent_of(path: str) -> str:
-    """Return the folder of a path."""
     return os.path.dirname(path) or "."
 
 
@@ -78,7 +77,6 @@ class Files:
             return "-"
 
     def random_bytes(self, size: int) -> bytes:
-        """Return unpredictable bytes."""
         return os.urandom(size)
 
     def make_folder(self, path: str) -> None:
@@ -170,9 +168,8 @@ class Files:
         return data
 
     def fill_cached(self, handle: int, buffer: memoryview, position: int) -> bool:
-        """Fill the buffer with bytes from the page cache, without waiting for a disk.
-
-        Returns False if that failed for any reason; `read` raises the actual error.
+        """Fill the buffer with bytes from the page cache, without waiting for a disk. Returns False
+        if that failed for any reason; `read` raises the actual error.
         """
         try:
             # Linux 5.9 and 5.10 return 0 where bytes are missing: preadv(2).
@@ -183,9 +180,8 @@ class Files:
             return False
 
     def read_cached(self, handle: int, size: int, position: int) -> bytes:
-        """Read from memory only, without waiting for a disk or a lock, or raise NotCached.
-
-        This class always raises it; files in topics/open_files.py can do better.
+        """Read from memory only, without waiting for a disk or a lock, or raise NotCached. This
+        class always raises it; files in topics/open_files.py can do better.
         """
         raise NotCached
 

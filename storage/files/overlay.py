@@ -69,7 +69,6 @@ class _ShownFile(File):
             yield piece.part(start, end)
 
     def put(self, pieces: Sequence[_Piece]) -> None:
-        """Overwrite bytes with consecutive pieces."""
         if not pieces:
             return
         start, end = pieces[0].start, pieces[-1].end

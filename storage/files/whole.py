@@ -58,9 +58,8 @@ def replace_whole(files: Files, path: str, data: bytes) -> None:
 
 
 def walk(files: Files, folder: str) -> Iterator[tuple[str, bool]]:
-    """Yield the paths of everything below a folder, and whether each is a file.
-
-    Contents of a folder come before the folder. Entries may be removed during the iteration.
+    """Yield the paths of everything below a folder, and whether each is a file. Contents of a
+    folder come before the folder. Entries may be removed during the iteration.
     """
     for name in files.list_folder(folder):
         path = f"{folder}/{name}"

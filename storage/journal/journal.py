@@ -237,7 +237,6 @@ class JournalReader:
         self._files.close(self._handle)
 
     def drop(self) -> None:
-        """Close and remove the file."""
         self.close()
         self._files.remove(self.path)
 

@@ -84,7 +84,6 @@ def _scanned_chunks(
     segment: Segment, position: int, from_offset: int, epoch: int
 ) -> Generator[bytes, None, int]:
     """Yield chunks of batches from a position or from the batch at an offset, whichever is later.
-
     Every batch is verified. Returns the epoch of the last batch.
     """
     position = max(position, segment.index.floor(max(0, from_offset - segment.base_offset)))

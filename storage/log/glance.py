@@ -77,7 +77,6 @@ def _is_as_large(files: Files, known: Glance) -> bool:
 
 def time_at(files: Files, folder: str, offset: int) -> int | None:
     """Return the largest timestamp (Unix ms) of the batch at an offset, or of the segment's next.
-
     None if there is no such batch, or it has no timestamp. Raises OSError.
     """
     bases = [base for base in map(base_of, files.list_folder(folder)) if base is not None]

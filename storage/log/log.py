@@ -105,7 +105,6 @@ class Log:
         return self._segments
 
     def take_repairs(self) -> list[str]:
-        """Return and clear `repairs`."""
         repairs, self.repairs = self.repairs, []
         return repairs
 

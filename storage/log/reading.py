@@ -96,7 +96,6 @@ def _seek(window: Window, segment: Segment, offset: int) -> tuple[int, int]:
 
 def timestamp_at(segments: Sequence[Segment], offset: int) -> int | None:
     """Return the largest timestamp (Unix ms) of the batch that holds an offset, or of the next one.
-
     None if there is no such batch, or it has no timestamp.
     """
     for segment in segments_from(segments, offset):

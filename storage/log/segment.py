@@ -46,13 +46,11 @@ def segment_stem(folder: str, base_offset: int) -> str:
 
 
 def segment_path(folder: str, base_offset: int) -> str:
-    """Return the path of a segment's `.log` file."""
     return segment_stem(folder, base_offset) + LOG_SUFFIX
 
 
 def last_timestamp(files: Files, folder: str, base_offset: int) -> int:
     """Return the largest timestamp (ms) in a segment's time index; -1 if it is empty or missing.
-
     Raises other OSErrors.
     """
     path = f"{segment_stem(folder, base_offset)}.timeindex"
@@ -101,10 +99,8 @@ class Segment:
     def __init__(
         self, files: Files, folder: str, base_offset: int, limits: Limits, named: str = ""
     ) -> None:
-        """Open the `.log` file, or create it if missing.
-
-        `named` is a further suffix of an existing file that will be renamed soon, which is not
-        created.
+        """Open the `.log` file, or create it if missing. `named` is a further suffix of an existing
+        file that will be renamed soon, which is not created.
         """
         self._files = files
         self._stem = segment_stem(folder, base_offset)

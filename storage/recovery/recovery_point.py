@@ -23,9 +23,8 @@ from groupkeeper.storage.recovery.marks import RecoveryPoint
 
 
 def make_point(stand: Stand, epochs: EpochFile) -> None:
-    """Make a recovery point of the end of a segment. Thread-safe.
-
-    Does nothing if that fails, or if a scan would find fault with the segment.
+    """Make a recovery point of the end of a segment. Thread-safe. Does nothing if that fails, or if
+    a scan would find fault with the segment.
     """
     crc = stand.segment.save_index(stand) if stand.size and not epochs.descends else None
     if crc is not None:

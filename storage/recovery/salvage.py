@@ -54,10 +54,8 @@ class _Part:
         return cls(start, end, *offsets, (batch.epoch, batch.epoch), data)
 
     def take(self, batch: Batch, *, dense: bool) -> bool:
-        """Add the next batch. Returns False and adds nothing if it does not continue the part.
-
-        That is, if it is elsewhere, or offsets are missing before it although the segment is
-        `dense`.
+        """Add the next batch. Returns False and adds nothing if it does not continue the part. That
+        is, if it is elsewhere, or offsets are missing before it although the segment is `dense`.
         """
         if batch.position != self.end or (dense and batch.base_offset != self.following):
             return False

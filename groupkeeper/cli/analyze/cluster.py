@@ -60,9 +60,8 @@ def analyze_cluster(cluster: Cluster, request: Request) -> int:
 
 
 def _starts(request: Request) -> "dict[Partition, int]":
-    """Return the offset of the last batch of each partition in the existing tables.
-
-    The analysis recognizes the log by that batch, and continues after it. Raises AnalyticsError.
+    """Return the offset of the last batch of each partition in the existing tables. The analysis
+    recognizes the log by that batch, and continues after it. Raises AnalyticsError.
     """
     if request.out is None or request.rebuild:
         return {}
@@ -104,9 +103,8 @@ async def _copy(
 
 
 async def _partitions(client: "Client", topic: str, groups: Collection[str]) -> "list[Partition]":
-    """Return the partitions that can have records of the groups (if none are given: all).
-
-    A missing event topic has no partitions. Raises CommandRefused.
+    """Return the partitions that can have records of the groups (if none are given: all). A missing
+    event topic has no partitions. Raises CommandRefused.
     """
     [found] = await describe_topics(client, [topic])
     error, is_optional = ErrorCode(found.error_code), topic == EVENTS

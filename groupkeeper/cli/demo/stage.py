@@ -96,7 +96,6 @@ class DemoProcesses:
 
     async def _start(self, name: str, module: str, *arguments: str) -> _Running:
         """Start a process in its own session, so that Ctrl-C in a terminal does not reach it.
-
         Settings in the environment are left out: they are meant for other servers.
         """
         environment = {

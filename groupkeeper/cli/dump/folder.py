@@ -129,9 +129,8 @@ def _show_text(dump: Dump, folder: str, name: str) -> None:
 
 
 def _check(dump: Dump, folder: str, known: dict[int, FinishedSegment]) -> None:
-    """Report segments that do not match the manifest, if it still has the same entries.
-
-    A compaction by a running server replaces both.
+    """Report segments that do not match the manifest, if it still has the same entries. A
+    compaction by a running server replaces both.
     """
     wrong = _not_as_known(dump, folder, known)
     if wrong and known == _known_segments(dump, folder, shown=False):

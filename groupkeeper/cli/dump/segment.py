@@ -53,7 +53,6 @@ class Dump:
     damages: int = field(default=0, init=False)
 
     def line(self, text: str) -> None:
-        """Print a line."""
         click.echo(text)
 
     def damage(self, path: str, what: str) -> None:

@@ -83,9 +83,8 @@ def remove_members(
 async def _matching(
     client: "Client", ids: Sequence[str], patterns: Mapping[str, Sequence[str]]
 ) -> "dict[str, Sequence[DescribedMember]]":
-    """Return the matching members of each group.
-
-    Raises CommandRefused if there are none, or if a named group does not exist.
+    """Return the matching members of each group. Raises CommandRefused if there are none, or if a
+    named group does not exist.
     """
     from groupkeeper.client.groups import DEAD, describe_groups
 

@@ -28,10 +28,8 @@ class GroupSelection:
     pattern: re.Pattern[str] | None
 
     async def ids(self, client: "Client") -> tuple[list[str], int]:
-        """Return the names in order, and the exit code so far.
-
-        Queries the cluster only if no names are given. Raises CommandRefused if no group matches
-        the pattern.
+        """Return the names in order, and the exit code so far. Queries the cluster only if no names
+        are given. Raises CommandRefused if no group matches the pattern.
         """
         if self.names:
             return sorted(set(self.names)), 0
@@ -52,9 +50,8 @@ class GroupSelection:
 
 
 async def tell_unlisted(client: "Client") -> int:
-    """Print which partitions of `__consumer_offsets` have groups missing from every list.
-
-    Returns FAILED if there are any, else 0.
+    """Print which partitions of `__consumer_offsets` have groups missing from every list. Returns
+    FAILED if there are any, else 0.
     """
     from groupkeeper.client.groups import GROUP_TOPIC, unserved_partitions
     from groupkeeper.protocol.placement import STATUS_HINT

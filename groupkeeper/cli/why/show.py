@@ -37,10 +37,8 @@ class Printer:
             self._print(filled(live_text(view), width=_width()))
 
     def status(self, view: dict[str, Any]) -> None:
-        """Print the live state while a round is in progress.
-
-        On a terminal this overwrites a line; otherwise it prints one only when the group waits for
-        something else.
+        """Print the live state while a round is in progress. On a terminal this overwrites a line;
+        otherwise it prints one only when the group waits for something else.
         """
         if self._json or not sys.stdout.isatty():
             if live_key(view) != self._key:

@@ -13,9 +13,8 @@ _CLOCK: Final = re.compile(r"\d{1,2}:\d{2}(:\d{2})?")
 
 
 def read_since(text: str, now_ms: int | None = None) -> int:
-    """Parse `3h` ago, the last `03:00`, or a date and time, into Unix milliseconds.
-
-    UTC unless the text has a zone. Raises ValueError with a message for the user.
+    """Parse `3h` ago, the last `03:00`, or a date and time, into Unix milliseconds. UTC unless the
+    text has a zone. Raises ValueError with a message for the user.
     """
     now = int(time.time() * 1000) if now_ms is None else now_ms
     if span := _SPAN.fullmatch(text):
