@@ -29,7 +29,7 @@ def read_since(text: str, now_ms: int | None = None) -> int:
             found = datetime.fromisoformat(text)
     except ValueError:
         raise ValueError(
-            f"'{text}' is no time: give 3h, 45m, 2d, 03:00 or 2026-11-22T03:00 (UTC)"
+            f"'{text}' is not a time: give 3h, 45m, 2d, 03:00 or 2026-11-22T03:00 (UTC)"
         ) from None
     found = found if found.tzinfo else found.replace(tzinfo=UTC)
     return max(0, round(found.timestamp() * 1000))
