@@ -24,11 +24,11 @@ from groupkeeper.turns import Slices, Turns
 class ConnectionState(Enum):
     """The state of one connection; values describe it."""
 
-    READING = "no request is under way, and less than a request is held"
-    QUEUED = "requests are held, and wait for a turn or for room"
+    READING = "no request is in progress, and less than a whole request is held"
+    QUEUED = "requests are held, waiting for a turn or for room"
     SERVING = "requests are being answered in this call"
     WAITING = "a handler has taken a request, and answers later"
-    WORKING = "a request is handled in slices, and waits for its next turn"
+    WORKING = "a request is handled in slices, waiting for its next turn"
     BLOCKED = "the client does not read its answers"
     CLOSED = "nothing more is read, held or answered"
 

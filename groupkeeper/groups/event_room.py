@@ -93,6 +93,6 @@ class EventLimits:
             count=self._counts.total(),
             types=", ".join(f"{count} {kind}" for kind, count in self._counts.most_common(5)),
             partition=partition,
-            who="is told by events_dropped in __group_events",
+            who="see events_dropped in __group_events",
         )
         self._counts, self._due = Counter(), now + LEFT_OUT_S

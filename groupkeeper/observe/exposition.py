@@ -62,15 +62,15 @@ TOPICS = {
 
 TOPIC_COUNTERS = {
     "topic_segments_deleted": "Segments of topics deleted by retention.",
-    "topic_log_open_failures": "Openings of topic logs that failed and are tried again.",
-    "topic_log_write_failures": "Writes to topic logs that failed; clients may try again.",
+    "topic_log_open_failures": "Failed attempts to open topic logs; they are retried.",
+    "topic_log_write_failures": "Failed writes to topic logs; clients may retry.",
 }
 """Counters: name without prefix and suffix -> help."""
 
 CLEANER_COUNTERS = {
-    "runs": "Compactions of a log that ended well.",
-    "failures": "Compactions that failed; nothing has changed, and they are tried again.",
-    "hung": "Compactions that failed because they did not get on, and were ended.",
+    "runs": "Compactions of a log that succeeded.",
+    "failures": "Compactions that failed; nothing has changed, and they are retried.",
+    "hung": "Failed compactions that were killed because they made no progress.",
     "seconds": "Time spent on compactions.",
     "bytes_read": "Bytes of segments read by compactions.",
     "bytes_written": "Bytes of segments written by compactions.",
@@ -85,7 +85,7 @@ CONNECTION_COUNTERS = {
 }
 LOG_LINE_COUNTERS = {
     "dropped": "Log lines lost because the queue was full or the stream failed.",
-    "suppressed": "Log lines left out because too many were alike.",
+    "suppressed": "Log lines suppressed because too many were alike.",
 }
 """For the whole process, like the numbers of ProcessCollector."""
 TIMES = {
@@ -214,7 +214,7 @@ def _facts(metrics: Metrics) -> Iterator[Metric]:
         yield counter(name, about.text, by_name[name], about.labels)
     yield counter(
         "not_stable_seconds",
-        "Time that groups spent in rebalances, of all groups together; counted when they end.",
+        "Time spent in rebalances, over all groups; counted when a rebalance ends.",
         {(): metrics.not_stable_ms / 1000},
     )
     for name, text in TIMES.items():
@@ -227,7 +227,7 @@ def _requests(by_api: Mapping[int, Histogram]) -> Iterator[Metric]:
     yield counter("requests", "Requests answered, by API.", counts, ("api",))
     yield histogram(
         "request_latency_seconds",
-        "From a request's last byte to its answer; waiting for a group is part of it.",
+        "Time from a request's last byte to its answer, including waits for a group.",
         named,
         ("api",),
     )
@@ -243,7 +243,7 @@ def _answers(metrics: Metrics) -> Metric:
         samples[_api(key), "NONE"] = max(0, times.count() - errors.answers[key])
     for (key, code), count in errors.by_code.items():
         samples[_api(key), _ERRORS.get(code, str(code))] = count
-    text = "Requests answered, by API and error; NONE: without any."
+    text = "Requests answered, by API and error; NONE if there was none."
     return counter("answers", text, samples, ("api", "error"))
 
 
@@ -271,12 +271,12 @@ def _cleaner(cleaner: CleanerStats) -> Iterator[Metric]:
     )
     yield gauge(
         "cleaner_running_seconds",
-        "How long the compaction that runs has taken so far; 0 if none runs.",
+        "Duration of the running compaction so far; 0 if none is running.",
         {(): cleaner.running_s},
     )
     yield gauge(
         "cleaner_since_last_run_seconds",
-        "How long ago the last compaction ended, or the server started.",
+        "Time since the last compaction ended, or the server started.",
         {(): cleaner.since_s},
     )
 

@@ -77,13 +77,13 @@ EXPECTED: Final[Mapping[int, Sequence[str]]] = {
 """Errors by API whose series exist from the start; others may follow."""
 
 COUNTERS: Final = {
-    "rebalances": FactCounter("Rebalances started, by what triggered them.", ("cause",), CAUSES),
+    "rebalances": FactCounter("Rebalances started, by trigger.", ("cause",), CAUSES),
     "rebalance_causes_added": FactCounter(
-        "Further triggers while a join phase was under way.", ("cause",), CAUSES
+        "Further triggers during a join phase.", ("cause",), CAUSES
     ),
     "rebalances_completed": FactCounter("Rebalances whose assignment was accepted and stored."),
     "event_logs_closed": FactCounter(
-        "Logs of events closed and opened again, by the error.", ("error",), FAILURES
+        "Logs of events closed and reopened, by error.", ("error",), FAILURES
     ),
     "events_dropped": FactCounter(
         "Events that were not stored, because of a limit or a failure.", ("type",), _each(TYPES)
@@ -94,12 +94,12 @@ COUNTERS: Final = {
     ),
     "groups_created": FactCounter("Groups with a first member or record."),
     "groups_deleted": FactCounter(
-        "Groups deleted, on request, all expired, or never used.",
+        "Groups deleted: on request, expired, or never used.",
         ("reason",),
         _each(("expired", "requested", "unused")),
     ),
     "limits_reached": FactCounter(
-        "Requests refused, or work given up, because of a limit.", ("limit",), _each(LIMITS)
+        "Requests refused, or work abandoned, because of a limit.", ("limit",), _each(LIMITS)
     ),
     "members_joined": FactCounter("Members added to a group.", ("cause",), JOINS),
     "members_replaced": FactCounter(
@@ -110,25 +110,23 @@ COUNTERS: Final = {
     "members_fenced": FactCounter(
         "Requests under an instance id that another member holds.", ("api",), _each(MEMBER_APIS)
     ),
-    "members_removed": FactCounter(
-        "Members that are no longer part of their group.", ("cause",), CAUSES
-    ),
+    "members_removed": FactCounter("Members removed from their group.", ("cause",), CAUSES),
     "offsets_committed": FactCounter("Offsets stored, one per partition of a commit."),
     "offsets_removed": FactCounter(
         "Offsets deleted, on request or because they had expired.",
         ("reason",),
         _each(("expired", "requested")),
     ),
-    "partition_loads_failed": FactCounter("Loads of a partition that failed and are repeated."),
+    "partition_loads_failed": FactCounter("Failed loads of a partition; they are retried."),
     "partitions_closed": FactCounter(
-        "Partitions closed and loaded again, by the error.", ("error",), FAILURES
+        "Partitions closed and reloaded, by error.", ("error",), FAILURES
     ),
     "pending_members_dropped": FactCounter(
         "Member ids handed out and never used.", ("reason",), _each(("expired", "limit"))
     ),
     "replayed_records": FactCounter("Records read back from the log when partitions were loaded."),
     "requests_refused": FactCounter(
-        "Stale requests of members refused, by API and error; fenced ones are counted apart.",
+        "Stale requests of members refused, by API and error; fenced ones are counted separately.",
         ("api", "error"),
         list(product(MEMBER_APIS, STALE)),
     ),

@@ -69,26 +69,25 @@ FAMILIES: Final[Mapping[str, Family]] = {
     ),
     "kafka_consumergroup_members": Family("consumergroup", "Members of the group."),
     "groupkeeper_group_lag_seconds": Family(
-        "group, topic",
-        "How long ago the oldest record that is left to read was written, to its batch.",
+        "group, topic", "Age of the oldest record left to read, by the timestamp of its batch."
     ),
     "groupkeeper_group_last_rebalance_timestamp_seconds": Family(
-        "group, cause", "When the last rebalance began, and what triggered it."
+        "group, cause", "Start of the last rebalance, and its trigger."
     ),
     "groupkeeper_group_rebalances_total": Family(
         "group", "Rebalances since the group was created or loaded."
     ),
     "groupkeeper_group_state_timestamp_seconds": Family(
-        "group, state", "Since when the group has been in its state."
+        "group, state", "Time when the group entered its state."
     ),
     "groupkeeper_group_static_member_silence_seconds": Family(
-        "group", "How long the quietest static member has not been heard of."
+        "group", "Time since the quietest static member was last heard from."
     ),
     "groupkeeper_groups_without_series": Family(
-        "", "Groups without series of their own, because of metrics.max.series."
+        "", "Groups without separate series, because of metrics.max.series."
     ),
     "groupkeeper_topics_without_series": Family(
-        "", "Topics without series of their own, because of metrics.max.series."
+        "", "Topics without separate series, because of metrics.max.series."
     ),
 }
 """All families of this module by name."""

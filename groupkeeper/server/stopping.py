@@ -52,7 +52,7 @@ class StopStage:
 
     def __init__(self, at_once: AtOnce) -> None:
         """`at_once` closes the logs."""
-        self.name = "requests under way"
+        self.name = "requests in progress"
         self._threads = at_once if isinstance(at_once, SyncThreads) else None
 
     @property

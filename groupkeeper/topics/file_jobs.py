@@ -82,7 +82,7 @@ class FileJob(Generic[T]):
 
     def result(self) -> T:
         """Return the result of the call, or raise its exception."""
-        assert self.done, "the call is under way"
+        assert self.done, "the call is in progress"
         if self.error is not None:
             try:
                 raise self.error
