@@ -2,9 +2,9 @@
 
 If the connection were closed, the client would resend the same request for ever. So such a request
 is read, and its handler is not called. If the response has an error at its top, the request is not
-even decoded; if each row has one, it is decoded in slices like any long request. Source: Kafka,
-which takes up to `socket.request.max.bytes` and then fails to append a record that is over
-`max.message.bytes` (UNKNOWN_SERVER_ERROR).
+even decoded; if each row has one, it is decoded in slices like any long request.
+Source: Kafka, which takes up to `socket.request.max.bytes` and then fails to append a record that
+is over `max.message.bytes` (UNKNOWN_SERVER_ERROR).
 """
 
 from collections.abc import Callable

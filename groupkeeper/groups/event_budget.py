@@ -82,7 +82,7 @@ class ByteLimit:
 
 
 class Charged(NamedTuple):
-    """The limits that an event is charged to."""
+    """The keys of an event's limits."""
 
     type: str
     partition: int
@@ -172,7 +172,7 @@ class EventBudget:
         )
 
     def charge(self, event: Charged, size: int, now_ms: int) -> None:
-        """Charge an event's bytes, if it has no client to the one that caused its rebalance."""
+        """Charge an event's bytes. Without a client, the cause of its rebalance is charged."""
         kind, partition, group, host, _ = event
         total, partitions, senders, groups = self._often
         for limit, key in ((total, None), (partitions, partition)):  # no key is dropped

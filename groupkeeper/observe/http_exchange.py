@@ -154,8 +154,8 @@ def media_type(headers: Mapping[str, str]) -> str:
 def is_foreign(method: str, headers: Mapping[str, str]) -> bool:
     """Return whether a browser sends this modifying request for a page of another origin.
 
-    Programs other than browsers send neither header. Source: Fetch Metadata (`Sec-Fetch-Site`), and
-    RFC 6454 for browsers without it.
+    Programs other than browsers send neither header.
+    Source: Fetch Metadata (`Sec-Fetch-Site`), and RFC 6454 for browsers without it.
     """
     if method in SAFE:
         return False

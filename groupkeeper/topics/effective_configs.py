@@ -1,7 +1,8 @@
 """The configs of a topic that are in effect, and their sources.
 
 Values are validated in configs.py. Where the server has no setting of a broker config, Kafka's
-default applies. Source: Kafka's `ConfigHelper`, `DynamicBrokerConfig.brokerConfigSynonyms` and
+default applies.
+Source: Kafka's `ConfigHelper`, `DynamicBrokerConfig.brokerConfigSynonyms` and
 `ServerTopicConfigSynonyms`.
 """
 

@@ -1,8 +1,8 @@
 """Leader epochs (KIP-101, KIP-320): checks a client's epoch, and finds where earlier epochs ended.
 
 A partition of an ordinary topic stays in the epoch of the catalog; a partition of the group topic
-gets a new epoch with every start of the server that writes to it. Source: Kafka's
-`Partition.checkCurrentLeaderEpoch` and `LeaderEpochFileCache.endOffsetFor`.
+gets a new epoch with every start of the server that writes to it.
+Source: Kafka's `Partition.checkCurrentLeaderEpoch` and `LeaderEpochFileCache.endOffsetFor`.
 """
 
 from bisect import bisect_right

@@ -1,7 +1,7 @@
 """Topic names: which are legal, which collide, and which are reserved.
 
-Independent of the catalog, that is, of existing topics. Source: Kafka's
-`org.apache.kafka.common.internals.Topic`.
+Independent of the catalog, that is, of existing topics.
+Source: Kafka's `org.apache.kafka.common.internals.Topic`.
 """
 
 import re

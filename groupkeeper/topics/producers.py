@@ -1,7 +1,7 @@
 """Sequences of idempotent producers on a partition: detects duplicates, gaps and old epochs.
 
-Producer ids are allocated in apis/init_producer_id.py; transactions are refused earlier. Source:
-KIP-98; Kafka's `ProducerStateManager`, `ProducerStateEntry` and `ProducerAppendInfo`.
+Producer ids are allocated in apis/init_producer_id.py; transactions are refused earlier.
+Source: KIP-98; Kafka's `ProducerStateManager`, `ProducerStateEntry` and `ProducerAppendInfo`.
 """
 
 from collections import OrderedDict

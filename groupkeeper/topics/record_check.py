@@ -1,7 +1,7 @@
 """Checks the records of a batch: keys for compacted topics, valid timestamps, and well-formedness.
 
-Compaction drops records without keys, and relies on these checks when it reads records. Source:
-Kafka's `LogValidator.validateRecord` and `processRecordErrors`; KIP-467 for the errors.
+Compaction drops records without keys, and relies on these checks when it reads records.
+Source: Kafka's `LogValidator.validateRecord` and `processRecordErrors`; KIP-467 for the errors.
 """
 
 from collections.abc import Iterable, Iterator

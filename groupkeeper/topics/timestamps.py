@@ -1,8 +1,8 @@
 """Timestamps of produced records: which are valid, and which are stored.
 
 If the header of a batch says that no record is too far ahead, it is trusted; records are read only
-if the header is suspicious, or the topic limits how old records may be (record_check.py). Source:
-KIP-32, KIP-937; Kafka's `LogValidator.validateTimestamp`.
+if the header is suspicious, or the topic limits how old records may be (record_check.py).
+Source: KIP-32, KIP-937; Kafka's `LogValidator.validateTimestamp`.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """Retention: how much of a log is kept, by the age and the size of its segments.
 
-Whole segments are deleted, oldest first, including the last one unless it is empty. Source: Kafka's
-`UnifiedLog.deleteOldSegments` and `LogSegment.largestTimestamp`.
+Whole segments are deleted, oldest first, including the last one unless it is empty.
+Source: Kafka's `UnifiedLog.deleteOldSegments` and `LogSegment.largestTimestamp`.
 """
 
 from collections import Counter
