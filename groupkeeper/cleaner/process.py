@@ -149,8 +149,8 @@ class CompactionProcess:
 
 
 def _seen(pid: int) -> tuple[float, bool]:
-    """Return a process's processor time in seconds, and whether it only lacks a processor. That is,
-    whether it is running or waits just for a processor. Zero and False if unknown.
+    """Return a process's processor time in seconds, and whether it is running or waits just for a
+    processor. Zero and False if unknown.
     """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 ByteProgress = Callable[[str, int], None]
-"""Called with the name of a file or task, and the number of bytes read or copied since the last
-call."""
+"""Called with the name of a file or task, and the number of bytes just read or copied."""
 
 
 @contextmanager

@@ -34,8 +34,8 @@ class Driver(Protocol):
 
 
 Find = Callable[[str], tuple[Driver, Moment] | None]
-"""Returns the driver of a group, and the present moment among deletions of topics. None: no fast
-path."""
+"""Returns a group's driver, and the present moment among deletions of topics; None: no fast path.
+"""
 
 
 @lru_cache(maxsize=64)

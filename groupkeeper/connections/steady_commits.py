@@ -21,8 +21,8 @@ from groupkeeper.protocol.framing import RequestHeader, read_request_header
 OFFSETS_MOST: Final = 100
 """Commits of more partitions have no fast path."""
 UNUSED_MOST: Final = 5
-"""Maximum consecutive unused fast paths made for a connection: its commits have different
-partitions each time, or different metadata."""
+"""Consecutive unused fast paths after which a connection gets no more: its commits have other
+partitions each time, or other metadata."""
 
 _OFFSET_BYTES: Final = 8
 _correlation_id = Struct(">i").unpack

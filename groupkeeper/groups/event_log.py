@@ -46,8 +46,7 @@ BEGIN_S: Final = 1.0
 served without. Until the log is open, events wait, and a crash would lose them."""
 REOPEN_FIRST_S: Final = 1.0
 REOPEN_MOST_S: Final = 60.0
-"""First and longest pause before a failed event log is reopened: that may read much, and nothing
-waits for it."""
+"""First and longest pause before a failed event log, which may be long, is reopened."""
 
 _log = Logger("events")
 

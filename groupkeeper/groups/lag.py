@@ -110,8 +110,8 @@ class GroupLags:
     async def of(
         self, group_ids: Iterable[str], now_ms: int | None = None
     ) -> dict[str, list[PartitionLag]]:
-        """Return the lag of those groups that exist and are served. With a time (Unix ms), `lag_ms`
-        is computed as of then.
+        """Return the lag of the groups that exist and are served; with a time (Unix ms), also
+        `lag_ms`.
         """
         ids = list(group_ids)
         places = await self._turns.run(self._places(ids))

@@ -19,8 +19,7 @@ from groupkeeper.turns import Slices, Work
 T = TypeVar("T")
 
 AT_ONCE: Final = 2
-"""Partitions that load at a time; the others queue. More than one, so that a long log does not
-delay all others."""
+"""Partitions that load at a time. More than one, so that a long log does not delay all others."""
 TURN_S: Final = 0.02
 """How long one partition uses the thread before the next one does."""
 SWITCH_S: Final = 0.0005

@@ -21,16 +21,14 @@ For larger ones the connection is closed, which may reset it before the client h
 CONNECTIONS: Final = 64
 """Maximum number of open connections. For another one, the longest idle connection is closed."""
 ANSWERS: Final = 56
-"""Maximum number of connections busy with an answer. The others are for `HEALTH`, and may be closed
-to make room."""
+"""Maximum connections busy with an answer. The rest is for `HEALTH`, or closed to make room."""
 HEALTH: Final = frozenset({"/healthz", "/readyz"})
 """Paths that are answered even if `ANSWERS` is reached."""
 UNCHECKED: Final = HEALTH | {"/metrics"}
 """Paths that are answered whatever the Host header: probes and scrapers use names that the server
 does not know, and these pages reveal nothing about the contents of groups or about clients."""
 TIMEOUT_S: Final = 10.0
-"""Time limit for a whole request to arrive, including idle time before it, and for reading an
-answer."""
+"""Time limit for a whole request to arrive, including idle time, and for an answer to be read."""
 ACCEPTS: Final = 4
 """Connections accepted in one iteration of the loop."""
 BACKLOG: Final = 128

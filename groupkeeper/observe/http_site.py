@@ -179,9 +179,7 @@ class _Connection:
         return HttpRequest(start.method.decode(), path, query, headers, self._remote)
 
     def _refusal(self, asked: HttpRequest) -> HttpAnswer | None:
-        """Return the answer that can be given before the body arrives; None to call the
-        application.
-        """
+        """Return an answer that is possible before the body arrives; None to call the page or API."""
         headers = asked.headers
         length = headers.get("content-length")
         if length and "transfer-encoding" in headers:

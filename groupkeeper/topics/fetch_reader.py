@@ -74,8 +74,7 @@ class Reads:
     _next: int = 0
     """Number of finished items of `wanted`."""
     _left: Sequence[Segment] = ()
-    """Segments that their log has released. A thread must release them, too, as this may close
-    files."""
+    """Segments released by their log. A thread must release them, too, as this may close files."""
 
     def cached(self) -> Slices[bool]:
         """Read data in memory, without blocking; False if a thread has to read the rest."""
@@ -149,8 +148,7 @@ class FetchReader:
         self._max_bytes = min(max_bytes, RESPONSE_BYTES)
         self._failed = failed
         self.room: Callable[[], int] = lambda: sys.maxsize
-        """Returns how many bytes of responses may still be held for clients; called for each
-        response."""
+        """Returns how many bytes of responses may still be held; called for each response."""
 
     def plan(
         self, request: FetchRequest, watch: Callable[[TopicPartition], None] | None = None

@@ -1,7 +1,7 @@
-"""Finds where logs begin and end, their sizes, and when records were written, without opening logs.
+"""Finds the ends and sizes of logs, and when records were written, without opening logs.
 
-Made for many partitions at a time. An open log has this information. The worker examines the
-folders of others (storage/log/glance.py) in portions; results are kept until the folder changes.
+Works on many partitions at a time. Open logs have this information in memory. The worker examines
+the folders of others (storage/log/glance.py); results are kept until the folder changes.
 """
 
 from collections.abc import Iterable

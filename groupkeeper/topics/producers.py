@@ -17,8 +17,7 @@ REMEMBERED_BATCHES: Final = 5
 """Per producer, as in Kafka: a client keeps at most five requests in flight."""
 
 REMEMBERED_PRODUCERS: Final = 10_000
-"""Per partition; the longest idle producer is forgotten first, and may then begin with any
-sequence."""
+"""Per partition; the longest idle producer is forgotten first. It may then begin anywhere."""
 
 EXPIRED_AT_ONCE: Final = 2
 """Expired producers forgotten per batch: more than a batch can add."""

@@ -162,9 +162,7 @@ class RecordDeletion:
             return None
 
     async def _begin_at(self, partition: TopicPartition, offset: int) -> list[Segment]:
-        """Move the start between appends, a piece at a time. For internal topics, on the thread
-        that appends to them.
-        """
+        """Move the start, in pieces between appends, or on the appending thread of internal topics."""
         log, internal = partition.log, self._partitions.internal.get(partition.topic.name)
         if log is None:
             return []

@@ -27,8 +27,7 @@ class TimestampRules:
     """The configs message.timestamp.* of a topic. Times are in milliseconds."""
 
     log_append_time: bool = False
-    """message.timestamp.type is LogAppendTime: records get the time of their append, and the limits
-    do not apply."""
+    """message.timestamp.type is LogAppendTime: records get their append time, without limits."""
     before_max_ms: int = NO_LIMIT
     after_max_ms: int = 3_600_000
 

@@ -38,8 +38,7 @@ class SourceSegment(NamedTuple):
     crc: int | None
     """CRC-32C of all its bytes, if known."""
     first_ms: int = -1
-    """Unix time of its first batch, and (`newest_ms`) of its newest record: needed for a purge
-    only."""
+    """Unix time of its first batch, and in `newest_ms` of its newest record: for purges only."""
     newest_ms: int = -1
 
 

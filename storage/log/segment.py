@@ -50,9 +50,7 @@ def segment_path(folder: str, base_offset: int) -> str:
 
 
 def last_timestamp(files: Files, folder: str, base_offset: int) -> int:
-    """Return the largest timestamp (ms) in a segment's time index; -1 if it is empty or missing.
-    Raises other OSErrors.
-    """
+    """Return the largest timestamp (ms) in a time index; -1 if empty or missing. Raises OSError."""
     path = f"{segment_stem(folder, base_offset)}.timeindex"
     with suppress(FileNotFoundError), opened(files, path) as handle:
         entries = files.size(handle) // TIME_ENTRY
@@ -99,8 +97,8 @@ class Segment:
     def __init__(
         self, files: Files, folder: str, base_offset: int, limits: Limits, named: str = ""
     ) -> None:
-        """Open the `.log` file, or create it if missing. `named` is a further suffix of an existing
-        file that will be renamed soon, which is not created.
+        """Open the `.log` file, or create it if missing. With `named`, a further suffix of a file
+        that is renamed soon, the file must exist.
         """
         self._files = files
         self._stem = segment_stem(folder, base_offset)
@@ -133,9 +131,7 @@ class Segment:
         return self._stem + LOG_SUFFIX
 
     def has_room(self, size: int, last_offset: int, limits: Limits) -> bool:
-        """Return whether batches of `size` bytes up to `last_offset` fit; an empty segment fits
-        all.
-        """
+        """Return whether batches of `size` bytes up to `last_offset` fit: always, if it is empty."""
         if not self.size:
             return True
         if self.size + size > limits.segment_bytes:
@@ -194,7 +190,7 @@ class Segment:
         return self._files.read(self._handle, min(size, self.size - position), position)
 
     def checksums(self, size: int) -> Iterator[int]:
-        """The CRC-32C of the first piece of `size` bytes, of the first two pieces, and so on."""
+        """Yield the CRC-32C of the first piece of `size` bytes, of the first two pieces, and so on."""
         crc = 0
         for position in range(0, size, PIECE):
             crc = crc32c(self.read(position, min(PIECE, size - position)), crc)

@@ -1,5 +1,4 @@
-"""Handles leftover files of an Apache Kafka broker that was killed, or whose folder was copied
-live.
+"""Handles files left by an Apache Kafka broker that was killed, or copied while running.
 
 The broker's cleaner writes new segments as `.cleaned`, renames them to `.swap` when they are
 complete, renames the old ones to `.deleted`, and finally gives the new ones their final names. So

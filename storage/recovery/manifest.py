@@ -50,8 +50,7 @@ class Manifest:
     rounds_lost_at: int = -1
     """A journal was missing when the log ended at this offset; -1: none was."""
     first_dirty: int = 0
-    """Records before this offset are compacted: only the newest of each key, and tombstones, are
-    left."""
+    """Records before this offset are compacted: the newest of each key, and tombstones, remain."""
 
 
 class ManifestFile:
