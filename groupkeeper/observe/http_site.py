@@ -179,7 +179,7 @@ class _Connection:
         return HttpRequest(start.method.decode(), path, query, headers, self._remote)
 
     def _refusal(self, asked: HttpRequest) -> HttpAnswer | None:
-        """Return an answer that is possible before the body arrives; None to call the page or API."""
+        """Return an answer that needs no body; None if the page or API has to be called."""
         headers = asked.headers
         length = headers.get("content-length")
         if length and "transfer-encoding" in headers:

@@ -162,7 +162,7 @@ class RecordDeletion:
             return None
 
     async def _begin_at(self, partition: TopicPartition, offset: int) -> list[Segment]:
-        """Move the start, in pieces between appends, or on the appending thread of internal topics."""
+        """Move the start in pieces between appends; for internal topics, on their own thread."""
         log, internal = partition.log, self._partitions.internal.get(partition.topic.name)
         if log is None:
             return []

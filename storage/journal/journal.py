@@ -40,7 +40,7 @@ AHEAD_BYTES: Final = 1024 * 1024
 """Zeros written ahead of the rounds.
 
 A round over zeros changes neither the size nor the extents of the file, so its sync need not wait
-for the journal of the file system: on ext4, half the time, and a tenth at the 99th percentile."""
+for the journal of the file system: on ext4, it takes half the time, or a tenth at p99."""
 
 SUMMARIZED_BYTES: Final = 4096
 """A round summarizes the rounds that begin within this many bytes before it, and always the last
@@ -241,7 +241,7 @@ class JournalReader:
         self._files.remove(self.path)
 
     def lacks(self, name: str) -> bool:
-        """Return whether damage may hide batches of a log whose number is unknown."""
+        """Return whether damage may hide batches of a log beyond the known ones."""
         return self._logs_unknown and name not in self._told_since
 
     @property

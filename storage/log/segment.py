@@ -131,7 +131,7 @@ class Segment:
         return self._stem + LOG_SUFFIX
 
     def has_room(self, size: int, last_offset: int, limits: Limits) -> bool:
-        """Return whether batches of `size` bytes up to `last_offset` fit: always, if it is empty."""
+        """Return whether batches of `size` bytes up to `last_offset` fit: always if it is empty."""
         if not self.size:
             return True
         if self.size + size > limits.segment_bytes:
@@ -190,7 +190,7 @@ class Segment:
         return self._files.read(self._handle, min(size, self.size - position), position)
 
     def checksums(self, size: int) -> Iterator[int]:
-        """Yield the CRC-32C of the first piece of `size` bytes, of the first two pieces, and so on."""
+        """Yield the CRC-32C of the first piece of `size` bytes, of the first two, and so on."""
         crc = 0
         for position in range(0, size, PIECE):
             crc = crc32c(self.read(position, min(PIECE, size - position)), crc)
