@@ -1,7 +1,8 @@
 """One accepted socket as a stream of bytes: inbox, outbox, and the state of the connection.
 
-Independent of requests. The subclass `Connection` answers them: it is called with bytes to serve,
-or to continue work in slices.
+Independent of requests: flow control, states and closing can be read without knowing one. The
+subclass `Connection` answers requests; it is called with bytes to serve, or to continue work in
+slices.
 """
 
 import asyncio
