@@ -40,7 +40,7 @@ _Progress = Callable[[str, int, int], None]
 
 WHAT_IF_MOST: Final = 100
 """Maximum number of groups replayed under other settings: those with the most rebalances."""
-WHAT_IF_DRAWN: Final = 12
+WHAT_IF_DRAWN: Final = 8
 """The same for a report alone, which draws six of them in each picture."""
 SHOWN_MOST: Final = 60
 """Maximum number of groups whose owners, commits and lag a report receives; it draws ten."""

@@ -66,6 +66,17 @@ class Coverage:
         row["last_offset"] = last_offset
         row["records"] += records
 
+    def follows(self, offset: int) -> bool:
+        """Return whether the offset is that of the next record, without a gap."""
+        return self._row.get("last_offset") == offset - 1 and self._row["from"] is not None
+
+    def add(self, event: Event, offset: int) -> None:
+        """Do the work of `read` and `told`, for an event that `follows`."""
+        row = self._row
+        row["last_offset"], row["until"] = offset, event.at_ms
+        row["records"] += 1
+        self.told(event, offset)
+
     def told(self, event: Event, offset: int) -> None:
         """Check the last record, an event, for a gap before it: `seq` rises by 1 in an epoch."""
         place = event.epoch, event.seq
@@ -118,6 +129,16 @@ class Epochs:
             row |= {"from": instant(span.first_ms), "first_offset": span.first_offset}
         row["until"], row["last_offset"] = instant(span.last_ms), span.last_offset
         return row
+
+    def is_last(self, event: Event) -> bool:
+        """Return whether the event is by the last writer."""
+        row = self._row
+        return row is not None and row["epoch"] == event.epoch and row["node"] == event.node
+
+    def add(self, event: Event, offset: int) -> None:
+        """Do the work of `told`, for a `commits` event by the last writer."""
+        assert self._row is not None, "`is_last`"
+        self._row["until"], self._row["last_offset"] = event.at_ms, offset
 
     def told(self, event: Event, span: Span) -> None:
         """Add the next event, with checked fields, and the span of its record."""

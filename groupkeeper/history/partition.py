@@ -114,13 +114,11 @@ class PartitionHistory:
         if self._waiting:
             self._end_batch()
         offset, event, source, sure = told
+        is_kept = "events" not in self._out.left_out
+        if not is_kept and event.type == "commits" and self._is_merged(told):
+            return
         span = self.skip(offset, event.at_ms, event.epoch)
         if out_of_range(event) is not None:  # no server writes it
-            return
-        is_kept = "events" not in self._out.left_out
-        if not is_kept and event.type == "commits" and self._is_put_off(told):
-            self._events.told(event, offset)
-            self._leaders.told(event, span)
             return
         fields = checked(event)[0] if event.type in TYPES else {}
         if is_kept:
@@ -135,6 +133,18 @@ class PartitionHistory:
             self._tell_all_commits()
             for each in self._groups.values():
                 each.add(Told(offset, event, source, sure))
+
+    def _is_merged(self, told: Told) -> bool:
+        """Merge a `commits` event that directly follows the last event; False if it has to be
+        added by itself.
+        """
+        offset, event = told.offset, told.event
+        is_next = self._events.follows(offset) and self._leaders.is_last(event)
+        if not is_next or out_of_range(event) is not None or not self._is_put_off(told):
+            return False
+        self._events.add(event, offset)
+        self._leaders.add(event, offset)
+        return True
 
     def _is_put_off(self, told: Told) -> bool:
         """Merge a `commits` event into the pending one of its member; False if it has to be added
