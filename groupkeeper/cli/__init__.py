@@ -7,15 +7,18 @@ import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
 
+FAILED = 1
 USAGE_ERROR = 2
 INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; return the exit code. A user error is one line on standard error and 2."""
+    """Run one command; return the exit code. An error is one line on standard error: 2 for a wrong
+    call, 1 where a command that was called well is refused or gets no answer.
+    """
     import click
 
-    from groupkeeper.cli.app import command
+    from groupkeeper.cli.app import CommandFailed, command
 
     if isinstance(sys.stdout, TextIOWrapper):  # for names that the locale cannot show
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -27,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
     except click.ClickException as problem:
         print(f"groupkeeper: {problem.format_message()}", file=sys.stderr)
-        return USAGE_ERROR
+        return FAILED if isinstance(problem, CommandFailed) else USAGE_ERROR
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     return result if isinstance(result, int) else 0

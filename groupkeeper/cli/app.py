@@ -7,6 +7,10 @@ import click
 from groupkeeper import __version__
 
 
+class CommandFailed(click.ClickException):
+    """A correct call is refused or gets no answer: exit code 1."""
+
+
 class LazyGroup(click.Group):
     """A group of commands that are imported only when they are called.
 

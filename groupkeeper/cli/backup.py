@@ -27,7 +27,7 @@ PAUSE_S = 0.01
 """Pause before a retry of something that has changed meanwhile."""
 
 
-@click.command()
+@click.command(short_help="Copy a data directory, also that of a running server.")
 @click.argument("dest", type=click.Path(path_type=Path))
 @click.option(
     "--data-dir",
@@ -69,7 +69,7 @@ def backup(dest: Path, data_dir: Path) -> int:
     return 0
 
 
-@click.command()
+@click.command(short_help="Create a data directory from a backup.")
 @click.argument("backup", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option(
     "--data-dir",

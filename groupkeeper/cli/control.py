@@ -9,6 +9,7 @@ from urllib.parse import quote
 import click
 from click import Argument, Option
 
+from groupkeeper.cli.app import CommandFailed
 from groupkeeper.cli.http_port import PROBLEMS, ask_json, port_address
 from groupkeeper.cli.serve import CONTROL
 from groupkeeper.settings.options import Address, format_address
@@ -21,7 +22,7 @@ MOST_BYTES: Final = 256 * 1024 * 1024
 _Lines = Callable[[Any], Iterable[str]]
 
 
-@click.group()
+@click.group(short_help="Control time, faults and crashes of a test broker.")
 @click.option(
     "--control",
     "address",
@@ -45,7 +46,7 @@ def control(ctx: click.Context, address: Address, as_json: bool) -> None:
         --when api=OffsetCommit --when times=2
       groupkeeper control fault list
     \b
-    Wait until three consumers are assigned; after 5 s, exit with 2 and the reason:
+    Wait until three consumers are assigned; after 5 s, exit with 1 and the reason:
       groupkeeper control wait billing --stable --members 3
     \b
     Crash as by `kill -9` and restart; then get an empty broker for the next test:
@@ -53,7 +54,7 @@ def control(ctx: click.Context, address: Address, as_json: bool) -> None:
       groupkeeper control reset
 
     The same over HTTP is described at http://HOST:PORT/control/v1/openapi.json.
-    Exit codes: 0 done, 2 refused, timed out, or no answer.
+    Exit codes: 0 done, 1 refused, timed out, or no answer, 2 usage error.
     """
     ctx.obj = _Control(address, as_json)
 
@@ -71,19 +72,19 @@ class _Control:
         self._as_json = as_json
 
     def call(self, method: str, path: str, body: Mapping[str, Any], lines: _Lines) -> None:
-        """Send a request, and print the answer. Raises ClickException."""
+        """Send a request, and print the answer. Raises CommandFailed."""
         where = format_address(self._address)
         try:
             status, found = ask_json(
                 self._address, PREFIX + path, TIMEOUT_S, MOST_BYTES, method, body
             )
         except PROBLEMS as problem:
-            raise click.ClickException(
+            raise CommandFailed(
                 f"no control port answers at {where} ({problem!r}): start the broker with "
                 "groupkeeper serve --dev --control, or name its port with --control"
             ) from None
         if status != 200:
-            raise click.ClickException(found.get("error", f"{where} answers {status}"))
+            raise CommandFailed(found.get("error", f"{where} answers {status}"))
         told = [json.dumps(found)] if self._as_json else lines(found)
         sys.stdout.write("".join(f"{line}\n" for line in told))
 
@@ -150,10 +151,8 @@ _SILENT: Final = "A member, instance or client id. Repeatable."
 
 _command("status", "GET broker", "Print whether the broker is running, and where.")
 _command("reset", "POST broker/reset", "Reset to the topics of the start; ports stay.")
-_command(
-    "crash", "POST broker/crash", "End the broker as by `kill -9`; acknowledged data survives."
-)
-_command("restart", "POST broker/restart", "Start it again; crash it first if it is running.")
+_command("crash", "POST broker/crash", "End the broker as by `kill -9`; acknowledged data stays.")
+_command("restart", "POST broker/restart", "Start the broker again, after a crash if it runs.")
 _command(
     "logs",
     "GET logs",
@@ -169,7 +168,7 @@ _command(
 _command(
     "advance",
     "POST time/advance",
-    """Move time ahead, through everything that is due until then.
+    """Move time ahead, through everything that is due.
 
     Members with an open connection and timely heartbeats stay alive, except silent ones.
     """,
@@ -196,7 +195,7 @@ _command(
 _command(
     "expire",
     "POST groups/{group}/expire",
-    "End the session of a member (member, instance or client id) now.",
+    "End a session now, by member, instance or client id.",
     *(_GROUP, Argument(["member"])),
     lines=_group,
 )
@@ -271,7 +270,10 @@ def group(of: _Control, group: str | None) -> None:
 @click.option("--timeout", type=float, default=5.0, show_default=True, help="Seconds.")
 @click.pass_obj
 def wait(of: _Control, /, group: str, timeout: float, **wanted: Any) -> None:
-    """Wait until a group meets all conditions; otherwise print the unmet ones."""
+    """Wait until a group meets all conditions.
+
+    After the timeout the unmet conditions are printed.
+    """
     body = {name: value for name, value in wanted.items() if value is not None}
     if not body:
         raise click.UsageError("say what to wait for, such as --stable --members 3")

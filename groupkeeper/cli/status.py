@@ -56,7 +56,7 @@ class Unreachable(Exception):
     """The HTTP port does not return the status. The text gives the reason."""
 
 
-@click.command()
+@click.command(short_help="Show whether a server is ready, and what needs attention.")
 @click.option(
     "--http",
     "address",

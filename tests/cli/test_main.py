@@ -66,3 +66,12 @@ def test_a_locale_that_cannot_show_a_name_is_no_failure(monkeypatch: pytest.Monk
     assert main(["--version"]) == 0
     print("gr\u00f6\u00dfe", flush=True)
     assert written.getvalue().endswith(b"gr\\xf6\\xdfe\n")
+
+
+@pytest.mark.parametrize("group", [[], ["groups"], ["control"]])
+def test_the_summary_of_each_command_fits_into_the_list(
+    group: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*group, "--help"]) == 0
+    _, listed = capsys.readouterr().out.split("Commands:\n")
+    assert "..." not in listed

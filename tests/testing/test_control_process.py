@@ -93,7 +93,8 @@ def test_wrong_options_are_refused_in_one_line(
 
 
 def test_no_control_port_is_said(capsys: Capture) -> None:
-    assert main(["control", "--control", "127.0.0.1:1", "status"]) == 2
+    assert main(["control", "--control", "127.0.0.1:1", "status"]) == 1
+    assert main(["control", "status", "--no-such-option"]) == 2
     assert "start the broker with groupkeeper serve --dev --control" in capsys.readouterr().err
 
 

@@ -13,7 +13,7 @@ from groupkeeper.cli.progress import ended_in_order
 from groupkeeper.cli.why.times import since_option
 
 
-@click.command()
+@click.command(short_help="Report what happened to groups, from their logs.")
 @click.argument("paths", nargs=-1, metavar="PATH...")
 @click.option(
     "--bootstrap-server",

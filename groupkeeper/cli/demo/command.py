@@ -42,7 +42,7 @@ class _Step:
     ends_with: Callable[[HistoryEntry], bool]
 
 
-@click.command()
+@click.command(short_help="Show rebalances of real consumers, and why they happened.")
 @click.option("--keep", is_flag=True, help="Keep server and consumers running until Ctrl-C.")
 def demo(keep: bool) -> int:
     """Show rebalances of real consumers, and the output of `groupkeeper why` for each.

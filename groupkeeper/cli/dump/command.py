@@ -14,7 +14,7 @@ from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.files.files import FilesToRead
 
 
-@click.command()
+@click.command(short_help="Show the files of a data directory as text.")
 @click.argument(
     "paths",
     nargs=-1,

@@ -22,7 +22,7 @@ DAMAGED: Final = 1
 """The exit code if a start would refuse something that was not repaired."""
 
 
-@click.command()
+@click.command(short_help="Show what is left of damaged data, and keep it.")
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
 @click.option("--write", "writes", is_flag=True, help="Repair; without it nothing is changed.")
 @click.option("--json", "as_json", is_flag=True, help="Complete output as JSON.")

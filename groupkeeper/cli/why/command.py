@@ -44,7 +44,7 @@ def _http(ctx: click.Context, param: click.Parameter, text: str | None) -> Addre
     return text if text is None or text == "off" else port_address(ctx, param, text)
 
 
-@click.command()
+@click.command(short_help="Show why a group rebalanced, and what to change.")
 @click.argument("group")
 @click.option(
     "--last",
