@@ -152,7 +152,7 @@ _SILENT: Final = "A member, instance or client id. Repeatable."
 _command("status", "GET broker", "Print whether the broker is running, and where.")
 _command("reset", "POST broker/reset", "Reset to the topics of the start; ports stay.")
 _command("crash", "POST broker/crash", "End the broker as by `kill -9`; acknowledged data stays.")
-_command("restart", "POST broker/restart", "Start the broker again, after a crash if it runs.")
+_command("restart", "POST broker/restart", "Restart the broker; a running one is crashed first.")
 _command(
     "logs",
     "GET logs",
