@@ -21,6 +21,15 @@ from groupkeeper.settings.table import TABLE
 ROOT = Path(__file__).parent.parent
 CHECKED = ("docs/architecture.md", "docs/glossary.md", "CONTRIBUTING.md")
 """Pages in which every name in backticks has to exist."""
+PAGES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"))
+    if path.name != "CHANGELOG.md"
+)
+FOREIGN = frozenset(
+    {"aiokafka/__init__.py", "groupkeeper.prod.svc", "groupkeeper.prod.svc.cluster.local"}
+)
+"""Files and names of others."""
 PACKAGES = ("coordinator", "protocol", "storage", "groupkeeper")
 FOLDERS = (*PACKAGES, "docs", "tests", "benchmarks")
 SUFFIXES = (".py", ".md", ".txt", ".toml", ".yaml", ".json", ".in")
@@ -117,7 +126,8 @@ def exists(span: str) -> bool:
     if name.startswith("groupkeeper_"):
         return name.removeprefix("groupkeeper_").removesuffix("_total") in COUNTERS
     if name.startswith("groupkeeper."):
-        return (ROOT / name.replace(".", "/").rstrip("/…")).exists()
+        path = ROOT / name.replace(".", "/").rstrip("/…")
+        return path.exists() or path.with_suffix(".py").exists()
     return _is_defined(name) if _DOTTED.fullmatch(name) else True
 
 
@@ -130,6 +140,36 @@ def _is_defined(name: str) -> bool:
 
 
 # -- what the pages say ----------------------------------------------------------------------------
+
+
+def is_there(span: str) -> bool:
+    """Whether a file or module of this project exists; True of anything else in backticks."""
+    if span in FOREIGN:
+        return True
+    if re.fullmatch(r"[\w/]+\.(py|sql|js|css)", span):
+        ends = any(f"/{path.as_posix()}".endswith(f"/{span}") for path in paths())
+        return ends or (ROOT / span).exists()
+    if not span.startswith("groupkeeper.") or not _DOTTED.fullmatch(span):
+        return True
+    path = ROOT
+    for part in span.split("."):
+        path /= part
+        if path.with_suffix(".py").exists() or part.startswith("__"):
+            return True
+        if not path.is_dir():
+            return False
+    return True
+
+
+@cache
+def paths() -> list[Path]:
+    return [path.relative_to(ROOT) for folder in FOLDERS for path in (ROOT / folder).rglob("*.*")]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_files_and_modules_in_backticks_exist(page: str) -> None:
+    missing = sorted(span for span in {*_SPAN.findall(text_of(page))} if not is_there(span))
+    assert not missing, f"{page} names what does not exist:\n" + "\n".join(missing)
 
 
 @pytest.mark.parametrize("page", CHECKED)
