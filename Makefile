@@ -2,7 +2,8 @@
 #
 #   make demo       show rebalances of real consumers, and why they happened (ARGS=--keep)
 #   make serve      run a server (ARGS="--dev --listen 127.0.0.1:0" for more)
-#   make test       every test (ARGS="tests/observe -k http" for fewer)
+#   make test       the tests of a change: every layer, in some minutes (ARGS="tests/observe -k http" for fewer)
+#   make test-all   every test: more client libraries, seeds, Pythons and sizes, too
 #   make check      lint, format, types, import contracts, house limits, links, generated docs
 #   make bench      measure, and write benchmarks/RESULTS.md
 #   make bench-guard  speed, processor time and memory against a pinned commit (some ten minutes)
@@ -22,7 +23,7 @@ PYTHON ?= $(firstword $(shell for p in python3.11 python3.12 python3.13 python3;
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p; done) python3)
 VENV ?= .venv
 ARGS ?=
-JOBS ?= 2
+JOBS ?= $(shell nproc)
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -38,10 +39,10 @@ SERVER := $(VENV)/.server
 DEV := $(VENV)/.dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test check format bench bench-guard parity simulate mutants fuzz chaos kills suites docs structure lock clean
+.PHONY: help demo serve test test-all check format bench bench-guard parity simulate mutants fuzz chaos kills suites docs structure lock clean
 
 help:
-	@sed -n '3,20s/^# *//p' $(firstword $(MAKEFILE_LIST))
+	@sed -n '3,21s/^# *//p' $(firstword $(MAKEFILE_LIST))
 
 demo: $(SERVER)
 	@exec $(BIN)/groupkeeper demo $(ARGS)
@@ -50,6 +51,9 @@ serve: $(SERVER)
 	@exec $(BIN)/groupkeeper serve $(ARGS)
 
 test: $(DEV)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --short $(ARGS)
+
+test-all: $(DEV)
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(ARGS)
 
 check: $(DEV)

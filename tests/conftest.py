@@ -14,6 +14,7 @@ from hypothesis import settings
 from groupkeeper.observe import logs
 from tests.support.process import inherit_no_ignored_signals
 from tests.support.served import Lines, Served
+from tests.tiers import is_long
 
 # A loaded machine is no reason to fail; how long an example takes is not what these tests ask. What
 # fails prints how to run it again (docs/testing.md).
@@ -27,8 +28,20 @@ def pytest_configure() -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
+        "--short",
+        action="store_true",
+        help="leave the tests of the long tier out, unless paths are given: see tests/tiers.py",
+    )
+    parser.addoption(
         "--rewrite", action="store_true", help="write the transcripts anew; review the diff"
     )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--short") and config.args_source is not pytest.Config.ArgsSource.ARGS:
+        short = [each for each in items if not is_long(each)]
+        config.hook.pytest_deselected(items=[each for each in items if is_long(each)])
+        items[:] = short
 
 
 @pytest.fixture(autouse=True, scope="session")
