@@ -1,13 +1,13 @@
-"""The data directory of one process: its locks, its logs, and the rounds that make them durable.
+"""The data directory of one process: its locks, its logs, and the flushes that make them durable.
 
-Theory of operation. Batches are written in rounds (round_writer.py), to the journal first and to
+Theory of operation. Batches are written in flushes (flush_writer.py), to the journal first and to
 the segments later. So a log on disk is always a sound beginning whose continuation is in the
 journal; opening a log joins the two. A process may write to the directory while it holds the lock
 of its node id, and to a log while it holds the lock of the log's shard (locks.py); every call
 checks this cheaply.
 
 `commit`, `catch_up`, `usable_log`, `close_log`, `verify` and `close` are called by one thread at a
-time. Meanwhile, one other thread may call `claim` and `recover_log` for logs that no round writes
+time. Meanwhile, one other thread may call `claim` and `recover_log` for logs that no flush writes
 to and that `usable_log` did not return, and any thread may read logs. Only `commit` may write to a
 log that `open_log` returned.
 """
@@ -27,9 +27,9 @@ from groupkeeper.storage.files.at_once import AtOnce, one_after_another
 from groupkeeper.storage.files.files import Files, parent_of
 from groupkeeper.storage.folders import FolderList, is_partition, partition_of
 from groupkeeper.storage.format import VERSION, read_format, write_format
+from groupkeeper.storage.journal.flush_writer import FlushWriter
 from groupkeeper.storage.journal.journal import FOLDER
 from groupkeeper.storage.journal.journals import Journals
-from groupkeeper.storage.journal.round_writer import RoundWriter
 from groupkeeper.storage.locks import LEASES, NODES, Locks
 from groupkeeper.storage.log.limits import Limits
 from groupkeeper.storage.log.log import Log
@@ -76,16 +76,16 @@ class Store:
         except BaseException:
             self._locks.close()
             raise
-        self._rounds = RoundWriter(self._journals, self._logs)
+        self._flushes = FlushWriter(self._journals, self._logs)
 
     def write_back_on(self, aside: Callable[[Callable[[], None]], None] | None) -> None:
-        """Sync logs beside the rounds; `aside` runs a job on another thread. None stops this."""
-        self._rounds.aside = aside
+        """Sync logs beside the flushes; `aside` runs a job on another thread. None stops this."""
+        self._flushes.aside = aside
 
     @property
     def committed_bytes(self) -> int:
-        """Total bytes of batches made durable by rounds."""
-        return self._rounds.committed_bytes
+        """Total bytes of batches made durable by flushes."""
+        return self._flushes.committed_bytes
 
     def take_repairs(self) -> list[str]:
         """Return and clear the messages about damage or unfinished work outside of logs."""
@@ -96,7 +96,7 @@ class Store:
     def known_shards(self) -> int:
         """Return the number of shards the data was made with; 0 if unknown, as in a new directory.
 
-        All shards are claimed before the first round and every journal names all of them, so the
+        All shards are claimed before the first flush and every journal names all of them, so the
         number is known after any crash.
         """
         return self.format.shards if self.format else self._journals.known_shards()
@@ -116,7 +116,7 @@ class Store:
         """Lock a shard and return its epoch, larger than all before. Raises Locked and OSError.
 
         The epoch is also larger than `at_least`, for a log copied from another directory whose last
-        epoch is in no lease and no journal here. The claim becomes durable with the next round,
+        epoch is in no lease and no journal here. The claim becomes durable with the next flush,
         that is, before any batch with its epoch; an epoch lost until then may be handed out again.
         """
         if self._locks.is_lost(shard):
@@ -154,7 +154,7 @@ class Store:
     def open_new(self, name: str) -> Log:
         """Open a log that is `is_new`, immediately. Its first append creates the files.
 
-        For the thread of rounds, also during a round. Raises LockLost if this process has lost the
+        For the thread of flushes, also during a flush. Raises LockLost if this process has lost the
         shard: logs opened after the loss would not be fenced.
         """
         shard = partition_of(name)
@@ -185,7 +185,7 @@ class Store:
         queued = self._logs.get(name)
         if queued is None or queued.log.closed:
             return None
-        self._rounds.write(queued)
+        self._flushes.write(queued)
         if not queued.log.failed:
             return queued.log
         queued.close()
@@ -196,12 +196,12 @@ class Store:
         try:
             log = self.examine_log(name)
         except SyncFailed as error:
-            self._rounds.failure = str(error)
+            self._flushes.failure = str(error)
             raise
         epochs = self._epochs_before.get(partition_of(name))
         if epochs is not None and log.last_epoch > max(epochs):
             # The folder was copied from elsewhere. The next claim puts its epoch into the lease,
-            # and a crash before the next round would leave the epoch in no journal: record that the
+            # and a crash before the next flush would leave the epoch in no journal: record that the
             # log is complete.
             log.write_manifest()
         self._logs[name] = QueuedLog(log)
@@ -217,7 +217,7 @@ class Store:
         return sorted(name for name in names if self.has_lease(partition_of(name)))
 
     def examine_log(self, name: str) -> Log:
-        """Return a log, repaired from the journals, that takes no rounds. The caller closes it.
+        """Return a log, repaired from the journals, that takes no flushes. The caller closes it.
 
         For a process that only inspects or repairs logs. Raises as `open_log`.
         """
@@ -249,12 +249,12 @@ class Store:
         try:
             queued.close()
         except SyncFailed as error:
-            self._rounds.failure = str(error)
+            self._flushes.failure = str(error)
             raise
         if not queued.log.failed:
             self._journals.synced(queued.log.name, queued.log.durable)
 
-    # -- rounds --------------------------------------------------------------------------------
+    # -- flushes --------------------------------------------------------------------------------
 
     def commit(self, appends: Sequence[Append | LateAppend]) -> list[StorageError | None]:
         """Write the batches of all appends and make them durable together.
@@ -267,15 +267,15 @@ class Store:
         do not fit into a batch.
         """
         self._check()
-        return self._rounds.commit(appends)
+        return self._flushes.commit(appends)
 
     def catch_up(self) -> None:
         """Write all queues to the segments, for idle moments. Raises SyncFailed.
 
-        A log that cannot be written becomes `failed` and is left out of its next round.
+        A log that cannot be written becomes `failed` and is left out of its next flush.
         """
         self._check()
-        while self._rounds.write_one():
+        while self._flushes.write_one():
             pass
 
     # -- ownership -----------------------------------------------------------------------------
@@ -283,8 +283,8 @@ class Store:
     def verify(self) -> list[int]:
         """Check that this process still owns the directory, the journal and all locks.
 
-        For a timer: rounds only check the folder of the leases. Returns the shards whose locks were
-        lost since the last call and not taken again; their logs take no more appends. Raises
+        For a timer: flushes only check the folder of the leases. Returns the shards whose locks
+        were lost since the last call and not taken again; their logs take no more appends. Raises
         DirectoryLost.
         """
         self._check()
@@ -295,8 +295,8 @@ class Store:
 
     def _check(self) -> None:
         """Raise SyncFailed after a failed sync, and check the locks if one may be lost."""
-        if self._rounds.failure:
-            raise SyncFailed(f"{self.data_dir} failed before: {self._rounds.failure}")
+        if self._flushes.failure:
+            raise SyncFailed(f"{self.data_dir} failed before: {self._flushes.failure}")
         if self._locks.changed():  # also true after a claim by this process
             self._check_directory()
             self._lose_all_lost()
@@ -307,7 +307,7 @@ class Store:
                 f"{self.data_dir} was removed or replaced while it was in use: "
                 f"{self._locks.node_path}, or the journal of this process, is missing"
             )
-            self._rounds.failure = str(lost)
+            self._flushes.failure = str(lost)
             raise lost
 
     def _lose_all_lost(self) -> None:
@@ -326,11 +326,11 @@ class Store:
                 queued.fence()
 
     def leave(self) -> None:
-        """Release all locks without a round. The journals stay as they are.
+        """Release all locks without a flush. The journals stay as they are.
 
         For a process that only examined logs.
         """
-        assert not self._logs, "opened for rounds"
+        assert not self._logs, "opened for flushes"
         self._journals.close(clean=False)
         self._locks.close()
 
@@ -347,10 +347,10 @@ class Store:
             errors.append(SyncFailed(f"cannot sync {self.data_dir}: {error}"))
         for failure in filter(None, errors):
             if not isinstance(failure, AppendFailed):
-                self._rounds.failure = str(failure)  # so that `close` keeps the journals
+                self._flushes.failure = str(failure)  # so that `close` keeps the journals
                 raise failure
             if isinstance(failure, SyncFailed):
-                self._rounds.failure = str(failure)
+                self._flushes.failure = str(failure)
             self._unclosed.append(failure)
         for queued in logs:
             if not queued.log.failed:
@@ -366,7 +366,7 @@ class Store:
             if not all(queued.log.closed for queued in self._logs.values()):
                 self.close_logs()
             self._lose_all_lost()
-            clean = not self._rounds.failure and not any(
+            clean = not self._flushes.failure and not any(
                 queued.log.failed for queued in self._logs.values()
             )
             self._journals.close(clean=clean)

@@ -109,7 +109,7 @@ def _lines(found: dict[str, Any]) -> Iterator[str]:
     disk, loop, appends = found["disk"], found["loop"], found["appends"]
     events, connections, compaction = found["events"], found["connections"], found["compaction"]
     states = ", ".join(f"{count} {state}" for state, count in found["partitions"].items())
-    quick = f", 99 % within {_ms(appends['p99_ms'])}" if appends["rounds"] else ""
+    quick = f", 99 % within {_ms(appends['p99_ms'])}" if appends["flushes"] else ""
     rows = {
         "partitions": states or "none",
         "disk": f"{size(disk['free_bytes'])} of {size(disk['total_bytes'])} free; "

@@ -54,12 +54,12 @@ class PartitionDriver:
         self._loop = asyncio.get_running_loop()
         self._partition = self._new_partition()
         self._writing = self._partition
-        """The partition whose records are in the current round; it may have been closed since."""
+        """The partition whose records are in the current flush; it may have been closed since."""
         self._origin = Origin(index, -1)
         """Passed to the readers of facts; has the epoch of the last claim."""
         self._alarm = DeadlineAlarm(services.clock, services.turns, self._advance)
         self._loading: asyncio.Task[None] | None = None
-        self._round_over = asyncio.Event()
+        self._flush_over = asyncio.Event()
 
     def _new_partition(self) -> Partition:
         services = self._services
@@ -146,15 +146,15 @@ class PartitionDriver:
     async def _all_durable(self, partition: Partition) -> None:
         """Wait until all records written so far are durable. A failed write cancels the load."""
         while not partition.gate.clear:
-            self._round_over.clear()
-            await self._round_over.wait()
+            self._flush_over.clear()
+            await self._flush_over.wait()
 
     async def durable(self) -> None:
         """Wait until the records written so far are durable, or cannot become so."""
         partition, mark = self._partition, self._partition.gate.appended
         while partition is self._partition and partition.gate.durable < mark:
-            self._round_over.clear()
-            await self._round_over.wait()
+            self._flush_over.clear()
+            await self._flush_over.wait()
 
     def decide(self, decision: Callable[[Step], None]) -> None:
         """See `Partition.decide`. The partition must be active."""
@@ -232,7 +232,7 @@ class PartitionDriver:
 
     def written(self, unwritten: Unwritten) -> None:
         """Process a durable batch. Replies come first: a later failure must not lose them."""
-        self._round_over.set()
+        self._flush_over.set()
         partition = self._partition
         if self._writing is partition:
             replies, facts = partition.written(unwritten)
@@ -265,7 +265,7 @@ class PartitionDriver:
 
         Does not load again if a newer owner has the log, or if the process ends.
         """
-        self._round_over.set()
+        self._flush_over.set()
         if self._life.is_absent:
             return
         life, now = self._life, self._services.clock.seconds()

@@ -1,7 +1,7 @@
 """Partition logs in the data directory of this process: `PartitionLog` on top of `Store`.
 
-A log is claimed and opened on the loader's thread. Only the rounds' thread checks whether it is
-already open, after a round that may write to it. Appends are rounds of all logs together
+A log is claimed and opened on the loader's thread. Only the flushes' thread checks whether it is
+already open, after a flush that may write to it. Appends are flushes of all logs together
 (`writer.py`).
 """
 
@@ -27,23 +27,23 @@ T = TypeVar("T")
 _log = Logger("partition")
 
 
-class Rounds(Protocol):
+class Flushes(Protocol):
     """The part of `writer.Writer` that logs use."""
 
     store: Store
 
     def call(self, job: Callable[..., T], *args: object) -> "asyncio.Future[T]":
-        """Run a job with the store, between rounds."""
+        """Run a job with the store, between flushes."""
 
     def enqueue(self, author: Author) -> None:
-        """Take the batches of this author in the next round."""
+        """Take the batches of this author in the next flush."""
 
 
 @dataclass(slots=True)
 class LogServices:
     """Shared services of the logs of a store."""
 
-    rounds: Rounds
+    flushes: Flushes
     loader: Loader
     grew: Callable[[int, int], None]
     """Called with shard and bytes when a log has grown, for fetches of the topic."""
@@ -72,7 +72,7 @@ class EmbeddedLog:
     @property
     def is_new(self) -> bool:
         """Implements `PartitionLog.is_new`."""
-        return self.log is None and self._services.rounds.store.is_new(self.name)
+        return self.log is None and self._services.flushes.store.is_new(self.name)
 
     async def claim(self, owner: LogOwner) -> int:
         """Implements `PartitionLog.claim`.
@@ -80,13 +80,13 @@ class EmbeddedLog:
         A lost lock is taken again unless another running process has it. A log with batches of a
         newer epoch (its folder was copied) is claimed above that epoch.
         """
-        store, call = self._services.rounds.store, self._services.loader.call
+        store, call = self._services.flushes.store, self._services.loader.call
         epoch, self._claimed = self._claimed, None
         try:
             if epoch is None:
                 epoch = await call(store.claim, self.shard)
-            # After the current round, which may still write to the log.
-            log = await self._services.rounds.call(store.usable_log, self.name)
+            # After the current flush, which may still write to the log.
+            log = await self._services.flushes.call(store.usable_log, self.name)
             if log is None:
                 log = await call(store.recover_log, self.name)
             if epoch <= log.last_epoch:
@@ -100,32 +100,32 @@ class EmbeddedLog:
 
     async def claim_beside(self, owner: LogOwner, epoch: int) -> int:
         """Implements `PartitionLog.claim_beside`, when another log of the shard was claimed. A new
-        log is opened by the round of its first append.
+        log is opened by the flush of its first append.
         """
-        rounds, call = self._services.rounds, self._services.loader.call
-        log = await rounds.call(rounds.store.usable_log, self.name)  # after the current round
-        if not rounds.store.has_lease(self.shard):
+        flushes, call = self._services.flushes, self._services.loader.call
+        log = await flushes.call(flushes.store.usable_log, self.name)  # after the current flush
+        if not flushes.store.has_lease(self.shard):
             raise LockLost(f"the lock of shard {self.shard} was removed")
         if log is None and self.is_new:
             self.claim_new(owner, epoch)
             return epoch
         if log is None:
-            log = await call(rounds.store.recover_log, self.name)
+            log = await call(flushes.store.recover_log, self.name)
         if epoch < log.last_epoch or (epoch == log.last_epoch and epoch != self.epoch):
             # From a copied folder. Not from this claim, which would make `self.epoch` equal.
-            epoch = await call(rounds.store.claim, self.shard, log.last_epoch)
+            epoch = await call(flushes.store.claim, self.shard, log.last_epoch)
         self._take(log, epoch, owner)
         for what in log.take_repairs():
             _log.warning("log repaired", log=self.name, what=what)
         return epoch
 
     def claim_new(self, owner: LogOwner, epoch: int) -> None:
-        """Implements `PartitionLog.claim_new`: the round of the first append opens the log."""
+        """Implements `PartitionLog.claim_new`: the flush of the first append opens the log."""
         self.epoch, self._owner = epoch, owner
 
     def claim_empty(self, owner: LogOwner) -> int | None:
         """Implements `PartitionLog.claim_empty`: a log without a folder is opened immediately."""
-        store, epoch = self._services.rounds.store, self._claimed
+        store, epoch = self._services.flushes.store, self._claimed
         if epoch is None or store.has_log(self.name):
             return None
         try:
@@ -159,8 +159,8 @@ class EmbeddedLog:
         await self._services.loader.run(_passed(pieces, take))
 
     def append_from(self, author: Author) -> None:
-        """Implements `PartitionLog.append_from`: with the next round."""
-        self._services.rounds.enqueue(author)
+        """Implements `PartitionLog.append_from`: with the next flush."""
+        self._services.flushes.enqueue(author)
 
     def append_of(self, records: Sequence[KeyValue], wall_ms: int) -> Append:
         """Return the records of a batch in the form of the store."""
@@ -173,10 +173,10 @@ class EmbeddedLog:
         return LateAppend(partial(self._made, late, self.epoch))
 
     def _made(self, late: LateRecords, epoch: int) -> Append:
-        """Make the records, on the thread of rounds. No claim runs meanwhile; `release` may."""
+        """Make the records, on the thread of flushes. No claim runs meanwhile; `release` may."""
         batches = late.make()
         if self.log is None:
-            self.log = self._limited(self._services.rounds.store.open_new(self.name))
+            self.log = self._limited(self._services.flushes.store.open_new(self.name))
         if any(each.value is None for records in batches for each in records):
             self.log.purge.announce()
         return TimedAppend(self.log, epoch, 0, (), batches)
@@ -196,7 +196,7 @@ class EmbeddedLog:
     async def release(self) -> None:
         """Implements `PartitionLog.release`: the shard is released with the last of its logs."""
         self._owner, self.epoch = None, -1
-        await self._services.rounds.call(self._services.rounds.store.close_log, self.name)
+        await self._services.flushes.call(self._services.flushes.store.close_log, self.name)
         self.log = None
 
 

@@ -1,4 +1,4 @@
-"""Makes the records of `__group_events`, on the thread that writes the round."""
+"""Makes the records of `__group_events`, on the thread that writes the flush."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ from groupkeeper.protocol.record_batch import HEADER_SIZE
 from groupkeeper.protocol.timed_batch import OVERHEAD, TimedRecord, size_of_record
 
 FACT_BYTES: Final = 300
-"""Estimated size of an event, for the size of a round."""
+"""Estimated size of an event, for the size of a flush."""
 DROPPED_MS: Final = 1_000
 """Minimum interval between two `events_dropped`, while the partition is served."""
 
@@ -285,7 +285,7 @@ class EventMaker:
 
 
 class EventBatch(LateRecords):
-    """The events of one round, to be made with it."""
+    """The events of one flush, to be made with it."""
 
     __slots__ = ("_at", "_dropped", "_maker", "_undo", "items", "made")
 

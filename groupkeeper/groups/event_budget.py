@@ -92,7 +92,7 @@ class Charged(NamedTuple):
     round: int
 
 
-class _Round(NamedTuple):
+class _Flush(NamedTuple):
     number: int
     is_told: bool
     host: str | None
@@ -109,9 +109,9 @@ class EventBudget:
         self._often = ByteLimit(total), ByteLimit(PARTITION), ByteLimit(SENDER), ByteLimit(GROUP)
         """Limits in total, of partitions, of senders and of groups."""
         self._refused = ByteLimit(REFUSED)
-        self._running: dict[int, _Round] = {}
+        self._running: dict[int, _Flush] = {}
         """The rebalance in progress of each group, by hash, as ids may be long."""
-        self._ended: dict[int, _Round] = {}
+        self._ended: dict[int, _Flush] = {}
         """The last rebalance of other groups: events after its end belong to it."""
 
     def admits(self, event: Charged, now_ms: int, *, has_room: bool) -> bool:
@@ -131,7 +131,7 @@ class EventBudget:
             return known.is_told and (event.type in BODY or self._has_room(event, now_ms))
         return self._has_room(event, now_ms)
 
-    def _round_of(self, event: Charged) -> _Round | None:
+    def _round_of(self, event: Charged) -> _Flush | None:
         """Return the rebalance of an event, if known."""
         if not event.round:
             return None
@@ -143,11 +143,11 @@ class EventBudget:
         group = hash(event.group)
         self._running.pop(group, None)
         self._ended.pop(group, None)
-        self._running[group] = _Round(event.round, is_told, event.host)
+        self._running[group] = _Flush(event.round, is_told, event.host)
         if len(self._running) > RUNNING_MOST:
             del self._running[next(iter(self._running))]
 
-    def _end(self, event: Charged, known: _Round) -> None:
+    def _end(self, event: Charged, known: _Flush) -> None:
         group = hash(event.group)
         self._running.pop(group, None)
         self._ended.pop(group, None)

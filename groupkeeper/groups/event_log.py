@@ -1,9 +1,9 @@
 """The event log of one partition: the history of its groups, in the topic `__group_events`.
 
 Theory of operation. Whenever the driver's batches are requested, it calls `take` for a batch of
-events, with the facts released by its gate. So facts with records go into the same round as their
-records, and are left out with them; other facts wait for the next round, or `FLUSH_S` (`wait`). The
-facts become events on the thread that writes the round (event_batch.py).
+events, with the facts released by its gate. So facts with records go into the same flush as their
+records, and are left out with them; other facts wait for the next flush, or `FLUSH_S` (`wait`). The
+facts become events on the thread that writes the flush (event_batch.py).
 
 Failures here stay here: the log is closed and reopened after increasing pauses, events are counted
 as dropped meanwhile, and groups are not affected. Only the driver claims the shard: each of its
@@ -38,7 +38,7 @@ from groupkeeper.protocol.group_events import Event
 from groupkeeper.storage.errors import Fenced, LockLost, StorageError, SyncFailed
 
 FLUSH_S: Final = 0.1
-"""How long events without records wait for a round before they trigger one."""
+"""How long events without records wait for a flush before they trigger one."""
 DROPPED_S: Final = 1.0
 """Delay before dropped events are reported, if no others are written."""
 BEGIN_S: Final = 1.0
@@ -189,7 +189,7 @@ class EventLog:
 
     @_alone
     def stop(self, facts: Sequence[NotedFact]) -> None:
-        """Note that the process ends: the next round is the last. `facts` waited for no records."""
+        """Note that the process ends: the next flush is the last. `facts` waited for no records."""
         self._stopping = self._maker.is_stopping = True
         for later in (self._timer, self._commits_due, self._refusals_due, self._opening):
             if later is not None:
@@ -233,7 +233,7 @@ class EventLog:
 
     @_alone
     def wait(self) -> None:
-        """Request a round, if none comes soon, for facts that wait for no records."""
+        """Request a flush, if none comes soon, for facts that wait for no records."""
         if self._stopping:
             self._append()
         elif self._timer is None:
@@ -285,7 +285,7 @@ class EventLog:
             return None
         if not (self._purges.owed or self._is_due):
             return None
-        if self._stopping:  # facts of the previous round came after it
+        if self._stopping:  # facts of the previous flush came after it
             self._waiting.sort(key=is_end)
         items, self._waiting = [*self._purges.owed, *self._waiting], []
         dropped, self._dropped = self._dropped, Counter()
@@ -349,7 +349,7 @@ class EventLog:
                 not purged or noted.order > purged.get(noted.fact.group, -1)
             ):
                 add(noted)
-        if self._stopping:  # no timer follows up on facts of this round
+        if self._stopping:  # no timer follows up on facts of this flush
             self._tell_commits()
             self._append()
         elif self._commits_due is None and self._commit_sums:

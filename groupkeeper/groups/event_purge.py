@@ -38,7 +38,7 @@ class Purges:
         self._enabled = enabled
         self._told = False
         self._noted: list[Purge] = []
-        """Tombstones for deletions in the current round."""
+        """Tombstones for deletions in the current flush."""
         self.owed: list[Purge] = []
         """Tombstones that are not durable yet, while their deletions are."""
 

@@ -2,7 +2,7 @@
 
 Events are dropped before commits fail: while less than `group.events.min.free.bytes` is left on the
 file system of the data directory, no event is stored. The check is done by the thread that writes
-rounds, as it may block on a hanging disk, like that thread's own work.
+flushes, as it may block on a hanging disk, like that thread's own work.
 """
 
 from collections import Counter
@@ -41,7 +41,7 @@ class EventRoom:
         self._told = False
 
     def suffices(self, now_ms: int) -> bool:
-        """Return whether events may be written. For the thread that writes rounds."""
+        """Return whether events may be written. For the thread that writes flushes."""
         if self._least and now_ms - self._looked_ms >= LOOK_MS:
             self._looked_ms, self._found = now_ms, self._free()
             enough = self._least + (self._least // RESUMES_SHARE if self.is_short else 0)

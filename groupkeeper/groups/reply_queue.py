@@ -1,4 +1,4 @@
-"""Sends replies that are released together, by a round, a join phase or a closed partition.
+"""Sends replies that are released together, by a flush, a join phase or a closed partition.
 
 They are sent in slices, because each has to be encoded and written. A queued reply stays correct:
 it is sent even if its partition closes meanwhile.
@@ -31,7 +31,7 @@ class ReplyQueue:
 
     def send(self, replies: Replies) -> None:
         """Send replies now, or in the order of the queue."""
-        if len(replies) == 1 and not self.waiting:  # nearly always: one reply in a round
+        if len(replies) == 1 and not self.waiting:  # nearly always: one reply in a flush
             _answer(*replies[0])
             return
         if self._left == REPLIES_AT_ONCE:

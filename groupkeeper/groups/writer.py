@@ -1,8 +1,8 @@
-"""The process's writer: group commit in rounds, one at a time.
+"""The process's writer: group commit in flushes, one at a time.
 
-When a round begins, the pending batches of all authors are taken, and written with one journal
-entry and one sync for all logs. Records of steps during a round go into the next one: under light
-load a round has one request and waits for nothing, under heavy load rounds grow. A round costs one
+When a flush begins, the pending batches of all authors are taken, and written with one journal
+entry and one sync for all logs. Records of steps during a flush go into the next one: under light
+load a flush has one request and waits for nothing, under heavy load flushes grow. A flush costs one
 hop to the writer thread and one back. Only that thread uses the store.
 """
 
@@ -22,12 +22,12 @@ from groupkeeper.storage.store import Store
 
 T = TypeVar("T")
 
-ROUND_BYTES: Final = 256 * 1024
-"""A round with this many bytes takes no more: encoding a record takes a microsecond, and all
-requests in the round and in the next one wait for it."""
+FLUSH_BYTES: Final = 256 * 1024
+"""A flush with this many bytes takes no more: encoding a record takes a microsecond, and all
+requests in the flush and in the next one wait for it."""
 
 LINGER_S: Final = 0.005
-"""If one iteration of the loop takes longer, a round does not wait for a second one."""
+"""If one iteration of the loop takes longer, a flush does not wait for a second one."""
 
 CATCH_UP_S = 0.02
 """Idle time of the writer before it copies the journal to the segments."""
@@ -36,7 +36,7 @@ _log = Logger("writer")
 
 
 _Work = list[tuple[EmbeddedLog, LogBatch]]
-"""The batches of a round."""
+"""The batches of a flush."""
 
 
 class Writer:
@@ -54,27 +54,27 @@ class Writer:
         """Logs whose segments may be behind the journal."""
         self._resting: asyncio.TimerHandle | None = None
         self._bytes = 0
-        self._round: asyncio.Future[list[StorageError | None]] | None = None
+        self._flush: asyncio.Future[list[StorageError | None]] | None = None
         self._scheduled = False
         self._idle = asyncio.Event()
         self._idle.set()
 
     def call(self, job: Callable[..., T], *args: object) -> "asyncio.Future[T]":
-        """Run another job with the store, between rounds."""
+        """Run another job with the store, between flushes."""
         return self._loop.run_in_executor(self._executor, job, *args)
 
     def enqueue(self, author: Author) -> None:
-        """Take the batches of this author in the next round."""
+        """Take the batches of this author in the next flush."""
         self._dirty[author] = None
-        if self._round is None and not self._scheduled:
+        if self._flush is None and not self._scheduled:
             self._idle.clear()
             self._schedule()
 
     def _schedule(self) -> None:
-        """Start a round two iterations of the loop later.
+        """Start a flush two iterations of the loop later.
 
-        In that time, clients answered by the last round send their next requests, which then share
-        this round and its sync. An idle loop iterates twice in no time; a slow one reads them all
+        In that time, clients answered by the last flush send their next requests, which then share
+        this flush and its sync. An idle loop iterates twice in no time; a slow one reads them all
         in the first iteration.
         """
         self._scheduled = True
@@ -87,7 +87,7 @@ class Writer:
             self._start()
 
     async def drain(self) -> None:
-        """Wait until no author has records to write, and no round is in progress."""
+        """Wait until no author has records to write, and no flush is in progress."""
         await self._idle.wait()
 
     def stop(self) -> None:
@@ -102,12 +102,12 @@ class Writer:
         wall = self.clock.wall()
         broken: list[tuple[LogOwner, Exception]] = []
         size = 0
-        while self._dirty and size < ROUND_BYTES:
+        while self._dirty and size < FLUSH_BYTES:
             author = next(iter(self._dirty))
             del self._dirty[author]
             try:
                 batches = author.take()
-            except Exception as bug:  # noqa: BLE001  # the round continues without it
+            except Exception as bug:  # noqa: BLE001  # the flush continues without it
                 broken.append((author, bug))
                 continue
             made: dict[LogBatch, Append | LateAppend] = {}
@@ -122,8 +122,8 @@ class Writer:
                 size += batch.unwritten.size
         if work:
             began = self.clock.seconds()
-            self._round = self.call(self.store.commit, appends)
-            self._round.add_done_callback(lambda done: self._finish(done, work, began))
+            self._flush = self.call(self.store.commit, appends)
+            self._flush.add_done_callback(lambda done: self._finish(done, work, began))
         else:
             self._rest()
         for owner, error in broken:  # only now: it may enqueue itself again
@@ -132,13 +132,13 @@ class Writer:
     def _finish(
         self, done: "asyncio.Future[list[StorageError | None]]", work: _Work, began: float
     ) -> None:
-        self._round = None
+        self._flush = None
         try:
             self._report(done, work, began)
         finally:
             if self._dirty and not self._scheduled:
                 self._schedule()
-            elif not self._scheduled and self._round is None:
+            elif not self._scheduled and self._flush is None:
                 self._rest()
 
     def _report(
@@ -172,7 +172,7 @@ class Writer:
 
     def _catch_up(self) -> None:
         self._resting = None
-        if self._round is None and self._behind:  # else: after the current round
+        if self._flush is None and self._behind:  # else: after the current flush
             logs, self._behind = self._behind, {}
             done = self.call(self.store.catch_up)
             done.add_done_callback(lambda done: self._caught_up(done, logs))
@@ -215,7 +215,7 @@ def _tell(batch: LogBatch) -> None:
 
 def _tell_failure(owner: LogOwner, error: BaseException) -> None:
     """Report a failure. An error in one partition must not keep this from the others: they would
-    acknowledge their lost records with their next round.
+    acknowledge their lost records with their next flush.
     """
     try:
         owner.not_written(error)

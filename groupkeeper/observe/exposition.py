@@ -254,12 +254,12 @@ def _api(key: int) -> str:
 def _appends(appends: AppendStats) -> Iterator[Metric]:
     yield histogram(
         "append_latency_seconds",
-        "One round of the journal: write and sync, for all partitions with records to write.",
+        "One flush of the journal: write and sync, for all partitions with records to write.",
         {(): appends.seconds},
     )
     yield counter("append_records", "Records made durable.", {(): appends.records})
     yield counter("append_bytes", "Bytes of record batches made durable.", {(): appends.bytes})
-    yield counter("append_failures", "Rounds that failed.", {(): appends.failures})
+    yield counter("append_failures", "Flushes that failed.", {(): appends.failures})
 
 
 def _cleaner(cleaner: CleanerStats) -> Iterator[Metric]:

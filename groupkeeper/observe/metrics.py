@@ -102,7 +102,7 @@ class ConnectionStats:
 
 @dataclass(slots=True)
 class AppendStats:
-    """Rounds of the journal: one write and one sync each."""
+    """Flushes of the journal: one write and one sync each."""
 
     seconds: Histogram = field(default_factory=Histogram)
     records: int = 0

@@ -33,7 +33,7 @@ def status_of(metrics: Metrics, about: dict[str, Any], disk: dict[str, int]) -> 
         "disk": disk,
         "loop": _loop(metrics.iterations),
         "appends": {
-            "rounds": metrics.appends.seconds.count(),
+            "flushes": metrics.appends.seconds.count(),
             "p99_ms": quantile_ms(metrics.appends.seconds, 0.99),
             "failures": metrics.appends.failures,
         },

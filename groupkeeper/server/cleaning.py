@@ -112,7 +112,7 @@ class Cleaning:
                 yield CleanableLog(log, policy, "", *self._on, partial(self._roll, log))
 
     def _roll(self, log: Log) -> int | None:
-        """Implements `CleanableLog.roll`; between rounds."""
+        """Implements `CleanableLog.roll`; between flushes."""
         if self._threads.writer.store.usable_log(log.name) is not log:
             return None
         log.roll()

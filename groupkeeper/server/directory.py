@@ -29,7 +29,7 @@ from groupkeeper.topics.names import EVENT_TOPIC, GROUP_TOPIC
 from groupkeeper.topics.partitions import unknown_folders
 
 LOOK_S: Final = 0.5
-"""Seconds between two checks. A round of commits notices immediately that the directory is gone; an
+"""Seconds between two checks. A flush of commits notices immediately that the directory is gone; an
 idle server, or one that lost only the journal or the node's lock, after this time. Until then,
 produced messages may be acknowledged and lost."""
 

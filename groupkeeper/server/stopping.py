@@ -2,7 +2,7 @@
 
 Programs that read the files of a properly stopped server, for analysis or as a broker, read the
 segments. Segments of a log lack records if the log was still to be loaded, or has failed after its
-last round. Such a log is opened once more, as a start would do.
+last flush. Such a log is opened once more, as a start would do.
 
 A sync that hangs cannot be interrupted, and neither Python nor asyncio ends while a thread waits
 for it. So a separate thread watches the clock, and ends the process. Nothing acknowledged is lost
@@ -122,7 +122,7 @@ def _wait(watch: StopWatch, end: Callable[[int], None]) -> None:
 
 
 async def complete_segments(store: Store, call: _Call, clock: Clock) -> str:
-    """Bring all logs up to the journals, on the thread of rounds, when no round will follow.
+    """Bring all logs up to the journals, on the thread of flushes, when no flush will follow.
 
     `call` runs a job there. Returns a message about logs that lack records, and the reason; empty
     if there are none.

@@ -16,10 +16,11 @@ long and the others do not. The first undisturbed pass is the last. A pass
 
 Why the copy is sound, if no journal came and went between 1 and 4, and the catalog has not changed:
 
-* Logs with a journal. A batch is in its segment only after its round is in the journal, so the
-  batches copied in 3 belong to rounds before 4. A batch of these rounds that was not in its segment
-  in 3 was in a journal that existed in 1 or was created since. All logs are at the round of 4.
-  Marks in the journals may be beyond the copied segments, but not beyond those rounds.
+* Logs with a journal. A batch is in its segment only after its flush is in the journal, so the
+  batches copied in 3 belong to flushes before 4. A batch of these flushes that was not in its
+  segment in 3 was in a journal that existed in 1 or was created since. All logs are at the flush
+  of 4.
+  Marks in the journals may be beyond the copied segments, but not beyond those flushes.
 * Topics. A message is in its segment before any client gets it, and a client commits an offset
   after it got the message. So 5 finds the messages before all offsets that were committed until 4.
 * The catalog. A topic is in it before its folder is created, and before an offset of it is

@@ -3,7 +3,7 @@
 Theory of operation. A journal is removed as soon as all its batches are in the segments. A backup
 copies the segments first, so it needs the journals that existed before: it holds them open, and
 copies them after the segments, removed or not. A journal that came and went in the meantime shows
-as a gap between the rounds of its node.
+as a gap between the flushes of its node.
 """
 
 from collections.abc import Callable
@@ -37,9 +37,9 @@ class HeldJournals:
         """The newest journal of each node when the journals were opened."""
 
     def cut(self) -> None:
-        """Read the rounds that were written until now.
+        """Read the flushes that were written until now.
 
-        Raises Disturbed if a journal was missed: then the rounds of its node have a gap since the
+        Raises Disturbed if a journal was missed: then the flushes of its node have a gap since the
         journals were opened.
         """
         self._open_new()
@@ -48,7 +48,7 @@ class HeldJournals:
         for node, readers in self._by_node().items():
             newest = self._newest.get(node)
             since = readers[readers.index(newest) :] if newest is not None else []
-            if not since or any(a.next_round != b.first_round for a, b in pairwise(since)):
+            if not since or any(a.next_flush != b.first_flush for a, b in pairwise(since)):
                 raise Disturbed("journals came and went")
 
     def gaps(self, ends: dict[str, int]) -> set[tuple[str, int]]:
@@ -67,8 +67,8 @@ class HeldJournals:
         return found
 
     def copy(self, told: Callable[[int], None]) -> None:
-        """Copy the rounds that were read, without an unfinished one: none of it was acknowledged.
-        Journals without a round, such as new ones, are left out.
+        """Copy the flushes that were read, without an unfinished one: none of it was acknowledged.
+        Journals without a flush, such as new ones, are left out.
         """
         copier = self._copier
         folder = f"{copier.copy_dir}/{FOLDER}"
@@ -103,8 +103,8 @@ class HeldJournals:
                 self._readers[name] = reader
 
     def _by_node(self) -> dict[int | None, list[JournalReader]]:
-        """Return the journals of each node, in the order of their rounds."""
+        """Return the journals of each node, in the order of their flushes."""
         nodes: dict[int | None, list[JournalReader]] = {}
-        for reader in sorted(self._readers.values(), key=lambda reader: reader.first_round):
+        for reader in sorted(self._readers.values(), key=lambda reader: reader.first_flush):
             nodes.setdefault(node_of(reader.path.rpartition("/")[2]), []).append(reader)
         return nodes

@@ -1,17 +1,17 @@
-"""The byte format of journal files: rounds, and the entries in them.
+"""The byte format of journal files: flushes, and the entries in them.
 
-A file is a sequence of rounds: salt of 8 bytes, number int64, payload length int32, CRC-32C of
-number, length and payload, then the payload. Numbers increase by one, so an unfinished round cannot
+A file is a sequence of flushes: salt of 8 bytes, number int64, payload length int32, CRC-32C of
+number, length and payload, then the payload. Numbers increase by one, so an unfinished flush cannot
 be mistaken for a finished one. The salt is random and part of the file's name, `<node>-<first
-round>-<salt>`: payloads contain bytes from clients, which have no access to the salt and so cannot
-forge a round. A round begins at a disk sector (in files of older versions: where the previous round
-ends), so that a torn write of the next round does not damage it.
+flush>-<salt>`: payloads contain bytes from clients, which have no access to the salt and so cannot
+forge a flush. A flush begins at a disk sector (in files of older versions: where the previous flush
+ends), so that a torn write of the next flush does not damage it.
 
 A payload is a sequence of entries: kind int8, name length int16, data length int32, name, data.
 Kind 0 is a batch of the log `name`. Kind 1 is the claim of the shard `name` in the epoch `data`.
-Kind 2 is a mark of the log `name` (marks.py). Kind 3 summarizes the preceding rounds, to identify
+Kind 2 is a mark of the log `name` (marks.py). Kind 3 summarizes the preceding flushes, to identify
 the logs affected if one of those is damaged: number of logs int32, number of the first summarized
-round int64, the end offset of each log int64, and the names of the logs separated by slashes.
+flush int64, the end offset of each log int64, and the names of the logs separated by slashes.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ from groupkeeper.storage.log.window import Window
 from groupkeeper.storage.recovery.marks import Mark, whole_sectors
 
 SALT_BYTES: Final = 8
-ROUND: Final = Struct(">8sQII")
+FLUSH: Final = Struct(">8sQII")
 COUNTED: Final = Struct(">QI")
 ENTRY: Final = Struct(">BHI")
 BATCH, CLAIM, MARK, ENDS = range(4)
@@ -49,7 +49,7 @@ def mark_entry(name: str, mark: Mark) -> tuple[bytes, bytes, bytes]:
 
 
 def ends_entry(first: int, ends: Mapping[str, int]) -> tuple[bytes, ...]:
-    """Return the entry of logs' end offsets after the rounds from `first` on, in pieces."""
+    """Return the entry of logs' end offsets after the flushes from `first` on, in pieces."""
     names = "/".join(ends).encode()
     numbers = pack(f">{len(ends) + 1}Q", first, *ends.values())
     size = _COUNT.size + len(numbers) + len(names)
@@ -57,7 +57,7 @@ def ends_entry(first: int, ends: Mapping[str, int]) -> tuple[bytes, ...]:
 
 
 def ends_of(data: bytes) -> tuple[int, dict[str, int]]:
-    """Return the first round of an `ends_entry`, and the end offsets of logs by name."""
+    """Return the first flush of an `ends_entry`, and the end offsets of logs by name."""
     (count,) = _COUNT.unpack_from(data)
     first, *numbers = unpack_from(f">{count + 1}Q", data, _COUNT.size)
     names = data[_COUNT.size + 8 * (count + 1) :].decode().split("/") if count else []
@@ -65,7 +65,7 @@ def ends_of(data: bytes) -> tuple[int, dict[str, int]]:
 
 
 class JournalEntry(NamedTuple):
-    """An entry of a round: its kind, name and data, and the position of the data in the file."""
+    """An entry of a flush: its kind, name and data, and the position of the data in the file."""
 
     kind: int
     name: bytes
@@ -74,7 +74,7 @@ class JournalEntry(NamedTuple):
 
 
 def entries_of(window: Window, position: int, size: int) -> Iterator[JournalEntry]:
-    """Yield the entries of a verified round's payload. `data` is valid until the next entry."""
+    """Yield the entries of a verified flush's payload. `data` is valid until the next entry."""
     end = position + size
     while position < end:
         at = window.find(position, ENTRY.size)
@@ -87,45 +87,45 @@ def entries_of(window: Window, position: int, size: int) -> Iterator[JournalEntr
         position += name_size + data_size
 
 
-def round_at(window: Window, position: int, salt: bytes, number: int) -> int:
-    """Return the payload size of the round at a position; -1 if damaged or not round `number`."""
-    at = window.find(position, ROUND.size)
+def flush_at(window: Window, position: int, salt: bytes, number: int) -> int:
+    """Return the payload size of the flush at a position; -1 if damaged or not flush `number`."""
+    at = window.find(position, FLUSH.size)
     if at < 0:
         return -1
-    begin, found, size, crc = ROUND.unpack_from(window.buffer, at)
+    begin, found, size, crc = FLUSH.unpack_from(window.buffer, at)
     if begin != salt or found != number:
         return -1
-    at = window.find(position, ROUND.size + size)
+    at = window.find(position, FLUSH.size + size)
     if at < 0:
         return -1
     counted = window.view[at + SALT_BYTES : at + SALT_BYTES + COUNTED.size]
-    payload = window.view[at + ROUND.size : at + ROUND.size + size]
+    payload = window.view[at + FLUSH.size : at + FLUSH.size + size]
     return size if crc32c(payload, crc32c(counted)) == crc else -1
 
 
-def next_round(window: Window, end: int, salt: bytes, number: int) -> tuple[int, int]:
-    """Return position and payload size of round `number` after one ending at `end`; -1: none."""
+def next_flush(window: Window, end: int, salt: bytes, number: int) -> tuple[int, int]:
+    """Return position and payload size of flush `number` after one ending at `end`; -1: none."""
     for position in (end, whole_sectors(end)):
-        size = round_at(window, position, salt, number)
+        size = flush_at(window, position, salt, number)
         if size >= 0:
             return position, size
     return end, -1
 
 
-def round_after(window: Window, position: int, salt: bytes, number: int) -> tuple[int, int]:
-    """Return position and number of a sound round after `position` and after `number`; -1: none."""
+def flush_after(window: Window, position: int, salt: bytes, number: int) -> tuple[int, int]:
+    """Return position and number of a sound flush after `position` and after `number`; -1: none."""
     position += 1
     while position < window.size:
-        at = window.find(position, min(ROUND.size, window.size - position))
+        at = window.find(position, min(FLUSH.size, window.size - position))
         found = window.buffer.find(salt, at)
         if found < 0:
             position += max(1, len(window.buffer) - at - SALT_BYTES + 1)
             continue
         position += found - at
-        at = window.find(position, ROUND.size)
+        at = window.find(position, FLUSH.size)
         if at >= 0:
-            later = ROUND.unpack_from(window.buffer, at)[1]
-            if later > number and round_at(window.again(), position, salt, later) >= 0:
+            later = FLUSH.unpack_from(window.buffer, at)[1]
+            if later > number and flush_at(window.again(), position, salt, later) >= 0:
                 return position, later
         position += 1
     return -1, -1

@@ -18,15 +18,15 @@ from groupkeeper.storage.journal.format import (
     BATCH,
     CLAIM,
     COUNTED,
+    FLUSH,
     MARK,
-    ROUND,
     SALT_BYTES,
     ends_entry,
     ends_of,
     entries_of,
-    next_round,
-    round_after,
-    round_at,
+    flush_after,
+    flush_at,
+    next_flush,
 )
 from groupkeeper.storage.log.scan import FIELDS
 from groupkeeper.storage.log.window import Window
@@ -37,18 +37,18 @@ _FIELDS_PER_ENTRY: Final = 4
 _NAME: Final = re.compile(r"(?P<node>[0-9]+)-(?P<first>[0-9]{20})-(?P<salt>[0-9a-f]{16})")
 
 AHEAD_BYTES: Final = 1024 * 1024
-"""Zeros written ahead of the rounds.
+"""Zeros written ahead of the flushes.
 
-A round over zeros changes neither the size nor the extents of the file, so its sync need not wait
+A flush over zeros changes neither the size nor the extents of the file, so its sync need not wait
 for the journal of the file system: on ext4, it takes half the time, or a tenth at p99."""
 
 SUMMARIZED_BYTES: Final = 4096
-"""A round summarizes the rounds that begin within this many bytes before it, and always the last
+"""A flush summarizes the flushes that begin within this many bytes before it, and always the last
 one: damage rarely affects more than a page."""
 
 
-class RoundSummary(NamedTuple):
-    """A round's logs and claims, to be repeated in the summaries of later rounds."""
+class FlushSummary(NamedTuple):
+    """A flush's logs and claims, to be repeated in the summaries of later flushes."""
 
     position: int
     number: int
@@ -59,25 +59,25 @@ class RoundSummary(NamedTuple):
 
 
 class JournalWriter:
-    """A journal file that rounds are appended to."""
+    """A journal file that flushes are appended to."""
 
     def __init__(
         self,
         files: Files,
         folder: str,
         node_id: int,
-        first_round: int,
+        first_flush: int,
         ends: Mapping[str, int] | None = None,
     ) -> None:
         """Durably create the file. Raises OSError.
 
-        `ends` are the next offsets of the logs in earlier rounds.
+        `ends` are the next offsets of the logs in earlier flushes.
         """
         self._files = files
-        self._summaries = [RoundSummary(0, 0, ends or {}, ())]
-        self._number = first_round
+        self._summaries = [FlushSummary(0, 0, ends or {}, ())]
+        self._number = first_flush
         self._salt = files.random_bytes(SALT_BYTES)
-        self.path = f"{folder}/{node_id}-{first_round:020d}-{self._salt.hex()}"
+        self.path = f"{folder}/{node_id}-{first_flush:020d}-{self._salt.hex()}"
         self._handle = files.open(self.path, create=True)
         try:
             files.sync_folder(folder)
@@ -91,7 +91,7 @@ class JournalWriter:
         """The logs whose batches may be in this file only, in order of their first batch."""
 
     @property
-    def next_round(self) -> int:
+    def next_flush(self) -> int:
         return self._number
 
     @property
@@ -105,7 +105,7 @@ class JournalWriter:
         ends: Mapping[str, int] | None = None,
         claims: Sequence[bytes] = (),
     ) -> None:
-        """Make a round durable with one write and one sync.
+        """Make a flush durable with one write and one sync.
 
         `ends` are the next offsets of its logs, `claims` those pieces that are claim entries.
         Raises AppendFailed if the write failed and the file is unchanged, and SyncFailed if nothing
@@ -125,12 +125,12 @@ class JournalWriter:
             self._files.sync(self._handle)
         except OSError as error:
             raise SyncFailed(f"cannot sync {self.path}: {error}") from error
-        self._summaries.append(RoundSummary(self.size, self._number, ends or {}, claims))
+        self._summaries.append(FlushSummary(self.size, self._number, ends or {}, claims))
         self.size = whole_sectors(self.size + len(data))
         self._number += 1
 
     def _summary(self) -> Iterator[bytes]:
-        """Yield the entries that repeat the preceding rounds."""
+        """Yield the entries that repeat the preceding flushes."""
         oldest = self.size - SUMMARIZED_BYTES
         while len(self._summaries) > 1 and self._summaries[0].position < oldest:
             del self._summaries[0]
@@ -141,7 +141,7 @@ class JournalWriter:
         yield from ends_entry(self._summaries[0].number, ends)
 
     def _fill(self, size: int) -> None:
-        """Write zeros past the end if the next round would exceed those written before."""
+        """Write zeros past the end if the next flush would exceed those written before."""
         if self.size + size > self._filled:
             ahead = bytes(size + AHEAD_BYTES)
             self._files.write(self._handle, ahead, self.size)
@@ -171,31 +171,31 @@ class JournalReader:
     ) -> None:
         """Read the file up to `size`; the bytes after that are still being written.
 
-        If a sound round follows a damaged one, raises Corrupt. With `go_on`, adds a line to
-        `damage` instead and continues at the sound round.
+        If a sound flush follows a damaged one, raises Corrupt. With `go_on`, adds a line to
+        `damage` instead and continues at the sound flush.
         """
         self._files = files
         self._size = size
         self._go_on = go_on
         self.damage: list[str] = []
-        """A message for each damaged place that is followed by a sound round."""
+        """A message for each damaged place that is followed by a sound flush."""
         self.ends: dict[str, int] = {}
-        """The next offsets of logs, from rounds and summaries."""
+        """The next offsets of logs, from flushes and summaries."""
         self.marks: dict[str, Mark] = {}
         self._logs_unknown = False
-        """Whether no summary names the logs of the damaged rounds."""
+        """Whether no summary names the logs of the damaged flushes."""
         self._first_lost = 0
-        """The number of the first damaged round."""
+        """The number of the first damaged flush."""
         self._told_since: set[str] = set()
-        """The logs whose next offset is in a round after the damage."""
+        """The logs whose next offset is in a flush after the damage."""
         self.path = path
-        self.first_round, self._salt = first_round_and_salt(path)
+        self.first_flush, self._salt = first_flush_and_salt(path)
         self._handle = files.open(path)
         self.epochs: dict[int, int] = {}
         """The newest epoch of each shard in the claims."""
         self._entries: dict[bytes, array[int]] = {}
         """Four numbers per batch of each log: see `entries`."""
-        self.next_round = self.first_round
+        self.next_flush = self.first_flush
         self._end = 0
         try:
             self._read()
@@ -210,11 +210,11 @@ class JournalReader:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the journal has no finished round."""
-        return self.next_round == self.first_round
+        """Whether the journal has no finished flush."""
+        return self.next_flush == self.first_flush
 
     def last_ends(self) -> dict[str, int]:
-        """Return the next offsets of logs after the last round."""
+        """Return the next offsets of logs after the last flush."""
         ends = {name.decode(): entries[-3] + 1 for name, entries in self._entries.items()}
         return {name: max(ends.get(name, 0), self.ends.get(name, 0)) for name in ends | self.ends}
 
@@ -230,7 +230,7 @@ class JournalReader:
 
     @property
     def end(self) -> int:
-        """The end of the last finished round, in bytes."""
+        """The end of the last finished flush, in bytes."""
         return self._end
 
     def close(self) -> None:
@@ -246,13 +246,13 @@ class JournalReader:
 
     @property
     def torn(self) -> str:
-        """A message about an unfinished round at the end; empty if there is none."""
+        """A message about an unfinished flush at the end; empty if there is none."""
         if not any(self._files.read(self._handle, SECTOR, whole_sectors(self._end))):
             return ""
-        return f"{self.path}: the unfinished round at byte {whole_sectors(self._end)} is left out"
+        return f"{self.path}: the unfinished flush at byte {whole_sectors(self._end)} is left out"
 
     def read_on(self) -> None:
-        """Read the rounds that the running owner has written since. Raises Corrupt."""
+        """Read the flushes that the running owner has written since. Raises Corrupt."""
         for position in (self._end, whole_sectors(self._end)):
             if self._files.read(self._handle, SALT_BYTES, position) == self._salt:
                 self._read()
@@ -263,9 +263,9 @@ class JournalReader:
         window = Window(self._files, self._handle, end)
         bad = -1
         while True:
-            position, size = next_round(window, self._end, self._salt, self.next_round)
+            position, size = next_flush(window, self._end, self._salt, self.next_flush)
             if size < 0:
-                position, number = round_after(window, self._end, self._salt, self.next_round)
+                position, number = flush_after(window, self._end, self._salt, self.next_flush)
                 if position < 0:
                     break
                 if bad != self._end:  # its running owner may have been writing it: read again
@@ -273,16 +273,16 @@ class JournalReader:
                     window = window.again()
                     continue
                 self._pass_over(position, number)
-                size = round_at(window, position, self._salt, number)
-            self._read_round(window, position + ROUND.size, size)
-            self._end = position + ROUND.size + size
-            self.next_round += 1
+                size = flush_at(window, position, self._salt, number)
+            self._read_flush(window, position + FLUSH.size, size)
+            self._end = position + FLUSH.size + size
+            self.next_flush += 1
 
     def _pass_over(self, position: int, number: int) -> None:
-        """Continue after damage at the next sound round, or raise Corrupt."""
+        """Continue after damage at the next sound flush, or raise Corrupt."""
         place = self._end if position % SECTOR else whole_sectors(self._end)
         line = (
-            f"{self.path}: the round at byte {place} is damaged and a sound one follows at byte "
+            f"{self.path}: the flush at byte {place} is damaged and a sound one follows at byte "
             f"{position}"
         )
         if not self._go_on:
@@ -290,11 +290,11 @@ class JournalReader:
             raise Corrupt(f"{line}: {remedy(folder)}")
         self.damage.append(line)
         if not self._logs_unknown:
-            self._logs_unknown, self._first_lost = True, self.next_round
+            self._logs_unknown, self._first_lost = True, self.next_flush
         self._told_since.clear()
-        self.next_round = number
+        self.next_flush = number
 
-    def _read_round(self, window: Window, position: int, size: int) -> None:
+    def _read_flush(self, window: Window, position: int, size: int) -> None:
         for kind, name, data, at in entries_of(window, position, size):
             if kind == BATCH:
                 self._note_batch(name, data, at)
@@ -329,8 +329,8 @@ def node_of(name: str) -> int | None:
     return int(found["node"]) if found else None
 
 
-def first_round_and_salt(path: str) -> tuple[int, bytes]:
-    """Return the first round number and the salt in the name of a journal."""
+def first_flush_and_salt(path: str) -> tuple[int, bytes]:
+    """Return the first flush number and the salt in the name of a journal."""
     found = _NAME.fullmatch(path.rpartition("/")[2])
     assert found, "not the name of a journal: see node_of"
     return int(found["first"]), bytes.fromhex(found["salt"])

@@ -92,9 +92,9 @@ class JournalCover:
 
 
 class Journals:
-    """The `journals` folder: rounds are written to it, and logs recovered from it.
+    """The `journals` folder: flushes are written to it, and logs recovered from it.
 
-    One thread writes rounds. Meanwhile another may call `known_epoch`, `claimed`, `cover` and
+    One thread writes flushes. Meanwhile another may call `known_epoch`, `claimed`, `cover` and
     `recovered`. Attributes used by both are changed by only one of them, in single steps.
     """
 
@@ -106,7 +106,7 @@ class Journals:
         self._writer: JournalWriter | None = None
         self._writers: tuple[JournalWriter, ...] = ()
         """The current writer, after those whose logs are not all synced yet."""
-        self._next_round = 1
+        self._next_flush = 1
         self._epochs: dict[int, int] = {}
         self._marks: dict[str, Mark] = {}
         self._unwritten_marks: dict[str, Mark] = {}
@@ -114,15 +114,15 @@ class Journals:
         self.repairs: list[str] = []
         """Messages about damaged or unfinished journals of earlier runs."""
         self._unwritten_claims: dict[int, int] = {}
-        """Epochs by shard that were claimed since the last round."""
+        """Epochs by shard that were claimed since the last flush."""
         self._earlier: dict[JournalReader, set[str]] = {}
         """Journals of earlier runs, with their logs that have not been recovered yet."""
         self._foreign: dict[str, JournalReader] = {}
         """Journals of other nodes by file name."""
         self._removable: tuple[Sequence[JournalWriter], Sequence[JournalReader]] = (), ()
-        """Journals that no log needed any more when the last round was written."""
+        """Journals that no log needed any more when the last flush was written."""
         self._empty: list[str] = []
-        """Messages about journals of earlier runs that a crash or damage left without a round."""
+        """Messages about journals of earlier runs that a crash or damage left without a flush."""
         self._read_own()
 
     def _read_own(self) -> None:
@@ -135,7 +135,7 @@ class Journals:
             raise
 
     def _take_earlier(self, reader: JournalReader) -> None:
-        self._next_round = max(self._next_round, reader.next_round)
+        self._next_flush = max(self._next_flush, reader.next_flush)
         for shard, epoch in reader.epochs.items():
             self._epochs[shard] = max(epoch, self._epochs.get(shard, 0))
         for name, mark in reader.marks.items():
@@ -145,7 +145,7 @@ class Journals:
         self.repairs += reader.damage
         self.repairs += [reader.torn] if reader.torn else []
         if reader.is_empty:
-            self._empty.append(f"{reader.path} holds no round")
+            self._empty.append(f"{reader.path} holds no flush")
             reader.drop()  # nothing in it was acknowledged
         else:
             self._earlier[reader] = reader.names
@@ -193,7 +193,7 @@ class Journals:
         return {name for reader in readers for name in reader.names}
 
     def told_names(self) -> set[str]:
-        """Return the logs named in any journal: those that rounds have been written to."""
+        """Return the logs named in any journal: those that flushes have been written to."""
         self._read_foreign()
         foreign = (name for reader in self._foreign.values() for name in reader.last_ends())
         return self.names() | self._ends.keys() | set(foreign)
@@ -211,13 +211,13 @@ class Journals:
         return max(shards, default=-1) + 1
 
     def claimed(self, shard: int, epoch: int) -> None:
-        """Make a claim durable with the next round."""
+        """Make a claim durable with the next flush."""
         self._epochs[shard] = epoch
-        # In this order: a round that begins a journal writes all epochs.
+        # In this order: a flush that begins a journal writes all epochs.
         self._unwritten_claims[shard] = epoch
 
     def write(self, pieces: Sequence[bytes], ends: Mapping[str, int]) -> None:
-        """Make a round durable. `ends` are the next offsets of its logs.
+        """Make a flush durable. `ends` are the next offsets of its logs.
 
         Raises AppendFailed or SyncFailed: see `JournalWriter.write`.
         """
@@ -240,16 +240,16 @@ class Journals:
             for name, mark in new_marks.items():
                 self._unwritten_marks.setdefault(name, mark)
             raise
-        self._next_round = writer.next_round
+        self._next_flush = writer.next_flush
         self._ends.update(ends)
         self._removable = done
 
     def _roll(self) -> JournalWriter:
         if self._writer is not None and not self._writer.size:
-            return self._writer  # its first round failed
+            return self._writer  # its first flush failed
         try:
             writer = JournalWriter(
-                self._files, self._folder, self._node_id, self._next_round, dict(self._ends)
+                self._files, self._folder, self._node_id, self._next_flush, dict(self._ends)
             )
         except OSError as error:
             raise AppendFailed(f"cannot begin a journal in {self._folder}: {error}") from error
@@ -260,7 +260,7 @@ class Journals:
     def cover(self, name: str, missing_epochs: range) -> JournalCover:
         """Return the batches of a log in all journals, for opening the log.
 
-        No round may be written to the log meanwhile, so that no journal with its batches is
+        No flush may be written to the log meanwhile, so that no journal with its batches is
         removed. `missing_epochs` are in the lease, but in no journal.
         """
         with ExitStack() as stack:
@@ -285,7 +285,7 @@ class Journals:
             names.discard(name)
 
     def _note_mark(self, name: str, mark: Mark | None) -> None:
-        """Make a mark durable with the next round, before bytes are written after it."""
+        """Make a mark durable with the next flush, before bytes are written after it."""
         if mark is not None and mark != self._marks.get(name):
             self._marks[name] = mark
             self._unwritten_marks[name] = mark  # after `_marks`: see `claimed`
@@ -305,9 +305,9 @@ class Journals:
             writer.touched.pop(name, None)
 
     def drop_done(self) -> None:
-        """Remove the journals that no log needed any more when the last round was written.
+        """Remove the journals that no log needed any more when the last flush was written.
 
-        That round put the epochs and the marks of the logs into the current journal. Without its
+        That flush put the epochs and the marks of the logs into the current journal. Without its
         mark, a synced log would be written to again, and a torn write could damage batches that are
         in no journal any more.
         """

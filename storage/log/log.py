@@ -371,7 +371,7 @@ class Log:
             self._release()
 
     def delete(self) -> None:
-        """Remove the folder. Only for a log that no round ever wrote to."""
+        """Remove the folder. Only for a log that no flush ever wrote to."""
         self._release()
         for name in self.files.list_folder(self.folder):
             self.files.remove(f"{self.folder}/{name}")

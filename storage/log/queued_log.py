@@ -1,9 +1,9 @@
-"""A log written to by rounds: batches go to the journal first, and to the segments later.
+"""A log written to by flushes: batches go to the journal first, and to the segments later.
 
-With many logs, each then costs one write per many rounds instead of one per round. Readers of the
+With many logs, each then costs one write per many flushes instead of one per flush. Readers of the
 log see the batches that are in the segments.
 
-The records of an append may be made late: when their round is written, on the thread that writes
+The records of an append may be made late: when their flush is written, on the thread that writes
 it. This is for records stored alongside the ones they describe, such as events: making them takes
 time that the event loop does not have, and they must be durable only together with those.
 """
@@ -36,14 +36,14 @@ class Append:
     records: Sequence[KeyValue]
 
     def encode(self, base_offset: int) -> Sequence[Encoded]:
-        """Return the finished batch, starting at an offset. For the thread that writes rounds."""
+        """Return the finished batch, starting at an offset. For the thread that writes flushes."""
         data = encode_batch(base_offset, self.epoch, self.timestamp_ms, self.records)
         last = base_offset + len(self.records) - 1
         return ((data, Batch(0, len(data), base_offset, last, self.epoch, self.timestamp_ms)),)
 
 
 class QueuedLog:
-    """An open log and its queue. For the thread that writes rounds only."""
+    """An open log and its queue. For the thread that writes flushes only."""
 
     __slots__ = ("_bytes", "_queued", "end_offset", "fenced", "log", "name_bytes", "unsynced_bytes")
 
@@ -55,17 +55,17 @@ class QueuedLog:
         self.fenced = False
         """Whether the lock of its shard is lost: another process may write to the folder."""
         self.unsynced_bytes = 0
-        """Approximate bytes written since the last sync beside the rounds."""
+        """Approximate bytes written since the last sync beside the flushes."""
         self._queued: list[tuple[bytes, Batch]] = []
         self._bytes = 0
 
     def error_for(self, append: Append) -> StorageError | None:
-        """Return the reason why an append cannot take part in a round, or None."""
+        """Return the reason why an append cannot take part in a flush, or None."""
         log = self.log
         if self.fenced:
             return LockLost(f"the lock of {log.name} was removed: another process may own it")
         if log.failed or log.closed or log is not append.log:
-            return AppendFailed(f"{log.name} must be opened again before it takes a round")
+            return AppendFailed(f"{log.name} must be opened again before it takes a flush")
         if append.epoch < log.last_epoch:
             return Fenced(f"{log.name} is in epoch {log.last_epoch}, not {append.epoch}")
         return None
@@ -88,7 +88,7 @@ class QueuedLog:
         size, queued, log = self._bytes, self._queued, self.log
         self._queued, self._bytes = [], 0
         while queued and not log.failed:
-            assert queued[0][1].base_offset == log.next_offset, "appended to beside the rounds"
+            assert queued[0][1].base_offset == log.next_offset, "appended to beside the flushes"
             run = log.fitting(batch for _, batch in queued)
             pieces, batches = zip(*queued[:run], strict=True)
             queued = queued[run:]
@@ -128,12 +128,12 @@ class TimedAppend(Append):
 
 @dataclass(slots=True)
 class LateAppend:
-    """An append whose records are made when its round is written."""
+    """An append whose records are made when its flush is written."""
 
     make: Callable[[], Append]
-    """An error raised by it, or by encoding the append, leaves this append out of the round."""
+    """An error raised by it, or by encoding the append, leaves this append out of the flush."""
     belongs_to: "Append | LateAppend | None" = None
-    """An earlier append of the same round; if that is left out, so is this one."""
+    """An earlier append of the same flush; if that is left out, so is this one."""
 
     def made(self, left_out: dict[int, StorageError]) -> Append | StorageError:
         """Return the append, or the reason there is none. `left_out`: errors by append id."""
@@ -161,6 +161,6 @@ def _attempt(job: Callable[[], T]) -> T | StorageError:
 
 
 def after(append: Append | LateAppend, other: Append | LateAppend) -> LateAppend:
-    """Return an append that is left out of its round if the other one is."""
+    """Return an append that is left out of its flush if the other one is."""
     make = append.make if isinstance(append, LateAppend) else lambda: append
     return LateAppend(make, other)

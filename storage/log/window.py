@@ -1,4 +1,4 @@
-"""A file read forward in large pieces, for scans over batches or rounds.
+"""A file read forward in large pieces, for scans over batches or flushes.
 
 Holds one piece at a time; moving back reads again.
 """

@@ -47,7 +47,7 @@ class Manifest:
     mark: Mark | None = None
     given_up: int = -1
     """An operator has accepted that records before this offset may be missing; -1: no loss."""
-    rounds_lost_at: int = -1
+    flushes_lost_at: int = -1
     """A journal was missing when the log ended at this offset; -1: none was."""
     first_dirty: int = 0
     """Records before this offset are compacted: the newest of each key, and tombstones, remain."""
@@ -82,7 +82,7 @@ class ManifestFile:
     ) -> None:
         """Durably write the manifest, if anything has changed. Raises OSError.
 
-        A note of lost rounds is removed: they were found, or an operator has given them up.
+        A note of lost flushes is removed: they were found, or an operator has given them up.
         """
         given_up = max(self.given_up, self.on_disk.given_up)
         mark = mark or self.on_disk.mark
@@ -90,7 +90,7 @@ class ManifestFile:
         if manifest != self.on_disk:
             self._replace(manifest)
 
-    def note_lost_rounds(self, end: int) -> None:
+    def note_lost_flushes(self, end: int) -> None:
         """Durably note that a journal with records up to `end` or beyond is missing.
 
         At the next start a journal has the newer epochs, so that nothing else would reveal the
@@ -98,8 +98,8 @@ class ManifestFile:
         loss. Raises OSError.
         """
         closed_at = self.on_disk.mark.end if self.on_disk.mark is not None else 0
-        if end not in (closed_at, self.on_disk.given_up, self.on_disk.rounds_lost_at):
-            self._replace(replace(self.on_disk, rounds_lost_at=end))
+        if end not in (closed_at, self.on_disk.given_up, self.on_disk.flushes_lost_at):
+            self._replace(replace(self.on_disk, flushes_lost_at=end))
 
     def _replace(self, manifest: Manifest) -> None:
         mark = manifest.mark
@@ -109,7 +109,7 @@ class ManifestFile:
             "mark": None if mark is None else _mark_row(mark),
             "recovery_point": mark.point._asdict() if mark and mark.point else None,
             "given_up": manifest.given_up,
-            "rounds_lost_at": manifest.rounds_lost_at,
+            "rounds_lost_at": manifest.flushes_lost_at,  # as it is stored
             "first_dirty": manifest.first_dirty,
         }
         rows = [first, *(each._asdict() for each in manifest.finished)]

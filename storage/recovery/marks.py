@@ -79,5 +79,5 @@ def _age(mark: Mark) -> tuple[int, int]:
 
 
 def whole_sectors(size: int) -> int:
-    """Round a size up to a multiple of a sector."""
+    """Flush a size up to a multiple of a sector."""
     return -(-size // SECTOR) * SECTOR

@@ -257,12 +257,12 @@ class LogFolder:
         # Batches in the file may be in the page cache only, and the journal may be removed soon.
         log.sync_all()
         if log.last_epoch in cover.missing_epochs:
-            self._manifest.note_lost_rounds(log.next_offset)
+            self._manifest.note_lost_flushes(log.next_offset)
 
     def check_end(self, log: Log) -> None:
         """Report a loss if the log once extended, or may have extended, beyond its present end."""
         end, given_up = log.next_offset, self._manifest.on_disk.given_up
-        rounds_lost_at = self._manifest.on_disk.rounds_lost_at
+        flushes_lost_at = self._manifest.on_disk.flushes_lost_at
         damage = self._cover.damage if self._cover is not None else ""
         why = f" ({damage})" if damage else ""
         expected = self._expected_end()
@@ -275,7 +275,7 @@ class LogFolder:
         elif self._cover is not None and self._cover.may_lack and end > given_up:
             what = f"{self._folder} may lack records from offset {end} on{why}"
             self._findings.lost(what, end, None)
-        elif end <= rounds_lost_at and not self._is_covered(rounds_lost_at - 1):
+        elif end <= flushes_lost_at and not self._is_covered(flushes_lost_at - 1):
             what = (
                 f"{self._folder} may lack records from offset {end} on: a journal that "
                 f"they went through is missing from {parent_of(self._folder)}/journals{why}"
@@ -324,14 +324,14 @@ class LogFolder:
     def finish(self, log: Log) -> None:
         """Hand over the repairs, and durably note which losses were accepted or have been undone.
 
-        The journal that was put back is removed after the next round, so the note is written first.
+        The journal that was put back is removed after the next flush, so the note is written first.
         """
         log.repairs, log.losses = self._findings.repairs, self._findings.losses
         if self._accepted:
             self._manifest.given_up = max(log.next_offset, self._expected_end())
             log.write_manifest()
             self._files.remove(f"{self._folder}/{ACCEPT_FILE}")
-        elif self._manifest.on_disk.rounds_lost_at >= 0:
+        elif self._manifest.on_disk.flushes_lost_at >= 0:
             log.write_manifest()
 
 

@@ -38,7 +38,7 @@ def test_threads_are_divided_each_by_itself_and_without_those_that_wait() -> Non
     lines = [
         f"{LOOP};join (groupkeeper/coordinator/join.py:66) 3",
         f"{LOOP};Handle._run (asyncio/events.py:80) 1",
-        f"{WRITER};RoundWriter.commit (groupkeeper/storage/journal/round_writer.py:61) 5",
+        f"{WRITER};FlushWriter.commit (groupkeeper/storage/journal/flush_writer.py:61) 5",
         "Thread._bootstrap (threading.py:1002);_worker (concurrent/futures/thread.py:81) 90",
     ]
     assert shares_of(lines, main=True) == {"decisions": 0.75, "asyncio": 0.25}

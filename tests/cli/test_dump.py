@@ -283,7 +283,7 @@ def test_an_end_that_is_being_written_is_read_again(
 def directory(serve: Callable[..., Served], tmp_path: Path) -> Path:
     """The directory of a server that was killed, with commits that only the journal has."""
     served = serve(*SETTINGS)
-    live(served, rounds=30)
+    live(served, flushes=30)
     commit_late(served, 77)
     served.machine.kill()
     save(served.disk, tmp_path / "data")
@@ -300,7 +300,7 @@ def test_a_directory_is_summed_up(directory: Path, capsys: Capture) -> None:
     names = [line.partition(":")[0].removeprefix(f"{directory}/") for line in lines]
     assert [*names[:2], *names[-3:-1]] == ["catalog", "catalog-copy", "orders-0", "payments-2"]
     assert re.search(r"orders-0: segments: 2 compacted: 0 size: \d+ offsets: 0 to 29 ", out)
-    assert re.search(r"journals/0-0.*: rounds: 1 to \d+ size: \d+ logs: 8$", out, re.MULTILINE)
+    assert re.search(r"journals/0-0.*: flushes: 1 to \d+ size: \d+ logs: 8$", out, re.MULTILINE)
 
 
 def test_all_files_of_a_directory(directory: Path, capsys: Capture) -> None:
@@ -370,22 +370,22 @@ def journal_of(directory: Path) -> Path:
     return path
 
 
-def test_a_journal_is_shown_round_by_round(directory: Path, capsys: Capture) -> None:
+def test_a_journal_is_shown_flush_by_flush(directory: Path, capsys: Capture) -> None:
     path = journal_of(directory)
     assert main(["dump", str(path)]) == 0
     first, second, third, *lines = capsys.readouterr().out.splitlines()
     assert first == f"Dumping {path}"
-    assert second == f"node: 0 firstRound: 1 salt: {path.name[-16:]}"
-    assert third.startswith("round: 1 position: 0 size: ")
+    assert second == f"node: 0 firstFlush: 1 salt: {path.name[-16:]}"
+    assert third.startswith("flush: 1 position: 0 size: ")
     assert "claim of shard 3: epoch: 1" in lines
-    rounds = [int(line.split()[1]) for line in lines if line.startswith("round: ")]
-    assert rounds == [*range(2, len(rounds) + 2)]
+    flushes = [int(line.split()[1]) for line in lines if line.startswith("flush: ")]
+    assert flushes == [*range(2, len(flushes) + 2)]
     batch = (
         r"batch of \S+: baseOffset: 1 lastOffset: 1 partitionLeaderEpoch: 1 position: \d+ size: \d+"
     )
     assert any(re.fullmatch(batch, line) for line in lines)
     assert any(line.startswith("| offset: ") and '"offset":77' in line for line in lines)
-    ends = r"ends of the rounds from \d+ on: __consumer_offsets-\d: \d+"
+    ends = r"ends of the flushes from \d+ on: __consumer_offsets-\d: \d+"
     assert any(re.match(ends, line) for line in lines)
 
 
@@ -393,7 +393,7 @@ def test_the_marks_of_a_journal(
     serve: Callable[..., Served], tmp_path: Path, capsys: Capture
 ) -> None:
     served = serve(*SETTINGS)
-    live(served, rounds=3)
+    live(served, flushes=3)
     served.stop()
     save(served.disk, tmp_path)
     assert main(["dump", str(tmp_path / "journals")]) == 0
@@ -406,14 +406,14 @@ def test_damage_to_a_journal_is_told_and_it_goes_on(directory: Path, capsys: Cap
     path = journal_of(directory)
     main(["dump", str(path)])
     out = capsys.readouterr().out
-    places = [int(at) for at in re.findall(r"^round: \d+ position: (\d+)", out, re.MULTILINE)]
+    places = [int(at) for at in re.findall(r"^flush: \d+ position: (\d+)", out, re.MULTILINE)]
     flip(path, places[3] + 30)
     flip(path, places[-1] + 30)
     assert main(["dump", str(path)]) == 1
     out, err = capsys.readouterr()
-    assert len(re.findall(r"^round: ", out, re.MULTILINE)) == len(places) - 2
-    damaged = f"the round at byte {places[3]} is damaged, a sound one follows at byte {places[4]}"
-    unfinished = f"the round at byte {places[-1]} is unfinished"
+    assert len(re.findall(r"^flush: ", out, re.MULTILINE)) == len(places) - 2
+    damaged = f"the flush at byte {places[3]} is damaged, a sound one follows at byte {places[4]}"
+    unfinished = f"the flush at byte {places[-1]} is unfinished"
     assert err.splitlines() == [f"groupkeeper: {path}: {what}" for what in (damaged, unfinished)]
 
 

@@ -176,7 +176,7 @@ def test_stale_requests_of_one_sender_are_one_event_in_ten_seconds(served: Serve
     assert types(served)[-1] == "requests_refused"
 
 
-def test_what_wrote_no_records_waits_for_the_next_round(served: Served) -> None:
+def test_what_wrote_no_records_waits_for_the_next_flush(served: Served) -> None:
     client = served.client()
     settle(client, group_instance_id="SAM")
     types(served)

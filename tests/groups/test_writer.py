@@ -1,4 +1,4 @@
-"""Rounds of group commit: what is written together, and what leaves when."""
+"""Flushes of group commit: what is written together, and what leaves when."""
 
 import asyncio
 import errno
@@ -32,7 +32,7 @@ def deliver(frames: dict[Client, bytes]) -> None:
         client.pipe.peer.protocol.data_received(data)
 
 
-# -- rounds ----------------------------------------------------------------------------------------
+# -- flushes ---------------------------------------------------------------------------------------
 
 
 def test_what_arrives_in_one_turn_is_one_round(served: Served) -> None:
@@ -51,7 +51,7 @@ def test_what_arrives_in_the_next_turn_shares_the_round(served: Served) -> None:
     assert served.syncs() == before + 1
 
 
-def test_a_round_does_not_wait_for_a_second_slow_iteration(served: Served) -> None:
+def test_a_flush_does_not_wait_for_a_second_slow_iteration(served: Served) -> None:
     before = served.syncs()
     first, second = served.client(), served.client()
 
@@ -66,7 +66,7 @@ def test_a_round_does_not_wait_for_a_second_slow_iteration(served: Served) -> No
     assert served.syncs() == before + 2
 
 
-def test_what_arrives_during_a_round_is_the_next_round(served: Served) -> None:
+def test_what_arrives_during_a_flush_is_the_next_flush(served: Served) -> None:
     before = served.syncs()
     first = in_flight(served, "g")
     served.advance(0.0001)
@@ -77,7 +77,7 @@ def test_what_arrives_during_a_round_is_the_next_round(served: Served) -> None:
     assert served.syncs() == before + 2
 
 
-def test_a_round_alone_does_not_wait_for_company(served: Served) -> None:
+def test_a_flush_alone_does_not_wait_for_company(served: Served) -> None:
     began = served.loop.time()
     assert served.client().commit(1) == 0
     assert served.loop.time() - began < 0.005
@@ -93,10 +93,10 @@ def test_several_partitions_share_a_round(served: Served) -> None:
     assert [log.next_offset for log in logs] == [1, 1, 1, 1]
 
 
-def test_what_exceeds_a_round_is_written_in_the_next_one(
+def test_what_exceeds_a_flush_is_written_in_the_next_one(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("groupkeeper.groups.writer.ROUND_BYTES", 100)
+    monkeypatch.setattr("groupkeeper.groups.writer.FLUSH_BYTES", 100)
     before = served.syncs()
     clients = in_flight(served, *groups_apart(PARTITIONS, 4))
     served.until(lambda: served.syncs() == before + 1)
@@ -113,7 +113,7 @@ def test_the_segments_catch_up_when_the_writer_rests(served: Served) -> None:
     assert [log.next_offset for log in logs if log] == [1, 1, 1, 1]
 
 
-def test_a_rounds_records_and_bytes_are_counted(serve: Serve) -> None:
+def test_a_flushes_records_and_bytes_are_counted(serve: Serve) -> None:
     served = serve("group.events.enabled=false")
     served.client().commit(1)
     served.client().commit(2)
@@ -174,7 +174,7 @@ def test_a_member_that_got_its_assignment_is_there_after_a_power_cut(served: Ser
     assert served.client().beat(member_id, generation) == 0
 
 
-# -- failed rounds ---------------------------------------------------------------------------------
+# -- failed flushes --------------------------------------------------------------------------------
 
 
 def fail_next(served: Served, code: int, calls: int = 1) -> None:
@@ -184,7 +184,7 @@ def fail_next(served: Served, code: int, calls: int = 1) -> None:
     served.disk.failures[served.disk.calls + calls] = OSError(code, "injected")
 
 
-def test_a_failed_round_acknowledges_nothing_and_its_partitions_come_back(served: Served) -> None:
+def test_a_failed_flush_acknowledges_nothing_and_its_partitions_come_back(served: Served) -> None:
     one, two, third, _ = groups_apart(PARTITIONS, 4)
     assert served.client().commit(1, third) == 0
     fail_next(served, errno.ENOSPC)
@@ -200,7 +200,7 @@ def test_a_failed_round_acknowledges_nothing_and_its_partitions_come_back(served
     ]
 
 
-def test_partitions_outside_a_failed_round_notice_nothing(served: Served) -> None:
+def test_partitions_outside_a_failed_flush_notice_nothing(served: Served) -> None:
     one, other = groups_apart(PARTITIONS)
     client = served.client()
     member_id, generation = settle(client, other)
@@ -211,7 +211,7 @@ def test_partitions_outside_a_failed_round_notice_nothing(served: Served) -> Non
     assert [each.state for each in served.server.group_partitions.snapshots()].count("loading") <= 1
 
 
-def test_what_waited_for_a_failed_round_is_refused_in_the_form_of_its_request(
+def test_what_waited_for_a_failed_flush_is_refused_in_the_form_of_its_request(
     served: Served,
 ) -> None:
     client, reader = served.client(), served.client()
@@ -243,7 +243,7 @@ def test_a_partition_that_fails_to_close_costs_no_other_its_refusal(
 def test_a_partition_that_does_not_hear_of_its_loss_acknowledges_nothing_lost(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever keeps it from closing, a later round does not pass over the one that failed."""
+    """Whatever keeps it from closing, a later flush does not pass over the one that failed."""
     driver = served.driver("g")
     with monkeypatch.context() as deaf:
         deaf.setattr(driver, "not_written", lambda error: None)
@@ -362,7 +362,7 @@ def test_a_partition_that_cannot_say_what_to_write_is_left_out_of_the_round(
 
 
 def commit_to_all(served: Served) -> list[str]:
-    """One round for four partitions, whose segments do not all have it yet."""
+    """One flush for four partitions, whose segments do not all have it yet."""
     groups = groups_apart(PARTITIONS, 4)
     assert [client.committed() for client in in_flight(served, *groups)] == [0] * 4
     assert 0 in segment_sizes(served)

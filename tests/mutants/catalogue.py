@@ -367,7 +367,7 @@ MUTANTS = (
     Mutant(
         "backup from which a journal is missing",
         "storage/backup/journals.py",
-        "if not since or any(a.next_round != b.first_round for a, b in pairwise(since)):",
+        "if not since or any(a.next_flush != b.first_flush for a, b in pairwise(since)):",
         "if not since:",
         (_SERVING + "test_the_copy_is_a_state_that_the_server_was_in",),
     ),

@@ -1,7 +1,7 @@
-"""A crash at every call of rounds, rolls, compactions, swaps and the archive, on one store.
+"""A crash at every call of flushes, rolls, compactions, swaps and the archive, on one store.
 
 Whatever is left, the next process finds the newest value of every key, as a run without a crash has
-it after the same rounds; it goes on, compacts again, and comes to the same end.
+it after the same flushes; it goes on, compacts again, and comes to the same end.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -53,7 +53,7 @@ def fewer_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def records_of(number: int, log: int) -> list[tuple[bytes, bytes | None]]:
-    """What a round writes to a log: some keys often, some once, some deleted and set again."""
+    """What a flush writes to a log: some keys often, some once, some deleted and set again."""
     records: list[tuple[bytes, bytes | None]] = [
         (b"often %d" % (number % 2), b"value %d" % number),
         (b"now and then %d" % (number % 5), b"value %d %d" % (number, log)),
@@ -66,7 +66,7 @@ def records_of(number: int, log: int) -> list[tuple[bytes, bytes | None]]:
 
 
 def written(number: int) -> Iterator[int]:
-    """The logs that a round writes to."""
+    """The logs that a flush writes to."""
     return (log for log in range(len(NAMES)) if (number + log) % 3)
 
 
@@ -75,7 +75,7 @@ def time_of(number: int) -> int:
 
 
 class Life:
-    """One process on a disk: rounds from some number on, with compactions between them."""
+    """One process on a disk: flushes from some number on, with compactions between them."""
 
     def __init__(self, disk: FakeDisk) -> None:
         self.files = FakeFiles(disk)
@@ -85,7 +85,7 @@ class Life:
         self.compactions = 0
 
     def run(self, first: int, durable: Callable[[int], None]) -> None:
-        """The rounds from `first` to the last, each told when it is durable; then a clean stop."""
+        """The flushes from `first` to the last, each told when it is durable; then a clean stop."""
         for number in range(first, ROUNDS):
             self.round(number, durable)
             if number in CLEANED_AFTER:
@@ -139,13 +139,13 @@ def newest_in(log: Log) -> Newest:
 
 
 @cache
-def after(rounds: int) -> tuple[Newest, ...]:
-    """What the logs have after so many rounds."""
+def after(flushes: int) -> tuple[Newest, ...]:
+    """What the logs have after so many flushes."""
     states: list[Newest] = []
     for log in range(len(NAMES)):
         found: Newest = {}
         offset = 0
-        for number in range(rounds):
+        for number in range(flushes):
             for key, value in records_of(number, log) if log in written(number) else ():
                 found.pop(key, None)
                 if value is not None:
@@ -185,28 +185,28 @@ class Story:
 
     def __init__(self) -> None:
         self.disk = FakeDisk()
-        self.rounds = 0
+        self.flushes = 0
         """Durable ones."""
 
     def live(self) -> Life:
-        """A new process: what it finds is what was durable, and perhaps the next round."""
+        """A new process: what it finds is what was durable, and perhaps the next flush."""
         life = Life(self.disk)
         found = tuple(map(newest_in, life.logs))
-        if found != after(self.rounds):
-            self.rounds += 1
-        assert found == after(self.rounds)
+        if found != after(self.flushes):
+            self.flushes += 1
+        assert found == after(self.flushes)
         for log in life.logs:
             check_archive(self.disk, log)
         return life
 
     def run(self) -> Life:
         life = self.live()
-        life.run(self.rounds, self._durable)
+        life.run(self.flushes, self._durable)
         return life
 
     def _durable(self, number: int) -> None:
-        assert number == self.rounds
-        self.rounds += 1
+        assert number == self.flushes
+        self.flushes += 1
 
     def crash(self, mode: str, seed: int) -> None:
         self.disk.revive() if mode == "kill" else self.disk.power_cut(mode, seed)
@@ -237,7 +237,7 @@ def test_wherever_it_crashes_the_end_is_the_same(mode: str) -> None:
         story.run()
         story.crash("lose", seed=call)
         logs = story.live().logs
-        assert story.rounds == ROUNDS
+        assert story.flushes == ROUNDS
         for log in logs:
             recent = time_of(CLEANED_AFTER[-1]) - POLICY.delete_retention_ms
             assert tombstones_in(log).keys() >= deleted_since(log, recent), (call, log.name)

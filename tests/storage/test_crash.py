@@ -36,8 +36,8 @@ def fewer_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(params=["beside", "alone"])
 def beside(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Whether logs are synced and get recovery points beside the rounds."""
-    monkeypatch.setattr("groupkeeper.storage.journal.round_writer.WRITE_BACK_BYTES", 300)
+    """Whether logs are synced and get recovery points beside the flushes."""
+    monkeypatch.setattr("groupkeeper.storage.journal.flush_writer.WRITE_BACK_BYTES", 300)
     return bool(request.param == "beside")
 
 
@@ -45,7 +45,7 @@ class Client:
     """Commits numbered values and remembers which were acknowledged, across crashes."""
 
     def __init__(self, disk: FakeDisk, *, beside: bool = False) -> None:
-        """`beside`: what is to be done on another thread is done a round later."""
+        """`beside`: what is to be done on another thread is done a flush later."""
         self.disk = disk
         self.beside = beside
         self.jobs: list[Callable[[], None]] = []
@@ -55,7 +55,7 @@ class Client:
         self.epoch = 0
         self.number = 0
 
-    def run(self, rounds: int, *, stop: bool = True) -> None:
+    def run(self, flushes: int, *, stop: bool = True) -> None:
         store = open_store(self.disk, limits=LIMITS)
         self.jobs.clear()
         if self.beside:
@@ -64,7 +64,7 @@ class Client:
         logs = [store.open_log(name) for name in NAMES]
         assert epochs[0] > self.epoch
         self.check(logs)
-        for number in range(rounds):
+        for number in range(flushes):
             chosen = [log for at, log in enumerate(logs) if (number + at) % 3]
             self.commit(store, chosen, epochs[0])
         if stop:
@@ -104,7 +104,7 @@ class Client:
 
 def calls_of_a_run(*, beside: bool = False) -> int:
     disk = FakeDisk()
-    Client(disk, beside=beside).run(rounds=12)
+    Client(disk, beside=beside).run(flushes=12)
     return disk.calls
 
 
@@ -115,10 +115,10 @@ def test_nothing_acknowledged_is_lost_wherever_it_crashes(mode: str, beside: boo
         client = Client(disk, beside=beside)
         disk.crash_at = call
         with pytest.raises(Crash):
-            client.run(rounds=12)
+            client.run(flushes=12)
         recover(disk, mode, seed=call)
-        client.run(rounds=4)
-        client.run(rounds=1)
+        client.run(flushes=4)
+        client.run(flushes=1)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -129,13 +129,13 @@ def test_a_crash_during_recovery_from_a_crash_loses_nothing(mode: str, beside: b
             client = Client(disk, beside=beside)
             disk.crash_at = call
             with pytest.raises(Crash):
-                client.run(rounds=12)
+                client.run(flushes=12)
             recover(disk, mode, seed=call)
             disk.crash_at = disk.calls + again
             with pytest.raises(Crash):
-                client.run(rounds=40)
+                client.run(flushes=40)
             recover(disk, ("tear", "names")[again % 2], seed=again)
-            client.run(rounds=1)
+            client.run(flushes=1)
 
 
 def stopped(order: Sequence[int], crash_at: int | None = None) -> tuple[FakeDisk, Client, int]:
@@ -152,7 +152,7 @@ def stopped(order: Sequence[int], crash_at: int | None = None) -> tuple[FakeDisk
     client.at_once = at_once
     disk.crash_at = crash_at
     with pytest.raises(Crash) if crash_at is not None else nullcontext():
-        client.run(rounds=12)
+        client.run(flushes=12)
     return disk, client, before[0] if before else 0
 
 
@@ -163,8 +163,8 @@ def test_a_crash_while_logs_are_closed_in_another_order_loses_nothing(mode: str)
     for call in range(before + 1, whole.calls + 1):
         disk, client, _ = stopped(order, crash_at=call)
         recover(disk, mode, seed=call)
-        client.run(rounds=4)
-        client.run(rounds=1)
+        client.run(flushes=4)
+        client.run(flushes=1)
 
 
 def test_a_stop_syncs_each_log_four_times_whatever_is_new_in_it() -> None:
@@ -210,7 +210,7 @@ def test_a_stop_whose_sync_of_names_fails_keeps_the_journal() -> None:
 
 def syncs_of_a_run() -> list[int]:
     disk = FakeDisk()
-    Client(disk).run(rounds=12)
+    Client(disk).run(flushes=12)
     syncs = [(n, call) for n, call in enumerate(disk.trace, 1) if call.startswith("sync data")]
     return [n for n, call in syncs if call.endswith(".log") or "journals" in call]
 
@@ -218,16 +218,16 @@ def syncs_of_a_run() -> list[int]:
 @pytest.mark.parametrize("mode", ["lose", "names", "tear"])
 def test_a_restart_after_a_failed_sync_does_not_believe_the_page_cache(mode: str) -> None:
     for call in syncs_of_a_run():
-        for rounds in (0, 1, 6):
+        for flushes in (0, 1, 6):
             disk = FakeDisk()
             client = Client(disk)
             disk.failures[call] = OSError(errno.EIO, "Input/output error")
             with pytest.raises(SyncFailed):
-                client.run(rounds=12)
+                client.run(flushes=12)
             disk.revive()
-            client.run(rounds, stop=False)
+            client.run(flushes, stop=False)
             disk.power_cut(mode, seed=call)
-            client.run(rounds=1)
+            client.run(flushes=1)
 
 
 def recover(disk: FakeDisk, mode: str, seed: int) -> None:
@@ -235,7 +235,7 @@ def recover(disk: FakeDisk, mode: str, seed: int) -> None:
 
 
 def test_a_clean_stop_leaves_one_journal_with_the_epochs_only(disk: FakeDisk) -> None:
-    Client(disk).run(rounds=12)
+    Client(disk).run(flushes=12)
     assert len(disk.children("data/journals")) == 1
 
 

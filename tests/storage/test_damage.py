@@ -50,15 +50,15 @@ def value_of(number: int) -> bytes:
     return b"%d " % number + b"v" * VALUE_BYTES
 
 
-def fill(disk: FakeDisk, rounds: int = ROUNDS, *, stop: bool) -> None:
+def fill(disk: FakeDisk, flushes: int = ROUNDS, *, stop: bool) -> None:
     """Commits to three logs, the last of which gets none at the end, and appends to a topic's."""
     files = FakeFiles(disk)
     store = Store(files, "data", 0, LIMITS)
     epoch = max(store.claim(shard) for shard in range(3))
     logs = [store.open_log(name) for name in NAMES]
     topic = open_log(files, f"data/{TOPIC}", LIMITS)
-    for number in range(rounds):
-        taking = logs if number < rounds - 5 else logs[:2]
+    for number in range(flushes):
+        taking = logs if number < flushes - 5 else logs[:2]
         appends = [append(log, value_of(number), epoch=epoch) for log in taking]
         assert not any(store.commit(appends))
         topic.append(batch(number, value_of(number)))
@@ -365,7 +365,7 @@ def test_an_offset_that_no_checksum_covers_is_looked_at_when_it_is_read(
 
 
 def test_an_offset_that_no_segment_can_hold_is_damage(disk: FakeDisk) -> None:
-    fill(disk, rounds=8, stop=False)
+    fill(disk, flushes=8, stop=False)
     path = segment_paths(disk, TOPIC)[-1]
     disk.flip(path, disk.contents(path).rindex((7).to_bytes(8, "big")) + 2)
     with pytest.raises(Corrupt, match=f"{path}: the batch at byte .* is damaged"):
@@ -396,7 +396,7 @@ def test_the_last_sector_of_a_log_is_kept_twice(disk: FakeDisk, name: str, lost:
 def test_what_the_journal_has_is_put_right_after_a_crash(
     disk: FakeDisk, name: str, damage: Damage
 ) -> None:
-    fill(disk, rounds=10, stop=False)
+    fill(disk, flushes=10, stop=False)
     damage(disk, name)
     log = opened(disk, name)
     assert values_in(log) == expected(name)[: len(values_in(log))]
@@ -408,7 +408,7 @@ def test_the_header_of_the_last_batch_is_compared_with_the_journal(
     disk: FakeDisk, byte: int
 ) -> None:
     """No checksum covers its base offset and its epoch, and no batch follows that would not fit."""
-    fill(disk, rounds=8, stop=False)
+    fill(disk, flushes=8, stop=False)
     path = segment_paths(disk, NAMES[0])[-1]
     last = disk.contents(path).rindex((7).to_bytes(8, "big"))
     disk.flip(path, last + byte, 0x40)
@@ -432,8 +432,8 @@ def test_damage_to_an_earlier_segment_after_a_crash_is_refused(
 # -- journals --------------------------------------------------------------------------------------
 
 
-def one_round_each(disk: FakeDisk, *names: str) -> tuple[str, list[int]]:
-    """Rounds of one log each that no segment has. Returns the journal and where they begin."""
+def one_flush_each(disk: FakeDisk, *names: str) -> tuple[str, list[int]]:
+    """Flushes of one log each that no segment has. Returns the journal and where they begin."""
     store = open_store(disk)
     epoch = max(store.claim(shard) for shard in range(3))
     logs = {name: store.open_log(name) for name in names}
@@ -447,12 +447,12 @@ def one_round_each(disk: FakeDisk, *names: str) -> tuple[str, list[int]]:
     return path, salt_positions(disk, path)[1:]
 
 
-def test_a_damaged_round_costs_its_logs_and_no_others(disk: FakeDisk) -> None:
-    path, starts = one_round_each(disk, NAMES[0], NAMES[0], NAMES[1], NAMES[2])
+def test_a_damaged_flush_costs_its_logs_and_no_others(disk: FakeDisk) -> None:
+    path, starts = one_flush_each(disk, NAMES[0], NAMES[0], NAMES[1], NAMES[2])
     disk.flip(path, starts[1] + 60)
     store = open_store(disk)
     [what] = store.take_repairs()
-    assert f"{path}: the round at byte {starts[1]} is damaged" in what
+    assert f"{path}: the flush at byte {starts[1]} is damaged" in what
     assert [values_in(store.open_log(name)) for name in NAMES[1:]] == [[value_of(0)]] * 2
     with pytest.raises(Corrupt, match=f"{NAMES[0]} ends at offset 1, but reached 1") as refused:
         store.open_log(NAMES[0])
@@ -460,7 +460,7 @@ def test_a_damaged_round_costs_its_logs_and_no_others(disk: FakeDisk) -> None:
     assert f"groupkeeper repair data/{NAMES[0]}" in str(refused.value)
 
 
-def test_a_damaged_round_that_the_segments_have_costs_nothing(disk: FakeDisk) -> None:
+def test_a_damaged_flush_that_the_segments_have_costs_nothing(disk: FakeDisk) -> None:
     store = open_store(disk)
     epoch = store.claim(0)
     log = store.open_log(NAMES[0])
@@ -475,7 +475,7 @@ def test_a_damaged_round_that_the_segments_have_costs_nothing(disk: FakeDisk) ->
 
 
 def test_what_is_left_of_a_log_is_served_once_a_person_accepts_that(disk: FakeDisk) -> None:
-    path, starts = one_round_each(disk, NAMES[0], NAMES[0], NAMES[0], NAMES[1])
+    path, starts = one_flush_each(disk, NAMES[0], NAMES[0], NAMES[0], NAMES[1])
     disk.flip(path, starts[1] + 60)
     accept(disk, NAMES[0])
     log = opened(disk, NAMES[0])
@@ -486,8 +486,8 @@ def test_what_is_left_of_a_log_is_served_once_a_person_accepts_that(disk: FakeDi
     assert (values_in(log), log.take_repairs()) == ([value_of(0), value_of(2)], [])
 
 
-def test_damage_that_no_round_tells_of_costs_the_logs_without_a_later_round(disk: FakeDisk) -> None:
-    path, starts = one_round_each(disk, NAMES[0], NAMES[1], *[NAMES[2]] * 12)
+def test_damage_that_no_flush_tells_of_costs_the_logs_without_a_later_round(disk: FakeDisk) -> None:
+    path, starts = one_flush_each(disk, NAMES[0], NAMES[1], *[NAMES[2]] * 12)
     for start in starts[1:12]:
         write_file(disk, path, bytes(100), start)
     store = open_store(disk)
@@ -510,13 +510,13 @@ def test_a_lost_journal_is_missed_by_the_next_one(disk: FakeDisk) -> None:
     epoch = store.claim(0)
     logs = [store.open_log(name) for name in NAMES]
     disk.write_back()
-    rounds = 0
+    flushes = 0
     while len(journal_paths(disk)) < 2:
-        rounds += 1
+        flushes += 1
         assert not any(store.commit([append(log, value_of(1), epoch=epoch) for log in logs]))
     disk.power_cut("lose")
     FakeFiles(disk).remove(journal_paths(disk)[0])
-    assert [outcome(disk, name)[0] for name in NAMES] == [[value_of(1)] * rounds, None, None]
+    assert [outcome(disk, name)[0] for name in NAMES] == [[value_of(1)] * flushes, None, None]
     with pytest.raises(Corrupt, match=f"data/{NAMES[1]} ends at offset 0.*restore it"):
         opened(disk, NAMES[1])
 
@@ -641,7 +641,7 @@ def test_a_folder_from_elsewhere_has_been_in_no_journal(disk: FakeDisk) -> None:
     log.append(batch(0, b"from elsewhere", epoch=12))
     log.sync()
     for epochs in ([1, 13], [14]):
-        disk.revive()  # killed before the first round
+        disk.revive()  # killed before the first flush
         store = open_store(disk)
         assert store.claim(0) == epochs[0]
         log = store.open_log(NAMES[0])
@@ -654,7 +654,7 @@ def test_a_journal_that_was_emptied_is_named(disk: FakeDisk) -> None:
     fill(disk, stop=False)
     for path in journal_paths(disk):
         cut_file(disk, path, 0)
-    with pytest.raises(Corrupt, match=rf"missing from data/journals \({path} holds no round\)"):
+    with pytest.raises(Corrupt, match=rf"missing from data/journals \({path} holds no flush\)"):
         started(disk).open_log(NAMES[0])
 
 
@@ -678,12 +678,12 @@ def test_a_lost_journal_costs_nothing_after_a_clean_stop(disk: FakeDisk) -> None
         assert (values_in(log), log.take_repairs()) == (expected(name), [])
 
 
-def test_an_unfinished_round_is_told(disk: FakeDisk) -> None:
-    path, starts = one_round_each(disk, NAMES[0], NAMES[1])
+def test_an_unfinished_flush_is_told(disk: FakeDisk) -> None:
+    path, starts = one_flush_each(disk, NAMES[0], NAMES[1])
     disk.flip(path, starts[1] + 60)
     store = open_store(disk)
     told = store.take_repairs()
-    assert told == [f"{path}: the unfinished round at byte {starts[1]} is left out"]
+    assert told == [f"{path}: the unfinished flush at byte {starts[1]} is left out"]
     assert values_in(store.open_log(NAMES[0])) == [value_of(0)]
 
 

@@ -33,9 +33,9 @@ def test_what_is_queued_is_not_written_over_the_new_owners_batches(disk: FakeDis
     first = open_store(disk)
     epochs = [first.claim(0), first.claim(1)]
     logs = [first.open_log(name) for name in (NAME, OTHER)]
-    for _ in range(2):  # one log is written with each round, so the second is behind
-        rounds = [append(log, b"v" * 50, epoch=e) for log, e in zip(logs, epochs, strict=True)]
-        assert first.commit(rounds) == [None, None]
+    for _ in range(2):  # one log is written with each flush, so the second is behind
+        flushes = [append(log, b"v" * 50, epoch=e) for log, e in zip(logs, epochs, strict=True)]
+        assert first.commit(flushes) == [None, None]
     [shard] = [shard for shard, log in enumerate(logs) if log.next_offset < 2]
     behind = logs[shard].name
     disk.remove(f"data/leases/{shard}")
@@ -67,10 +67,10 @@ def test_other_shards_go_on(disk: FakeDisk) -> None:
     store = open_store(disk)
     epochs = [store.claim(0), store.claim(1)]
     logs = [store.open_log(name) for name in (NAME, OTHER)]
-    rounds = [append(log, b"v", epoch=e) for log, e in zip(logs, epochs, strict=True)]
-    assert store.commit(rounds) == [None, None]
+    flushes = [append(log, b"v", epoch=e) for log, e in zip(logs, epochs, strict=True)]
+    assert store.commit(flushes) == [None, None]
     disk.remove("data/leases/0")
-    assert [type(error) for error in store.commit(rounds)] == [LockLost, type(None)]
+    assert [type(error) for error in store.commit(flushes)] == [LockLost, type(None)]
 
 
 def test_an_idle_owner_finds_out_when_it_looks(disk: FakeDisk) -> None:
@@ -85,7 +85,7 @@ def test_an_idle_owner_finds_out_when_it_looks(disk: FakeDisk) -> None:
     assert isinstance(error, LockLost)
 
 
-def test_the_next_verify_reports_what_a_round_has_found(disk: FakeDisk) -> None:
+def test_the_next_verify_reports_what_a_flush_has_found(disk: FakeDisk) -> None:
     store = open_store(disk)
     epochs = [store.claim(shard) for shard in range(3)]
     disk.remove("data/leases/2")
@@ -103,7 +103,7 @@ def test_a_lock_that_was_taken_again_is_not_lost(disk: FakeDisk) -> None:
     assert store.verify() == []
 
 
-def test_a_round_notices_that_the_directory_is_gone(disk: FakeDisk) -> None:
+def test_a_flush_notices_that_the_directory_is_gone(disk: FakeDisk) -> None:
     store = open_store(disk)
     epoch = store.claim(0)
     log = store.open_log(NAME)

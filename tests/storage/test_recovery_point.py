@@ -206,7 +206,7 @@ def test_an_older_point_serves_if_the_index_of_the_newer_one_is_lost(
     assert scanned.taken() == list(range(80, 160))
 
 
-# -- logs that rounds are written to ---------------------------------------------------------------
+# -- logs that flushes are written to --------------------------------------------------------------
 
 
 def beside(disk: FakeDisk, limits: Limits | None = None) -> tuple[deque[Callable[[], None]], Store]:
@@ -219,7 +219,7 @@ def beside(disk: FakeDisk, limits: Limits | None = None) -> tuple[deque[Callable
 
 
 def write(store: Store, jobs: deque[Callable[[], None]], count: int) -> None:
-    """Rounds that reach the segments; what is to be done beside them is done before the next."""
+    """Flushes that reach the segments; what is to be done beside them is done before the next."""
     log = store.open_log(NAME)
     for _ in range(count):
         assert store.commit([append(log, bytes(100))]) == [None]
@@ -230,11 +230,11 @@ def write(store: Store, jobs: deque[Callable[[], None]], count: int) -> None:
 
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("groupkeeper.storage.journal.round_writer.WRITE_BACK_BYTES", 2_000)
+    monkeypatch.setattr("groupkeeper.storage.journal.flush_writer.WRITE_BACK_BYTES", 2_000)
 
 
 @pytest.mark.usefixtures("often")
-def test_a_log_that_is_synced_beside_the_rounds_is_scanned_from_there(
+def test_a_log_that_is_synced_beside_the_flushes_is_scanned_from_there(
     disk: FakeDisk, scanned: Scanned
 ) -> None:
     jobs, store = beside(disk)
@@ -244,7 +244,7 @@ def test_a_log_that_is_synced_beside_the_rounds_is_scanned_from_there(
     log = store.open_log(NAME)
     assert len(values_in(log)) == 50
     assert 0 < len(scanned.taken()) < 15
-    disk.revive()  # and what was scanned is not scanned again, once a round has the mark
+    disk.revive()  # and what was scanned is not scanned again, once a flush has the mark
     store = open_store(disk)
     store.claim(0)
     store.open_log(NAME)

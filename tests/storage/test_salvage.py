@@ -49,7 +49,7 @@ def fewer_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", [NAME, TOPIC])
 def test_what_was_written_after_the_last_mark_is_kept(disk: FakeDisk, name: str) -> None:
     """The marks know where bytes were before the damaged ones were left out."""
-    fill(disk, rounds=10, stop=True)
+    fill(disk, flushes=10, stop=True)
     files = FakeFiles(disk)
     store = Store(files, "data", 0, LIMITS)
     store.claim(0)
@@ -81,7 +81,7 @@ def lost_in(log: Log) -> set[int]:
 
 def test_gaps_are_filled_from_the_journal(disk: FakeDisk) -> None:
     """Of three damaged batches the journal, which holds the newest, still has two."""
-    fill(disk, rounds=30, stop=False)
+    fill(disk, flushes=30, stop=False)
     for number in (2, 26, 29):
         [path, *_] = [p for p in segment_paths(disk, NAME) if value_of(number) in disk.contents(p)]
         flip_value(disk, path, number)
@@ -116,7 +116,7 @@ def test_a_cut_or_missing_segment_names_the_offsets(disk: FakeDisk, damage: Dama
 
 def test_the_journal_knows_how_much_a_missing_last_segment_had(disk: FakeDisk) -> None:
     """Of what followed the last finished segment it has the newest batches."""
-    fill(disk, rounds=34, stop=False)
+    fill(disk, flushes=34, stop=False)
     remove_the_last(disk, NAME)
     accept(disk, NAME)
     log = opened(disk, NAME)

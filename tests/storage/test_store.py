@@ -1,4 +1,4 @@
-"""Rounds, claims and the opening of logs, over a disk in memory."""
+"""Flushes, claims and the opening of logs, over a disk in memory."""
 
 import errno
 from collections.abc import Callable
@@ -43,7 +43,7 @@ def journals(disk: FakeDisk) -> list[str]:
     return disk.children("data/journals")
 
 
-def test_a_round_continues_each_of_its_logs(store: Store) -> None:
+def test_a_flush_continues_each_of_its_logs(store: Store) -> None:
     put(store, b"a", b"b")
     log, other = store.open_log(NAME), store.open_log("__group_events-0")
     assert store.commit([append(log, b"c"), append(other, b"x")]) == [None, None]
@@ -51,7 +51,7 @@ def test_a_round_continues_each_of_its_logs(store: Store) -> None:
     assert values_of_log(store, "__group_events-0") == [b"x"]
 
 
-def test_two_batches_of_a_round_may_go_to_one_log(store: Store) -> None:
+def test_two_batches_of_a_flush_may_go_to_one_log(store: Store) -> None:
     log = store.open_log(NAME)
     assert store.commit([append(log, b"a", b"b"), append(log, b"c")]) == [None, None]
     assert values_of_log(store) == [b"a", b"b", b"c"]
@@ -63,15 +63,15 @@ def test_a_batch_carries_epoch_and_time(store: Store, disk: FakeDisk) -> None:
     assert (header.leader_epoch, header.max_timestamp) == (7, TIME)
 
 
-def five_logs(store: Store, rounds: int) -> list[Log]:
+def five_logs(store: Store, flushes: int) -> list[Log]:
     logs = [store.open_log(f"__consumer_offsets-{number}") for number in range(5)]
-    for _ in range(rounds):
+    for _ in range(flushes):
         store.commit([append(log, b"v") for log in logs])
     return logs
 
 
-def test_a_round_is_one_write_and_one_sync_of_the_journal(store: Store, disk: FakeDisk) -> None:
-    logs = five_logs(store, rounds=5)
+def test_a_flush_is_one_write_and_one_sync_of_the_journal(store: Store, disk: FakeDisk) -> None:
+    logs = five_logs(store, flushes=5)
     before = len(disk.trace)
     store.commit([append(log, b"v") for log in logs])
     first, second, *segments = writes(disk, before)
@@ -83,8 +83,8 @@ def writes(disk: FakeDisk, since: int) -> list[tuple[str, str]]:
     return [(call.split()[0], call.split()[1].split("/")[1]) for call in disk.trace[since:]]
 
 
-def test_many_rounds_of_a_log_become_one_write(store: Store, disk: FakeDisk) -> None:
-    logs = five_logs(store, rounds=8)
+def test_many_flushes_of_a_log_become_one_write(store: Store, disk: FakeDisk) -> None:
+    logs = five_logs(store, flushes=8)
     before = len(disk.trace)
     store.catch_up()
     behind = [logs[number].name for number in (3, 4, 0, 1)]
@@ -231,7 +231,7 @@ def test_many_claims_share_one_sync(store: Store, disk: FakeDisk) -> None:
     assert open_store(disk).claim(49) == 2
 
 
-def test_a_later_claim_is_durable_with_the_next_round(store: Store, disk: FakeDisk) -> None:
+def test_a_later_claim_is_durable_with_the_next_flush(store: Store, disk: FakeDisk) -> None:
     store.claim(1)
     put(store, b"v")
     store.claim(2)
@@ -269,7 +269,7 @@ def test_an_older_epoch_is_fenced_and_nothing_is_written(store: Store, disk: Fak
     assert len(disk.trace) == before
 
 
-def test_a_round_leaves_out_what_cannot_be_written_and_no_more(
+def test_a_flush_leaves_out_what_cannot_be_written_and_no_more(
     store: Store, disk: FakeDisk
 ) -> None:
     names = [f"__consumer_offsets-{number}" for number in range(4)]
@@ -294,11 +294,11 @@ def test_a_log_that_was_opened_again_is_not_written_to_by_its_former_user(
     assert isinstance(error, AppendFailed) and "must be opened again" in str(error)
 
 
-def test_a_log_that_rounds_write_to_is_not_appended_to_directly(store: Store) -> None:
+def test_a_log_that_flushes_write_to_is_not_appended_to_directly(store: Store) -> None:
     logs = [store.open_log(f"__consumer_offsets-{number}") for number in range(2)]
     store.commit([append(log, b"v") for log in logs])  # the second one is queued
     logs[1].append(batch(0, b"direct"))
-    with pytest.raises(AssertionError, match="appended to beside the rounds"):
+    with pytest.raises(AssertionError, match="appended to beside the flushes"):
         store.catch_up()
 
 
@@ -324,7 +324,7 @@ def test_a_journal_stays_until_the_marks_of_its_logs_are_durable(disk: FakeDisk)
         assert not synced or not removed or removed[-1] < synced[0]
 
 
-def test_a_round_syncs_at_most_one_log_more(disk: FakeDisk) -> None:
+def test_a_flush_syncs_at_most_one_log_more(disk: FakeDisk) -> None:
     store = open_store(disk, limits=Limits(journal_bytes=3000))
     names = [f"__consumer_offsets-{number}" for number in range(4)]
     for _ in range(40):
@@ -334,7 +334,7 @@ def test_a_round_syncs_at_most_one_log_more(disk: FakeDisk) -> None:
         assert len(syncs) <= 2
 
 
-def test_a_failed_first_round_does_not_cost_the_journal(store: Store, disk: FakeDisk) -> None:
+def test_a_failed_first_flush_does_not_cost_the_journal(store: Store, disk: FakeDisk) -> None:
     store.claim(0)
     disk.failures[disk.calls + 3] = FULL  # behind the making of the file
     with pytest.raises(AppendFailed, match="No space left"):
@@ -345,7 +345,7 @@ def test_a_failed_first_round_does_not_cost_the_journal(store: Store, disk: Fake
     assert (store.known_shards(), store.claim(0)) == (1, 2)
 
 
-def test_after_a_failed_first_round_a_stop_takes_the_same_journal(
+def test_after_a_failed_first_flush_a_stop_takes_the_same_journal(
     store: Store, disk: FakeDisk
 ) -> None:
     store.claim(0)
@@ -387,7 +387,7 @@ def test_a_log_that_cannot_be_closed_does_not_keep_others_from_it(disk: FakeDisk
     store.claim(0)
     first, second = (store.open_log(name) for name in (NAME, ASIDE))
     assert store.commit([append(second, b"v"), append(first, b"v")]) == [None, None]
-    assert not disk.has(LOG_FILE), "a round writes the segment of one log"
+    assert not disk.has(LOG_FILE), "a flush writes the segment of one log"
     disk.failures[disk.calls + 3] = FULL
     with pytest.raises(AppendFailed, match=f"cannot append to data/{NAME}.*No space left"):
         store.close()
@@ -574,7 +574,7 @@ def test_an_epoch_that_goes_back_in_the_journal_is_corrupt(disk: FakeDisk) -> No
         open_store(disk).open_log(NAME)
 
 
-# -- recovering a log beside rounds --------------------------------------------------------------
+# -- recovering a log beside flushes --------------------------------------------------------------
 
 
 class Beside(FakeFiles):
@@ -615,7 +615,7 @@ def commit_in(store: Store, log: Log, values: list[bytes], value: bytes) -> None
 
 
 @pytest.mark.parametrize("journal_bytes", [150, 1_000, 1 << 20])
-def test_a_log_is_recovered_while_rounds_of_others_go_on(
+def test_a_log_is_recovered_while_flushes_of_others_go_on(
     disk: FakeDisk, journal_bytes: int
 ) -> None:
     files, store, [failed, *others] = beside(disk, journal_bytes)
@@ -625,11 +625,11 @@ def test_a_log_is_recovered_while_rounds_of_others_go_on(
     fail_append(disk, failed)
     assert store.usable_log(failed.name) is None
 
-    def round_of_others() -> None:
+    def flush_of_others() -> None:
         for log in others:
             commit_in(store, log, kept[log.name], b"%d" % files.times)
 
-    files.other = round_of_others
+    files.other = flush_of_others
     recovered = store.recover_log(failed.name)
     files.other = None
     assert files.times > 5
@@ -639,7 +639,7 @@ def test_a_log_is_recovered_while_rounds_of_others_go_on(
     assert {name: values_of_log(again, name) for name in kept} == kept
 
 
-def test_a_shard_is_claimed_while_rounds_go_on(disk: FakeDisk) -> None:
+def test_a_shard_is_claimed_while_flushes_go_on(disk: FakeDisk) -> None:
     files, store, [log, *_] = beside(disk, 150)
     kept: list[bytes] = []
     files.other = lambda: commit_in(store, log, kept, b"%d" % files.times)
@@ -653,7 +653,7 @@ def test_a_shard_is_claimed_while_rounds_go_on(disk: FakeDisk) -> None:
     assert values_of_log(again) == kept
 
 
-def test_a_claim_during_a_round_is_written_with_the_next_one(disk: FakeDisk) -> None:
+def test_a_claim_during_a_flush_is_written_with_the_next_one(disk: FakeDisk) -> None:
     files, store, [log, *_] = beside(disk, 1 << 20)
     commit_in(store, log, [], b"a")
     epochs: list[int] = []
@@ -671,12 +671,12 @@ def test_a_claim_during_a_round_is_written_with_the_next_one(disk: FakeDisk) -> 
     assert open_store(disk).claim(3) == 2
 
 
-# -- writing back beside rounds --------------------------------------------------------------------
+# -- writing back beside flushes -------------------------------------------------------------------
 
 
 def write_much(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], None]]:
-    """Ten rounds of a kilobyte, of which two may be unsynced; the jobs for another thread."""
-    monkeypatch.setattr("groupkeeper.storage.journal.round_writer.WRITE_BACK_BYTES", 2_000)
+    """Ten flushes of a kilobyte, of which two may be unsynced; the jobs for another thread."""
+    monkeypatch.setattr("groupkeeper.storage.journal.flush_writer.WRITE_BACK_BYTES", 2_000)
     jobs: list[Callable[[], None]] = []
     store.write_back_on(jobs.append)
     for _ in range(10):
@@ -698,7 +698,7 @@ def test_a_log_is_written_back_beside_rounds(
     assert len(values_of_log(open_store(disk))) == 11
 
 
-def test_after_writing_back_has_failed_no_round_is_acknowledged(
+def test_after_writing_back_has_failed_no_flush_is_acknowledged(
     store: Store, disk: FakeDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = store.open_log(NAME)

@@ -104,7 +104,7 @@ def _known_segments(dump: Dump, folder: str, *, shown: bool) -> dict[int, Finish
         fields = {
             "begun": manifest.begun,
             "givenUp": manifest.given_up,
-            "roundsLostAt": manifest.rounds_lost_at,
+            "flushesLostAt": manifest.flushes_lost_at,
             "firstDirty": manifest.first_dirty,
         }
         if mark is not None:

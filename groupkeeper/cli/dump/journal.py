@@ -1,4 +1,4 @@
-"""Journals as text: a line for each round and for each entry in it.
+"""Journals as text: a line for each flush and for each entry in it.
 
 storage/journal/format.py describes the bytes.
 """
@@ -13,21 +13,21 @@ from groupkeeper.storage.files.whole import opened
 from groupkeeper.storage.journal.format import (
     BATCH,
     CLAIM,
+    FLUSH,
     MARK,
-    ROUND,
     JournalEntry,
     ends_of,
     entries_of,
-    next_round,
-    round_after,
+    flush_after,
+    next_flush,
 )
-from groupkeeper.storage.journal.journal import first_round_and_salt, node_of
+from groupkeeper.storage.journal.journal import first_flush_and_salt, node_of
 from groupkeeper.storage.log.window import Window
 from groupkeeper.storage.recovery.marks import SECTOR, Mark, whole_sectors
 
 
-class _Round(NamedTuple):
-    """A sound round in a journal."""
+class _Flush(NamedTuple):
+    """A sound flush in a journal."""
 
     window: Window
     number: int
@@ -37,50 +37,50 @@ class _Round(NamedTuple):
 
     @property
     def end(self) -> int:
-        return self.position + ROUND.size + self.size
+        return self.position + FLUSH.size + self.size
 
     def entries(self) -> Iterator[JournalEntry]:
-        return entries_of(self.window, self.position + ROUND.size, self.size)
+        return entries_of(self.window, self.position + FLUSH.size, self.size)
 
 
 def sum_up_journal(dump: Dump, path: str) -> None:
     """Show a line about a journal, and its damage. Raises OSError."""
-    rounds, end = "none", 0
+    flushes, end = "none", 0
     logs: set[bytes] = set()
-    for each in _rounds(dump, path):
-        rounds, end = f"{first_round_and_salt(path)[0]} to {each.number}", each.end
+    for each in _flushes(dump, path):
+        flushes, end = f"{first_flush_and_salt(path)[0]} to {each.number}", each.end
         logs |= {entry.name for entry in each.entries() if entry.kind == BATCH}
-    dump.line(f"{path}: rounds: {rounds} size: {end} logs: {len(logs)}")
+    dump.line(f"{path}: flushes: {flushes} size: {end} logs: {len(logs)}")
 
 
 def show_journal(dump: Dump, path: str) -> None:
     """Show a journal. Raises OSError."""
-    first, salt = first_round_and_salt(path)
+    first, salt = first_flush_and_salt(path)
     dump.line(f"Dumping {path}")
     node = node_of(path.rpartition("/")[2])
-    dump.line(f"node: {node} firstRound: {first} salt: {salt.hex()}")
-    for each in _rounds(dump, path):
-        dump.line(f"round: {each.number} position: {each.position} size: {each.size}")
+    dump.line(f"node: {node} firstFlush: {first} salt: {salt.hex()}")
+    for each in _flushes(dump, path):
+        dump.line(f"flush: {each.number} position: {each.position} size: {each.size}")
         for entry in each.entries():
             _show_entry(dump, entry)
 
 
-def _rounds(dump: Dump, path: str) -> Iterator[_Round]:
-    """Yield the sound rounds, and report the gaps between them as damage. Raises OSError."""
-    number, salt = first_round_and_salt(path)
+def _flushes(dump: Dump, path: str) -> Iterator[_Flush]:
+    """Yield the sound flushes, and report the gaps between them as damage. Raises OSError."""
+    number, salt = first_flush_and_salt(path)
     with opened(dump.files, path) as handle:
         end = tries = 0
         window = Window(dump.files, handle, dump.files.size(handle))
         while True:
-            position, size = next_round(window, end, salt, number)
+            position, size = next_flush(window, end, salt, number)
             if size >= 0:
-                found = _Round(window, number, position, size)
+                found = _Flush(window, number, position, size)
                 dump.told(path, found.end - position)
                 yield found
                 end, number = found.end, number + 1
                 continue
             place = whole_sectors(end)
-            position, later = round_after(window, end, salt, number)
+            position, later = flush_after(window, end, salt, number)
             is_over = position < 0 and not any(dump.files.read(handle, SECTOR, place))
             if not is_over and tries < TRIES:  # a server may be writing it
                 tries += 1
@@ -89,9 +89,9 @@ def _rounds(dump: Dump, path: str) -> Iterator[_Round]:
                 continue
             if position < 0:
                 if not is_over:
-                    dump.damage(path, f"the round at byte {place} is unfinished")
+                    dump.damage(path, f"the flush at byte {place} is unfinished")
                 return
-            what = f"the round at byte {place} is damaged, a sound one follows at byte {position}"
+            what = f"the flush at byte {place} is damaged, a sound one follows at byte {position}"
             dump.damage(path, what)
             end, number = position, later
 
@@ -118,4 +118,4 @@ def _show_entry(dump: Dump, entry: JournalEntry) -> None:
         dump.line(f"mark of {name}: {place} crc: {mark.crc}")
     else:
         first, ends = ends_of(data)
-        dump.line(f"ends of the rounds from {first} on: {named(ends)}".rstrip())
+        dump.line(f"ends of the flushes from {first} on: {named(ends)}".rstrip())

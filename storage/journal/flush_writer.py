@@ -1,14 +1,14 @@
-"""Rounds: the batches of many logs, made durable with one write and one sync of the journal.
+"""Flushes: the batches of many logs, made durable with one write and one sync of the journal.
 
-Theory of operation. After the sync the batches of a round may be acknowledged. The segments get the
-same bytes later and without a sync: each round writes the queue of one log, and an idle moment
-writes the rest, because a write per log and round would cost more than everything else. When a
-journal is full, a new one begins, and each of the following rounds syncs one of the logs that have
-batches in the full one. When all are synced, and a round has written their marks, the full journal
+Theory of operation. After the sync the batches of a flush may be acknowledged. The segments get the
+same bytes later and without a sync: each flush writes the queue of one log, and an idle moment
+writes the rest, because a write per log and flush would cost more than everything else. When a
+journal is full, a new one begins, and each of the following flushes syncs one of the logs that have
+batches in the full one. When all are synced, and a flush has written their marks, the full journal
 is removed.
 
-Beside the rounds, on another thread, a log is synced whenever much was written to it, and gets a
-recovery point, whose mark goes into the next round. Index files are not written in a round: each
+Beside the flushes, on another thread, a log is synced whenever much was written to it, and gets a
+recovery point, whose mark goes into the next flush. Index files are not written in a flush: each
 system call may let another thread run first.
 """
 
@@ -27,12 +27,12 @@ from groupkeeper.storage.log.segment import Stand
 from groupkeeper.storage.recovery.marks import Mark
 
 WRITE_BACK_BYTES: Final = 4 * 1024 * 1024
-"""Bytes written to a log after which it is synced beside the rounds. A round that has to sync the
+"""Bytes written to a log after which it is synced beside the flushes. A flush that has to sync the
 log, because a segment is full or a full journal is due for removal, then has little left to do."""
 
 
-class RoundWriter:
-    """Writes rounds to the journal, and queued batches to the logs."""
+class FlushWriter:
+    """Writes flushes to the journal, and queued batches to the logs."""
 
     def __init__(self, journals: Journals, logs: Mapping[str, QueuedLog]) -> None:
         """Take the open `logs` by name."""
@@ -41,16 +41,16 @@ class RoundWriter:
         self._behind: dict[str, QueuedLog] = {}
         """Logs with queued batches, longest waiting first."""
         self.aside: Callable[[Callable[[], None]], None] | None = None
-        """Runs a job on another thread. None: no log is synced beside the rounds."""
+        """Runs a job on another thread. None: no log is synced beside the flushes."""
         self._marks: deque[tuple[str, Mark]] = deque()
-        """Marks made by that thread since the last round, with the names of the logs."""
+        """Marks made by that thread since the last flush, with the names of the logs."""
         self.failure = ""
         """The error of a failed sync, after which the store takes no more work; or ""."""
         self.committed_bytes = 0
-        """Total bytes of batches made durable by rounds."""
+        """Total bytes of batches made durable by flushes."""
 
     def commit(self, appends: Sequence[Append | LateAppend]) -> list[StorageError | None]:
-        """Write a round: see `Store.commit`."""
+        """Write a flush: see `Store.commit`."""
         errors: list[StorageError | None] = []
         left_out: dict[int, StorageError] = {}
         ends: dict[str, int] = {}
