@@ -115,7 +115,7 @@ def _lines(found: dict[str, Any]) -> Iterator[str]:
         "disk": f"{size(disk['free_bytes'])} of {size(disk['total_bytes'])} free; "
         f"journals {size(disk['journals_bytes'])}, groups {size(disk['groups_bytes'])}, "
         f"events {size(disk['events_bytes'])}, topics {size(disk['topics_bytes'])}",
-        "appends": f"{appends['rounds']} rounds{quick}, {appends['failures']} failed",
+        "appends": f"{appends['flushes']} flushes{quick}, {appends['failures']} failed",
         "loop": f"longest iteration {_ms(loop['longest_ms'])}, {loop['over_20_ms']} of "
         f"{loop['iterations']} over 20 ms",
         "compaction": f"{compaction['runs']} runs, {compaction['failures']} failed",

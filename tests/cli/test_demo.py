@@ -130,7 +130,7 @@ def test_a_signal_ends_all_processes_at_once(tmp_path: Path, number: signal.Sign
 def test_what_is_kept_runs_until_a_signal_which_is_no_failure(tmp_path: Path) -> None:
     with on_a_terminal(tmp_path, "--keep") as (process, terminal):
         shown = read_until(terminal, "--http 127.0.0.1:")
-        assert "run on until Ctrl-C. Look at http://127.0.0.1:" in shown
+        assert "run until Ctrl-C. See http://127.0.0.1:" in shown
         started = children(process.pid)
         assert len(started) == 3  # the server and two consumers
         process.send_signal(signal.SIGINT)

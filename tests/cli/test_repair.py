@@ -248,6 +248,6 @@ def test_a_disk_that_is_full_changes_nothing(
     monkeypatch.setattr(os, "link", no_room)
     monkeypatch.setattr(os, "pwrite", no_room)
     err = refused(capsys, damaged, "--write")
-    assert "No space left on device; not all is repaired, and the originals are kept" in err
+    assert "No space left on device; the repair is incomplete, and the originals are kept" in err
     after = snapshot(damaged)
     assert {name: data for name, data in after.items() if "repaired-" not in name} == before

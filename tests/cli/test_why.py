@@ -515,7 +515,7 @@ async def test_the_http_port_given_as_a_kafka_port_is_a_wrong_call(
         await server.close()
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith(f"groupkeeper: --bootstrap-server: {host}:{port} answers HTTP: name the")
+    assert err.startswith(f"groupkeeper: --bootstrap-server: {host}:{port} answers HTTP: give the")
     assert err.count("\n") == 1
 
 

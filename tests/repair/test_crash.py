@@ -29,7 +29,7 @@ def damaged() -> Iterator[FakeDisk]:
         served.stop()
         served.start()
         served.settled()
-        live_on(served, rounds=6)
+        live_on(served, flushes=6)
         served.machine.kill()
     disk = served.disk
     disk.write_back()

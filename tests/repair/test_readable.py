@@ -77,7 +77,7 @@ def test_what_is_said_to_be_readable_is_served_after_the_repair(
     live(served)
     if seed % 2:
         compact(served)
-        live_on(served, rounds=10)
+        live_on(served, flushes=10)
     end = random.choice(["stop", "kill", "power"])
     if end != "stop":
         commit_late(served, 77)

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.kafka_cleaner.flushes import compare
+from tests.kafka_cleaner.rounds import compare
 
 from groupkeeper.protocol.record_batch import BatchHeader, read_header
 from groupkeeper.storage.compaction.key_map import KEY_BYTES

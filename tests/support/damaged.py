@@ -46,16 +46,16 @@ TOPICS = {"orders": 6, "payments": 6}
 CLUSTER = "a new cluster id"
 
 
-def live(served: Served, rounds: int = 30) -> None:
+def live(served: Served, flushes: int = 30) -> None:
     """Groups that commit, one of them with a member, and records in two partitions."""
     settle(served.client(), "members", group_instance_id="reader-1")
-    live_on(served, rounds)
+    live_on(served, flushes)
 
 
-def live_on(served: Served, rounds: int) -> None:
+def live_on(served: Served, flushes: int) -> None:
     """More commits and records."""
     client = served.client()
-    for number in range(rounds):
+    for number in range(flushes):
         for group_id in GROUPS[: 3 + number % 6]:
             assert client.commit(number, group_id) == 0
         for topic, partition in (("orders", 0), ("payments", 2)):

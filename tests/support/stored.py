@@ -66,7 +66,7 @@ def journal_paths(disk: FakeDisk) -> list[str]:
 
 
 def salt_positions(disk: FakeDisk, journal: str) -> list[int]:
-    """Where the rounds of a journal begin."""
+    """Where the flushes of a journal begin."""
     data, salt = disk.contents(journal), bytes.fromhex(journal[-16:])
     return [found.start() for found in re.finditer(re.escape(salt), data)]
 
