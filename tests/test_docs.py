@@ -213,3 +213,18 @@ def dead_links(page: Path) -> Iterator[str]:
 def test_relative_links_lead_to_files_and_headings() -> None:
     dead = [each for page in pages() for each in dead_links(page)]
     assert not dead, "dead links:\n" + "\n".join(dict.fromkeys(dead))
+
+
+def linked(page: Path) -> set[Path]:
+    """The files that a page links to."""
+    targets = (inline or reference for inline, reference in _LINK.findall(text_of(str(page))))
+    paths = (target.partition("#")[0] for target in targets if "://" not in target)
+    return {(page.parent / path).resolve() for path in paths if path}
+
+
+def test_the_index_lists_every_page_once() -> None:
+    index = ROOT / "docs" / "index.md"
+    listed = _LINK.findall(text_of("docs/index.md"))
+    assert len(listed) == len(set(listed))
+    missing = {*(ROOT / "docs").rglob("*.md")} - {index, *linked(index)}
+    assert sorted(str(path.relative_to(ROOT)) for path in missing) == []
