@@ -228,3 +228,13 @@ def test_the_index_lists_every_page_once() -> None:
     assert len(listed) == len(set(listed))
     missing = {*(ROOT / "docs").rglob("*.md")} - {index, *linked(index)}
     assert sorted(str(path.relative_to(ROOT)) for path in missing) == []
+
+
+def test_what_the_spark_job_imports_is_promised() -> None:
+    """People copy the job: docs/compatibility.md says that what it calls stays."""
+    job = ast.parse((ROOT / "groupkeeper" / "analytics" / "job.py").read_text(encoding="utf-8"))
+    imports = [each for each in ast.walk(job) if isinstance(each, ast.ImportFrom)]
+    ours = {each.name for node in imports for each in node.names}
+    promised = set(_SPAN.findall(text_of("docs/compatibility.md")))
+    assert ours
+    assert ours <= promised
