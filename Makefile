@@ -15,6 +15,7 @@
 #   make chaos      attacks on a server and damage to its files (ARGS="metadata-all", "damage", or --help)
 #   make kills      kill -9 and restart under real clients, 200 times (ARGS="20", or --help)
 #   make docs       regenerate the generated pages
+#   make docs-site  the pages as a site in site/; a broken link is an error
 #   make structure  files, lines and imports of each folder, cycles (ARGS="PATH" for another checkout)
 #   make lock       resolve the lock files anew
 #   make clean      remove the virtual environment and the tools' caches
@@ -37,12 +38,13 @@ INSTALL := $(PIP) install --require-hashes --no-build-isolation
 CREATED := $(VENV)/.created
 SERVER := $(VENV)/.server
 DEV := $(VENV)/.dev
+SITE_VENV := $(VENV)-docs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-all check format bench bench-guard parity simulate mutants fuzz chaos kills suites docs structure lock clean
+.PHONY: help demo serve test test-all check format bench bench-guard parity simulate mutants fuzz chaos kills suites docs docs-site structure lock clean
 
 help:
-	@sed -n '3,21s/^# *//p' $(firstword $(MAKEFILE_LIST))
+	@sed -n '3,22s/^# *//p' $(firstword $(MAKEFILE_LIST))
 
 demo: $(SERVER)
 	@exec $(BIN)/groupkeeper demo $(ARGS)
@@ -100,6 +102,9 @@ docs: $(DEV)
 	@set -e; for generator in $(wildcard docs/generate_*.py); do \
 		echo "$$generator"; $(BIN)/python $$generator; done
 
+docs-site: $(SITE_VENV)/.installed
+	@NO_MKDOCS_2_WARNING=1 $(SITE_VENV)/bin/mkdocs build --strict
+
 structure: $(DEV)
 	@$(BIN)/python tools/structure.py $(ARGS)
 
@@ -108,9 +113,10 @@ lock: $(DEV)
 	$(LOCK) -c requirements/server.txt -o requirements/build.txt requirements/build.in
 	$(LOCK) --extra analytics --extra dev -c requirements/server.txt -c requirements/build.txt \
 		-o requirements/dev.txt pyproject.toml
+	$(LOCK) -o requirements/docs.txt requirements/docs.in
 
 clean:
-	rm -rf $(VENV) .bench .clients .suites .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(SITE_VENV) site .bench .clients .suites .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 
 $(CREATED):
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and \
@@ -125,4 +131,10 @@ $(SERVER): requirements/build.txt requirements/server.txt pyproject.toml | $(CRE
 
 $(DEV): requirements/dev.txt | $(SERVER)
 	$(INSTALL) -r requirements/dev.txt
+	@touch $@
+
+$(SITE_VENV)/.installed: requirements/docs.txt
+	$(PYTHON) -m venv $(SITE_VENV)
+	$(SITE_VENV)/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes \
+		--only-binary :all: -r requirements/docs.txt
 	@touch $@

@@ -162,7 +162,7 @@ def pins(lock: str) -> dict[str, set[str]]:
     return found
 
 
-@pytest.mark.parametrize("lock", ["server.txt", "build.txt", "dev.txt"])
+@pytest.mark.parametrize("lock", ["server.txt", "build.txt", "dev.txt", "docs.txt"])
 def test_locks_name_no_registry_and_pin_everything_with_hashes(lock: str) -> None:
     assert pins(lock)
     assert all(pins(lock).values())
