@@ -4,11 +4,15 @@ import re
 import shutil
 import subprocess
 import tarfile
+import tomllib
 import zipfile
+from configparser import ConfigParser
+from email.parser import BytesParser
 from pathlib import Path
 
 import pytest
 
+import groupkeeper
 from tests.packaging.conftest import build
 from tests.packaging.environment import Environment
 from tests.packaging.interpreters import THIS, TOO_OLD, find
@@ -42,6 +46,24 @@ def test_the_wheel_has_every_module_of_the_checkout_once_and_the_pages(wheel: Pa
         modules |= {f"{page}/{path.name}": path.read_bytes() for path in files}
     found = {name: data for name, data in contents(wheel).items() if ".dist-info/" not in name}
     assert found == modules | {"groupkeeper/py.typed": b""}
+
+
+def test_the_wheel_says_what_an_index_shows_and_what_an_installer_needs(wheel: Path) -> None:
+    version = groupkeeper.__version__
+    folder = f"groupkeeper-{version}.dist-info"
+    found = contents(wheel)
+    told = BytesParser().parsebytes(found[f"{folder}/METADATA"])
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert (told["Name"], told["Version"]) == ("groupkeeper", version)
+    assert told["Requires-Python"] == project["requires-python"]
+    assert told["License-Expression"] == project["license"]
+    assert told.get_all("Classifier") == project["classifiers"]
+    assert told.get_payload(decode=True) == (ROOT / "README.md").read_bytes()
+    assert found[f"{folder}/licenses/LICENSE"] == (ROOT / "LICENSE").read_bytes()
+    entries = ConfigParser(delimiters="=")
+    entries.read_string(found[f"{folder}/entry_points.txt"].decode())
+    assert dict(entries["console_scripts"]) == project["scripts"]
+    assert dict(entries["pytest11"]) == project["entry-points"]["pytest11"]
 
 
 @pytest.mark.parametrize("built", ["wheel", "wheel_of_sdist"])
@@ -92,10 +114,12 @@ def test_the_sdist_has_files_only_and_nothing_that_is_made(sdist: Path) -> None:
     assert len({top for top, *_ in paths}) == 1
     hidden = {path[1] for path in paths if path[1].startswith(".")}
     assert hidden <= {".github", ".gitattributes", ".gitignore", ".pre-commit-config.yaml"}
-    made = {"__pycache__", "groupkeeper-data", "dist", "build", *FOLDERS}
+    made = {"__pycache__", "groupkeeper-data", "dist", "build", "site", *FOLDERS}
     assert not {path[1] for path in paths} & made
     assert not any("__pycache__" in path for path in paths)
     assert {path[2] for path in paths if path[1] == "groupkeeper"} >= {*FOLDERS, "py.typed"}
+    beside = {"docs", "examples", "requirements", "tests", "CHANGELOG.md", "LICENSE", "Makefile"}
+    assert {path[1] for path in paths if len(path) > 1} >= beside
 
 
 @pytest.mark.skipif(not TOO_OLD, reason="no Python before 3.11 here")
