@@ -186,3 +186,22 @@ def test_ci_runs_the_verbs_and_nothing_else() -> None:
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
     assert script[-2:] == ["make check", "make test"]
     subprocess.run(["bash", "-n", ROOT / ".ci" / "run"], check=True)
+
+
+def test_the_workflow_runs_the_verbs_with_pinned_actions_and_may_only_read() -> None:
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    verbs = re.findall(r"- run: make (\S+) PYTHON=python$", workflow, re.MULTILINE)
+    assert verbs == ["check", "docs-site", "test"]
+    assert workflow.count("run: ") == len(verbs)
+    actions = re.findall(r"uses: (\S+)", workflow)
+    assert all(re.fullmatch(r"actions/[a-z-]+@v\d+\.\d+\.\d+", action) for action in actions)
+    assert re.findall(r"permissions:\n((?: +.+\n)+)", workflow) == ["  contents: read\n"]
+    assert workflow.count("timeout-minutes: ") == workflow.count("runs-on: ") == 2
+
+
+def test_the_workflow_tests_each_python_that_is_supported() -> None:
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    [matrix] = re.findall(r"python: \[(.+)\]", workflow)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    named = re.findall(r":: (3\.\d+)$", "\n".join(project["classifiers"]), re.MULTILINE)
+    assert re.findall(r"[\d.]+", matrix) == named
