@@ -5,6 +5,7 @@ lines that it executes; `python -m benchmarks.callbacks` measures the time.
 """
 
 import gc
+import sys
 from collections.abc import Callable
 from itertools import count
 
@@ -344,9 +345,11 @@ MOST_INSTRUCTIONS = (
     (description, True, 1),
     (answer_to_leader, False, 1),
 )
-"""How many instructions a step may take for each member, the most that it takes now. A call of a
-function takes ten and more, and a step that answers or removes a member some hundred.
+"""How many instructions a step may take for each member, the most that it takes now on Python 3.11.
+A call of a function takes ten and more, and a step that answers or removes a member some hundred.
 """
+LATER_PYTHONS = 1 if sys.version_info >= (3, 12) else 0
+"""Their compiler makes one instruction more of some of these loops."""
 
 
 @pytest.mark.parametrize(("step", "static", "most"), MOST_INSTRUCTIONS)
@@ -354,7 +357,7 @@ def test_a_step_that_decides_about_all_members_hardly_looks_at_each(
     step: Callable[[Crowd], int], static: bool, most: int
 ) -> None:
     few, many = step(Crowd(FEW, static)), step(Crowd(MANY, static))
-    assert many - few <= most * (MANY - FEW)
+    assert many - few <= (most + LATER_PYTHONS) * (MANY - FEW)
 
 
 def test_the_assignments_of_a_leader_are_read_in_several_steps() -> None:
