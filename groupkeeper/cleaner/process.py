@@ -115,7 +115,7 @@ class CompactionProcess:
                 if watched.is_hung(now):
                     _kill(process)
                     raise CompactionHung(
-                        f"the process that compacts {job.folder} (pid {process.pid}) made no"
+                        f"the process that compacts {job.folder} (pid {process.pid}) made no "
                         f"progress for {supervision.HUNG_S:g} s, and was killed"
                     ) from None
                 if priority is not Priority.NORMAL and watched.is_starved(now):

@@ -62,7 +62,7 @@ def test_damage_and_errors_of_the_system_are_told(tmp_path: Path) -> None:
 def test_once_stopped_it_starts_none(tmp_path: Path) -> None:
     process = CompactionProcess()
     process.stop()
-    with pytest.raises(CompactionStopped, match="stops"):
+    with pytest.raises(CompactionStopped, match="is stopping"):
         process(job(tmp_path, batch(0, b"value")))
 
 
@@ -74,7 +74,7 @@ def test_what_it_was_doing_when_it_was_stopped_did_not_fail(tmp_path: Path) -> N
         while process._process is None:
             assert not running.done()
         process.stop()
-        with pytest.raises(CompactionStopped, match="stops"):
+        with pytest.raises(CompactionStopped, match="is stopping"):
             running.result(LIMIT_S)
 
 
