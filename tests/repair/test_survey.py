@@ -183,12 +183,12 @@ def test_a_damaged_start_of_a_log(serve: Callable[..., Served]) -> None:
     assert not looked(served.disk).is_damaged
 
 
-def test_a_damaged_round_of_the_journal_is_told(served: Served) -> None:
+def test_a_damaged_flush_of_the_journal_is_told(served: Served) -> None:
     served.machine.kill()
     [path] = journal_paths(served.disk)
     served.disk.flip(path, 1200)
     found = looked(served.disk)
-    assert any(f"{path}: the round at byte" in line for line in found.mended)
+    assert any(f"{path}: the flush at byte" in line for line in found.mended)
 
 
 def test_a_segment_that_no_server_can_load_is_not_touched(served: Served) -> None:
