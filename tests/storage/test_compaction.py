@@ -3,12 +3,12 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.kafka_cleaner.rounds import compare
 
 from groupkeeper.protocol.record_batch import BatchHeader, read_header
 from groupkeeper.storage.compaction.key_map import KEY_BYTES
 from groupkeeper.storage.log.segment import segment_path
 from tests.kafka_cleaner import fixture
+from tests.kafka_cleaner.rounds import compare
 from tests.protocol.test_record_batch import EMPTY, WITH_HORIZON
 from tests.support.compacting import DAY, HOUR, Folder, with_limits
 from tests.support.fake_files import FakeDisk, FakeFiles
