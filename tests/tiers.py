@@ -1,22 +1,47 @@
 """The two tiers of tests: `make test` runs the short one, `make test-all` both."""
 
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Final
 
 import pytest
 
-TESTS: Final = Path(__file__).parent
-LONG: Final = frozenset(
-    ("benchmarks", "chaos", "clients", "fuzz", "kills", "packaging", "simulation", "weeks")
-)
-"""Folders of which only the tests marked `smoke` are in the short tier: they take half of the time,
-and prove what seldom changes with a commit.
+LONG: Final[Mapping[str, tuple[str, ...]]] = {
+    "tests/benchmarks/": ("test_floor.py", "test_guard.py", "test_report.py"),
+    "tests/clients/": (
+        *("share_six_partitions_and_consume_everything_once[aiokafka", "moves[confluent-kafka"),
+        *("share_six_partitions_and_consume_everything_once[kafka-python-3", "one_group"),
+    ),
+    "tests/fuzz/": ("nothing[4]", "with_sense", "_noted", "_well", "left_out", "seed_alone"),
+    "tests/groups/test_kill.py": (),
+    "tests/packaging/": ("test_the_wheel", "files_only", "3.11]"),
+    "tests/simulation/": ("hash_seed[3]", "test_virtual_loop.py", "test_a_look"),
+    "tests/storage/test_cleaning_crash.py": ("[kill]",),
+    "tests/storage/test_swap.py": ("[kill]",),
+    "tests/topics/test_catalog.py::test_no_crash_during": ("[kill]",),
+    "tests/topics/test_limits.py": (),
+    "tests/truth/": ("[closed]", "words"),
+    "tests/weeks/": (
+        "same_bytes",
+        "outages_are",
+        "leaders_assign",
+        "who_",
+        "rate_that",
+        "limit_may",
+    ),
+}
+"""Beginning of a test's id -> parts of the ids of those that stay in the short tier. These tests take
+half of the time, and seldom fail for a single change: older client libraries, more seeds, other
+Pythons, every way in which a disk can fail.
 """
+SPARK: Final = ("test_records_of_sparks_kafka_source",)
+"""The same of tests with a session of Spark."""
 
 
 def is_long(item: pytest.Item) -> bool:
     """Whether a test is in the long tier only."""
-    if item.get_closest_marker("smoke") is not None:
+    for beginning, short in LONG.items():
+        if item.nodeid.startswith(beginning):
+            return not any(part in item.nodeid for part in short)
+    if item.get_closest_marker("spark") is None:
         return False
-    is_in_folder = TESTS in item.path.parents and item.path.relative_to(TESTS).parts[0] in LONG
-    return is_in_folder or any(item.get_closest_marker(name) for name in ("slow", "spark"))
+    return not any(part in item.nodeid for part in SPARK)

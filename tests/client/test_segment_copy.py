@@ -163,7 +163,7 @@ async def test_a_leader_that_has_nothing_more_is_left_after_the_timeout(tmp_path
     node = node_with([0, 2])
     answer = FetchableTopicResponse(topic="t", partitions=[PartitionData()])
     node.answers["Fetch"] = lambda _: FetchResponse(responses=[answer])
-    with pytest.raises(CallFailed, match="nothing comes from offset 0 on"):
+    with pytest.raises(CallFailed, match="no records arrive from offset 0 on"):
         await Copy().of(node, tmp_path, {T: 0}, timeout_ms=300)
 
 

@@ -120,7 +120,10 @@ def test_offsets_of_a_group_with_members_are_theirs() -> None:
     [
         (lambda b: b.produce("ordres", "x"), "topic 'ordres' does not exist: name it in topics="),
         (lambda b: b.records("ordres"), "topic 'ordres' does not exist"),
-        (lambda b: b.produce("orders", "x", partition=2), "has no partition 2: it has 2, from 0"),
+        (
+            lambda b: b.produce("orders", "x", partition=2),
+            "has no partition 2: it has 2, numbered from 0",
+        ),
         (lambda b: b.records("orders", 2), "topic 'orders' has no partition 2"),
         (lambda b: b.produce("__consumer_offsets", "x"), "INVALID_TOPIC_EXCEPTION: Cannot append"),
         (lambda b: b.create_topic("orders"), "'orders' was not created: Topic 'orders' already"),

@@ -41,7 +41,7 @@ def test_changes_are_switched_off_by_default(serve: Callable[..., Served]) -> No
     status, found = web.post(*REMOVE, members=[{"member_id": member_id}])
     assert (status, found["error"]) == (
         403,
-        "changes over HTTP are disabled:  start the server with http.api.write=true",
+        "changes over HTTP are disabled: start the server with http.api.write=true",
     )
     assert web.post(*RESET, offsets=[offset("orders", 0, 1)])[0] == 403
     assert served.members("g") == 1

@@ -18,7 +18,7 @@ STATES = "give Empty, PreparingRebalance, CompletingRebalance, Stable or Dead"
         ("limit=-1", "parameter 'limit' is '-1': give a number from 1 to 500"),
         ("limit=", "parameter 'limit' is '': give a number from 1 to 500"),
         ("limit=1&limit=2", "parameter 'limit' is given twice: give it once"),
-        ("state=stable", f"state 'stable' is none: {STATES}"),
+        ("state=stable", f"unknown state 'stable': {STATES}"),
         ("search=%ff", "the query is not percent-encoded UTF-8"),
         ("search=" + 5001 * "x", "parameter 'search' has more than 5000 characters"),
     ],
