@@ -10,12 +10,14 @@ import concurrent.futures
 import logging.handlers
 import os
 import runpy
+import shutil
 import signal
 import socket
 import ssl
 import subprocess
 import sys
 import tempfile
+from asyncio.base_subprocess import BaseSubprocessTransport
 from importlib import import_module
 
 STANDARD = (asyncio, concurrent.futures, logging.handlers, ssl, subprocess, tempfile)
@@ -40,12 +42,17 @@ MISSING = {
 def become_windows() -> None:
     """Take it all away."""
     kill = signal.SIGKILL  # the standard library of this system kills with it
-    subprocess.Popen.kill = lambda self: self.send_signal(kill)  # type: ignore[method-assign]
+    for process in (subprocess.Popen, BaseSubprocessTransport):
+        process.kill = lambda self: self.send_signal(kill)  # type: ignore[method-assign]
     for name in MODULES:
         sys.modules[name] = None  # type: ignore[assignment]  # as for a module that is missing
     for module, names in MISSING.items():
         for name in names:
             delattr(module, name)
+    # The standard library of this system uses what was taken away from Python 3.13 on.
+    shutil._use_fd_functions = False  # type: ignore[attr-defined]
+    subprocess._USE_POSIX_SPAWN = False  # type: ignore[attr-defined]
+    os.process_cpu_count = os.cpu_count  # type: ignore[attr-defined]
     loop = asyncio.SelectorEventLoop
     for name in ("add_signal_handler", "remove_signal_handler"):
         setattr(loop, name, getattr(asyncio.AbstractEventLoop, name))
