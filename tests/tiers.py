@@ -29,7 +29,7 @@ LONG: Final[Mapping[str, tuple[str, ...]]] = {
         "limit_may",
     ),
 }
-"""Beginning of a test's id -> parts of the ids of those that stay in the short tier. These tests take
+"""Beginning of a test id -> parts of the ids of those that stay in the short tier. These tests take
 half of the time, and seldom fail for a single change: older client libraries, more seeds, other
 Pythons, every way in which a disk can fail.
 """
