@@ -6,7 +6,11 @@ from typing import Final
 import pytest
 
 LONG: Final[Mapping[str, tuple[str, ...]]] = {
+    "examples/test_slow_handler.py": ("on_aiokafka",),
+    "tests/analytics/test_power_cut.py": ("[True]",),
+    "tests/analytics/test_what_if_truth.py": ("rolling_restart", "static_members[30"),
     "tests/benchmarks/": ("test_floor.py", "test_guard.py", "test_report.py"),
+    "tests/cli/test_demo.py::test_what_is_kept": (),
     "tests/clients/": (
         *("share_six_partitions_and_consume_everything_once[aiokafka", "moves[confluent-kafka"),
         *("share_six_partitions_and_consume_everything_once[kafka-python-3", "one_group"),
@@ -14,6 +18,7 @@ LONG: Final[Mapping[str, tuple[str, ...]]] = {
     "tests/fuzz/": ("nothing[4]", "with_sense", "_noted", "_well", "left_out", "seed_alone"),
     "tests/groups/test_kill.py": (),
     "tests/packaging/": ("test_the_wheel", "files_only", "3.11]"),
+    "tests/repair/test_crash.py": ("-0]", "-3]"),
     "tests/simulation/": ("hash_seed[3]", "test_virtual_loop.py", "test_a_look"),
     "tests/storage/test_cleaning_crash.py": ("[kill]",),
     "tests/storage/test_swap.py": ("[kill]",),

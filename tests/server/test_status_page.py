@@ -22,7 +22,7 @@ def test_a_server_at_work(served: Served) -> None:
     assert found["ready"]
     assert found["partitions"] == {"active": len(served.server.group_partitions)}
     assert (found["not_active"], found["limits_reached"]) == ([], {})
-    assert found["appends"]["rounds"] > 0
+    assert found["appends"]["flushes"] > 0
     assert found["appends"]["failures"] == 0
     assert found["appends"]["p99_ms"] is not None
     assert found["events"]["written"] > 0
