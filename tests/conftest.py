@@ -39,9 +39,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--short") and config.args_source is not pytest.Config.ArgsSource.ARGS:
-        short = [each for each in items if not is_long(each)]
-        config.hook.pytest_deselected(items=[each for each in items if is_long(each)])
-        items[:] = short
+        long = [each for each in items if is_long(each)]
+        left = {*long}
+        items[:] = [each for each in items if each not in left]
+        config.hook.pytest_deselected(items=long)
 
 
 @pytest.fixture(autouse=True, scope="session")

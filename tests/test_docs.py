@@ -71,8 +71,7 @@ def sources() -> list[Path]:
 def files() -> frozenset[str]:
     """Names of all files of the source folders and of the root, without their folders."""
     beside = (path.name for path in ROOT.iterdir() if path.is_file())
-    below = (path.name for folder in FOLDERS for path in (ROOT / folder).rglob("*.*"))
-    return frozenset(chain(beside, below))
+    return frozenset(chain(beside, (path.name for path in paths())))
 
 
 @cache

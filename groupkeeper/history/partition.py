@@ -176,6 +176,11 @@ class PartitionHistory:
             for run in self._commits.pop(name).values():
                 self._of(name).add(run.told())
 
+    def _end_input(self) -> None:
+        """Add everything that is pending to its groups."""
+        self._end_batch()
+        self._tell_all_commits()
+
     def _tell_all_commits(self) -> None:
         for name in [*self._commits]:
             self._tell_commits(name)
@@ -208,14 +213,12 @@ class PartitionHistory:
 
     def take(self) -> Rows:
         """Return the rows finished since the last call."""
-        self._end_batch()
-        self._tell_all_commits()
+        self._end_input()
         return self._out.take()
 
     def open(self) -> Rows:
         """Return the unfinished rows. Later calls return updated versions."""
-        self._end_batch()
-        self._tell_all_commits()
+        self._end_input()
         more = RowWriter(self._out.partition, self._out.known)
         for group in self._groups.values():
             group.open(more)
@@ -227,8 +230,7 @@ class PartitionHistory:
 
     def state(self) -> dict[str, Any]:
         """The state for `restore` as a JSON object, without the rows that `take` would return."""
-        self._end_batch()
-        self._tell_all_commits()
+        self._end_input()
         return {
             "partition": self._out.partition,
             "known": self._out.known,
