@@ -18,7 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     import click
 
-    from groupkeeper.cli.app import CommandFailed, command
+    from groupkeeper.cli.app import CommandRefused, command
 
     if isinstance(sys.stdout, TextIOWrapper):  # for names that the locale cannot show
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
     except click.ClickException as problem:
         print(f"groupkeeper: {problem.format_message()}", file=sys.stderr)
-        return FAILED if isinstance(problem, CommandFailed) else USAGE_ERROR
+        return FAILED if isinstance(problem, CommandRefused) else USAGE_ERROR
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     return result if isinstance(result, int) else 0

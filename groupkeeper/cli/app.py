@@ -7,8 +7,10 @@ import click
 from groupkeeper import __version__
 
 
-class CommandFailed(click.ClickException):
-    """A correct call is refused or gets no answer: exit code 1."""
+class CommandRefused(click.ClickException):
+    """A correct call is refused or gets no answer: exit code 1. The text gives the reason, and what
+    to do.
+    """
 
 
 class LazyGroup(click.Group):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from groupkeeper.cli import FAILED
 from groupkeeper.cli.progress import ended_in_order, progress
 from groupkeeper.cli.serve import DATA_DIR
 from groupkeeper.storage.backup.backup import BackupJob, back_up, left_out
@@ -22,7 +23,6 @@ from groupkeeper.storage.folders import is_partition
 from groupkeeper.topics.catalog_log import FOLDERS as CATALOG
 from groupkeeper.topics.names import RESERVED
 
-FAILED = 1
 PAUSE_S = 0.01
 """Pause before a retry of something that has changed meanwhile."""
 

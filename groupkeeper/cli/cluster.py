@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from groupkeeper.cli import FAILED
+
 if TYPE_CHECKING:
     from groupkeeper.client import Client
 
-FAILED = 1
 BOOTSTRAP_SERVER = "127.0.0.1:9092"
 TIMEOUT_MS = 30_000
 
@@ -38,10 +39,6 @@ _HTTP_ADVICE = (
 )
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-class CommandRefused(Exception):
-    """The command cannot be carried out. The text gives the reason, and what to do."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -72,8 +69,6 @@ class Cluster:
             raise click.ClickException(f"--bootstrap-server: {problem} {_HTTP_ADVICE}") from None
         except ConfigError as problem:
             raise click.ClickException(str(problem)) from problem
-        except CommandRefused as refusal:
-            print(f"groupkeeper: {refusal}", file=sys.stderr)
         return FAILED
 
     async def _run(self, work: "Callable[[Client], Coroutine[Any, Any, int | None]]") -> int | None:

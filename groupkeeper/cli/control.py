@@ -9,7 +9,7 @@ from urllib.parse import quote
 import click
 from click import Argument, Option
 
-from groupkeeper.cli.app import CommandFailed
+from groupkeeper.cli.app import CommandRefused
 from groupkeeper.cli.http_port import PROBLEMS, ask_json, port_address
 from groupkeeper.cli.serve import CONTROL
 from groupkeeper.settings.options import Address, format_address
@@ -72,19 +72,19 @@ class _Control:
         self._as_json = as_json
 
     def call(self, method: str, path: str, body: Mapping[str, Any], lines: _Lines) -> None:
-        """Send a request, and print the answer. Raises CommandFailed."""
+        """Send a request, and print the answer. Raises CommandRefused."""
         where = format_address(self._address)
         try:
             status, found = ask_json(
                 self._address, PREFIX + path, TIMEOUT_S, MOST_BYTES, method, body
             )
         except PROBLEMS as problem:
-            raise CommandFailed(
+            raise CommandRefused(
                 f"no control port answers at {where} ({problem!r}): start the broker with "
                 "groupkeeper serve --dev --control, or name its port with --control"
             ) from None
         if status != 200:
-            raise CommandFailed(found.get("error", f"{where} answers {status}"))
+            raise CommandRefused(found.get("error", f"{where} answers {status}"))
         told = [json.dumps(found)] if self._as_json else lines(found)
         sys.stdout.write("".join(f"{line}\n" for line in told))
 

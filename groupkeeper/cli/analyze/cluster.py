@@ -19,7 +19,8 @@ from groupkeeper.analytics.reading import files
 from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS
 from groupkeeper.analytics.store.durable import DurableFiles
 from groupkeeper.analytics.store.resume import read
-from groupkeeper.cli.cluster import Cluster, CommandRefused
+from groupkeeper.cli.app import CommandRefused
+from groupkeeper.cli.cluster import Cluster
 from groupkeeper.cli.progress import progress
 from groupkeeper.cli.why.show import remark
 from groupkeeper.client import CallFailed

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from groupkeeper.cli import FAILED
 from groupkeeper.cli.demo.stage import DemoProcesses, StageError
 from groupkeeper.cli.why.now import session_limits, settings_of
 from groupkeeper.cli.why.read import read_last
@@ -20,7 +21,6 @@ from groupkeeper.settings.options import format_address
 if TYPE_CHECKING:
     from groupkeeper.client import Client
 
-FAILED: Final = 1
 GROUP: Final = "demo"
 TOPIC: Final = "orders"
 BUSY_S: Final = 4

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from groupkeeper.cli.cluster import FAILED, Cluster, cluster_options
+from groupkeeper.cli import FAILED
+from groupkeeper.cli.cluster import Cluster, cluster_options
 from groupkeeper.cli.groups.select import GroupSelection, group_options
 from groupkeeper.cli.tables import show
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from groupkeeper.cli.cluster import FAILED, Cluster, cluster_options
+from groupkeeper.cli import FAILED
+from groupkeeper.cli.cluster import Cluster, cluster_options
 from groupkeeper.cli.groups.select import GroupSelection, group_options
 from groupkeeper.cli.tables import TableRow, show
 from groupkeeper.why.texts import printable

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from groupkeeper.cli.cluster import FAILED, Cluster, CommandRefused, cluster_options
+from groupkeeper.cli import FAILED
+from groupkeeper.cli.app import CommandRefused
+from groupkeeper.cli.cluster import Cluster, cluster_options
 from groupkeeper.cli.groups.select import GroupSelection, group_options
 from groupkeeper.cli.tables import TableRow, show
 

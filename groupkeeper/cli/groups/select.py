@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from groupkeeper.cli.cluster import FAILED, CommandRefused, Function, with_options
+from groupkeeper.cli import FAILED
+from groupkeeper.cli.app import CommandRefused
+from groupkeeper.cli.cluster import Function, with_options
 
 if TYPE_CHECKING:
     from groupkeeper.client import Client

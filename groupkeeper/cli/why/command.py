@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from groupkeeper.cli.cluster import Cluster, CommandRefused, cluster_options
+from groupkeeper.cli.app import CommandRefused
+from groupkeeper.cli.cluster import Cluster, cluster_options
 from groupkeeper.cli.http_port import port_address
 from groupkeeper.cli.progress import progress
 from groupkeeper.cli.why.now import (
