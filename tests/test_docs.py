@@ -50,6 +50,7 @@ _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _SPAN = re.compile(r"`([^`\n]+)`")
 _LINK = re.compile(r"\]\(([^)\s]+)\)|^\[[^\]]+\]: (\S+)", re.MULTILINE)
 _CALL = re.compile(r"\(.*\)$")
+_TEST = re.compile(r"(?:test_|\.\.\._)\w+(?:\.\.\.)?")
 _DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 
@@ -145,6 +146,9 @@ def is_there(span: str) -> bool:
     """Whether a file or module of this project exists; True of anything else in backticks."""
     if span in FOREIGN:
         return True
+    if _TEST.fullmatch(span):
+        pattern = re.compile(re.escape(span).replace(r"\.\.\.", r"\w*"))
+        return any(pattern.fullmatch(name) for name in all_names())
     if re.fullmatch(r"[\w/]+\.(py|sql|js|css)", span):
         ends = any(f"/{path.as_posix()}".endswith(f"/{span}") for path in paths())
         return ends or (ROOT / span).exists()
