@@ -39,7 +39,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--short") and config.args_source is not pytest.Config.ArgsSource.ARGS:
-        long = [each for each in items if is_long(each)]
+        long = [
+            each
+            for each in items
+            if is_long(each.nodeid, on_spark=each.get_closest_marker("spark") is not None)
+        ]
         left = {*long}
         items[:] = [each for each in items if each not in left]
         config.hook.pytest_deselected(items=long)

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Final
 
-import pytest
-
 LONG: Final[Mapping[str, tuple[str, ...]]] = {
     "examples/test_slow_handler.py": ("on_aiokafka",),
     "tests/analytics/test_power_cut.py": ("[True]",),
@@ -42,11 +40,9 @@ SPARK: Final = ("test_records_of_sparks_kafka_source",)
 """The same of tests with a session of Spark."""
 
 
-def is_long(item: pytest.Item) -> bool:
+def is_long(test_id: str, *, on_spark: bool = False) -> bool:
     """Whether a test is in the long tier only."""
     for beginning, short in LONG.items():
-        if item.nodeid.startswith(beginning):
-            return not any(part in item.nodeid for part in short)
-    if item.get_closest_marker("spark") is None:
-        return False
-    return not any(part in item.nodeid for part in SPARK)
+        if test_id.startswith(beginning):
+            return not any(part in test_id for part in short)
+    return on_spark and not any(part in test_id for part in SPARK)

@@ -5,6 +5,7 @@
     python -m tests.mutants --hour             and whether the simulated hour notices them
     python -m tests.mutants --list
 
+The tier of that test is printed, too: `make test` runs the short one, `make test-all` both.
 First the tests have to pass without a mutant. Exit code 1: a mutant survived.
 """
 
@@ -24,6 +25,7 @@ from tests.mutants import catalogue
 from tests.mutants.events import EVENT_MUTANTS
 from tests.mutants.examples import EXAMPLE_MUTANTS
 from tests.mutants.mutant import Mutant
+from tests.tiers import is_long
 
 MUTANTS = (*catalogue.MUTANTS, *EVENT_MUTANTS, *EXAMPLE_MUTANTS)
 ROOT = Path(__file__).parents[2]
@@ -64,16 +66,25 @@ def failed_test(tree: Path, tests: Sequence[str]) -> str:
     failures = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
     if not failures:
         raise SystemExit(f"pytest could not be run:\n{done.stdout}{done.stderr}")
-    return failures[0].split()[1].rpartition("/")[2]
+    return failures[0].split()[1]
+
+
+def tier(test_id: str) -> str:
+    """The tier that a test is in: `make test` or `make test-all`."""
+    if "::" not in test_id:  # none, or a time limit
+        return "-"
+    return "long" if is_long(test_id) else "short"
 
 
 def killed_by(mutant: Mutant, tree: Path, tests: Sequence[str]) -> str:
-    """The first test that notices a mutant; "" if none does."""
+    """The first test that notices a mutant, the short tier first; "" if none does."""
     file = tree / mutant.path
     sound = file.read_text(encoding="utf-8")
     mutant.apply(tree)
     try:
-        return next(filter(None, (failed_test(tree, [test]) for test in tests)), "")
+        return next(
+            filter(None, (failed_test(tree, [test]) for test in sorted(tests, key=is_long))), ""
+        )
     finally:
         file.write_text(sound, encoding="utf-8")
 
@@ -86,8 +97,8 @@ def main(arguments: list[str]) -> int:
         print("\n".join(f"{each.name}: {each.path}" for each in chosen))
         return 0
     hour = "--hour" in arguments
-    table = Table("mutant", "in", "noticed by", *["by the hour"] * hour)
-    survivors = 0
+    table = Table("mutant", "in", "noticed by", "tier", *["by the hour"] * hour)
+    survivors, long = 0, []
     with tempfile.TemporaryDirectory() as folder, Progress() as progress:
         tree = Path(folder) / "tree"
         copy_tree(tree)
@@ -97,14 +108,17 @@ def main(arguments: list[str]) -> int:
             raise SystemExit(f"{failed} fails without a mutant")
         for mutant in chosen:
             progress.update(task, advance=1, description=mutant.name)
-            row = [killed_by(mutant, tree, mutant.killers)]
-            if hour:
-                row.append(killed_by(mutant, tree, [HOUR]))
-            survivors += not any(row)
-            table.add_row(mutant.name, mutant.path, *(each or "-" for each in row))
+            by_test = killed_by(mutant, tree, mutant.killers)
+            by_hour = killed_by(mutant, tree, [HOUR]) if hour else ""
+            survivors += not (by_test or by_hour)
+            long += [mutant.name] * (tier(by_test) == "long")
+            row = [by_test.rpartition("/")[2] or "-", tier(by_test)]
+            row += [by_hour.rpartition("/")[2] or "-"] * hour
+            table.add_row(mutant.name, mutant.path, *row)
     console = Console()
     console.print(table)
     console.print(f"{len(chosen) - survivors} of {len(chosen)} mutants were noticed")
+    console.print(f"by the long tier only: {', '.join(long) or 'none'}")
     return min(survivors, 1)
 
 
