@@ -47,13 +47,10 @@ KAFKA_PYTHON_3 = Library(
             "idempotence",
             "own member id",
             "describe instances",
-            "list by state",
             "delete groups",
             "alter offsets",
             "delete offsets",
             "remove members",
-            "change configs",
-            "describe cluster",
         }
     ),
 )
@@ -71,11 +68,8 @@ CONFLUENT = Library(
             "idempotence",
             "own member id",
             "describe instances",
-            "list by state",
             "delete groups",
             "alter offsets",
-            "change configs",
-            "describe cluster",
         }
     ),
 )

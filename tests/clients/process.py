@@ -75,14 +75,9 @@ class Worker:
         self.process.stdin.flush()
         return self._asked
 
-    def has_answered(self, number: int, seconds: float) -> bool:
-        """Whether there is an answer within that time."""
-        with self.changed:
-            return self.changed.wait_for(lambda: number in self._answers or self.ended, seconds)
-
     def answer_to(self, number: int) -> Any:
-        self.has_answered(number, ANSWER_SECONDS)
         with self.changed:
+            self.changed.wait_for(lambda: number in self._answers or self.ended, ANSWER_SECONDS)
             answer = self._answers.pop(number, None)
         if answer is None:
             raise AssertionError(f"no answer from {self}")

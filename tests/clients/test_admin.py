@@ -1,6 +1,4 @@
-"""Administration through each client's own calls: topics, groups, offsets, removing members,
-configs, the cluster.
-"""
+"""Administration through each client's own calls: topics, groups, offsets, removing members."""
 
 import uuid
 
@@ -36,12 +34,6 @@ def test_a_group_is_listed_and_described_until_it_is_empty(group: Group, client:
         member.ask("close")
     described = client.ask("describe_group", group=group.name)
     assert (described["state"], described["members"]) == ("Empty", [])
-
-
-@pytest.mark.needs("list by state")
-def test_groups_are_listed_by_state(committed: Group, client: Worker) -> None:
-    assert committed.name in client.ask("groups_in_state", state="Empty")
-    assert committed.name not in client.ask("groups_in_state", state="Stable")
 
 
 @pytest.mark.needs("describe instances")
@@ -88,26 +80,11 @@ def test_altered_offsets_are_where_the_next_member_starts(committed: Group, clie
     assert {offset for _, _, offset, _ in member.records} == {8, 9}
 
 
-@pytest.mark.needs("alter offsets")
-def test_offsets_of_a_live_group_are_not_altered(group: Group, client: Worker) -> None:
-    group.settled(1)
-    with pytest.raises(ClientError, match=r"(?i)unknown.?member"):
-        client.ask("alter_offsets", group=group.name, offsets=[[group.topic, 0, 1]])
-
-
 @pytest.mark.needs("delete offsets")
 def test_deleted_offsets_are_gone(committed: Group, client: Worker) -> None:
     partitions = [[committed.topic, number] for number in range(PARTITIONS - 1)]
     client.ask("delete_offsets", group=committed.name, partitions=partitions)
     assert client.ask("group_offsets", group=committed.name) == [[committed.topic, 5, 10]]
-
-
-@pytest.mark.needs("delete offsets")
-def test_offsets_of_a_subscribed_topic_are_not_deleted(group: Group, client: Worker) -> None:
-    group.settled(1)
-    with pytest.raises(ClientError) as refused:
-        client.ask("delete_offsets", group=group.name, partitions=[[group.topic, 0]])
-    assert refused.value.name == "GroupSubscribedToTopic"
 
 
 @pytest.mark.needs("remove members")
@@ -121,62 +98,3 @@ def test_a_static_member_is_removed_by_its_instance_id(group: Group, client: Wor
     with pytest.raises(ClientError) as refused:
         client.ask("remove_instances", group=group.name, instance_ids=["two"])
     assert refused.value.name == "UnknownMemberId"
-
-
-TOPIC_CONFIGS = 33
-
-
-def test_all_configs_of_a_topic_are_described(client: Worker, topic: str) -> None:
-    found = client.ask("configs", kind="TOPIC", name=topic)
-    assert len(found) == TOPIC_CONFIGS
-    assert (found["cleanup.policy"], found["retention.ms"]) == ("delete", "604800000")
-    some = client.ask("configs", kind="TOPIC", name=topic, keys=["retention.ms", "nope"])
-    assert some == {"retention.ms": "604800000"}
-
-
-def test_the_brokers_configs_are_the_servers_settings(client: Worker) -> None:
-    found = client.ask("configs", kind="BROKER", name="0")
-    assert (found["node.id"], found["num.partitions"]) == ("0", str(PARTITIONS))
-
-
-def test_configs_of_a_topic_are_replaced(client: Worker, topic: str) -> None:
-    keys = ["retention.ms", "max.message.bytes"]
-    for configs in ({"retention.ms": "5"}, {"retention.ms": "6", "max.message.bytes": "7000"}):
-        client.ask("replace_configs", kind="TOPIC", name=topic, configs=configs)
-        found = client.ask("configs", kind="TOPIC", name=topic, keys=keys)
-        assert found == {"retention.ms": "604800000", "max.message.bytes": "1048588"} | configs
-
-
-def test_a_config_that_cannot_be_is_refused_with_a_reason(client: Worker, topic: str) -> None:
-    with pytest.raises(ClientError, match="Not a number of type LONG"):
-        client.ask("replace_configs", kind="TOPIC", name=topic, configs={"retention.ms": "x"})
-    with pytest.raises(ClientError, match="Unknown topic config name: nope"):
-        client.ask("replace_configs", kind="TOPIC", name=topic, configs={"nope": "1"})
-
-
-@pytest.mark.needs("change configs")
-def test_configs_of_a_topic_are_changed_one_by_one(client: Worker, topic: str) -> None:
-    def change(key: str, operation: str, value: str | None) -> str:
-        changes = {key: [operation, value]}
-        client.ask("change_configs", kind="TOPIC", name=topic, changes=changes)
-        return str(client.ask("configs", kind="TOPIC", name=topic, keys=[key])[key])
-
-    assert change("retention.ms", "SET", "5") == "5"
-    assert change("cleanup.policy", "APPEND", "compact") == "delete,compact"
-    assert change("cleanup.policy", "SUBTRACT", "delete") == "compact"
-    assert change("retention.ms", "DELETE", None) == "604800000"
-    assert change("cleanup.policy", "DELETE", None) == "delete"
-
-
-@pytest.mark.needs("change configs")
-def test_a_read_only_config_is_not_changed(client: Worker) -> None:
-    changes = {"group.max.size": ["SET", "5"]}
-    with pytest.raises(ClientError, match="Cannot update these configs dynamically"):
-        client.ask("change_configs", kind="BROKER", name="0", changes=changes)
-
-
-@pytest.mark.needs("describe cluster")
-def test_the_cluster_is_described(client: Worker) -> None:
-    found = client.ask("cluster")
-    assert found["brokers"] == [0]
-    assert len(found["cluster"]) == 22

@@ -5,7 +5,7 @@ method of the worker (`do_<name>`), the rest of the object are its arguments. Wh
 being asked for, records and assignments, is told as events. Between commands the consumer, once
 there is one, is polled without a pause, as the manual of every client asks for.
 
-Knows no Kafka and no client library; it runs with nothing on the path but one client.
+Needs no client library of its own; it runs with nothing on the path but one client.
 """
 
 import json
@@ -66,6 +66,33 @@ class Worker:
             if records:
                 tell(event="records", records=records)
 
+    def do_start(
+        self,
+        topics,
+        group,
+        session_ms,
+        heartbeat_ms,
+        instance_id=None,
+        auto_commit=False,
+        more=None,
+    ):
+        """Begin to consume as a member of a group. `more`: settings under Kafka's names."""
+        settings = {
+            "group.id": group,
+            "session.timeout.ms": session_ms,
+            "heartbeat.interval.ms": heartbeat_ms,
+            "enable.auto.commit": auto_commit,
+            **(more or {}),
+        }
+        if instance_id is not None:
+            settings["group.instance.id"] = instance_id
+        self.start(topics, settings)
+        self.polls = True
+
+    def start(self, topics, settings):
+        """Make a consumer with these settings, under Kafka's names, and subscribe it."""
+        raise NotImplementedError
+
     def poll(self):
         """Poll the consumer once; the records as [topic, partition, offset, value]."""
         raise NotImplementedError
@@ -115,7 +142,7 @@ def numbered(count, size):
 
 def underscored(settings):
     """Kafka's names of settings as those of arguments."""
-    return {name.replace(".", "_"): value for name, value in (settings or {}).items()}
+    return {name.replace(".", "_"): value for name, value in settings.items()}
 
 
 def pairs(partitions):

@@ -5,7 +5,6 @@ import sys
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import for_code
 from lines import POLL_MS, Worker, log, numbered, pairs, underscored, until
 
@@ -47,27 +46,8 @@ class AIOKafka(Worker):
 
     # ------------------------------------------------------------ consuming
 
-    def do_start(
-        self,
-        topics,
-        group,
-        session_ms,
-        heartbeat_ms,
-        instance_id=None,
-        auto_commit=False,
-        more=None,
-    ):
-        """`more`: settings under Kafka's names."""
-        settings = {
-            "group_id": group,
-            "session_timeout_ms": session_ms,
-            "heartbeat_interval_ms": heartbeat_ms,
-            "enable_auto_commit": auto_commit,
-            "group_instance_id": instance_id,
-            **underscored(more),
-        }
-        self.run(self._start(topics, settings))
-        self.polls = True
+    def start(self, topics, settings):
+        self.run(self._start(topics, underscored(settings)))
 
     async def _start(self, topics, settings):
         self.consumer = self._consumer(**settings)
@@ -226,24 +206,6 @@ class AIOKafka(Worker):
     def do_group_offsets(self, group):
         offsets = self.run(self.admin().list_consumer_group_offsets(group))
         return sorted([one.topic, one.partition, at.offset] for one, at in offsets.items())
-
-    def do_configs(self, kind, name, keys=None):
-        """What is described, as value by name; all configs unless some are named."""
-        wanted = None if keys is None else dict.fromkeys(keys)
-        resource = ConfigResource(ConfigResourceType[kind], name, wanted)
-        [answer] = self.run(self.admin().describe_configs([resource]))
-        [[code, text, _, _, entries]] = answer.resources
-        if code:
-            raise for_code(code)(text)
-        return {entry[0]: entry[1] for entry in entries}
-
-    def do_replace_configs(self, kind, name, configs):
-        """Set these configs and unset all others."""
-        resource = ConfigResource(ConfigResourceType[kind], name, configs)
-        answer = self.run(self.admin().alter_configs([resource]))[0]
-        [[code, text, *_]] = answer.resources
-        if code:
-            raise for_code(code)(text)
 
 
 if __name__ == "__main__":

@@ -5,20 +5,12 @@ import sys
 from confluent_kafka import (
     OFFSET_BEGINNING,
     Consumer,
-    ConsumerGroupState,
     ConsumerGroupTopicPartitions,
     KafkaException,
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import (
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    NewTopic,
-    ResourceType,
-)
+from confluent_kafka.admin import AdminClient, NewTopic
 from lines import POLL_MS, Worker, numbered, pairs, until
 
 SECONDS = 20.0
@@ -42,29 +34,9 @@ class Confluent(Worker):
 
     # ------------------------------------------------------------ consuming
 
-    def do_start(
-        self,
-        topics,
-        group,
-        session_ms,
-        heartbeat_ms,
-        instance_id=None,
-        auto_commit=False,
-        more=None,
-    ):
-        """`more`: settings under Kafka's names."""
-        settings = {
-            "group.id": group,
-            "session.timeout.ms": session_ms,
-            "heartbeat.interval.ms": heartbeat_ms,
-            "enable.auto.commit": auto_commit,
-            **(more or {}),
-        }
-        if instance_id is not None:
-            settings["group.instance.id"] = instance_id
+    def start(self, topics, settings):
         self.consumer = self._consumer(settings)
         self.do_subscribe(topics)
-        self.polls = True
 
     def do_subscribe(self, topics):
         self.consumer.subscribe(
@@ -189,11 +161,6 @@ class Confluent(Worker):
         found = self.admin().list_consumer_groups().result(SECONDS)
         return sorted(group.group_id for group in found.valid)
 
-    def do_groups_in_state(self, state):
-        wanted = ConsumerGroupState[state.upper()]
-        found = self.admin().list_consumer_groups(states={wanted}).result(SECONDS)
-        return sorted(group.group_id for group in found.valid)
-
     def do_describe_group(self, group):
         described = _first(self.admin().describe_consumer_groups([group]))
         return {
@@ -221,29 +188,6 @@ class Confluent(Worker):
         for one in answer.topic_partitions:
             if one.error is not None:
                 raise KafkaException(one.error)
-
-    def do_configs(self, kind, name, keys=None):
-        """What is described, as value by name; librdkafka always asks for all."""
-        found = _first(self.admin().describe_configs([ConfigResource(ResourceType[kind], name)]))
-        return {key: config.value for key, config in found.items() if keys is None or key in keys}
-
-    def do_replace_configs(self, kind, name, configs):
-        """Set these configs and unset all others."""
-        resource = ConfigResource(ResourceType[kind], name, set_config=configs)
-        _first(self.admin().alter_configs([resource]))
-
-    def do_change_configs(self, kind, name, changes):
-        """Changes by name: [operation, value]."""
-        entries = [
-            ConfigEntry(key, value, incremental_operation=AlterConfigOpType[operation])
-            for key, (operation, value) in changes.items()
-        ]
-        resource = ConfigResource(ResourceType[kind], name, incremental_configs=entries)
-        _first(self.admin().incremental_alter_configs([resource]))
-
-    def do_cluster(self):
-        found = self.admin().describe_cluster().result(SECONDS)
-        return {"cluster": found.cluster_id, "brokers": [node.id for node in found.nodes]}
 
 
 def _first(futures):

@@ -13,8 +13,8 @@ from kafka import (
     KafkaProducer,
     TopicPartition,
 )
-from kafka.admin import ConfigResource, ConfigResourceType, NewTopic
-from kafka.errors import KafkaTimeoutError, NoError, for_code
+from kafka.admin import NewTopic
+from kafka.errors import KafkaTimeoutError, NoError
 from lines import POLL_MS, Worker, log, numbered, pairs, underscored, until
 
 
@@ -42,35 +42,12 @@ class KafkaPython(Worker):
 
     # ------------------------------------------------------------ consuming
 
-    def do_start(
-        self,
-        topics,
-        group,
-        session_ms,
-        heartbeat_ms,
-        instance_id=None,
-        auto_commit=False,
-        more=None,
-    ):
-        """`more`: settings under Kafka's names."""
-        settings = {
-            "group_id": group,
-            "session_timeout_ms": session_ms,
-            "heartbeat_interval_ms": heartbeat_ms,
-            "enable_auto_commit": auto_commit,
-            **underscored(more),
-        }
-        if instance_id is not None:
-            settings["group_instance_id"] = instance_id
-        self.consumer = self._consumer(**settings)
-        self._subscribe(topics)
-        self.polls = True
-
-    def _subscribe(self, topics):
-        self.consumer.subscribe(topics, listener=Listener(self))
+    def start(self, topics, settings):
+        self.consumer = self._consumer(**underscored(settings))
+        self.do_subscribe(topics)
 
     def do_subscribe(self, topics):
-        self._subscribe(topics)
+        self.consumer.subscribe(topics, listener=Listener(self))
 
     def do_read(self, partitions, offset=None):
         """Read partitions without a group, from their beginning or from one offset."""
@@ -190,23 +167,6 @@ class KafkaPython(Worker):
     def do_group_offsets(self, group):
         offsets = self.admin().list_consumer_group_offsets(group)
         return sorted([one.topic, one.partition, at.offset] for one, at in offsets.items())
-
-    def do_configs(self, kind, name, keys=None):
-        """What is described, as value by name; all configs unless some are named."""
-        wanted = None if keys is None else dict.fromkeys(keys)
-        resource = ConfigResource(ConfigResourceType[kind], name, wanted)
-        [answer] = self.admin().describe_configs([resource])
-        [[code, text, _, _, entries]] = answer.resources
-        if code:
-            raise for_code(code)(text)
-        return {entry[0]: entry[1] for entry in entries}
-
-    def do_replace_configs(self, kind, name, configs):
-        """Set these configs and unset all others."""
-        resource = ConfigResource(ConfigResourceType[kind], name, configs)
-        [[code, text, *_]] = self.admin().alter_configs([resource]).resources
-        if code:
-            raise for_code(code)(text)
 
 
 if __name__ == "__main__":

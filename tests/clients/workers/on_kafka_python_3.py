@@ -3,13 +3,13 @@
 import sys
 
 from kafka import OffsetAndMetadata, TopicPartition, errors
-from kafka.admin import ConfigResource, MemberToRemove
+from kafka.admin import MemberToRemove
 from lines import until
 from on_kafka_python import KafkaPython
 
 
 class KafkaPython3(KafkaPython):
-    def _subscribe(self, topics):
+    def do_subscribe(self, topics):
         """Know the partitions before the first poll joins the group.
 
         Otherwise the leader joins first, hears of the partitions, and joins again on their account.
@@ -17,7 +17,7 @@ class KafkaPython3(KafkaPython):
         the join for settled: it never looks at the answer, and its heartbeats stay switched off
         until its session ends. One start in fifteen, with Apache Kafka as with us.
         """
-        super()._subscribe(topics)
+        super().do_subscribe(topics)
         for topic in topics:
             self.consumer.partitions_for_topic(topic)
 
@@ -31,10 +31,6 @@ class KafkaPython3(KafkaPython):
 
     def do_groups(self):
         return sorted(group["group_id"] for group in self.admin().list_groups())
-
-    def do_groups_in_state(self, state):
-        groups = self.admin().list_groups(states_filter=[state])
-        return sorted(group["group_id"] for group in groups)
 
     def do_describe_group(self, group):
         described = self.admin().describe_groups([group])[group]
@@ -69,35 +65,6 @@ class KafkaPython3(KafkaPython):
     def do_remove_instances(self, group, instance_ids):
         members = [MemberToRemove(group_instance_id=one, reason="a test") for one in instance_ids]
         _raise_first(self.admin().remove_group_members(group, members))
-
-    def do_configs(self, kind, name, keys=None):
-        wanted = [ConfigResource(kind, name, keys)]
-        found = self.admin().describe_configs(wanted, config_filter="all")[kind.lower()][name]
-        return {key: config["value"] for key, config in found.items()}
-
-    def do_replace_configs(self, kind, name, configs):
-        self._alter(kind, name, configs, incremental=False)
-
-    def do_change_configs(self, kind, name, changes):
-        """Changes by name: [operation, value]."""
-        wanted = {key: tuple(change) for key, change in changes.items()}
-        self._alter(kind, name, wanted, incremental=True)
-
-    def _alter(self, kind, name, configs, incremental):
-        resource = ConfigResource(kind, name, configs)
-        answer = self.admin().alter_configs(
-            # Without its own check of names: the server's is asked for.
-            [resource],
-            raise_on_unknown=False,
-            incremental=incremental,
-        )[kind.lower()][name]
-        if answer != "OK":
-            raise RuntimeError(answer)
-
-    def do_cluster(self):
-        found = self.admin().describe_cluster()
-        brokers = [broker["broker_id"] for broker in found["brokers"]]
-        return {"cluster": found["cluster_id"], "brokers": brokers}
 
 
 def _raise_first(answer):
