@@ -8,19 +8,14 @@ import dataclasses
 import pytest
 
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.messages import alter_configs as legacy
-from groupkeeper.protocol.messages import incremental_alter_configs as incremental
 from groupkeeper.protocol.messages.create_topics import CreatableTopicConfig
-from groupkeeper.protocol.messages.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-)
 from groupkeeper.topics import configs
+from tests.apis import config_calls
+from tests.apis.config_calls import APPEND, BROKER, DELETE, GROUP, LOGGER, SET, SUBTRACT, TOPIC
 from tests.topics.scene import NOW, HeldWorker, Scene, batch
 
-SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 UNKNOWN, INVALID_TOPIC = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION
-INVALID = ErrorCode.INVALID_CONFIG
+INVALID, REQUEST = ErrorCode.INVALID_CONFIG, ErrorCode.INVALID_REQUEST
 LIMIT, REPLICAS = "max.message.bytes", "follower.replication.throttled.replicas"
 OLD = {
     "message.format.version": "3.0",
@@ -34,48 +29,19 @@ TOO_LONG = (
 )
 
 
-def change_request(requested_topics, **more):
-    """Wishes by topic: (name, operation, value)."""
-    resources = [
-        incremental.AlterConfigsResource(
-            resource_type=2,
-            resource_name=topic,
-            configs=[
-                incremental.AlterableConfig(name=name, config_operation=operation, value=value)
-                for name, operation, value in changes
-            ],
-        )
-        for topic, changes in requested_topics.items()
-    ]
-    return incremental.IncrementalAlterConfigsRequest(resources=resources, **more)
-
-
 async def change(scene, *changes, topic="t", **more):
     """The error code and message of one topic."""
-    request = change_request({topic: changes}, **more)
-    response = await scene.ask(1, request)
-    return response.responses[0].error_code, response.responses[0].error_message
+    [outcome] = await config_calls.change(scene, (TOPIC, topic, list(changes)), **more)
+    return outcome
 
 
-async def replace(scene, topic="t", **configs):
-    resource = legacy.AlterConfigsResource(
-        resource_type=2,
-        resource_name=topic,
-        configs=[
-            legacy.AlterableConfig(name=name.replace("_", "."), value=value)
-            for name, value in configs.items()
-        ],
-    )
-    request = legacy.AlterConfigsRequest(resources=[resource])
-    response = await scene.ask(2, request)
-    return response.responses[0].error_code, response.responses[0].error_message
+async def replace(scene, **configs):
+    return await config_calls.replace(scene, TOPIC, "t", **configs)
 
 
 async def own(scene, topic="t"):
     """The configs that the topic has of its own."""
-    resource = DescribeConfigsResource(resource_type=2, resource_name=topic)
-    request = DescribeConfigsRequest(resources=[resource])
-    [result] = (await scene.ask(4, request)).results
+    [result] = await config_calls.describe(scene, (TOPIC, topic, None))
     return {config.name: config.value for config in result.configs if config.config_source == 1}
 
 
@@ -200,12 +166,61 @@ async def test_checks_have_kafkas_order(scene, topic, requested, code, message):
     assert (refused, told[: len(message)]) == (code, message)
 
 
-async def test_topics_stand_or_fall_one_by_one(scene: Scene) -> None:
-    request = change_request({"nope": [(LIMIT, SET, "9")], "t": [(LIMIT, SET, "9")]})
-    response = await scene.ask(1, request)
-    told = [(r.resource_type, r.resource_name, r.error_code) for r in response.responses]
-    assert told == [(2, "nope", UNKNOWN), (2, "t", 0)]
-    assert await own(scene) == {LIMIT: "9"}
+async def test_every_resource_stands_or_falls_by_itself(scene: Scene) -> None:
+    await scene.create("u")
+    outcomes = await config_calls.change(
+        scene,
+        (BROKER, "7", [("node.id", SET, "3")]),
+        (TOPIC, "t", [(LIMIT, SET, "9")]),
+        (0, "x", [("a", SET, "b")]),
+        (TOPIC, "nope", [(LIMIT, SET, "9")]),
+        (TOPIC, "u", [("retention.ms", SET, "x")]),
+        (GROUP, "g", [("a", DELETE, None)]),
+    )
+    assert outcomes == [
+        (REQUEST, "Cannot update these configs dynamically: Set(node.id)"),
+        (0, None),
+        (REQUEST, "Unknown resource type 0"),
+        (UNKNOWN, "The topic 'nope' does not exist."),
+        (INVALID, "Invalid value x for configuration retention.ms: Not a number of type LONG"),
+        (0, None),
+    ]
+    assert (await own(scene), await own(scene, "u")) == ({LIMIT: "9"}, {})
+
+
+async def test_a_resource_that_comes_twice_is_not_altered_at_all(scene: Scene) -> None:
+    await scene.create("u")
+    asked = [(TOPIC, name, [(LIMIT, SET, "9")]) for name in ("t", "u", "t")]
+    twice = (REQUEST, "Each resource must appear at most once.")
+    assert await config_calls.change(scene, *asked) == [twice, (0, None), twice]
+    assert (await own(scene), await own(scene, "u")) == ({}, {LIMIT: "9"})
+
+
+async def test_what_is_wrong_in_itself_is_refused_first(scene: Scene) -> None:
+    for changes, message in (
+        ([("a", SET, "1"), ("a", DELETE, None)], "Error due to duplicate config keys"),
+        ([("a", SET, None), ("a", SET, None)], "Error due to duplicate config keys"),
+        ([("a", SET, None), ("b", APPEND, None)], "Null value not supported for : a, b"),
+        ([("a", 4, "1")], "Unknown operations type 4"),
+        ([("a", -1, "1")], "Unknown operations type -1"),
+    ):
+        asked = [
+            (kind, name, changes) for kind, name in ((TOPIC, "t"), (BROKER, "7"), (GROUP, "g"))
+        ]
+        assert await config_calls.change(scene, *asked) == [(REQUEST, message)] * 3
+
+
+async def test_the_older_request_has_the_same_rules(scene: Scene) -> None:
+    refused = await replace(scene, retention_ms=None)
+    assert refused == (REQUEST, "Null value not supported for : retention.ms")
+    refused = await config_calls.replace(scene, LOGGER, "7", x="INFO")
+    assert refused == (REQUEST, "Unknown resource type 8")
+    assert (await config_calls.replace(scene, BROKER, "7", node_id="1"))[0] == REQUEST
+
+
+async def test_a_message_that_repeats_too_much_is_cut(scene: Scene) -> None:
+    [(code, message)] = await config_calls.change(scene, (GROUP, "g", [("n" * 32_767, SET, "1")]))
+    assert (code, len(message)) == (INVALID, 32_767)
 
 
 @pytest.fixture
@@ -265,10 +280,9 @@ async def test_configs_survive_with_partitions_and_id(scene, again):
 @pytest.mark.parametrize("version", [0, 1])
 async def test_a_disk_that_refuses_leaves_everything_as_it_was(scene, version):
     scene.disk.capacity = 0
-    request = change_request({"nope": [(LIMIT, SET, "9")], "t": [(LIMIT, SET, "9")]})
-    response = await scene.ask(version, request)
-    codes = [result.error_code for result in response.responses]
-    assert codes == [UNKNOWN, ErrorCode.KAFKA_STORAGE_ERROR]
+    asked = [(TOPIC, name, [(LIMIT, SET, "9")]) for name in ("nope", "t")]
+    outcomes = await config_calls.change(scene, *asked, version=version)
+    assert [code for code, _ in outcomes] == [UNKNOWN, ErrorCode.KAFKA_STORAGE_ERROR]
     assert await own(scene) == {}
 
 
@@ -280,20 +294,21 @@ async def test_what_changes_nothing_is_not_written(scene: Scene) -> None:
     assert await change(scene) == (0, None)
     assert await replace(scene, preallocate="TRUE", max_message_bytes="9") == (0, None)
     assert scene.failures == []
-    request = change_request({"t": [(LIMIT, SET, "9")], "u": [(LIMIT, SET, "9")]})
-    response = await scene.ask(1, request)
-    codes = [result.error_code for result in response.responses]
+    outcomes = await config_calls.change(
+        scene, *[(TOPIC, name, [(LIMIT, SET, "9")]) for name in ("t", "u")]
+    )
+    codes = [code for code, _ in outcomes]
     assert codes == [0, ErrorCode.KAFKA_STORAGE_ERROR], "of those that must be written"
 
 
 async def test_nobody_is_told_before_it_is_durable(scene: Scene) -> None:
     held = HeldWorker()
     scene.topics.catalog._worker = held
-    reply = scene.send(1, change_request({"t": [(LIMIT, SET, "9")]}))
+    changing = asyncio.ensure_future(change(scene, (LIMIT, SET, "9")))
     for _ in range(5):
         await asyncio.sleep(0)
     assert await own(scene) == {}
-    assert not reply.answered
+    assert not changing.done()
     held.go.set()
-    await reply.wait()
+    await changing
     assert await own(scene) == {LIMIT: "9"}

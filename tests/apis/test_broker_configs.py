@@ -130,7 +130,7 @@ def test_what_can_be_described(kind: ResourceType, name: str, message: str | Non
     assert CONFIGS.describe_refusal(kind, name) == expected
 
 
-@pytest.mark.parametrize("kind", [METRICS, GROUP])
+@pytest.mark.parametrize("kind", [LOGGER, METRICS, GROUP])
 def test_the_other_kinds_have_no_configs(kind: ResourceType) -> None:
     resource = DescribeConfigsResource(resource_type=kind, resource_name="7")
     assert CONFIGS.describe(resource, DescribeConfigsRequest()) == []

@@ -62,32 +62,6 @@ async def test_a_deleted_topic_goes_with_its_new_partitions(scene: Scene) -> Non
     assert scene.disk.children("data") == ["catalog", "catalog-copy"]
 
 
-async def test_validate_only_changes_nothing(scene: Scene) -> None:
-    assert await grow(scene, requested("t", 4), validate_only=True) == [("t", 0, None)]
-    assert await partitions(scene, "t") == [0, 1]
-
-
-@pytest.mark.parametrize(
-    ("count", "message"),
-    [
-        (2, "Topic already has 2 partition(s)."),
-        (1, "The topic t currently has 2 partition(s); 1 would not be an increase."),
-        (-1, "The topic t currently has 2 partition(s); -1 would not be an increase."),
-    ],
-)
-async def test_only_upwards(scene, count, message):
-    assert await grow(scene, requested("t", count)) == [
-        ("t", ErrorCode.INVALID_PARTITIONS, message)
-    ]
-
-
-async def test_a_topic_that_is_not_there(scene: Scene) -> None:
-    assert await grow(scene, requested("nope", 3), requested("t", 3)) == [
-        ("nope", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None),
-        ("t", 0, None),
-    ]
-
-
 async def test_a_topic_named_twice_does_not_grow(scene: Scene) -> None:
     await scene.create("u", 1)
     assert await grow(scene, requested("u", 2), requested("t", 3), requested("t", 4)) == [

@@ -37,13 +37,6 @@ async def test_files_of_partitions_that_were_not_opened_go_too(scene: Scene) -> 
     assert folders(again) == ["catalog", "catalog-copy"]
 
 
-@pytest.mark.parametrize("version", [0, 1, 3, 5])
-async def test_by_name_before_version_6(scene, version):
-    request = DeleteTopicsRequest(topic_names=["t", "nowhere"], timeout_ms=1000)
-    results = (await scene.ask(version, request)).responses
-    assert [(r.name, r.error_code) for r in results] == [("t", 0), ("nowhere", 3)]
-
-
 async def test_by_id(scene: Scene) -> None:
     topic_id = (await scene.metadata("t")).topics[0].topic_id
     found, unknown = await ask(

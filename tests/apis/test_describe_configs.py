@@ -1,4 +1,6 @@
-"""DescribeConfigs of topics: every config, where it comes from, and what is asked for besides."""
+"""DescribeConfigs: every config of a topic, where it comes from, and what is asked for besides.
+ListConfigResources: what can be described.
+"""
 
 import sys
 
@@ -14,17 +16,18 @@ from groupkeeper.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
 )
+from groupkeeper.protocol.messages.list_config_resources import ListConfigResourcesRequest
 from groupkeeper.topics.configs import TABLE
+from tests.apis.config_calls import BROKER, GROUP, LOGGER, METRICS, TOPIC, describe
 from tests.support.slices import whole
 from tests.topics.scene import Reply, Scene
 
 TOPIC_CONFIG, STATIC, DEFAULT = 1, 4, 5
 
 
-async def ask(scene, name="t", keys=None, version=4, **more):
-    resource = DescribeConfigsResource(resource_type=2, resource_name=name, configuration_keys=keys)
-    request = DescribeConfigsRequest(resources=[resource], **more)
-    return (await scene.ask(version, request)).results[0]
+async def ask(scene, name="t", keys=None, **more):
+    [result] = await describe(scene, (TOPIC, name, keys), **more)
+    return result
 
 
 async def one(scene, key, name="t", **more):
@@ -203,3 +206,72 @@ async def test_a_topic_that_is_not_there(scene, name, code):
     assert (result.error_code, result.resource_name, result.configs) == (code, name, [])
     assert bool(result.error_message) == (code == ErrorCode.INVALID_TOPIC_EXCEPTION)
     assert len(result.error_message) <= 32_767
+
+
+# -- several resources -----------------------------------------------------------------------------
+
+
+async def test_all_kinds_are_described_in_the_order_asked(scene: Scene) -> None:
+    await scene.create("u")
+    results = await describe(
+        scene,
+        (GROUP, "g", None),
+        (TOPIC, "u", ["retention.ms"]),
+        (BROKER, "7", ["num.partitions"]),
+        (TOPIC, "nope", None),
+        (BROKER, "1", None),
+        (TOPIC, "t", ["retention.ms"]),
+        (BROKER, "n" * 32_767, None),
+    )
+    told = [(r.resource_type, r.resource_name, r.error_code, len(r.configs)) for r in results]
+    invalid = ErrorCode.INVALID_REQUEST
+    assert told == [
+        (GROUP, "g", 0, 0),
+        (TOPIC, "u", 0, 1),
+        (BROKER, "7", 0, 1),
+        (TOPIC, "nope", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0),
+        (BROKER, "1", invalid, 0),
+        (TOPIC, "t", 0, 1),
+        (BROKER, "n" * 32_767, invalid, 0),
+    ]
+    assert len(results[-1].error_message) == 32_767
+
+
+async def test_an_unknown_kind_spoils_the_whole_request(scene: Scene) -> None:
+    for kind in (0, 1, 3, 5, 64, -1):
+        results = await describe(scene, (kind, "x", None), (TOPIC, "t", None))
+        assert [r.error_code for r in results] == [ErrorCode.INVALID_REQUEST] * 2
+        assert {r.error_message[:24] for r in results} == {"This most likely occurs "}
+
+
+async def test_what_is_asked_twice_is_answered_once(scene: Scene) -> None:
+    """In a request it takes some bytes, in the answer thousands."""
+    results = await describe(scene, *[(TOPIC, "t", None)] * 1000, (TOPIC, "t", ["retention.ms"]))
+    assert [len(result.configs) for result in results] == [33, 1]
+    assert await describe(scene) == []
+
+
+# -- ListConfigResources ---------------------------------------------------------------------------
+
+
+async def test_resources_are_listed_by_type(scene: Scene) -> None:
+    """KIP-1142. The first version lists client metrics, and there are none."""
+    node = [(BROKER, "7"), (LOGGER, "7")]
+    topics = [(TOPIC, name) for name in ("__consumer_offsets", "__group_events", "t")]
+    unsupported = ErrorCode.UNSUPPORTED_VERSION
+    for version, kinds, error, found in (
+        (1, [], 0, topics + node),
+        (1, [TOPIC], 0, topics),
+        (1, [TOPIC, TOPIC, LOGGER], 0, [*topics, node[1]]),
+        (1, [BROKER], 0, node[:1]),
+        (1, [METRICS, GROUP], 0, []),
+        (1, [0], unsupported, []),
+        (1, [TOPIC, 3], unsupported, []),
+        (1, [-1], unsupported, []),
+        (0, [], 0, []),
+    ):
+        response = await scene.ask(version, ListConfigResourcesRequest(resource_types=kinds))
+        told = sorted(
+            (each.resource_type, each.resource_name) for each in response.config_resources
+        )
+        assert (response.error_code, told) == (error, found), (version, kinds)

@@ -1,7 +1,5 @@
 """DescribeQuorum: one node, whose log of metadata is the catalog."""
 
-import pytest
-
 from groupkeeper.protocol.messages.describe_quorum_request import (
     DescribeQuorumRequest,
     PartitionData,
@@ -10,19 +8,11 @@ from groupkeeper.protocol.messages.describe_quorum_request import (
 from tests.topics.scene import NOW, Scene
 
 
-def asked(*topics: tuple[str, int]) -> DescribeQuorumRequest:
-    return DescribeQuorumRequest(
-        topics=[
-            TopicData(topic_name=name, partitions=[PartitionData(partition_index=index)])
-            for name, index in topics
-        ]
-    )
-
-
 async def test_this_node_is_the_only_voter(scene: Scene) -> None:
     before = scene.topics.catalog.end_offset
     await scene.create("another")
-    response = await scene.ask(2, asked(("__cluster_metadata", 0)))
+    topic = TopicData(topic_name="__cluster_metadata", partitions=[PartitionData()])
+    response = await scene.ask(2, DescribeQuorumRequest(topics=[topic]))
     [partition] = response.topics[0].partitions
     assert (partition.error_code, partition.leader_id) == (0, 7)
     assert partition.high_watermark > before > 0
@@ -31,13 +21,3 @@ async def test_this_node_is_the_only_voter(scene: Scene) -> None:
     assert voter.last_caught_up_timestamp == NOW
     [listener] = response.nodes[0].listeners
     assert (listener.host, listener.port) == ("broker.example", 9092)
-
-
-@pytest.mark.parametrize(
-    "topics", [[("t", 0)], [("__cluster_metadata", 1)], [("t", 0), ("__cluster_metadata", 0)]]
-)
-async def test_there_is_no_other_quorum(scene: Scene, topics: list[tuple[str, int]]) -> None:
-    response = await scene.ask(2, asked(*topics))
-    codes = [partition.error_code for topic in response.topics for partition in topic.partitions]
-    assert codes == [3] * len(topics)
-    assert response.nodes == []

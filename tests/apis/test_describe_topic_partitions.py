@@ -3,7 +3,6 @@
 import pytest
 
 from groupkeeper.apis import describe_topic_partitions
-from groupkeeper.apis.metadata import TOPIC_OPERATIONS
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.describe_topic_partitions import (
     Cursor,
@@ -41,16 +40,6 @@ async def three(scene):
     await scene.create("b", 1)
     await scene.create("a", 3)
     return scene
-
-
-async def test_everything_there_is_to_know(scene: Scene) -> None:
-    topic = (await ask(scene, "t")).topics[0]
-    assert topic.topic_id == (await scene.metadata("t")).topics[0].topic_id
-    assert (topic.is_internal, topic.topic_authorized_operations) == (False, TOPIC_OPERATIONS)
-    partition = topic.partitions[1]
-    assert (partition.partition_index, partition.leader_id, partition.leader_epoch) == (1, 7, 0)
-    assert (partition.replica_nodes, partition.isr_nodes) == ([7], [7])
-    assert (partition.eligible_leader_replicas, partition.last_known_elr) == ([], [])
 
 
 async def test_all_topics_in_the_order_of_their_names(three):

@@ -46,11 +46,6 @@ async def test_at_the_end_there_is_nothing_and_no_error(scene: Scene) -> None:
     assert (data.error_code, data.records, data.high_watermark) == (0, b"", 1)
 
 
-@pytest.mark.parametrize(("level", "aborted"), [(0, None), (1, [])])
-async def test_aborted_transactions_are_for_read_committed(scene, level, aborted):
-    assert (await scene.fetch(("t", 0, 0), isolation_level=level)).aborted_transactions == aborted
-
-
 @pytest.mark.parametrize(
     ("wanted", "code"),
     [
@@ -66,30 +61,7 @@ async def test_errors_are_answered_at_once(scene, wanted, code):
     assert (data.error_code, data.high_watermark, data.records) == (code, -1, b"")
 
 
-@pytest.mark.parametrize(
-    ("epoch", "code"), [(-1, 0), (0, 0), (1, ErrorCode.UNKNOWN_LEADER_EPOCH), (-2, 0)]
-)
-async def test_leader_epochs_are_checked(scene, epoch, code):
-    assert (await scene.fetch(("t", 0, 0), current_leader_epoch=epoch)).error_code == code
-
-
 # -- topic ids
-
-
-@pytest.mark.parametrize("version", range(13, 19))
-async def test_since_version_13_topics_are_given_by_id(scene: Scene, version: int) -> None:
-    await scene.produce("t", 0, batch("a"))
-    response = await scene.send_fetch(("t", 0, 0), ("u", 0, 0), version=version).wait()
-    ids = [topic.topic_id for topic in response.responses]
-    assert ids == [scene.topic_id("t"), scene.topic_id("u")]
-    found, unknown = (topic.partitions[0] for topic in response.responses)
-    assert (found.error_code, counts(found.records)) == (0, [1])
-    assert (unknown.error_code, unknown.records) == (ErrorCode.UNKNOWN_TOPIC_ID, b"")
-
-
-async def test_a_known_topic_without_the_partition_is_no_unknown_id(scene: Scene) -> None:
-    data = await scene.fetch(("t", 9, 0), version=13)
-    assert data.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 async def test_a_topic_made_anew_meanwhile_is_not_the_one_that_was_asked_for(scene: Scene) -> None:

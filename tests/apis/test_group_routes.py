@@ -105,6 +105,8 @@ def test_a_loading_partition_is_said_where_the_version_says_it(
     reply = ask_at_once(client, 9, version, flat_fetch_request("g", {"orders": [0]}))
     assert reply.error_code == top
     assert codes_of(reply) == ({} if row is None else {("orders", 0): row})
+    offsets = {each.committed_offset for topic in reply.topics for each in topic.partitions}
+    assert offsets <= {-1}
 
 
 def test_version_0_of_fetches_and_commits_meant_zookeeper(client: Client) -> None:

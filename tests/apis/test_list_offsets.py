@@ -90,12 +90,6 @@ async def test_names_of_times_that_the_version_does_not_have(scene, timestamp, v
     assert found(answer) == (ErrorCode.UNSUPPORTED_VERSION, -1, -1, -1)
 
 
-@pytest.mark.parametrize(("topic", "partition"), [("nowhere", 0), ("t", 2)])
-async def test_unknown_partitions(scene, topic, partition):
-    answer = await scene.offsets(topic, partition, LATEST)
-    assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-
-
 @pytest.mark.parametrize(
     ("epoch", "code"),
     [(0, 0), (3, ErrorCode.UNKNOWN_LEADER_EPOCH), (-2, ErrorCode.FENCED_LEADER_EPOCH)],

@@ -141,20 +141,6 @@ async def test_a_topic_deleted_while_its_log_is_opened_is_unknown(scene: Scene) 
     assert not [name for name in scene.disk.children("data") if name.startswith("t-")]
 
 
-@pytest.mark.parametrize("version", range(10, 14))
-async def test_every_version_appends(scene: Scene, version: int) -> None:
-    response = await scene.send_produce("t", 1, batch("a"), version=version).wait()
-    assert response.responses[0].topic_id == scene.topic_id("t")
-    assert response.responses[0].partition_responses[0].error_code == 0
-
-
-async def test_since_version_13_topics_are_given_by_id(scene: Scene) -> None:
-    assert (await scene.produce("u", 0, batch("a"), version=12)).error_code == 3
-    unknown = await scene.produce("u", 0, batch("a"), version=13)
-    assert (unknown.error_code, unknown.base_offset) == (ErrorCode.UNKNOWN_TOPIC_ID, -1)
-    assert (await scene.produce("t", 9, batch("a"), version=13)).error_code == 3
-
-
 async def test_a_topic_made_anew_meanwhile_is_not_the_one_that_was_asked_for(scene: Scene) -> None:
     held = FirstHeldWorker()
     again = Scene(scene.disk, worker=held)
