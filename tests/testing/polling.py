@@ -1,4 +1,6 @@
-"""Real consumers that poll on a thread of their own, with heartbeats every 50 ms."""
+"""Real consumers that poll on a thread of their own, with heartbeats every 50 ms, and commit what
+they read.
+"""
 
 import asyncio
 import threading
@@ -24,8 +26,12 @@ Assigned = frozenset[int]
 class Polling:
     """A consumer of `orders`. Settings are those of its library."""
 
-    def __init__(self, servers: str, client_id: str = "consumer", **settings: Any) -> None:
+    def __init__(
+        self, servers: str, client_id: str = "consumer", poll_s: float = POLL_S, **settings: Any
+    ) -> None:
         self.client_id = client_id
+        self._poll_s = poll_s
+        self._values: set[bytes] = set()
         self.assigned: list[Assigned] = [frozenset()]
         """The partitions that it was given, each time since the last question."""
         self.error: BaseException | None = None
@@ -58,6 +64,16 @@ class Polling:
     def _run(self, servers: str, settings: dict[str, Any]) -> None:
         raise NotImplementedError
 
+    def _got(self, values: list[bytes]) -> None:
+        with self.changed:
+            self._values.update(values)
+            self.changed.notify_all()
+
+    def reads(self, wanted: set[bytes]) -> None:
+        """Wait until records with these values have come, and their offsets are committed."""
+        with self.changed:
+            self._wait(lambda: wanted <= self._values, LONGEST_S)
+
     def _note(self, partitions: Any) -> None:
         with self.changed:
             self.assigned.append(frozenset(each.partition for each in partitions))
@@ -80,7 +96,7 @@ class Polling:
 
     def _wait(self, done: Callable[[], bool], seconds: float) -> None:
         ready = self.changed.wait_for(lambda: self.error is not None or done(), seconds)
-        assert ready and self.error is None, (self.error, self.assigned)
+        assert ready and self.error is None, (self.error, self.assigned, self._values)
 
 
 class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]
@@ -113,6 +129,7 @@ class OnKafkaPython(Polling):
             "session_timeout_ms": 45_000,
             "max_poll_interval_ms": 300_000,
             "enable_auto_commit": False,
+            "auto_offset_reset": "earliest",
         }
         consumer = KafkaConsumer(**given | settings)
         consumer.subscribe(["orders"], listener=_Listener(self._note))
@@ -120,7 +137,10 @@ class OnKafkaPython(Polling):
         consumer.partitions_for_topic("orders")
         try:
             while not self._over.is_set():
-                consumer.poll(timeout_ms=int(POLL_S * 1000))
+                found = consumer.poll(timeout_ms=int(self._poll_s * 1000))
+                if found:
+                    consumer.commit()
+                    self._got([each.value for some in found.values() for each in some])
         finally:
             consumer.close(autocommit=False)
 
@@ -135,15 +155,19 @@ class OnConfluent(Polling):
             "session.timeout.ms": 45_000,
             "max.poll.interval.ms": 300_000,
             "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
             "partition.assignment.strategy": "roundrobin,range",
         }
         consumer = Consumer(given | {k.replace("_", "."): v for k, v in settings.items()})
         consumer.subscribe(["orders"], on_assign=lambda _, partitions: self._note(partitions))
         try:
             while not self._over.is_set():
-                message = consumer.poll(POLL_S)
+                message = consumer.poll(self._poll_s)
                 if message is not None and message.error() is not None:
                     raise KafkaException(message.error())
+                if message is not None:
+                    consumer.commit(message, asynchronous=False)
+                    self._got([message.value()])
         finally:
             consumer.close()
 
@@ -161,15 +185,28 @@ class OnAiokafka(Polling):
             "session_timeout_ms": 45_000,
             "rebalance_timeout_ms": 300_000,
             "enable_auto_commit": False,
+            "auto_offset_reset": "earliest",
         }
         consumer = AIOKafkaConsumer(**given | settings)
         consumer.subscribe(["orders"], listener=_AsyncListener(self._note))
         await consumer.start()
         try:
             while not self._over.is_set():
-                await consumer.getmany(timeout_ms=int(POLL_S * 1000))
+                found = await consumer.getmany(timeout_ms=int(self._poll_s * 1000))
+                if found:
+                    await consumer.commit()
+                    self._got([each.value for some in found.values() for each in some])
         finally:
-            await consumer.stop()
+            await _stop(consumer)
+
+
+async def _stop(consumer: AIOKafkaConsumer) -> None:
+    try:
+        await consumer.stop()
+    except asyncio.CancelledError:
+        # aiokafka cancels its own fetches, and raises that if one of them waits to be tried again.
+        # It has left the group before; only its connections are still open.
+        await consumer._client.close()
 
 
 LIBRARIES: Final = (OnKafkaPython, OnConfluent, OnAiokafka)

@@ -428,27 +428,15 @@ async def test_slow_reading(broker: Broker) -> None:
     await producer.stop()
 
 
-@saw("loading(60)", "a group", "aiokafka", "tried again until the rule was removed, then joined")
-async def test_loading(broker: Broker) -> None:
-    rule = broker.fault(effects.loading(60), group=GROUP)
-    consumer = await _consumer(broker)
-    consumer.subscribe(["orders"])
-    started = asyncio.create_task(consumer.start())
-    await rule.fired(hits=2)
-    assert not started.done()
-    rule.remove()
-    await started
-    assert len(consumer.assignment()) == 2
-    await consumer.stop()
-
-
+@pytest.mark.parametrize(("effect", "hits"), [(effects.loading(60), 2), (effects.hold_joins(), 1)])
 @saw("hold_joins()", "a group", "aiokafka", "`start()` waited until the rule was removed")
-async def test_hold_joins(broker: Broker) -> None:
-    rule = broker.group(GROUP).hold_joins()
+@saw("loading(60)", "a group", "aiokafka", "tried again until the rule was removed, then joined")
+async def test_waits(broker: Broker, effect: effects.Effect, hits: int) -> None:
+    rule = broker.fault(effect, group=GROUP)
     consumer = await _consumer(broker)
     consumer.subscribe(["orders"])
     started = asyncio.create_task(consumer.start())
-    await rule.fired()
+    await rule.fired(hits)
     assert not started.done()
     rule.remove()
     await started

@@ -106,21 +106,13 @@ def test_commands_on_files_say_so_too(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_server_in_memory_stops_in_order(program: Path, number: signal.Signals) -> None:
+@pytest.mark.parametrize("control", [(), ("--control", "127.0.0.1:0")], ids=["plain", "controlled"])
+def test_a_server_in_memory_stops_in_order(
+    program: Path, control: tuple[str, ...], number: signal.Signals
+) -> None:
     program.write_text(COMMAND)
-    command = [*WINDOWS, str(program)]
-    with Process("--dev", "--memory", "--http", "127.0.0.1:0", program=command) as process:
-        process.ready()
-        process.popen.send_signal(number)
-        assert process.wait() == 0, process.tail()
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_controlled_server_stops_in_order(program: Path, number: signal.Signals) -> None:
-    program.write_text(COMMAND)
-    command = [*WINDOWS, str(program)]
-    options = ("--dev", "--memory", "--http", "127.0.0.1:0", "--control", "127.0.0.1:0")
-    with Process(*options, program=command) as process:
+    options = ("--dev", "--memory", "--http", "127.0.0.1:0", *control)
+    with Process(*options, program=[*WINDOWS, str(program)]) as process:
         process.ready()
         process.popen.send_signal(number)
         assert process.wait() == 0, process.tail()

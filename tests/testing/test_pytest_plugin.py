@@ -201,60 +201,33 @@ def test_a_fault_that_cannot_be_gets_one_line(suite: pytest.Pytester) -> None:
 # -- arguments -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("marker", "line"),
-    [
-        ('{"orders": 1}', "takes only keyword arguments: topics, settings"),
-        ("topic={}", "has no argument 'topic', only topics, settings"),
-        ('topics=["orders"]', "needs a dict for topics=, such as {'orders': 6}, not ['orders']"),
-        ('faults=["error"]', "needs a list of dicts for faults=, not ['error']"),
-        ('settings={"group.max.sise": 3}', "did you mean group.max.size"),
-        ('topics={"a b": 1}', "has invalid arguments: topic 'a b' was not created"),
-    ],
-)
-def test_a_wrong_argument_gets_one_line(suite: pytest.Pytester, marker: str, line: str) -> None:
-    result = run(
-        suite,
-        f"""
-        import pytest
+def test_a_wrong_argument_gets_one_line(suite: pytest.Pytester) -> None:
+    shared = "kafka_broker_shared"
+    for fixture, marker, line in (
+        ("kafka_broker", '{"orders": 1}', "takes only keyword arguments: topics, settings"),
+        ("kafka_broker", "topic={}", "has no argument 'topic', only topics, settings"),
+        ("kafka_broker", "topics=[1]", "needs a dict for topics=, such as {'orders': 6}, not [1]"),
+        ("kafka_broker", 'faults=["error"]', "needs a list of dicts for faults=, not ['error']"),
+        ("kafka_broker", 'settings={"group.max.sise": 3}', "did you mean group.max.size"),
+        ("kafka_broker", 'topics={"a b": 1}', "has invalid arguments: topic 'a b' was not created"),
+        (shared, 'settings={"num.partitions": 2}', "has settings=, not available for a shared "),
+        (shared, 'topics={"a b": 2}', "has invalid arguments: topic 'a b' "),
+        ("kafka_topic", 'partitions="3"', "has an invalid partitions=: *whole number, not '3'"),
+    ):
+        result = run(
+            suite,
+            f"""
+            import pytest
 
-        @pytest.mark.kafka({marker})
-        def test(kafka_broker):
-            pass
-        """,
-    )
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines([f"@pytest.mark.kafka *{line.replace('[', '[[]')}*"])
-    assert "Traceback" not in result.stdout.str()
-    assert "def test(" not in result.stdout.str()
-
-
-def test_a_shared_broker_has_no_settings(suite: pytest.Pytester) -> None:
-    result = run(
-        suite,
-        """
-        import pytest
-
-        @pytest.mark.kafka(settings={"num.partitions": 2})
-        def test(kafka_broker_shared):
-            pass
-        """,
-    )
-    result.stdout.fnmatch_lines(["*has settings=, not available for a shared broker*"])
-
-
-def test_a_topic_of_a_shared_broker_that_cannot_be(suite: pytest.Pytester) -> None:
-    result = run(
-        suite,
-        """
-        import pytest
-
-        @pytest.mark.kafka(topics={"a b": 2})
-        def test(kafka_broker_shared):
-            pass
-        """,
-    )
-    result.stdout.fnmatch_lines(["@pytest.mark.kafka has invalid arguments: topic 'a b' *"])
+            @pytest.mark.kafka({marker})
+            def test({fixture}):
+                pass
+            """,
+        )
+        result.assert_outcomes(errors=1)
+        result.stdout.fnmatch_lines([f"@pytest.mark.kafka *{line.replace('[', '[[]')}*"])
+        assert "Traceback" not in result.stdout.str()
+        assert "def test(" not in result.stdout.str()
 
 
 def test_a_wrong_scope_is_told(suite: pytest.Pytester) -> None:
@@ -363,22 +336,6 @@ def test_given_by_name_and_by_entry_point_it_is_loaded_once() -> None:
 
     project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["entry-points"]["pytest11"] == {PLUGIN: PLUGIN}
-
-
-def test_a_wrong_argument_of_kafka_topic_gets_one_line(suite: pytest.Pytester) -> None:
-    result = run(
-        suite,
-        """
-        import pytest
-
-        @pytest.mark.kafka(partitions="3")
-        def test(kafka_topic):
-            pass
-        """,
-    )
-    result.assert_outcomes(errors=1)
-    line = "@pytest.mark.kafka has an invalid partitions=: *is a whole number, not '3'"
-    result.stdout.fnmatch_lines([line])
 
 
 # -- rules that never fired ------------------------------------------------------------------------

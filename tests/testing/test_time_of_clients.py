@@ -3,16 +3,11 @@ bounds are for slow machines.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
 import pytest
-from aiokafka import AIOKafkaConsumer
-from aiokafka.structs import TopicPartition as AsyncPlace
-from confluent_kafka import Consumer
-from confluent_kafka import TopicPartition as ConfluentPlace
-from kafka import KafkaConsumer, TopicPartition
 
 from groupkeeper.coordinator.facts import (
     MemberJoined,
@@ -33,7 +28,6 @@ from tests.testing.polling import (
     gathered,
 )
 
-WEEK_S = 7 * 24 * 3600
 BOUND_S = 40.0
 SUBSCRIPTION = b"\0\0\0\0\0\1\0\6orders\xff\xff\xff\xff"
 """To `orders`, in version 0, which all clients read."""
@@ -52,56 +46,6 @@ def timed(what: str) -> Iterator[None]:
     took = time.perf_counter() - began
     print(f"{what}: {took * 1000:.0f} ms from advance() to what the client sees")
     assert took < BOUND_S
-
-
-# -- a week ----------------------------------------------------------------------------------------
-
-
-def _kafka_python(servers: str) -> int | None:
-    consumer = KafkaConsumer(bootstrap_servers=servers, group_id="g")
-    try:
-        found: int | None = consumer.committed(TopicPartition("orders", 0))
-        return found
-    finally:
-        consumer.close()
-
-
-def _confluent(servers: str) -> int | None:
-    consumer = Consumer({"bootstrap.servers": servers, "group.id": "g"})
-    try:
-        [found] = consumer.committed([ConfluentPlace("orders", 0)], timeout=60)
-        return None if found.offset < 0 else int(found.offset)
-    finally:
-        consumer.close()
-
-
-async def _aiokafka(servers: str) -> int | None:
-    consumer = AIOKafkaConsumer(bootstrap_servers=servers, group_id="g")
-    await consumer.start()
-    try:
-        found: int | None = await consumer.committed(AsyncPlace("orders", 0))
-        return found
-    finally:
-        await consumer.stop()
-
-
-@pytest.mark.parametrize("committed", [_kafka_python, _confluent])
-def test_offsets_expire_after_a_week(
-    broker: Broker, committed: Callable[[str], int | None]
-) -> None:
-    broker.commit("g", {("orders", 0): 7})
-    assert committed(broker.bootstrap_servers) == 7
-    with timed("a week"):
-        broker.advance(WEEK_S + 600, timeout=BOUND_S)
-        assert committed(broker.bootstrap_servers) is None
-
-
-async def test_offsets_expire_after_a_week_for_a_coroutine() -> None:
-    async with Broker(topics={"orders": 6}) as broker:
-        await broker.commit("g", {("orders", 0): 7})
-        with timed("a week"):
-            await broker.advance(WEEK_S + 600, timeout=BOUND_S)
-            assert await _aiokafka(broker.bootstrap_servers) is None
 
 
 # -- a session -------------------------------------------------------------------------------------
