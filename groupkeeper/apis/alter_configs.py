@@ -9,6 +9,7 @@ Source: Kafka's `ConfigAdminManager.preprocess` and `ConfigurationControlManager
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from groupkeeper.apis.broker_configs import (
@@ -34,6 +35,7 @@ from groupkeeper.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from groupkeeper.protocol.wire import LONGEST_TEXT, cut_text
+from groupkeeper.refused_rows import server_failed
 from groupkeeper.topics import configs
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.names import check_name
@@ -93,11 +95,7 @@ class AlterConfigsHandler:
         if not planned:
             return _response(request, results)
 
-        def failed() -> AlterResponse:
-            for _, _, result in planned:
-                _refuse(result, Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, "The server failed"))
-            return _response(request, results)
-
+        failed = partial(server_failed, request, caller.api_version)
         self._response_tasks.start(self._alter(request, planned, results), reply_to, failed)
         return None
 

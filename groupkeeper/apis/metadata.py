@@ -23,6 +23,7 @@ from groupkeeper.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from groupkeeper.refused_rows import server_failed
 from groupkeeper.topics import names
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.refusals import Refused
@@ -82,7 +83,7 @@ class MetadataHandler:
             self._response_tasks.start(
                 self._create_and_answer(request, caller, wanted, missing),
                 reply_to,
-                lambda: self._failed(request, caller, wanted),
+                partial(server_failed, request, version),
             )
             return None
         topics = yield from self._each(wanted, self._found)
@@ -231,11 +232,6 @@ class MetadataHandler:
     ) -> Slices[MetadataResponse]:
         if request.include_topic_authorized_operations:
             yield from each(topics, _authorize)
-        return self._response(request, caller, topics)
-
-    def _response(
-        self, request: MetadataRequest, caller: Caller, topics: list[MetadataResponseTopic]
-    ) -> MetadataResponse:
         host, port = self._node.address(caller.peer.listener)
         return MetadataResponse(
             brokers=[MetadataResponseBroker(node_id=self._node.node_id, host=host, port=port)],
@@ -246,12 +242,6 @@ class MetadataHandler:
             if request.include_cluster_authorized_operations
             else AUTHORIZED_OPERATIONS_OMITTED,
         )
-
-    def _failed(
-        self, request: MetadataRequest, caller: Caller, wanted: list[MetadataRequestTopic]
-    ) -> MetadataResponse:
-        error = ErrorCode.UNKNOWN_SERVER_ERROR
-        return self._response(request, caller, [_refused(topic, error) for topic in wanted])
 
 
 def _distinct(topics: Iterable[MetadataRequestTopic]) -> Slices[list[MetadataRequestTopic]]:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
-from warnings import warn
 
 from groupkeeper.history.rounds import SessionLimits
 from groupkeeper.observe.log_writer import Line
@@ -127,15 +126,6 @@ class Bench:
         """Schedule a callback on the server's loop; does nothing while no server runs."""
         if self._running is not None:
             self._running.soon(callback)
-
-    def forsake(self) -> None:
-        """Crash a garbage-collected broker that still runs, with a warning (`weakref.finalize`)."""
-        if self.is_up and self.running.forsake():
-            warn(
-                "a test broker was not stopped: use it in a with statement, or call stop()",
-                ResourceWarning,
-                stacklevel=2,
-            )
 
     @property
     def server(self) -> Server:

@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from os import PathLike
 from typing import Any, Self, Unpack
-from weakref import finalize
 
 from groupkeeper.testing import arguments
 from groupkeeper.testing.bench import Bench
@@ -41,15 +40,13 @@ class Broker(BrokerSight):
         `brokers`: number of nodes, with ids from 0 and a port each; see `node`. `as_version`: serve
         the API versions of this Kafka release: 2.8, 3.9 or 4.1.
 
-        A broker that is not stopped crashes when it is garbage-collected, with a ResourceWarning,
-        even if its groups and nodes are still in use.
+        A broker that is not stopped runs until the process ends.
 
         Raises SettingsError, RequestFailed, WrongArgument, TypeError, ValueError.
         Any: the values of settings.
         """
         where = arguments.folder(data)
         self._bench = Bench(topics, settings, where, brokers, as_version)
-        finalize(self, self._bench.forsake).atexit = False
 
     def __enter__(self) -> Self:
         self.start()

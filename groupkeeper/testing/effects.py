@@ -32,11 +32,11 @@ disk_full = crashes.DiskFull
 
 def crash_before_durable() -> Effect:
     """Crash the broker as by `kill -9` on receipt of the request, before anything is written."""
-    return crashes.Crash(when_durable=False)
+    return crashes.Crash()
 
 
 def crash_when_durable() -> Effect:
     """Crash the broker as by `kill -9` after the request's writes are durable, before the response
     is sent.
     """
-    return crashes.Crash(when_durable=True)
+    return crashes.Crash(handled=True)

@@ -215,7 +215,7 @@ class NoRebalance:
             return
         rounds, began = self._sights.rounds(self._group)
         count = began - self._began
-        if count:
+        if count > 0:
             new = rounds[max(0, len(rounds) - count) :]
             causes, texts = [each.cause for each in new], [each.text for each in new]
             if len(new) < count:

@@ -43,8 +43,6 @@ class GroupHistories:
         self._changed = changed
         self._limits = limits
         self._past: dict[str, _Past] = {}
-        self._before: dict[str, int] = {}
-        """Rounds started before the last `clear`, by group; limited to `GROUPS` groups."""
         self._life_began = 0.0
 
     def begin_life(self) -> None:
@@ -52,11 +50,7 @@ class GroupHistories:
         self._life_began = time.monotonic()
 
     def clear(self) -> None:
-        """Drop everything except the number of rounds of each group."""
-        for group in self._past:
-            self._before[group] = self.before(group) + self.began(group)
-        while len(self._before) > GROUPS:
-            del self._before[next(iter(self._before))]
+        """Drop everything."""
         self._past.clear()
 
     def read(self, origin: Origin, noted: NotedFact) -> None:
@@ -125,10 +119,6 @@ class GroupHistories:
         """Return the number of rounds started, including dropped ones."""
         past = self._past.get(group)
         return 0 if past is None else past.began
-
-    def before(self, group: str) -> int:
-        """Return the number of rounds started before the last `clear`."""
-        return self._before.get(group, 0)
 
     def groups(self) -> list[str]:
         """Return the ids of all groups with a history, in the order of their first event."""

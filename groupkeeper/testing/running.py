@@ -234,18 +234,6 @@ class RunningServer:
         self.files.kill()
         self.loop.call_soon(self._break)
 
-    def forsake(self) -> bool:
-        """Like `die`, but for the garbage collector, on any thread: takes no lock and does not
-        wait. Returns False if the server has already ended.
-        """
-        if self._is_elsewhere or self._is_over:
-            return False
-        try:
-            self.loop.call_soon_threadsafe(self.die, context=self._context)
-        except RuntimeError:  # the loop has been closed in the meantime
-            return False
-        return True
-
     def _break(self) -> None:
         if self._is_broken:
             return

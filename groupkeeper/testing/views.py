@@ -263,15 +263,14 @@ class Sights:
         return self.bench.run(lambda: self.look(group_id))
 
     def rounds(self, group_id: str) -> tuple[tuple[Round, ...], int]:
-        """Return the kept rounds, and the number of rounds ever started, including those before a
-        reset. Also works while no server runs.
+        """Return the kept rounds, and the number of rounds started since the last reset. Also works
+        while no server runs.
         """
         try:
             now = self.now(group_id)
-            rounds, began = now.rounds, now.began
         except BrokerDown:
-            rounds, began = self._rounds(group_id)
-        return rounds, self._history.before(group_id) + began
+            return self._rounds(group_id)
+        return now.rounds, now.began
 
     def timeline(self, group_id: str) -> str:
         """See `BrokerSight.timeline`."""

@@ -20,6 +20,7 @@ from groupkeeper.protocol.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
+from groupkeeper.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.topics.scene import Scene, batch
 
 FAILED = ErrorCode.UNKNOWN_SERVER_ERROR
@@ -32,6 +33,7 @@ class Broken:
 @pytest.mark.parametrize(
     ("version", "request_"),
     [
+        (12, MetadataRequest(topics=[MetadataRequestTopic(name="new")])),
         (7, CreateTopicsRequest(topics=[CreatableTopic(name="new")], timeout_ms=1_000)),
         (3, CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="t")], timeout_ms=1_000)),
         (5, DeleteTopicsRequest(topic_names=["t"], timeout_ms=1_000)),

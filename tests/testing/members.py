@@ -10,16 +10,12 @@ from groupkeeper.coordinator.facts import Fact, NotedFact
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
 from groupkeeper.testing import Broker
 from tests.support.requests import heartbeat, join_request, sync_request
-from tests.support.wire import Client, connect
+from tests.support.wire import Client
+from tests.testing.wired import dial
 
 LONGEST_S: Final = 60.0
 
 Noted = TypeVar("Noted", bound=Fact)
-
-
-def connected(broker: Broker) -> Client:
-    host, port = broker.bootstrap_servers.split(":")
-    return connect((host, int(port)))
 
 
 def joined(client: Client, group: str = "g", **fields: Any) -> tuple[str, int]:
@@ -40,7 +36,7 @@ def beat(client: Client, member_id: str, generation: int, **more: Any) -> int:
 
 def members(broker: Broker, group: str = "g") -> list[str]:
     """Their ids."""
-    with connected(broker) as client:
+    with dial(broker) as client:
         [described] = client.call(5, DescribeGroupsRequest(groups=[group])).groups
         return [each.member_id for each in described.members]
 

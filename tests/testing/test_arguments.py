@@ -7,7 +7,7 @@ import pytest
 
 from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
 from groupkeeper.testing import Broker, RequestFailed, WrongArgument, effects
-from tests.support.wire import connect
+from tests.testing.wired import dial
 
 
 @pytest.fixture
@@ -207,7 +207,7 @@ def test_of_a_transcript(broker: Broker, chosen: dict[str, Any], line: str) -> N
 
 
 def test_one_name_is_enough_for_a_transcript(broker: Broker) -> None:
-    with connect(("127.0.0.1", int(broker.bootstrap_servers.split(":")[1]))) as client:
+    with dial(broker) as client:
         client.call(4, ListGroupsRequest())
     assert "ListGroups v4" in broker.transcript(apis="ListGroups")
     assert broker.transcript(apis="Fetch") == ""

@@ -20,32 +20,22 @@ from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
 from groupkeeper.settings.table import SettingsError
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.testing import AsyncBroker, Broker, BrokerDown, RequestFailed
-from tests.support.requests import (
-    commit_request,
-    flat_fetch_request,
-    join_request,
-    leave_request,
-    sync_request,
-)
-from tests.support.wire import Gone, connect
-from tests.testing.members import until
+from tests.support.raw_member import address
+from tests.support.requests import join_request, leave_request, sync_request
+from tests.support.wire import Gone
+from tests.testing.wired import commit, committed, dial
 
-
-def _address(broker: Broker) -> tuple[str, int]:
-    host, port = broker.bootstrap_servers.split(":")
-    return host, int(port)
+PLACE = ("orders", 0)
 
 
 def _commit(broker: Broker, offset: int) -> int:
-    with connect(_address(broker)) as client:
-        answer = client.call(8, commit_request({("orders", 0): offset}, "g"))
-        return int(answer.topics[0].partitions[0].error_code)
+    with dial(broker) as client:
+        return commit(client, {PLACE: offset})[PLACE]
 
 
-def _committed(broker: Broker) -> int:
-    with connect(_address(broker)) as client:
-        answer = client.call(5, flat_fetch_request("g", {"orders": [0]}))
-        return int(answer.topics[0].partitions[0].committed_offset)
+def _committed(broker: Broker) -> int | None:
+    with dial(broker) as client:
+        return committed(client).get(PLACE)
 
 
 def test_the_topics_of_the_start_are_there() -> None:
@@ -58,20 +48,20 @@ def test_what_was_acknowledged_survives_a_crash(data: str | None, tmp_path: Path
     with Broker(topics={"orders": 1}, data=data and tmp_path / data) as broker:
         before = broker.bootstrap_servers, broker.cluster_id
         assert _commit(broker, 7) == 0
-        with connect(_address(broker)) as client:
+        with dial(broker) as client:
             client.call(4, ListGroupsRequest())
             broker.crash()
             with pytest.raises((Gone, ConnectionError)):
                 client.call(4, ListGroupsRequest())
         with pytest.raises(ConnectionRefusedError):
-            socket.create_connection(_address(broker), 1).close()
+            socket.create_connection(address(broker), 1).close()
         broker.restart()
         assert (broker.bootstrap_servers, broker.cluster_id) == before
         assert _committed(broker) == 7
 
 
 def test_data_on_a_disk_is_there_for_the_next_broker(tmp_path: Path) -> None:
-    for offset in (-1, 7):
+    for offset in (None, 7):
         with Broker(topics={"orders": 1}, data=tmp_path) as broker:
             assert _committed(broker) == offset
             assert _commit(broker, 7) == 0
@@ -81,13 +71,13 @@ def test_reset_forgets_all_but_the_topics_port_and_cluster_id() -> None:
     with Broker(topics={"orders": 1}) as broker:
         before = broker.bootstrap_servers, broker.cluster_id
         assert _commit(broker, 7) == 0
-        with connect(_address(broker)) as client:
+        with dial(broker) as client:
             client.call(4, ListGroupsRequest())
             broker.reset()
             with pytest.raises((Gone, ConnectionError)):
                 client.call(4, ListGroupsRequest())
         assert (broker.bootstrap_servers, broker.cluster_id) == before
-        assert _committed(broker) == -1
+        assert _committed(broker) is None
         assert _commit(broker, 0) == 0
 
 
@@ -143,7 +133,7 @@ def test_any_number_run_at_once_and_leave_nothing(capfd: pytest.CaptureFixture[s
 
 
 def test_lines_of_the_last_moment_are_kept_too(capfd: pytest.CaptureFixture[str]) -> None:
-    with Broker() as broker, connect(_address(broker)) as client:
+    with Broker() as broker, dial(broker) as client:
         member = client.call(3, join_request()).member_id
         client.call(3, sync_request(member, 1, plan={member: b""}))
         client.call(4, leave_request(member))
@@ -209,49 +199,6 @@ def _ask_while_it_ends() -> None:
         assert all(each.cancelled() or each.result() == 1 for each in asked)
 
 
-def collect_what_other_tests_have_left() -> None:
-    """What they did not close warns when it is collected."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        gc.collect()
-
-
-@pytest.mark.parametrize("on_its_thread", [False, True])
-def test_a_broker_that_nobody_can_stop_ends(on_its_thread: bool) -> None:
-    collect_what_other_tests_have_left()
-    before = {*threading.enumerate()}
-    broker = Broker(topics={"orders": 1})
-    broker.start()
-    assert broker.aio.bootstrap_servers  # which refers back: only the collector finds it
-    address, running = _address(broker), broker._bench.running
-    with warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always")
-        del broker
-        if on_its_thread:
-            running.call(gc.collect)
-        else:
-            gc.collect()
-        # Polled, not joined: the list has threads that are only about to start, too.
-        until(lambda: {*threading.enumerate()} <= before)
-    [line] = [str(each.message) for each in warned if each.category is ResourceWarning]
-    assert line == "a test broker was not stopped: use it in a with statement, or call stop()"
-    with pytest.raises(ConnectionRefusedError):
-        connect(address)
-
-
-def test_a_broker_that_was_stopped_is_forgotten_without_a_word() -> None:
-    collect_what_other_tests_have_left()
-    with warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always")
-        for _ in range(2):
-            broker = Broker()
-            broker.start()
-            broker.stop()
-        del broker
-        gc.collect()
-    assert [each for each in warned if each.category is ResourceWarning] == []
-
-
 def test_python_s_switch_interval_stays() -> None:
     before = sys.getswitchinterval()
     with Broker(topics={"orders": 1}) as broker:
@@ -265,7 +212,7 @@ def test_a_connection_that_is_being_accepted_is_closed() -> None:
     """Also if the broker is killed in the middle of it, which one of some eighty tries hits."""
     with Broker() as broker:
         for _ in range(250):
-            with socket.create_connection(_address(broker)):
+            with socket.create_connection(address(broker)):
                 broker.reset()
     gc.collect()
 
@@ -273,7 +220,7 @@ def test_a_connection_that_is_being_accepted_is_closed() -> None:
 @pytest.mark.parametrize("data", [None, "disk"])
 def test_a_fork_holds_nothing_of_the_broker(data: str | None, tmp_path: Path) -> None:
     """multiprocessing forks by default on Linux until Python 3.13."""
-    with Broker(data=data and tmp_path / data) as broker, connect(_address(broker)) as client:
+    with Broker(data=data and tmp_path / data) as broker, dial(broker) as client:
         client.call(4, ListGroupsRequest())
         lasts = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
         lasts.start()

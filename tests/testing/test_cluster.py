@@ -23,15 +23,11 @@ from groupkeeper.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from groupkeeper.protocol.messages.metadata import MetadataRequest
-from groupkeeper.protocol.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
-)
+from groupkeeper.protocol.messages.produce import ProduceRequest
 from groupkeeper.testing import Broker, RequestFailed
-from tests.support.batches import batch
 from tests.support.requests import commit_request, fetch_request, heartbeat, join_request
 from tests.support.wire import Client, Gone, connect
+from tests.testing.wired import produce_request
 
 NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
 TOPICS = {"orders": 3}
@@ -71,9 +67,7 @@ def _errors(topics: Any, partitions: str, index: str = "partition_index") -> dic
 
 
 def _produce(*partitions: int, acks: int = -1) -> ProduceRequest:
-    data = [PartitionProduceData(index=each, records=batch(0, b"x")) for each in partitions]
-    topic = TopicProduceData(name="orders", partition_data=data)
-    return ProduceRequest(acks=acks, timeout_ms=1000, topic_data=[topic])
+    return produce_request([("orders", each) for each in partitions], acks)
 
 
 def _fetch(*partitions: int, wait_ms: int = 0, **fields: Any) -> FetchRequest:

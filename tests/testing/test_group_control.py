@@ -8,8 +8,9 @@ import pytest
 from groupkeeper.coordinator.facts import MemberFenced
 from groupkeeper.testing import Broker, Group, RequestFailed, effects
 from tests.support.requests import join_request
-from tests.testing.members import Facts, beat, connected, joined, members, until
+from tests.testing.members import Facts, beat, joined, members, until
 from tests.testing.polling import LIBRARIES, OnConfluent, OnKafkaPython, Polling, gathered
+from tests.testing.wired import dial
 
 
 @pytest.fixture
@@ -40,14 +41,14 @@ def test_an_ended_session_rebalances_and_the_client_joins_anew(
 
 def test_a_session_is_ended_by_each_name(broker: Broker) -> None:
     for name in ("i", "tester", None):
-        with connected(broker) as client:
+        with dial(broker) as client:
             member_id, _ = joined(client, group_instance_id="i")
             broker.group("g").expire(name or member_id)
             assert members(broker) == []
 
 
 def test_a_session_does_not_end_while_a_request_waits(broker: Broker) -> None:
-    with connected(broker) as slow, connected(broker) as other:
+    with dial(broker) as slow, dial(broker) as other:
         joined(slow)
         other.send(3, join_request("g"))
         until(lambda: len(members(broker)) == 2)
@@ -61,7 +62,7 @@ def test_a_session_does_not_end_while_a_request_waits(broker: Broker) -> None:
 
 def test_a_fenced_client_hears_of_it(broker: Broker) -> None:
     group = broker.group("g")
-    with connected(broker) as client:
+    with dial(broker) as client:
         member_id, generation = joined(client, group_instance_id="i")
         with group.no_rebalance():
             other_id = group.fence("i")
@@ -98,7 +99,7 @@ def test_a_restarted_client_takes_its_instance_id_back(broker: Broker) -> None:
 
 
 def test_only_a_stable_group_is_fenced(broker: Broker) -> None:
-    with connected(broker) as client, connected(broker) as other:
+    with dial(broker) as client, dial(broker) as other:
         joined(client, group_instance_id="i")
         other.send(3, join_request("g"))
         until(lambda: len(members(broker)) == 2)

@@ -16,9 +16,8 @@ from groupkeeper.protocol.messages.produce import (
 )
 from groupkeeper.testing import Broker, BrokerDown, Record, RequestFailed
 from groupkeeper.testing.partitioner import murmur2
-from tests.support.raw_member import address
 from tests.support.requests import delete_records_request, join_request
-from tests.support.wire import connect
+from tests.testing.wired import dial
 
 
 def _values(records: list[Record]) -> list[bytes | None]:
@@ -86,13 +85,13 @@ def test_records_of_every_codec_are_read(codec: int) -> None:
     batch.append(0, 5, b"k", b"value" * 50, [])
     data = PartitionProduceData(index=0, records=bytes(batch.build()))
     topics = [TopicProduceData(name="orders", partition_data=[data])]
-    with Broker(topics={"orders": 1}) as broker, connect(address(broker)) as client:
+    with Broker(topics={"orders": 1}) as broker, dial(broker) as client:
         client.call(9, ProduceRequest(acks=1, timeout_ms=1000, topic_data=topics))
         assert _values(broker.records("orders")) == [b"value" * 50]
 
 
 def test_records_begin_where_the_log_begins() -> None:
-    with Broker(topics={"orders": 1}) as broker, connect(address(broker)) as client:
+    with Broker(topics={"orders": 1}) as broker, dial(broker) as client:
         broker.produce_many("orders", [*"abc"])
         client.call(2, delete_records_request("orders", 0, 2))
         assert [each.offset for each in broker.records("orders")] == [2]
@@ -107,7 +106,7 @@ def test_offsets_are_committed_and_read() -> None:
 
 
 def test_offsets_of_a_group_with_members_are_theirs() -> None:
-    with Broker(topics={"orders": 1}) as broker, connect(address(broker)) as client:
+    with Broker(topics={"orders": 1}) as broker, dial(broker) as client:
         client.call(0, join_request("billing", session_timeout_ms=10_000))
         with pytest.raises(
             RequestFailed, match="'billing' was not committed: the group has members"

@@ -17,11 +17,13 @@ from groupkeeper.coordinator.facts import (
     RebalanceStarted,
 )
 from groupkeeper.testing import Broker, BrokerDown, RequestFailed
-from tests.support.requests import commit_request, flat_fetch_request, join_request
+from tests.support.requests import commit_request, join_request
 from tests.support.wire import Client
-from tests.testing.members import Facts, beat, connected, joined, members, until
+from tests.testing.members import Facts, beat, joined, members, until
+from tests.testing.wired import commit, committed, dial
 
 WEEK_S = 7 * 24 * 3600
+PLACE = ("orders", 0)
 
 
 @pytest.fixture
@@ -32,18 +34,8 @@ def broker() -> Iterator[Broker]:
 
 @pytest.fixture
 def client(broker: Broker) -> Iterator[Client]:
-    with connected(broker) as client:
+    with dial(broker) as client:
         yield client
-
-
-def commit(client: Client, offset: int = 7, group: str = "g") -> None:
-    answer = client.call(8, commit_request({("orders", 0): offset}, group))
-    assert answer.topics[0].partitions[0].error_code == 0
-
-
-def committed(client: Client, group: str = "g") -> int:
-    answer = client.call(5, flat_fetch_request(group, {"orders": [0]}))
-    return int(answer.topics[0].partitions[0].committed_offset)
 
 
 # -- expiry ----------------------------------------------------------------------------------------
@@ -52,11 +44,11 @@ def committed(client: Client, group: str = "g") -> int:
 def test_offsets_expire_with_the_first_check_after_their_retention(
     broker: Broker, client: Client
 ) -> None:
-    commit(client)
+    commit(client, {PLACE: 7})
     broker.advance(WEEK_S - 1)
-    assert committed(client) == 7
+    assert committed(client) == {PLACE: 7}
     broker.advance(601)
-    assert committed(client) == -1
+    assert committed(client) == {}
 
 
 def test_checks_of_offsets_that_remove_nothing_take_no_time() -> None:
@@ -64,7 +56,7 @@ def test_checks_of_offsets_that_remove_nothing_take_no_time() -> None:
     with Broker(topics={"orders": 1}, settings={"offsets.retention.minutes": 2**31 - 1}) as broker:
         for number in range(20):
             broker.commit(f"g{number}", {("orders", 0): 7})
-        with connected(broker) as client:
+        with dial(broker) as client:
             member_id, generation = joined(client)
             began = time.process_time()
             broker.advance(365 * 24 * 3600)
@@ -77,7 +69,7 @@ def test_an_offset_with_a_retention_of_its_own_expires_with_the_first_check_afte
     broker: Broker, client: Client
 ) -> None:
     facts = Facts(broker)
-    commit(client)
+    commit(client, {PLACE: 7})
     request = commit_request({("orders", 0): 7}, "own")
     request.retention_time_ms = 90 * 60_000 + 1
     assert client.call(4, request).topics[0].partitions[0].error_code == 0
@@ -92,7 +84,7 @@ def test_an_offset_with_a_retention_of_its_own_expires_with_the_first_check_afte
 def test_checks_are_made_when_a_member_has_left_its_group_on_the_way(broker: Broker) -> None:
     """Its offset has a retention of its own, and waits only for the group to be empty."""
     facts = Facts(broker)
-    with connected(broker) as client:
+    with dial(broker) as client:
         member_id, generation = joined(client, session_timeout_ms=1_500_000)
         request = commit_request({("orders", 0): 7}, "g", member_id, generation)
         request.retention_time_ms = 1
@@ -104,7 +96,7 @@ def test_checks_are_made_when_a_member_has_left_its_group_on_the_way(broker: Bro
 
 
 def test_a_member_whose_connection_is_closed_expires_by_itself(broker: Broker) -> None:
-    with connected(broker) as client:
+    with dial(broker) as client:
         joined(client, session_timeout_ms=45_000)
     broker.advance(44)
     assert len(members(broker)) == 1
@@ -129,7 +121,7 @@ def test_a_member_is_silent_under_each_of_its_names(broker: Broker, client: Clie
 
 
 def test_everybody_is_silent(broker: Broker, client: Client) -> None:
-    with connected(broker) as other:
+    with dial(broker) as other:
         joined(client)
         joined(other, "other")
         broker.advance(10, all=True)
@@ -139,7 +131,7 @@ def test_everybody_is_silent(broker: Broker, client: Client) -> None:
 def test_expiries_happen_in_order_each_at_its_time(broker: Broker) -> None:
     facts, ids = Facts(broker), list[str]()
     for seconds in (30, 10, 20):
-        with connected(broker) as client:
+        with dial(broker) as client:
             ids.append(joined(client, f"g{seconds}", session_timeout_ms=seconds * 1000)[0])
     began = facts.noted(RebalanceStarted)[-1][0]
     broker.advance(60)
@@ -155,7 +147,7 @@ def test_requests_of_a_silent_member_wait_until_the_time_is_reached(
     """As those of a process that is cut off."""
     facts = Facts(broker)
     member_id, generation = joined(client, session_timeout_ms=10_000)
-    with connected(broker) as slow, connected(broker) as other:
+    with dial(broker) as slow, dial(broker) as other:
         joined(slow, "slow")
         other.send(3, join_request("slow"))
         until(lambda: len(facts.of(MemberJoined)) == 3)
@@ -191,7 +183,7 @@ def test_records_are_deleted_after_their_retention(broker: Broker) -> None:
 
 def test_a_member_that_does_not_answer_in_time_is_treated_by_the_rules(broker: Broker) -> None:
     facts = Facts(broker)
-    with connected(broker) as slow, connected(broker) as other:
+    with dial(broker) as slow, dial(broker) as other:
         slow_id, generation = joined(slow, rebalance_timeout_ms=60_000)
         beat(slow, slow_id, generation)
         other.send(3, join_request("g", rebalance_timeout_ms=60_000))
@@ -240,11 +232,11 @@ def test_time_that_stands_still_is_moved_and_stands_again(broker: Broker, client
     facts = Facts(broker)
     broker.freeze()
     broker.freeze()
-    commit(client)
+    commit(client, {PLACE: 7})
     broker.advance(3600)
-    commit(client)
+    commit(client, {PLACE: 7})
     time.sleep(0.01)
-    commit(client)
+    commit(client, {PLACE: 7})
     broker.resume()
     broker.resume()
     [first, second, third] = [at for at, _ in facts.noted(OffsetsCommitted)]
@@ -253,10 +245,10 @@ def test_time_that_stands_still_is_moved_and_stands_again(broker: Broker, client
 
 def test_time_that_runs_runs_on_from_where_it_was_moved_to(broker: Broker, client: Client) -> None:
     facts = Facts(broker)
-    commit(client)
+    commit(client, {PLACE: 7})
     broker.advance(3600)
     time.sleep(0.05)
-    commit(client)
+    commit(client, {PLACE: 7})
     [first, second] = [at for at, _ in facts.noted(OffsetsCommitted)]
     assert 3_600_050 <= second - first < 3_660_000
     assert first == pytest.approx(time.time() * 1000, abs=60_000)
@@ -268,23 +260,23 @@ def test_time_that_runs_runs_on_from_where_it_was_moved_to(broker: Broker, clien
 @pytest.mark.parametrize("data", [None, "disk"])
 def test_time_goes_by_while_the_broker_does_not_run(data: str | None, tmp_path: Path) -> None:
     with Broker(topics={"orders": 1}, data=data and tmp_path / data) as broker:
-        with connected(broker) as client:
-            commit(client)
+        with dial(broker) as client:
+            commit(client, {PLACE: 7})
         broker.crash()
         broker.freeze()
         broker.advance(WEEK_S)
         broker.restart()
-        with connected(broker) as client:
-            assert committed(client) == 7
+        with dial(broker) as client:
+            assert committed(client) == {PLACE: 7}
             broker.advance(600)
-            assert committed(client) == -1
+            assert committed(client) == {}
 
 
 def test_members_of_a_broker_that_was_restarted_have_time_to_come_back(broker: Broker) -> None:
-    with connected(broker) as client:
+    with dial(broker) as client:
         member_id, generation = joined(client)
     broker.restart()
-    with connected(broker) as client:
+    with dial(broker) as client:
         timer = threading.Timer(0.1, lambda: beat(client, member_id, generation))
         timer.start()
         broker.advance(3600, timeout=60)
@@ -293,7 +285,7 @@ def test_members_of_a_broker_that_was_restarted_have_time_to_come_back(broker: B
 
 
 def test_members_that_do_not_come_back_to_a_restarted_broker_expire(broker: Broker) -> None:
-    with connected(broker) as client:
+    with dial(broker) as client:
         joined(client, session_timeout_ms=600_000)
         broker.restart()
     broker.advance(500, timeout=0.1)  # much real time may pass as well
@@ -304,7 +296,7 @@ def test_members_that_do_not_come_back_to_a_restarted_broker_expire(broker: Brok
 
 def test_who_waits_for_a_time_hears_that_the_broker_has_ended(broker: Broker) -> None:
     facts = Facts(broker)
-    with connected(broker) as slow, connected(broker) as other:
+    with dial(broker) as slow, dial(broker) as other:
         joined(slow)
         other.send(3, join_request("g"))
         until(lambda: len(facts.of(MemberJoined)) == 2)
@@ -321,7 +313,7 @@ def test_a_broker_that_is_reset_has_the_machines_time(broker: Broker) -> None:
     broker.advance(3600)
     broker.freeze()
     broker.reset()
-    with connected(broker) as client:
+    with dial(broker) as client:
         facts = Facts(broker)
         joined(client, session_timeout_ms=100)
         [(at, _)] = facts.noted(MemberJoined)

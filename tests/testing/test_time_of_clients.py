@@ -17,7 +17,7 @@ from groupkeeper.coordinator.facts import (
 )
 from groupkeeper.testing import Broker
 from tests.support.requests import join_request, sync_request
-from tests.testing.members import Facts, beats, connected, joined, members, until
+from tests.testing.members import Facts, beats, joined, members, until
 from tests.testing.polling import (
     BEAT_MS,
     LIBRARIES,
@@ -27,6 +27,7 @@ from tests.testing.polling import (
     Polling,
     gathered,
 )
+from tests.testing.wired import dial
 
 BOUND_S = 40.0
 SUBSCRIPTION = b"\0\0\0\0\0\1\0\6orders\xff\xff\xff\xff"
@@ -74,7 +75,7 @@ def test_a_silent_member_expires_alone(broker: Broker, library: type[Polling]) -
 
 
 def test_who_is_gone_expires_without_being_named(broker: Broker) -> None:
-    with gathered(broker, OnConfluent) as (stays,), connected(broker) as gone:
+    with gathered(broker, OnConfluent) as (stays,), dial(broker) as gone:
         request = join_request("g", session_timeout_ms=45_000)
         request.protocols[0].metadata = SUBSCRIPTION
         answer = gone.call(3, request)
@@ -116,7 +117,7 @@ def test_live_members_rejoin_before_the_time_goes_on(broker: Broker) -> None:
 
 
 def test_an_id_that_is_not_used_keeps_others_waiting_until_it_expires(broker: Broker) -> None:
-    with gathered(broker, OnKafkaPython) as (first,), connected(broker) as client:
+    with gathered(broker, OnKafkaPython) as (first,), dial(broker) as client:
         knock = client.call(9, join_request("g", session_timeout_ms=30_000))
         assert knock.error_code == 79
         facts = Facts(broker)
@@ -132,7 +133,7 @@ def test_an_id_that_is_not_used_keeps_others_waiting_until_it_expires(broker: Br
 def test_the_wait_of_a_new_member_ends_after_five_minutes(broker: Broker) -> None:
     """A static member is away, and its session is long: a new one waits for it."""
     away_ms, facts = 1_800_000, Facts(broker)
-    with connected(broker) as client:
+    with dial(broker) as client:
         timeouts = {"session_timeout_ms": away_ms, "rebalance_timeout_ms": away_ms}
         joined(client, group_instance_id="i", **timeouts)
     with OnKafkaPython(broker.bootstrap_servers) as new:

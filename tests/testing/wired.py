@@ -18,13 +18,13 @@ from groupkeeper.protocol.messages.produce import (
 )
 from groupkeeper.testing import Broker
 from tests.support.raw_batches import Written, raw_batch
+from tests.support.raw_member import address
 from tests.support.requests import Places, commit_request, fetch_request
 from tests.support.wire import Client, connect
 
 
 def dial(broker: Broker) -> Client:
-    host, port = broker.bootstrap_servers.split(":")
-    return connect((host, int(port)))
+    return connect(address(broker))
 
 
 def hears_nothing(client: Client, seconds: float = 0.05) -> bool:

@@ -4,28 +4,20 @@ from dataclasses import dataclass
 from typing import Self
 
 from groupkeeper.testing.faults.rules import Effect, Hit, Rule
-from groupkeeper.testing.wire.tap import Answer
+from groupkeeper.testing.faults.streams import Drop
 
 
-@dataclass(repr=False)
-class Crash(Effect):
-    """Crash the broker as by `kill -9`."""
-
-    when_durable: bool
+class Crash(Drop):
+    """Crash the broker as by `kill -9`; with `handled=True` when the response could be sent, that
+    is, when the request's writes are durable.
+    """
 
     def __repr__(self) -> str:
-        return f"crash_{'when' if self.when_durable else 'before'}_durable()"
+        return f"crash_{'when' if self.handled else 'before'}_durable()"
 
-    def apply(self, hit: Hit) -> None:
-        def crash(_: Answer) -> None:
-            hit.rule.bench.crash_here()
-            hit.count()  # after the crash, so that a waiting test can call `restart`
-
-        if self.when_durable:  # a response is sent when the request's writes are durable
-            hit.exchange.on_answer(crash)
-            hit.proceed()
-        else:
-            crash(None)
+    def strike(self, hit: Hit) -> None:
+        hit.rule.bench.crash_here()
+        hit.count()  # after the crash, so that a waiting test can call `restart`
 
 
 @dataclass(repr=False)

@@ -39,15 +39,10 @@ class Delay(Effect):
         hit.count()
 
 
-@dataclass(repr=False)
-class DelayAnswer(Effect):
+class DelayAnswer(Delay):
     """Handle the request immediately, and delay its response, in real time."""
 
     name = "delay_answer"
-    seconds: float
-
-    def __post_init__(self) -> None:
-        arguments.positive(self.seconds, "seconds")
 
     def apply(self, hit: Hit) -> None:
         def later(answer: Answer) -> None:
@@ -73,10 +68,14 @@ class Drop(Effect):
 
     def apply(self, hit: Hit) -> None:
         if self.handled:
-            hit.exchange.on_answer(lambda _: hit.count())
+            hit.exchange.on_answer(lambda _: self.strike(hit))
             hit.proceed()
         else:
-            hit.count()
+            self.strike(hit)
+
+    def strike(self, hit: Hit) -> None:
+        """Do what the client notices; the request or its response has been withheld."""
+        hit.count()
 
 
 @dataclass(repr=False)
@@ -93,28 +92,16 @@ class LosePlan(Effect):
         hit.count()
 
 
-@dataclass(repr=False)
-class Close(Effect):
+class Close(Drop):
     """Close the connection instead of handling the request, or with `handled=True` instead of
     responding.
     """
 
     name = "close"
-    handled: bool = field(default=False, kw_only=True)
 
-    def __post_init__(self) -> None:
-        arguments.flag(self.handled, "handled=")
-
-    def apply(self, hit: Hit) -> None:
-        def close(_: Answer) -> None:
-            hit.count()
-            hit.exchange.call.sender.close()
-
-        if self.handled:
-            hit.exchange.on_answer(close)
-            hit.proceed()
-        else:
-            close(None)
+    def strike(self, hit: Hit) -> None:
+        hit.count()
+        hit.exchange.call.sender.close()
 
 
 @dataclass(repr=False)
