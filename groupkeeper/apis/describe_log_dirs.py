@@ -5,6 +5,7 @@ Source: Kafka's `ReplicaManager.describeLogDirs`; KIP-113, KIP-827 (bytes of the
 
 import os
 from collections.abc import Iterable
+from operator import itemgetter
 
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
@@ -17,7 +18,7 @@ from groupkeeper.protocol.messages.describe_log_dirs import (
     DescribeLogDirsTopic,
 )
 from groupkeeper.topics.log_positions import Extent, LogName
-from groupkeeper.topics.slices import Pace
+from groupkeeper.topics.slices import each, visit_within
 from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices
 
@@ -40,20 +41,15 @@ class DescribeLogDirsHandler:
     def _places(self, request: DescribeLogDirsRequest) -> Slices[list[LogName]]:
         """Those that are asked for, each once."""
         places: dict[LogName, None] = {}
-        pace = Pace()
         counts = self._topics.catalog.counts
         asked: Iterable[tuple[str, Iterable[int]]]
         if request.topics is None:
             asked = [(name, range(count)) for name, count in counts.items()]
         else:
             asked = [(topic.topic, topic.partitions) for topic in request.topics]
-        for name, indexes in asked:
-            for index in indexes:
-                places[name, index] = None
-                if pace.spent():
-                    yield
-            if pace.spent():
-                yield
+        yield from visit_within(
+            asked, itemgetter(1), lambda topic, index: places.setdefault((topic[0], index))
+        )
         return list(places)
 
     async def _described(self, places: list[LogName]) -> Response:
@@ -70,8 +66,8 @@ def _by_topic(
     places: Iterable[LogName], extents: dict[LogName, Extent]
 ) -> Slices[list[DescribeLogDirsTopic]]:
     topics: dict[str, DescribeLogDirsTopic] = {}
-    pace = Pace()
-    for place in places:
+
+    def add(place: LogName) -> None:
         extent = extents.get(place)
         if extent is not None:
             name, index = place
@@ -79,8 +75,8 @@ def _by_topic(
             topic.partitions.append(
                 DescribeLogDirsPartition(partition_index=index, partition_size=extent.size)
             )
-        if pace.spent():
-            yield
+
+    yield from each(places, add)
     return list(topics.values())
 
 

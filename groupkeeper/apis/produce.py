@@ -27,7 +27,6 @@ from groupkeeper.protocol.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
     TopicProduceData,
-    TopicProduceResponse,
 )
 from groupkeeper.protocol.record_batch import BatchHeader
 from groupkeeper.protocol.restamp import restamped
@@ -294,16 +293,12 @@ class ProduceHandler:
 
     def _answers(self, request: ProduceRequest, outcomes: Outcomes) -> Slices[Response]:
         """The response, when all appends are done."""
-        pace, results = Pace(), list[TopicProduceResponse]()
-        for topic, of_topic in outcomes:
-            answers = list[PartitionProduceResponse]()
-            for one in of_topic:
-                answers.append(self._answer(one) if isinstance(one, PendingAppend) else one)
-                if pace.spent():
-                    yield
-            results.append(topic_answer(topic, answers))
-            if pace.spent():
-                yield
+        results = yield from each_within(
+            outcomes,
+            lambda outcome: outcome[1],
+            lambda _, one: self._answer(one) if isinstance(one, PendingAppend) else one,
+            lambda outcome, answers: topic_answer(outcome[0], answers),
+        )
         return response_of(request, results)
 
     def _limit(self, partition: TopicPartition) -> int:

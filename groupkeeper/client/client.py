@@ -8,7 +8,6 @@ import asyncio
 from ssl import SSLContext
 from typing import Any, Final, Self, TypedDict, Unpack
 
-from aiokafka.abc import AbstractTokenProvider
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.errors import (
     IncompatibleBrokerVersion,
@@ -59,8 +58,6 @@ class Security(TypedDict, total=False):
     sasl_plain_username: str
     sasl_plain_password: str
     sasl_kerberos_service_name: str
-    sasl_kerberos_domain_name: str
-    sasl_oauth_token_provider: AbstractTokenProvider
 
 
 class CallFailed(Exception):

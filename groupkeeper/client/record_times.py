@@ -32,7 +32,7 @@ NO_TIME: Final = -1
 
 
 async def record_times(
-    client: Client, offsets: Mapping[Partition, int], spent: Counter[int] | None = None
+    client: Client, offsets: Mapping[Partition, int], spent: Counter[int]
 ) -> dict[Partition, int | None]:
     """Return the time (Unix ms) of the batch that contains each partition's offset, or of the first
     batch if the offset is below the log start. None if there is no such record, if it has no time,
@@ -40,7 +40,6 @@ async def record_times(
 
     `spent` counts requests by node, to share the limits between calls.
     """
-    spent = Counter() if spent is None else spent
     times: dict[Partition, int | None] = dict.fromkeys(offsets)
     leaders = await leaders_of(client, {topic for topic, _ in offsets})
     found = await _fetch(client, leaders, offsets, spent)

@@ -13,8 +13,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
-from groupkeeper.coordinator.caller import Link, Peer
+from groupkeeper.coordinator.caller import Caller, Link, Peer
 from groupkeeper.exchange import NO_REPLY
 from groupkeeper.protocol.embedded import read_assigned, subscribed_topics
 from groupkeeper.protocol.message import layout_of
@@ -35,8 +36,6 @@ ELEMENTS: Final = 200
 the event loop."""
 LINE: Final = 2_000
 """Maximum line length in characters; longer lines are cut."""
-CONNECTIONS: Final = 1_000
-"""Maximum number of connections with a name; the oldest is forgotten, and then named anew."""
 
 # Any: each API has its own messages.
 
@@ -78,10 +77,10 @@ class Transcript:
         self._numbers = 0
         self._size = 0
         self._dropped = 0
-        self._last: dict[str, int] = {}
+        self._last = WeakKeyDictionary[Link, int]()
         """Number of the last exchange of each connection."""
-        self._connections: dict[int, tuple[Link, str]] = {}
-        """Link and name of each connection, by the `id` of the link."""
+        self._connections = WeakKeyDictionary[Link, str]()
+        """Name of each connection."""
         self._opened: dict[str, int] = {}
 
     # -- on the server's loop ------------------------------------------------------------------
@@ -95,7 +94,7 @@ class Transcript:
         first, *rest = self._told(exchange.request, version)
         said.asked = _cut([f"{who} -> {said.api} v{version}: {first}".rstrip(), *rest])
         number = self._add(said)
-        exchange.on_answer(partial(self._answered, number, version))
+        exchange.on_answer(partial(self._answered, number, exchange.caller))
         proceed()
 
     def remark(self, text: str) -> None:
@@ -112,43 +111,40 @@ class Transcript:
             self._dropped += 1
         return self._numbers
 
-    def _answered(self, number: int, version: int, answer: Answer) -> Answer:
+    def _answered(self, number: int, caller: Caller, answer: Answer) -> Answer:
         said = self._said.get(number)
         if said is None:  # dropped in the meantime
             return answer
         if isinstance(answer, JoinGroupResponse):
             self._meet(answer)
-        first, *rest = self._told(answer, version)
+        first, *rest = self._told(answer, caller.api_version)
         said.answered = _cut([f"{said.who} <- {said.api}: {first}".rstrip(), *rest])
         self._size += said.size - sum(map(len, said.asked))
         said.answered_ms = said.last_ms = self._wall_ms()
         self._numbers += 1
         said.answered_number = self._numbers
-        self._fold(number, said)
+        self._fold(number, said, caller.peer.link)
         return answer
 
-    def _fold(self, number: int, said: _Said) -> None:
+    def _fold(self, number: int, said: _Said, link: Link) -> None:
         """Merge an exchange into the connection's previous one if they are equal."""
-        last = self._last.get(said.who, 0)
+        last = self._last.get(link, 0)
         before = self._said.get(last)
         if before is not None and (before.asked, before.answered) == (said.asked, said.answered):
             before.times += 1
             before.last_ms = said.last_ms
             self._size -= self._said.pop(number).size
         else:
-            self._last[said.who] = number
+            self._last[link] = number
 
     def _who(self, peer: Peer) -> str:
-        known = self._connections.get(id(peer.link))
+        known = self._connections.get(peer.link)
         if known is not None:
-            return known[1]
+            return known
         name = self._names.text(peer.client_id or "client")
         self._opened[name] = nth = self._opened.get(name, 0) + 1
         who = name if nth == 1 else f"{name}/{nth}"
-        if len(self._connections) >= CONNECTIONS:
-            oldest = next(iter(self._connections))
-            self._last.pop(self._connections.pop(oldest)[1], None)
-        self._connections[id(peer.link)] = peer.link, who
+        self._connections[peer.link] = who
         return who
 
     # -- messages ------------------------------------------------------------------------------
