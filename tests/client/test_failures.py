@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import closing
+from socket import socket
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from groupkeeper.client import CallFailed, Client, NotKafka
 from groupkeeper.client import client as client_module
 from groupkeeper.client.greeting import KAFKA, UNKNOWN, spoken_at
 from groupkeeper.observe.http_server import HttpServer
+from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
 from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from groupkeeper.protocol.messages.list_groups import (
     ListedGroup,
@@ -22,7 +25,7 @@ from groupkeeper.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchResponse,
 )
-from tests.client.stub import HANG_UP, SILENCE, StubNode, cluster
+from tests.client.stub import HANG_UP, KNOWN, SILENCE, StubNode, cluster
 
 
 def group_list(*names: str) -> Callable[[Any], ListGroupsResponse]:
@@ -45,6 +48,32 @@ async def test_a_request_to_any_node_passes_over_one_that_is_dead() -> None:
     async with cluster(one, two) as bootstrap, Client(bootstrap) as client:
         await one.stop()
         assert (await client.call(ListGroupsRequest())).groups[0].group_id == "c"
+
+
+async def test_a_node_that_is_not_known_is_not_available() -> None:
+    async with cluster(StubNode(1)) as bootstrap, Client(bootstrap) as client:
+        with pytest.raises(CallFailed, match=r"^ListGroups to node 7: BROKER_NOT_AVAILABLE"):
+            await client.call(ListGroupsRequest(), node=7)
+
+
+async def test_one_bootstrap_server_is_enough() -> None:
+    with closing(socket()) as held:  # nothing listens on its port, and nothing else can take it
+        held.bind(("127.0.0.1", 0))
+        dead = f"127.0.0.1:{held.getsockname()[1]}"
+        async with cluster(StubNode(1)) as bootstrap:
+            for _ in range(5):  # aiokafka asks them in random order
+                async with Client(f"{dead},{bootstrap}") as client:
+                    assert client.nodes == [1]
+        with pytest.raises(CallFailed, match=f"^Metadata: NETWORK_EXCEPTION .*{dead[-5:]}"):
+            async with Client(dead):
+                pass
+
+
+async def test_api_versions_has_the_oldest_header_in_a_flexible_version() -> None:
+    asked = ApiVersionsRequest(client_software_name="tests", client_software_version="1")
+    async with cluster(StubNode(1)) as bootstrap, Client(bootstrap) as client:
+        told = {each.api_key for each in (await client.call(asked)).api_keys}
+    assert told == set(KNOWN)
 
 
 async def test_no_node_can_be_reached() -> None:
