@@ -73,12 +73,12 @@ def number(value: Any, what: str) -> float:
     return value
 
 
-def positive(value: Any, name: str) -> None:
+def positive(value: Any, what: str) -> None:
     """Check for a number from above 0 to `MOST`. Raises WrongArgument."""
-    if number(value, f"{name}=") <= 0:
-        raise WrongArgument(f"{name}={value}: must be more than 0")
+    if number(value, what) <= 0:
+        raise WrongArgument(f"{what}{value}: must be more than 0")
     if value > MOST:
-        raise WrongArgument(f"{name}={value}: must be {MOST} or less")
+        raise WrongArgument(f"{what}{value}: must be {MOST} or less")
 
 
 def flag(value: Any, what: str) -> bool:

@@ -34,7 +34,7 @@ from groupkeeper.testing.time.clock import Time
 from groupkeeper.testing.time.control import TimeControl
 from groupkeeper.testing.time.presence import Presence
 from groupkeeper.testing.views import Sights
-from groupkeeper.testing.waiting import LogEnds, Waits
+from groupkeeper.testing.waiting import Waits
 from groupkeeper.testing.wire.tap import Tap
 from groupkeeper.testing.wire.transcript import Transcript
 
@@ -84,13 +84,11 @@ class Bench:
         )
         self.history = GroupHistories(self.waits.wake, SessionLimits(*limits))
         self.transcript = Transcript(self.time.wall)
-        ends = LogEnds(self.waits.wake_for_lag)
         self.faults = Faults(self)
         self.disk_full: tuple[Callable[[], None], ...] = ()
         """Called for each operation that fails with ENOSPC; empty while the disk has space."""
         release = () if as_version is None else (AsRelease(as_version),)
-        around = self.transcript, *release, self.faults, ends
-        self.tap = Tap(*around, *nodes, self.presence)
+        self.tap = Tap(self.transcript, *release, self.faults, *nodes, self.presence)
         self.cluster_id = base64.urlsafe_b64encode(b"\0" + secrets.token_bytes(15)).decode()[:22]
         self.files: Files = self._new_files()
         self.seeding = Seeding(self)

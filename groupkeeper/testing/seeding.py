@@ -175,7 +175,6 @@ class Seeding:
             topic_data=[TopicProduceData(name=topic, partition_data=[data])],
         )
         answer = await self._bench.tap.ask(ApiKey.PRODUCE, _PRODUCE_VERSION, request)
-        self._bench.waits.wake_for_lag()
         [told] = answer.responses[0].partition_responses
         assert isinstance(told, PartitionProduceResponse)
         return told

@@ -1,7 +1,8 @@
-"""Waits until a group meets the conditions of a test, event-driven instead of polling.
+"""Waits until a group meets the conditions of a test.
 
 `Wanted` holds the conditions and reports unmet ones. `Wait` checks a group after each change to it,
-also across crashes, restarts and resets of the broker.
+also across crashes, restarts and resets of the broker; lag also depends on records, and is checked
+every `LAG_S`.
 """
 
 import asyncio
@@ -12,18 +13,18 @@ from functools import partial
 from typing import Final, TypeAlias, TypedDict
 
 from groupkeeper.coordinator.group import GroupState
-from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.group_event_words import CODES
 from groupkeeper.testing import arguments
 from groupkeeper.testing.errors import BrokerDown, WaitTimedOut
 from groupkeeper.testing.host import Host
 from groupkeeper.testing.running import blocks_a_loop
 from groupkeeper.testing.views import DEAD, UNKNOWN, AssignedPartition, GroupNow
-from groupkeeper.testing.wire.tap import Answer, Exchange
 from groupkeeper.why.texts import count, partitions_text
 
 Partitions: TypeAlias = Mapping[str, Iterable[int]]
 """Partition numbers by topic."""
+LAG_S: Final = 0.02
+"""Interval of checks of a wait for lag."""
 STATES: Final = (*map(str, GroupState), UNKNOWN)
 
 
@@ -200,7 +201,7 @@ class Wait:
 
     async def _look(self) -> None:
         while self._is_due and not self.done.done():
-            self._is_due = False
+            self._is_due = self.wanted.wants_lag
             try:
                 now = await self._sights.look(self.group)
                 is_met = not self.wanted.unmet(now)
@@ -211,6 +212,8 @@ class Wait:
                 return
             if is_met:
                 self._end(partial(self.done.set_result, now))
+            elif self.wanted.wants_lag:
+                await asyncio.sleep(LAG_S)
 
     def _end(self, end: Callable[[], None]) -> None:
         with suppress(InvalidStateError):  # the test has stopped waiting
@@ -298,34 +301,10 @@ class Waits:
             yield
         finally:
             self._waiting.pop(wait, None)
+            wait.done.cancel()
 
     def wake(self, group: str | None) -> None:
         """Wake the waits for a group, or for all groups if None. On the server's loop."""
         for each in [*self._waiting]:
             if group is None or each.group == group:
                 each.wake()
-
-    def wake_for_lag(self) -> None:
-        """Wake the waits that depend on log end offsets. On the server's loop."""
-        for each in [*self._waiting]:
-            if each.wanted.wants_lag:
-                each.wake()
-
-
-class LogEnds:
-    """A layer that reports changed log end offsets. It is inside the fault layer, so a response
-    that a fault withholds still counts.
-    """
-
-    def __init__(self, changed: Callable[[], None]) -> None:
-        self._changed = changed
-
-    def take(self, exchange: Exchange, proceed: Callable[[], None]) -> None:
-        """See `Layer`."""
-        if exchange.key in (ApiKey.PRODUCE, ApiKey.DELETE_RECORDS):
-            exchange.on_answer(self._answered)
-        proceed()
-
-    def _answered(self, answer: Answer) -> Answer:
-        self._changed()
-        return answer

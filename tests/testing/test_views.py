@@ -1,7 +1,6 @@
 """What a test sees of a group, and how it waits for it."""
 
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -20,8 +19,6 @@ from groupkeeper.testing import (
 )
 from tests.support.raw_member import RawMember, member, settle
 from tests.support.requests import delete_records_request, produce_request
-from tests.testing.members import until
-from tests.testing.wired import dial
 
 
 class Stage:
@@ -257,7 +254,7 @@ def test_waiting_for_offsets_and_lag(stage: Stage) -> None:
     thread.join()
 
 
-def test_waiting_for_lag_is_woken_by_what_clients_produce_and_delete(stage: Stage) -> None:
+def test_waiting_for_lag_sees_what_clients_produce_and_delete(stage: Stage) -> None:
     lea = stage.member("lea")
     settle(lea)
     thread = meanwhile(lambda: lea.call(9, produce_request("orders", 0, b"x")))
@@ -266,33 +263,6 @@ def test_waiting_for_lag_is_woken_by_what_clients_produce_and_delete(stage: Stag
     thread = meanwhile(lambda: lea.call(2, delete_records_request("orders", 0, 1)))
     stage.group.wait_until(lag=0)
     thread.join()
-
-
-def test_waiting_for_lag_is_woken_by_retention(stage: Stage) -> None:
-    lea = stage.member("lea")
-    settle(lea)
-    stage.broker.produce("orders", "old", partition=0)
-    began = time.monotonic()
-    thread = meanwhile(
-        lambda: until(lambda: bool(stage.broker._bench.waits)),
-        lambda: time.sleep(0.05),  # it has looked
-        lambda: stage.broker.advance(8 * 24 * 3600),
-    )
-    stage.group.wait_until(lag=0, timeout=60)
-    assert time.monotonic() - began < 30
-    thread.join()
-
-
-def test_waiting_for_lag_is_woken_by_records_whose_answer_is_lost(stage: Stage) -> None:
-    lea = stage.member("lea")
-    settle(lea)
-    stage.broker.fault(effects.drop(handled=True), api="Produce")
-    with dial(stage.broker) as producer:
-        began = time.monotonic()
-        thread = meanwhile(lambda: producer.send(9, produce_request("orders", 0, b"x")))
-        stage.group.wait_until(lag=1, timeout=60)
-        assert time.monotonic() - began < 30
-        thread.join()
 
 
 def test_waiting_for_an_end(stage: Stage) -> None:

@@ -13,14 +13,12 @@ from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.find_coordinator import KEY_TYPE_GROUP
 from groupkeeper.protocol.messages.heartbeat import HeartbeatResponse
-from groupkeeper.testing import arguments
 from groupkeeper.testing.errors import WrongArgument
 from groupkeeper.testing.faults.entries import Make, WantedSplit, blank
 from groupkeeper.testing.faults.levels import Level, Named
-from groupkeeper.testing.faults.rules import Effect, Hit, Rule, unknown
+from groupkeeper.testing.faults.rules import Effect, Hit, Rule
 from groupkeeper.testing.wire.tap import Answer
 
-CODES: Final = tuple(code.name for code in ErrorCode if code)
 GROUP_APIS: Final = frozenset(
     {
         ApiKey.JOIN_GROUP,
@@ -62,12 +60,7 @@ class Error(Effect):
     response, the connection is closed. Raises WrongArgument.
     """
 
-    name = "error"
     code: str
-
-    def __post_init__(self) -> None:
-        if arguments.text(self.code, "code=") not in CODES:
-            raise WrongArgument(unknown("error", self.code, CODES))
 
     @property
     def error_code(self) -> ErrorCode:
@@ -132,13 +125,9 @@ class Loading(Effect):
     the broker's clock: COORDINATOR_LOAD_IN_PROGRESS, but no error for heartbeats.
     """
 
-    name = "loading"
     seconds: float
     until_ms: int = field(default=0, init=False, repr=False)
     apis = GROUP_APIS
-
-    def __post_init__(self) -> None:
-        arguments.positive(self.seconds, "seconds")
 
     def arm(self, rule: Rule) -> Self:
         armed = copy(self)
@@ -162,19 +151,10 @@ class WrongCoordinator(Effect):
     the node has an unused id and this broker's address.
     """
 
-    name = "wrong_coordinator"
     node_id: int | None = None
     host: str | None = None
     port: int | None = None
     apis = GROUP_APIS | {ApiKey.FIND_COORDINATOR}
-
-    def __post_init__(self) -> None:
-        if self.node_id is not None:
-            arguments.whole(self.node_id, "node_id=", -arguments.MOST, arguments.MOST)
-        if self.host is not None:
-            arguments.text(self.host, "host=")
-        if self.port is not None:
-            arguments.whole(self.port, "port=", 0, 65535)
 
     def concerns(self, hit: Hit) -> bool:
         return bool(getattr(hit.exchange.request, "key_type", KEY_TYPE_GROUP) == KEY_TYPE_GROUP)
@@ -204,7 +184,6 @@ class StaleMetadata(Effect):
     deleted ones exist. The broker must be running when the rule is made.
     """
 
-    name = "stale_metadata"
     then: Mapping[str, Any] = field(default_factory=dict, init=False, repr=False)
     """The topic rows of that time, by name."""
     apis = (ApiKey.METADATA,)
@@ -251,7 +230,6 @@ class StaleGeneration(Effect):
     ILLEGAL_GENERATION.
     """
 
-    name = "stale_generation"
     apis = (ApiKey.JOIN_GROUP,)
 
     def concerns(self, hit: Hit) -> bool:

@@ -26,7 +26,6 @@ class DiskFull(Effect):
     the groups are loaded again. The rule takes no conditions, and fires for each failed operation.
     """
 
-    name = "disk_full"
     apis = ()
 
     def arm(self, rule: Rule) -> Self:

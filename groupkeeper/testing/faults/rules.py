@@ -1,15 +1,18 @@
 """Fault rules: the requests to which a fault is applied, and the count of its hits."""
 
 import asyncio
+import re
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
+from functools import partial
 from random import Random
 from typing import Any, ClassVar, Final, Self, TypedDict
 
 from groupkeeper.coordinator.caller import Link
+from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.registry import APIS
 from groupkeeper.testing import arguments
 from groupkeeper.testing.errors import RuleNeverFired, WrongArgument
@@ -18,6 +21,7 @@ from groupkeeper.testing.faults.levels import Kind, answer_levels_of, levels_of
 from groupkeeper.testing.host import Host
 from groupkeeper.testing.wire.tap import Exchange
 
+CODES: Final = tuple(code.name for code in ErrorCode if code)
 API_NAMES: Final[Mapping[str, int]] = {api.name: key for key, api in APIS.items()}
 
 WAIT_S: Final = 20.0
@@ -54,20 +58,26 @@ class Hit:
 
 @dataclass(repr=False)
 class Effect:
-    """Base class of the faults in `effects.py`. Constructors check their arguments, and raise
-    TypeError, ValueError and WrongArgument.
+    """Base class of the faults in `effects.py`. The constructor raises TypeError, ValueError and
+    WrongArgument.
     """
 
     apis: ClassVar[Collection[int] | None] = None
     """Keys of the applicable APIs; None: all. Empty: the effect is not applied to requests."""
-    name: ClassVar[str] = ""
-    """The effect's name in `effects.py`."""
+
+    def __post_init__(self) -> None:
+        """Check the arguments; None is valid where it is the default."""
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if each.init and not (value is None and each.default is None):
+                _ARGUMENTS[each.name](value, f"{each.name}=")
 
     def __repr__(self) -> str:
         """Return the call that makes this effect."""
         given = ((each, getattr(self, each.name)) for each in fields(self) if each.repr)
         words = (f"{each.name}={value!r}" for each, value in given if value != each.default)
-        return f"{self.name}({', '.join(words)})"
+        name = re.sub("(?!^)([A-Z])", r"_\1", type(self).__name__).lower()
+        return f"{name}({', '.join(words)})"
 
     def arm(self, rule: "Rule") -> Self:
         """Called when a rule is made; returns an effect with state for this rule. On the caller's
@@ -295,6 +305,33 @@ _CHECKS: Final[Mapping[str, Callable[[Any, str], object]]] = {
     "times": _counts,
     "probability": _probability,
 }
+
+
+def _code(given: Any, what: str) -> None:
+    if arguments.text(given, what) not in CODES:
+        raise WrongArgument(unknown("error", given, CODES))
+
+
+def _fraction(given: Any, what: str) -> None:
+    if not 0 <= arguments.number(given, what) < 1:
+        raise WrongArgument(f"{what}{given} must be at least 0 and less than 1")
+
+
+_FROM_1: Final = partial(arguments.whole, least=1, most=arguments.MOST)
+_ARGUMENTS: Final[Mapping[str, Callable[[Any, str], object]]] = {
+    "bytes_per_s": _FROM_1,
+    "code": _code,
+    "count": _FROM_1,
+    "handled": arguments.flag,
+    "host": arguments.text,
+    "keep": _fraction,
+    "ms": _FROM_1,
+    "node_id": partial(arguments.whole, least=-arguments.MOST, most=arguments.MOST),
+    "port": partial(arguments.whole, least=0, most=65535),
+    "seconds": arguments.positive,
+    "seed": arguments.whole,
+}
+"""Checks of the arguments of effects."""
 
 
 def key_of_api(name: str) -> int:

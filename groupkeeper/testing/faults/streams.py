@@ -11,8 +11,6 @@ from groupkeeper.connections.call import Call, encode
 from groupkeeper.coordinator.caller import Link
 from groupkeeper.exchange import NO_REPLY
 from groupkeeper.protocol.api_keys import ApiKey
-from groupkeeper.testing import arguments
-from groupkeeper.testing.errors import WrongArgument
 from groupkeeper.testing.faults.rules import Effect, Hit, Rule
 from groupkeeper.testing.wire.tap import Answer
 
@@ -28,11 +26,7 @@ TICK_S: Final = 0.01
 class Delay(Effect):
     """Delay the handling of the request, in real time."""
 
-    name = "delay"
     seconds: float
-
-    def __post_init__(self) -> None:
-        arguments.positive(self.seconds, "seconds")
 
     def apply(self, hit: Hit) -> None:
         asyncio.get_running_loop().call_later(self.seconds, hit.proceed)
@@ -41,8 +35,6 @@ class Delay(Effect):
 
 class DelayAnswer(Delay):
     """Handle the request immediately, and delay its response, in real time."""
-
-    name = "delay_answer"
 
     def apply(self, hit: Hit) -> None:
         def later(answer: Answer) -> None:
@@ -60,11 +52,7 @@ class Drop(Effect):
     behind it, as behind a request that hangs in a broker.
     """
 
-    name = "drop"
     handled: bool = field(default=False, kw_only=True)
-
-    def __post_init__(self) -> None:
-        arguments.flag(self.handled, "handled=")
 
     def apply(self, hit: Hit) -> None:
         if self.handled:
@@ -82,7 +70,6 @@ class Drop(Effect):
 class LosePlan(Effect):
     """Drop the leader's SyncGroup with the assignments, for which the other members wait."""
 
-    name = "lose_plan"
     apis = (ApiKey.SYNC_GROUP,)
 
     def concerns(self, hit: Hit) -> bool:
@@ -97,8 +84,6 @@ class Close(Drop):
     responding.
     """
 
-    name = "close"
-
     def strike(self, hit: Hit) -> None:
         hit.count()
         hit.exchange.call.sender.close()
@@ -109,8 +94,6 @@ class HalfOpen(Effect):
     """Stop reading and responding on the connection without closing it, like a machine that lost
     power. The broker does not notice when the client closes the connection.
     """
-
-    name = "half_open"
 
     def apply(self, hit: Hit) -> None:
         transport = hit.exchange.call.sender.transport
@@ -137,12 +120,7 @@ class _BytesChanged:
 class Truncated(Effect):
     """Send only this fraction of the response's bytes, then close the connection."""
 
-    name = "truncated"
     keep: float = 0.5
-
-    def __post_init__(self) -> None:
-        if not 0 <= arguments.number(self.keep, "keep=") < 1:
-            raise WrongArgument(f"keep={self.keep} must be at least 0 and less than 1")
 
     def apply(self, hit: Hit) -> None:
         def send(call: Call, frame: bytes) -> None:
@@ -160,14 +138,9 @@ class Damaged(Effect):
     by the seed.
     """
 
-    name = "damaged"
     seed: int = 0
     count: int = 3
     random: Random = field(default_factory=Random, init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        arguments.whole(self.seed, "seed=")
-        arguments.whole(self.count, "count=", 1, arguments.MOST)
 
     def arm(self, rule: Rule) -> Self:
         armed = copy(self)
@@ -193,11 +166,7 @@ class Throttle(Effect):
     time, like a broker (KIP-219).
     """
 
-    name = "throttle"
     ms: int
-
-    def __post_init__(self) -> None:
-        arguments.whole(self.ms, "ms=", 1, arguments.MOST)
 
     def apply(self, hit: Hit) -> None:
         def tell(answer: Answer) -> Answer:
@@ -219,7 +188,6 @@ class HoldJoins(Effect):
     Session and rebalance timeouts continue.
     """
 
-    name = "hold_joins"
     apis = (ApiKey.JOIN_GROUP,)
     held: dict[Link, tuple[asyncio.AbstractEventLoop, Callable[[], None]]] = field(
         default_factory=dict, init=False, repr=False
@@ -248,11 +216,7 @@ class SlowReading(Effect):
     first request on a connection is usually ApiVersions.
     """
 
-    name = "slow_reading"
     bytes_per_s: int
-
-    def __post_init__(self) -> None:
-        arguments.whole(self.bytes_per_s, "bytes_per_s=", 1, arguments.MOST)
 
     def apply(self, hit: Hit) -> None:
         transport = hit.exchange.call.sender.transport

@@ -112,7 +112,6 @@ class TimeControl:
             finally:
                 if ran:
                     self._time.resume()
-        self._bench.waits.wake_for_lag()  # records may have been deleted
         return walk.late
 
     async def _read(self) -> None:
