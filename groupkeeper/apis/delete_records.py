@@ -23,7 +23,7 @@ from groupkeeper.protocol.messages.delete_records import (
 from groupkeeper.refused_rows import server_failed
 from groupkeeper.topics.log_opener import PartitionId
 from groupkeeper.topics.partition import TopicPartition
-from groupkeeper.topics.slices import each, visit_within
+from groupkeeper.topics.slices import Pace, each, visit_within
 from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices
 
@@ -52,30 +52,12 @@ class DeleteRecordsHandler:
             unopened = await run(self._log_opener.unopened(wanted, lambda each: (each,)))
             await self._partitions.prepare(unopened)
             results: dict[PartitionId, DeleteRecordsPartitionResult] = {}
-            due = await run(self._due(wanted, results))
-            for partition_id in due:
-                results[partition_id] = await self._delete_before(
-                    partition_id, wanted[partition_id]
-                )
+            pace = Pace()
+            for partition_id, offset in wanted.items():
+                results[partition_id] = await self._delete_before(partition_id, offset)
+                if pace.spent():
+                    await self._response_tasks.turns.wait()
         return await run(_response(results))
-
-    def _due(
-        self,
-        wanted: Mapping[PartitionId, int],
-        results: dict[PartitionId, DeleteRecordsPartitionResult],
-    ) -> Slices[list[PartitionId]]:
-        """Partitions with records to delete. Results of the others are complete."""
-        due = []
-
-        def check(partition_id: PartitionId) -> None:
-            checked = self._checked(partition_id, wanted[partition_id])
-            if isinstance(checked, tuple):
-                due.append(partition_id)
-                checked = _refused(partition_id, ErrorCode.NONE)
-            results[partition_id] = checked
-
-        yield from each(wanted, check)
-        return due
 
     async def _delete_before(
         self, partition_id: PartitionId, offset: int

@@ -46,8 +46,7 @@ class Control:
 
     async def close(self) -> None:
         """Wait for the change in progress; cancel all others."""
-        for executor in (self._parts.changing, self._parts.looking):
-            await asyncio.to_thread(partial(executor.shutdown, cancel_futures=True))
+        await asyncio.to_thread(partial(self._parts.changing.shutdown, cancel_futures=True))
 
     async def answer(self, request: HttpRequest) -> HttpAnswer:
         """Handle one request. Errors are `{"error": ...}` with a status."""

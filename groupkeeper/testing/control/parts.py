@@ -12,8 +12,6 @@ from groupkeeper.testing.broker import Broker
 from groupkeeper.web.parts import HttpRefused, Object, RoutedRequest
 from groupkeeper.web.route import Handle, Parameter, Route, table
 
-READERS: Final = 4
-"""Number of threads for GET requests; changes have one more."""
 WAITS: Final = 40
 """Maximum number of concurrent waits: fewer than the port's concurrent requests
 (`http_exchange.ANSWERS`), so that a client can still cause the awaited change."""
@@ -60,9 +58,6 @@ class ControlParts:
     broker: ServedBroker
     changing: Executor = field(default_factory=lambda: ThreadPoolExecutor(1, "control"))
     """Runs changes, one at a time."""
-    looking: Executor = field(
-        default_factory=lambda: ThreadPoolExecutor(READERS, "control-looking")
-    )
     waits: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(WAITS))
     """Limits concurrent waits."""
 
@@ -99,7 +94,7 @@ class Routes(list[Route]):
 def _on_thread(do: Do, *, changes: bool) -> Handle:
     @wraps(do)
     async def handle(parts: ControlParts, call: RoutedRequest) -> Object:
-        executor = parts.changing if changes else parts.looking
+        executor = parts.changing if changes else None  # the default one of the loop
         work = partial(do, parts.broker, call)
         return await asyncio.get_running_loop().run_in_executor(executor, work)
 
