@@ -108,12 +108,8 @@ class ProduceHandler:
         def failed() -> Response:
             return failed_response(request)
 
-        if to_check:
-            work = self._check_and_append(request, version, unready, to_check)
-            self._response_tasks.start(work, reply_to, failed)
-            return None
-        if unready:
-            work = self._open_and_append(request, version, unready)
+        if unready or to_check:
+            work = self._prepare_and_append(request, version, unready, to_check)
             self._response_tasks.start(work, reply_to, failed)
             return None
         appends = Appends()
@@ -153,13 +149,7 @@ class ProduceHandler:
         yield from visit_within(request.topic_data, lambda topic: topic.partition_data, look)
         return list(unready), to_check
 
-    async def _open_and_append(
-        self, request: ProduceRequest, api_version: int, unready: list[TopicPartition]
-    ) -> Response:
-        await self._partitions.prepare(unready)
-        return await self._append_all(request, api_version, {})
-
-    async def _check_and_append(
+    async def _prepare_and_append(
         self,
         request: ProduceRequest,
         api_version: int,
@@ -176,7 +166,9 @@ class ProduceHandler:
             errors = await self._check_records(partition, data, header)
             if errors is not None:
                 refused[id(data)] = log_error_answer(partition, errors)
-        return await self._append_all(request, api_version, refused)
+        appends, run = Appends(), self._response_tasks.turns.run
+        outcomes = await run(self._start_all(request, api_version, refused, appends))
+        return await self._append_rest(request, appends, outcomes)
 
     async def _check_records(
         self, partition: TopicPartition, data: PartitionProduceData, header: BatchHeader
@@ -205,13 +197,6 @@ class ProduceHandler:
             return True
         size = min(len(records or b""), self._message_max_bytes)
         return partition.may_append(size, timestamp, limits)
-
-    async def _append_all(
-        self, request: ProduceRequest, api_version: int, refused: _Answers
-    ) -> Response:
-        appends, run = Appends(), self._response_tasks.turns.run
-        outcomes = await run(self._start_all(request, api_version, refused, appends))
-        return await self._append_rest(request, appends, outcomes)
 
     async def _append_rest(
         self, request: ProduceRequest, appends: Appends, outcomes: Outcomes
