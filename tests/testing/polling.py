@@ -55,13 +55,22 @@ class Polling:
 
     def _guarded(self, servers: str, settings: dict[str, Any]) -> None:
         try:
-            self._run(servers, settings)
+            given = {
+                "bootstrap_servers": servers,
+                "group_id": "g",
+                "client_id": self.client_id,
+                "heartbeat_interval_ms": BEAT_MS,
+                "session_timeout_ms": 45_000,
+                "enable_auto_commit": False,
+                "auto_offset_reset": "earliest",
+            }
+            self._run(given | settings)
         except BaseException as error:  # noqa: BLE001  # what ended the thread is asked for
             with self.changed:
                 self.error = error
                 self.changed.notify_all()
 
-    def _run(self, servers: str, settings: dict[str, Any]) -> None:
+    def _run(self, settings: dict[str, Any]) -> None:
         raise NotImplementedError
 
     def _got(self, values: list[bytes]) -> None:
@@ -99,17 +108,9 @@ class Polling:
         assert ready and self.error is None, (self.error, self.assigned, self._values)
 
 
-class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]
-    def __init__(self, note: Callable[[Any], None]) -> None:
-        self._note = note
+class _Listener(ConsumerRebalanceListener, AsyncListener):  # type: ignore[misc]
+    """For both libraries in Python."""
 
-    def on_partitions_revoked(self, revoked: Any) -> None: ...
-
-    def on_partitions_assigned(self, assigned: Any) -> None:
-        self._note(assigned)
-
-
-class _AsyncListener(AsyncListener):  # type: ignore[misc]
     def __init__(self, note: Callable[[Any], None]) -> None:
         self._note = note
 
@@ -120,18 +121,8 @@ class _AsyncListener(AsyncListener):  # type: ignore[misc]
 
 
 class OnKafkaPython(Polling):
-    def _run(self, servers: str, settings: dict[str, Any]) -> None:
-        given = {
-            "bootstrap_servers": servers,
-            "group_id": "g",
-            "client_id": self.client_id,
-            "heartbeat_interval_ms": BEAT_MS,
-            "session_timeout_ms": 45_000,
-            "max_poll_interval_ms": 300_000,
-            "enable_auto_commit": False,
-            "auto_offset_reset": "earliest",
-        }
-        consumer = KafkaConsumer(**given | settings)
+    def _run(self, settings: dict[str, Any]) -> None:
+        consumer = KafkaConsumer(max_poll_interval_ms=300_000, **settings)
         consumer.subscribe(["orders"], listener=_Listener(self._note))
         # Else it joins twice at a start, and 3.0.12 may miss the answer to the second SyncGroup.
         consumer.partitions_for_topic("orders")
@@ -146,19 +137,13 @@ class OnKafkaPython(Polling):
 
 
 class OnConfluent(Polling):
-    def _run(self, servers: str, settings: dict[str, Any]) -> None:
+    def _run(self, settings: dict[str, Any]) -> None:
         given = {
-            "bootstrap.servers": servers,
-            "group.id": "g",
-            "client.id": self.client_id,
-            "heartbeat.interval.ms": BEAT_MS,
-            "session.timeout.ms": 45_000,
-            "max.poll.interval.ms": 300_000,
-            "enable.auto.commit": False,
-            "auto.offset.reset": "earliest",
-            "partition.assignment.strategy": "roundrobin,range",
+            "max_poll_interval_ms": 300_000,
+            "partition_assignment_strategy": "roundrobin,range",
         }
-        consumer = Consumer(given | {k.replace("_", "."): v for k, v in settings.items()})
+        given |= settings
+        consumer = Consumer({name.replace("_", "."): value for name, value in given.items()})
         consumer.subscribe(["orders"], on_assign=lambda _, partitions: self._note(partitions))
         try:
             while not self._over.is_set():
@@ -173,22 +158,12 @@ class OnConfluent(Polling):
 
 
 class OnAiokafka(Polling):
-    def _run(self, servers: str, settings: dict[str, Any]) -> None:
-        asyncio.run(self._poll(servers, settings))
+    def _run(self, settings: dict[str, Any]) -> None:
+        asyncio.run(self._poll(settings))
 
-    async def _poll(self, servers: str, settings: dict[str, Any]) -> None:
-        given = {
-            "bootstrap_servers": servers,
-            "group_id": "g",
-            "client_id": self.client_id,
-            "heartbeat_interval_ms": BEAT_MS,
-            "session_timeout_ms": 45_000,
-            "rebalance_timeout_ms": 300_000,
-            "enable_auto_commit": False,
-            "auto_offset_reset": "earliest",
-        }
-        consumer = AIOKafkaConsumer(**given | settings)
-        consumer.subscribe(["orders"], listener=_AsyncListener(self._note))
+    async def _poll(self, settings: dict[str, Any]) -> None:
+        consumer = AIOKafkaConsumer(rebalance_timeout_ms=300_000, **settings)
+        consumer.subscribe(["orders"], listener=_Listener(self._note))
         await consumer.start()
         try:
             while not self._over.is_set():

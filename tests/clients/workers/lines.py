@@ -134,6 +134,57 @@ class Worker:
         tell(event="revoked", partitions=pairs(partitions))
 
 
+class PythonWorker(Worker):
+    """A worker on kafka-python or aiokafka: `place` is their TopicPartition, and `run` gives the
+    result of a call, which aiokafka has to await.
+    """
+
+    consumer = None
+    connected = None  # the administration client, connected on first use
+
+    def __init__(self, bootstrap):
+        self.bootstrap = bootstrap
+
+    def run(self, result):
+        return result
+
+    def fetch(self):
+        """Poll the consumer once; records by partition."""
+        raise NotImplementedError
+
+    def poll(self):
+        return [
+            [one.topic, one.partition, one.offset, one.value.decode()]
+            for batch in self.fetch().values()
+            for one in batch
+        ]
+
+    def do_assignment(self):
+        return pairs(self.consumer.assignment())
+
+    def do_commit(self):
+        self.run(self.consumer.commit())
+
+    def do_committed(self, partitions):
+        return [self.run(self.consumer.committed(self.place(*one))) for one in partitions]
+
+    def do_seek(self, partition, offset):
+        self.consumer.seek(self.place(*partition), offset)
+
+    def do_position(self, partition):
+        return self.run(self.consumer.position(self.place(*partition)))
+
+    def do_ends(self, partition):
+        one = self.place(*partition)
+        ends = self.consumer.beginning_offsets([one]), self.consumer.end_offsets([one])
+        return [self.run(each)[one] for each in ends]
+
+    def do_offset_at(self, partition, timestamp_ms):
+        one = self.place(*partition)
+        found = self.run(self.consumer.offsets_for_times({one: timestamp_ms}))[one]
+        return found and found.offset
+
+
 def numbered(count, size):
     """Values of that many bytes each, which begin with a number of their own: see `do_tally`."""
     rest = b"x" * (size - NUMBER_DIGITS)

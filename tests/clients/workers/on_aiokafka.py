@@ -6,7 +6,7 @@ import sys
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import for_code
-from lines import POLL_MS, Worker, log, numbered, pairs, underscored, until
+from lines import POLL_MS, PythonWorker, log, numbered, underscored, until
 
 
 class Listener(ConsumerRebalanceListener):
@@ -21,13 +21,12 @@ class Listener(ConsumerRebalanceListener):
         await asyncio.sleep(self.worker.revocation_s)
 
 
-class AIOKafka(Worker):
-    consumer = None
-    connected = None  # the administration client, connected on first use
+class AIOKafka(PythonWorker):
+    place = TopicPartition
     revocation_s = 0.0
 
     def __init__(self, bootstrap):
-        self.bootstrap = bootstrap
+        super().__init__(bootstrap)
         self.loop = asyncio.new_event_loop()
         asyncio.set_event_loop(self.loop)
 
@@ -83,40 +82,8 @@ class AIOKafka(Worker):
             bootstrap_servers=self.bootstrap, auto_offset_reset="earliest", **settings
         )
 
-    def poll(self):
-        batches = self.run(self.consumer.getmany(timeout_ms=POLL_MS))
-        return [
-            [one.topic, one.partition, one.offset, one.value.decode()]
-            for batch in batches.values()
-            for one in batch
-        ]
-
-    def do_assignment(self):
-        return pairs(self.consumer.assignment())
-
-    def do_commit(self):
-        self.run(self.consumer.commit())
-
-    def do_committed(self, partitions):
-        return [self.run(self.consumer.committed(TopicPartition(*one))) for one in partitions]
-
-    def do_seek(self, partition, offset):
-        self.consumer.seek(TopicPartition(*partition), offset)
-
-    def do_position(self, partition):
-        return self.run(self.consumer.position(TopicPartition(*partition)))
-
-    def do_ends(self, partition):
-        one = TopicPartition(*partition)
-        return [
-            self.run(self.consumer.beginning_offsets([one]))[one],
-            self.run(self.consumer.end_offsets([one]))[one],
-        ]
-
-    def do_offset_at(self, partition, timestamp_ms):
-        one = TopicPartition(*partition)
-        found = self.run(self.consumer.offsets_for_times({one: timestamp_ms}))[one]
-        return found and found.offset
+    def fetch(self):
+        return self.run(self.consumer.getmany(timeout_ms=POLL_MS))
 
     def do_close(self):
         self.polls = False

@@ -15,7 +15,7 @@ from kafka import (
 )
 from kafka.admin import NewTopic
 from kafka.errors import KafkaTimeoutError, NoError
-from lines import POLL_MS, Worker, log, numbered, pairs, underscored, until
+from lines import POLL_MS, PythonWorker, log, numbered, underscored, until
 
 
 class Listener(ConsumerRebalanceListener):
@@ -29,12 +29,8 @@ class Listener(ConsumerRebalanceListener):
         self.worker.revoked(revoked)
 
 
-class KafkaPython(Worker):
-    consumer = None
-    connected = None  # the administration client, connected on first use
-
-    def __init__(self, bootstrap):
-        self.bootstrap = bootstrap
+class KafkaPython(PythonWorker):
+    place = TopicPartition
 
     def admin(self):
         self.connected = self.connected or KafkaAdminClient(bootstrap_servers=self.bootstrap)
@@ -63,37 +59,8 @@ class KafkaPython(Worker):
             bootstrap_servers=self.bootstrap, auto_offset_reset="earliest", **settings
         )
 
-    def poll(self):
-        batches = self.consumer.poll(timeout_ms=POLL_MS)
-        return [
-            [one.topic, one.partition, one.offset, one.value.decode()]
-            for batch in batches.values()
-            for one in batch
-        ]
-
-    def do_assignment(self):
-        return pairs(self.consumer.assignment())
-
-    def do_commit(self):
-        self.consumer.commit()
-
-    def do_committed(self, partitions):
-        return [self.consumer.committed(TopicPartition(*one)) for one in partitions]
-
-    def do_seek(self, partition, offset):
-        self.consumer.seek(TopicPartition(*partition), offset)
-
-    def do_position(self, partition):
-        return self.consumer.position(TopicPartition(*partition))
-
-    def do_ends(self, partition):
-        one = TopicPartition(*partition)
-        return [self.consumer.beginning_offsets([one])[one], self.consumer.end_offsets([one])[one]]
-
-    def do_offset_at(self, partition, timestamp_ms):
-        one = TopicPartition(*partition)
-        found = self.consumer.offsets_for_times({one: timestamp_ms})[one]
-        return found and found.offset
+    def fetch(self):
+        return self.consumer.poll(timeout_ms=POLL_MS)
 
     def do_close(self):
         self.polls = False
