@@ -27,6 +27,7 @@ from groupkeeper.protocol.messages.produce import ProduceRequest
 from groupkeeper.testing import Broker, RequestFailed
 from tests.support.requests import commit_request, fetch_request, heartbeat, join_request
 from tests.support.wire import Client, Gone, connect
+from tests.testing.members import until
 from tests.testing.wired import produce_request
 
 NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -207,11 +208,14 @@ def test_a_moved_partition_has_a_new_epoch_and_clients_with_the_old_one_are_fenc
     assert _errors(answer.responses, "partitions") == {0: NOT_LEADER}
 
 
-def test_a_fetch_that_waits_hears_of_the_new_leader(broker: Broker) -> None:
+def test_a_fetch_that_waits_ends_and_the_next_one_hears_of_the_new_leader(broker: Broker) -> None:
     with _to(broker, 0) as client:
         client.send(12, _fetch(0, wait_ms=60_000))
+        until(lambda: bool(broker._bench.server.topics.waiting_fetches))
         broker.move_leader("orders", 0, to=1)
-        assert _errors(client.take().responses, "partitions") == {0: NOT_LEADER}
+        assert _errors(client.take().responses, "partitions") == {0: 0}
+        answer = client.call(12, _fetch(0, wait_ms=60_000))
+        assert _errors(answer.responses, "partitions") == {0: NOT_LEADER}
 
 
 @pytest.fixture

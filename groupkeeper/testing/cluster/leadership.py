@@ -13,8 +13,7 @@ leaders. Each move raises the leader epoch by one.
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple, Protocol
-from weakref import WeakSet
+from typing import Final, NamedTuple
 
 from groupkeeper.groups.loader import Moved
 from groupkeeper.protocol.placement import partition_of
@@ -41,13 +40,6 @@ class Leader(NamedTuple):
     moves: int
 
 
-class Waiting(Protocol):
-    """A request that may be waiting in the server."""
-
-    def stop_waiting(self) -> None:
-        """Respond without further delay, because a leader has changed."""
-
-
 class Cluster:
     """The nodes, by id from 0. Ports and moves survive restarts of the server."""
 
@@ -71,8 +63,6 @@ class Cluster:
         self._up = [True] * size
         self._moved: dict[tuple[bytes, int], Leader] = {}
         """Moved partitions, by (topic id, partition)."""
-        self.waiting: WeakSet[Waiting] = WeakSet()
-        """Fetch requests, which may wait for a long time."""
 
     # -- start and stop --------------------------------------------------------------------------
 
@@ -206,8 +196,6 @@ class Cluster:
             self._moved[topic.topic_id, index] = Leader(to, moves + 1)
             if topic.name == GROUP_TOPIC:
                 drivers[index].lost(Moved(f"the partition moves from node {node} to node {to}"))
-        for asked in list(self.waiting):
-            asked.stop_waiting()  # also if the request has yet to reach the server
         for waiting in list(server.topics.waiting_fetches):
             waiting.changed()
 

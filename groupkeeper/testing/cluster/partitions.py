@@ -13,7 +13,7 @@ from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.fetch import LeaderIdAndEpoch, NodeEndpoint
 from groupkeeper.testing.cluster.leadership import Cluster
 from groupkeeper.testing.faults.entries import RequestItem, SplitRequest, blank, entries_of
-from groupkeeper.testing.faults.levels import Level, Named, named
+from groupkeeper.testing.faults.levels import Level, Named
 from groupkeeper.testing.wire.tap import Answer, Exchange
 from groupkeeper.topics.catalog import Topic
 
@@ -39,18 +39,14 @@ _NAMES_LEADERS_SINCE: Final[Mapping[int, int]] = {ApiKey.PRODUCE: 10, ApiKey.FET
 def ask_leader(cluster: Cluster, exchange: Exchange, proceed: Callable[[], None]) -> None:
     """Serve the partitions that the node leads, and refuse all others."""
     asked = _Asked(cluster, exchange)
-    waits = exchange.key == ApiKey.FETCH
     rest = asked.rest()
     if not asked.refuses:
         exchange.request = rest
-        if waits:
-            asked.wait_with(rest)
-            exchange.on_answer(asked.add)
         proceed()
     elif getattr(exchange.request, "acks", None) == 0:
         _hang_up(cluster, exchange)
     elif rest is not None:
-        if waits:
+        if exchange.key == ApiKey.FETCH:
             rest.max_wait_ms = 0  # as after any error of a partition
         exchange.request = rest
         exchange.on_answer(asked.add)
@@ -71,7 +67,6 @@ class _Asked:
 
     def __init__(self, cluster: Cluster, exchange: Exchange) -> None:
         self._cluster = cluster
-        self._key = exchange.key
         self._node = cluster.node_of(exchange.caller.peer.listener)
         version, by_id = exchange.caller.api_version, cluster.server.topics.catalog.by_id
         since = _NAMES_LEADERS_SINCE.get(exchange.key)
@@ -86,33 +81,18 @@ class _Asked:
         """Whether any partition is refused."""
         return self._split.has_chosen
 
-    def wait_with(self, rest: _Row) -> None:
-        """Register the rest of a Fetch, which may wait in the server."""
-        self._rest = rest
-        self._cluster.waiting.add(self)
-
-    def stop_waiting(self) -> None:
-        """See `Waiting`. Works until the server has read the field to start waiting."""
-        self._rest.max_wait_ms = 0
-
     def rest(self) -> _Row | None:
         """Return the request without refused partitions; None if nothing is left. Leader epochs are
         removed, since the server's own epochs do not count moves.
         """
         rest = copy(self._split.rest())
         if rest is not None:
-            self._change(rest, self._split.asked, lambda _, row: _without_epoch(row))
+            topics, partitions = (level.array or "" for level in self._split.asked[1:])
+            rows = [copy(each) for each in getattr(rest, topics)]
+            for row in rows:
+                setattr(row, partitions, [*map(_without_epoch, getattr(row, partitions))])
+            setattr(rest, topics, rows)
         return rest
-
-    def _change(
-        self, message: _Row, levels: tuple[Level, ...], change: Callable[[_Row, _Row], _Row]
-    ) -> None:
-        """Replace each partition row by `change(topic row, partition row)`, in copies."""
-        topics, partitions = (level.array or "" for level in levels[1:])
-        rows = [copy(each) for each in getattr(message, topics)]
-        for row in rows:
-            setattr(row, partitions, [change(row, each) for each in getattr(row, partitions)])
-        setattr(message, topics, rows)
 
     def _is_refused(self, entry: RequestItem) -> bool:
         """Check the leader epoch and then the leader, in Kafka's order; note the error."""
@@ -144,14 +124,10 @@ class _Asked:
     # -- the answer ----------------------------------------------------------------------------
 
     def add(self, answer: Answer | None) -> Answer:
-        """Add the refused partitions to a response (None if nothing was served), including those
-        whose leader has changed in the meantime.
-        """
+        """Add the refused partitions to a response (None if nothing was served)."""
         if getattr(answer, "error_code", ErrorCode.NONE) != ErrorCode.NONE:
             return answer  # an error of the whole request
         answer = copy(self._split.merged(answer, self._refused))
-        if self._key == ApiKey.FETCH:
-            self._change(answer, self._split.answered, self._again)
         if self._names_leaders:
             self._name_endpoints(answer)
         return answer
@@ -165,18 +141,6 @@ class _Asked:
             known = _NO_EPOCH if epoch is None else epoch
             row.current_leader = LeaderIdAndEpoch(leader_id=node, leader_epoch=known)
         return row
-
-    def _again(self, topic_row: _Row, row: _Row) -> _Row:
-        """Check the leader of a served partition again, since a Fetch may have waited for long."""
-        by_id, level = self._split.topics_by_id, self._split.answered[_DEPTH]
-        around = named(topic_row, self._split.answered[1], Named(), by_id)
-        names = named(row, level, around, by_id)
-        topic = self._topic(names)
-        if row.error_code != ErrorCode.NONE or topic is None:
-            return row
-        if self._cluster.leader(topic, row.partition_index).node == self._node:
-            return row
-        return self._refused(level, names, row)
 
     def _name_endpoints(self, answer: Answer) -> None:
         """Add the addresses of the leaders of refused partitions."""
