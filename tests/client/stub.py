@@ -10,7 +10,7 @@ from groupkeeper.protocol.compile_encode import Framing
 from groupkeeper.protocol.compiler import decoder, encoder
 from groupkeeper.protocol.framing import read_request_header
 from groupkeeper.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
-from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorResponse
+from groupkeeper.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
 from groupkeeper.protocol.messages.metadata import MetadataResponse, MetadataResponseBroker
 from groupkeeper.protocol.registry import APIS, api_of
 
@@ -102,8 +102,13 @@ async def cluster(*nodes: StubNode) -> AsyncIterator[str]:
         node.answers.setdefault("Metadata", lambda _: MetadataResponse(brokers=brokers))
         node.answers.setdefault(
             "FindCoordinator",
-            lambda _: FindCoordinatorResponse(
-                node_id=first.node_id, host=first.host, port=first.port
+            lambda asked: FindCoordinatorResponse(
+                node_id=first.node_id,
+                host=first.host,
+                port=first.port,
+                coordinators=[
+                    Coordinator(key=key, node_id=first.node_id) for key in asked.coordinator_keys
+                ],
             ),
         )
     try:

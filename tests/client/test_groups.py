@@ -79,7 +79,6 @@ async def test_each_coordinator_is_asked_about_its_groups() -> None:
 
 async def test_the_number_of_requests_grows_with_the_hundreds_of_groups() -> None:
     node = StubNode(1)
-    node.answers["FindCoordinator"] = coordinated_by(1)
     node.answers["DescribeGroups"] = as_stable
     names = [f"g{number}" for number in range(GROUPS_PER_REQUEST + 1)]
     async with cluster(node) as bootstrap, Client(bootstrap) as client:
@@ -99,7 +98,6 @@ async def test_only_a_group_that_moves_is_asked_for_again() -> None:
             found.groups[1].error_code = NOT_COORDINATOR
         return found
 
-    node.answers["FindCoordinator"] = coordinated_by(1)
     node.answers["DescribeGroups"] = answer
     async with cluster(node) as bootstrap, Client(bootstrap) as client:
         assert [*await describe_groups(client, ["a", "b", "c"])] == ["a", "b", "c"]
@@ -145,7 +143,6 @@ async def test_a_node_that_loads_is_asked_again_for_its_groups() -> None:
 
 async def test_a_group_that_may_not_be_described_is_named() -> None:
     node = StubNode(1)
-    node.answers["FindCoordinator"] = coordinated_by(1)
     node.answers["DescribeGroups"] = lambda asked: DescribeGroupsResponse(
         groups=[
             DescribedGroup(group_id=each, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
@@ -162,7 +159,6 @@ async def test_a_group_that_may_not_be_described_is_named() -> None:
 )
 async def test_a_group_that_is_not_there_is_dead(error: ErrorCode, state: str) -> None:
     node = StubNode(1, {"ConsumerGroupDescribe": None})
-    node.answers["FindCoordinator"] = coordinated_by(1)
     node.answers["DescribeGroups"] = lambda _: DescribeGroupsResponse(
         groups=[DescribedGroup(group_id="a", error_code=error, group_state=state)]
     )
@@ -173,7 +169,6 @@ async def test_a_group_that_is_not_there_is_dead(error: ErrorCode, state: str) -
 @pytest.mark.parametrize("serves_them", [True, False])
 async def test_a_group_of_the_new_protocol_is_asked_for_by_it(serves_them: bool) -> None:
     node = StubNode(1, {} if serves_them else {"ConsumerGroupDescribe": None})
-    node.answers["FindCoordinator"] = coordinated_by(1)
     node.answers["DescribeGroups"] = lambda asked: DescribeGroupsResponse(
         groups=[
             DescribedGroup(group_id=each, error_code=ErrorCode.GROUP_ID_NOT_FOUND)
@@ -210,7 +205,6 @@ async def test_a_group_of_the_new_protocol_is_asked_for_by_it(serves_them: bool)
 
 async def test_an_assignment_that_cannot_be_read_is_none() -> None:
     node = StubNode(1)
-    node.answers["FindCoordinator"] = coordinated_by(1)
     members = [DescribedGroupMember(member_id="m", member_assignment=each) for each in (b"\0", b"")]
     node.answers["DescribeGroups"] = lambda _: DescribeGroupsResponse(
         groups=[DescribedGroup(group_id="a", protocol_type="consumer", members=members)]
@@ -232,7 +226,6 @@ async def test_groups_of_several_nodes_are_listed_by_name() -> None:
 
 async def test_offsets_of_several_groups_in_one_request() -> None:
     node = StubNode(1)
-    node.answers["FindCoordinator"] = coordinated_by(1)
     partitions = [
         OffsetFetchResponsePartitions(partition_index=0, committed_offset=7),
         OffsetFetchResponsePartitions(partition_index=1, committed_offset=-1),
@@ -260,7 +253,6 @@ async def test_brokers_that_take_one_group_a_request_are_asked_group_by_group() 
 
 async def test_offsets_that_may_not_be_seen_are_an_error_with_the_group() -> None:
     node = StubNode(1, {"OffsetFetch": (0, 7)})
-    node.answers["FindCoordinator"] = coordinated_by(1)
     code = ErrorCode.GROUP_AUTHORIZATION_FAILED
     node.answers["OffsetFetch"] = lambda _: OffsetFetchResponse(error_code=code)
     async with cluster(node) as bootstrap, Client(bootstrap) as client:
@@ -270,7 +262,6 @@ async def test_offsets_that_may_not_be_seen_are_an_error_with_the_group() -> Non
 
 async def test_the_result_of_each_deletion() -> None:
     node = StubNode(1)
-    node.answers["FindCoordinator"] = coordinated_by(1)
     results = [
         DeletableGroupResult(group_id="a"),
         DeletableGroupResult(group_id="b", error_code=ErrorCode.NON_EMPTY_GROUP),
@@ -291,7 +282,6 @@ async def test_a_member_is_removed_with_both_of_its_ids() -> None:
         fenced = MemberResponse(error_code=ErrorCode.FENCED_INSTANCE_ID)
         return LeaveGroupResponse(members=[fenced])
 
-    node.answers["FindCoordinator"] = coordinated_by(1)
     node.answers["LeaveGroup"] = answer
     member = DescribedMember("m-1", "SAM", "client", "/10.0.0.7", {})
     async with cluster(node) as bootstrap, Client(bootstrap) as client:

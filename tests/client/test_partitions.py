@@ -13,7 +13,6 @@ from groupkeeper.client.partitions import EARLIEST, LATEST, list_offsets
 from groupkeeper.client.record_times import MOST_FETCHES, PARTITIONS_PER_FETCH, record_times
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
-from groupkeeper.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
 from groupkeeper.protocol.messages.list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsResponse,
@@ -60,6 +59,13 @@ def led_by(nodes: list[StubNode], *leaders: int) -> Callable[[Any], MetadataResp
         return MetadataResponse(brokers=brokers, topics=topics)
 
     return answer
+
+
+def leading(*leaders: int) -> StubNode:
+    """Node 1, in whose metadata the partitions of `t` have these leaders."""
+    node = StubNode(1)
+    node.answers["Metadata"] = led_by([node], *leaders)
+    return node
 
 
 def offsets(offset: int, *errors: int) -> Callable[[Any], ListOffsetsResponse]:
@@ -118,8 +124,7 @@ async def test_each_leader_is_asked_once() -> None:
 
 
 async def test_partitions_without_a_leader_or_a_topic_are_unknown_at_once() -> None:
-    node = StubNode(1)
-    node.answers["Metadata"] = led_by([node], 1, -1)
+    node = leading(1, -1)
     node.answers["ListOffsets"] = offsets(5)
     wanted = [("t", 0), ("t", 1), ("t", 9), ("u", 0)]
     async with cluster(node) as bootstrap, Client(bootstrap) as client:
@@ -128,8 +133,7 @@ async def test_partitions_without_a_leader_or_a_topic_are_unknown_at_once() -> N
 
 
 async def test_a_leader_that_moved_is_looked_up_again() -> None:
-    node = StubNode(1)
-    node.answers["Metadata"] = led_by([node], 1, 1)
+    node = leading(1, 1)
     node.answers["ListOffsets"] = offsets(5, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     async with cluster(node) as bootstrap, Client(bootstrap) as client:
         assert await list_offsets(client, [("t", 0), ("t", 1)], LATEST) == {
@@ -140,8 +144,7 @@ async def test_a_leader_that_moved_is_looked_up_again() -> None:
 
 
 async def test_a_partition_that_may_not_be_seen_is_unknown() -> None:
-    node = StubNode(1)
-    node.answers["Metadata"] = led_by([node], 1)
+    node = leading(1)
     node.answers["ListOffsets"] = offsets(5, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     async with cluster(node) as bootstrap, Client(bootstrap) as client:
         assert await list_offsets(client, [("t", 0)], LATEST) == {("t", 0): None}
@@ -177,16 +180,14 @@ async def test_a_node_that_has_no_list_offsets_is_an_error() -> None:
     ],
 )
 async def test_the_time_of_a_batch(data: bytes, time: int | None) -> None:
-    node = StubNode(1)
-    node.answers["Metadata"] = led_by([node], 1)
+    node = leading(1)
     node.answers["Fetch"] = sends({0: data})
     async with cluster(node) as bootstrap, Client(bootstrap) as client:
         assert await record_times(client, {("t", 0): 5}, Counter()) == {("t", 0): time}
 
 
 async def test_batches_that_do_not_fit_are_asked_for_with_more_room() -> None:
-    node = StubNode(1)
-    node.answers["Metadata"] = led_by([node], *[1] * 6)
+    node = leading(*[1] * 6)
     large, huge = b"x" * 20_000, b"x" * 3_000_000
     batches = {each: batch(each + 1, large) for each in range(4)}
     batches |= {each: batch(each + 1, huge) for each in (4, 5)}
@@ -210,11 +211,7 @@ async def test_the_number_of_fetches_has_a_limit() -> None:
 
 async def test_groups_share_what_is_looked_at_and_have_a_limit() -> None:
     """Each group has an offset of its own, but the first two."""
-    node = StubNode(1)
-    node.answers["Metadata"] = led_by([node], 1)
-    node.answers["FindCoordinator"] = lambda asked: FindCoordinatorResponse(
-        coordinators=[Coordinator(key=key, node_id=1) for key in asked.coordinator_keys]
-    )
+    node = leading(1)
     node.answers["ListOffsets"] = offsets(1000)
     node.answers["Fetch"] = sends({0: batch(7000)})
 
@@ -249,8 +246,7 @@ async def test_groups_share_what_is_looked_at_and_have_a_limit() -> None:
 
 
 async def test_an_offset_before_the_log_has_the_time_of_its_start() -> None:
-    node = StubNode(1)
-    node.answers["Metadata"] = led_by([node], 1)
+    node = leading(1)
     node.answers["ListOffsets"] = offsets(40)
 
     def answer(asked: Any) -> FetchResponse:
@@ -268,8 +264,7 @@ async def test_an_offset_before_the_log_has_the_time_of_its_start() -> None:
 
 
 async def test_records_that_may_not_be_read_have_no_time() -> None:
-    node = StubNode(1)
-    node.answers["Metadata"] = led_by([node], 1)
+    node = leading(1)
     part = PartitionData(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     node.answers["Fetch"] = lambda _: FetchResponse(
         responses=[FetchableTopicResponse(topic="t", partitions=[part])]
