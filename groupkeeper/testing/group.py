@@ -216,10 +216,8 @@ class NoRebalance:
         rounds, began = self._sights.rounds(self._group)
         count = began - self._began
         if count > 0:
-            new = rounds[max(0, len(rounds) - count) :]
+            new = rounds[-count:]
             causes, texts = [each.cause for each in new], [each.text for each in new]
-            if len(new) < count:
-                causes.insert(0, f"{count - len(new)} that are no longer kept")
             told = "\n  ".join([", ".join(causes), *texts])
             raise AssertionError(f"group '{self._group}' rebalanced: {told}")
 

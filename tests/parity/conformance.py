@@ -74,7 +74,7 @@ FEATURES = {
     "KIP-429": (None, "(?i)cooperative"),
     "KIP-496": ("delete offsets", "(?i)delete.*offset|offset.*delet"),
     "KIP-516": (None, "(?i)platformatic"),
-    "KIP-518": ("list by state", "(?i)list.*groups"),
+    "KIP-518": (None, "(?i)list.*groups"),
     "KIP-559": (None, "TestGroupETL"),
     "KIP-709": (None, "(?i)batch|several groups"),
     "KIP-800": ("remove members", "(?i)remove"),
