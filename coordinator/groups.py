@@ -100,7 +100,7 @@ class Groups(dict[str, Group]):
     def _drop(self, group: Group, who: Who, step: Step) -> None:
         """Drop an unused group to make room for that of `who`."""
         if group.pending:
-            note_limit(group, "MAX_UNUSED_BYTES", MAX_UNUSED_BYTES, who, step)
+            note_limit(group, "max_unused_bytes", MAX_UNUSED_BYTES, who, step)
         for member_id in list(group.pending):
             drop_pending(group, member_id, step)
         group.become(GroupState.DEAD, step.wall)

@@ -109,7 +109,7 @@ def _admission_error(
     """Why the group cannot take the member, with the name and value of the limit, if it is one."""
     request, total = call.request, group.member_bytes.total
     if len(request.protocols) > MAX_PROTOCOLS:
-        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "MAX_PROTOCOLS", MAX_PROTOCOLS
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "max_protocols", MAX_PROTOCOLS
     if not group.accepts(request.protocol_type, request.protocols):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "", 0
     member = _known(group, request)
@@ -118,7 +118,7 @@ def _admission_error(
     if not _fits(group, request.protocol_type, most := config.message_max_bytes):
         return ErrorCode.UNKNOWN_SERVER_ERROR, "message_max_bytes", most
     if not group.member_bytes.may_join(_growth(call, member)):
-        return ErrorCode.COORDINATOR_NOT_AVAILABLE, "MAX_MEMBER_BYTES", total.most
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE, "max_member_bytes", total.most
     return ErrorCode.NONE, "", 0
 
 
@@ -315,5 +315,5 @@ def give_up_pending(groups: Groups, timer: Timer, expired: bool, step: Step) -> 
     head, of_used = group.fact_head, group.was_used
     step.note(PendingMemberDropped(*head, who=who, cause=cause, expired=expired, of_used=of_used))
     if not expired:
-        note_limit(group, "MAX_PENDING_MEMBERS", MAX_PENDING_MEMBERS, who, step)
+        note_limit(group, "max_pending_members", MAX_PENDING_MEMBERS, who, step)
     complete_early(group, step)

@@ -161,7 +161,7 @@ def _store_plan(group: Group, plan: Plan, step: Step) -> None:
         leader = group.members[group.leader_id or ""]
         who = Who.calling(plan.caller, leader.member_id, leader.instance_id)
         most = group.member_bytes.total.most_planned
-        note_limit(group, "MAX_PLANNED_BYTES", most, who, step)
+        note_limit(group, "max_planned_bytes", most, who, step)
         _refuse_plan(group, ErrorCode.COORDINATOR_NOT_AVAILABLE, most, step)
         return
     if group.old_plan:

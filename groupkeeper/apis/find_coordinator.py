@@ -56,7 +56,7 @@ class FindCoordinatorHandler:
         error, message = _refusal(request.key_type, caller)
         if len(request.coordinator_keys) > MAX_KEYS_ASKED:
             error, message = ErrorCode.INVALID_REQUEST, f"at most {MAX_KEYS_ASKED} keys"
-            limit_reached(_log, "MAX_KEYS_ASKED", MAX_KEYS_ASKED, "FindCoordinator", caller)
+            limit_reached(_log, "max_keys_asked", MAX_KEYS_ASKED, "FindCoordinator", caller)
         host, port = self._node.address(caller.peer.listener)
         is_group = request.key_type == KEY_TYPE_GROUP and not error
         are_unserved = is_group and bool(self._group_partitions.unserved())

@@ -174,7 +174,7 @@ class GroupsRequest:
         """Send the batches, one per slice."""
         api = self._api
         if len(api.items) > MAX_GROUPS_ASKED:
-            self._report("MAX_GROUPS_ASKED", MAX_GROUPS_ASKED)
+            self._report("max_groups_asked", MAX_GROUPS_ASKED)
             asked = self._results
             yield from self._number(asked.append)
             refused = partial(api.refused, ErrorCode.INVALID_REQUEST)
@@ -255,7 +255,7 @@ class GroupsRequest:
     def _fitting(self, size: int, item: Any, result: Any) -> Any:
         """The result, or an error if the response is full."""
         if self._bytes + size > MAX_ANSWER_BYTES and len(self._order) > 1:
-            self._report("MAX_ANSWER_BYTES", MAX_ANSWER_BYTES)
+            self._report("max_answer_bytes", MAX_ANSWER_BYTES)
             return self._api.refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, item)
         self._bytes += size
         return result

@@ -32,7 +32,7 @@ class LeaveGroupHandler(GroupHandler):
     ) -> Slices[None] | LeaveGroupResponse | None:
         """Each part of a request is a cause of the rebalance."""
         if len(request.members) > MAX_LEAVING:
-            limit_reached(_log, "MAX_LEAVING", MAX_LEAVING, "LeaveGroup", caller)
+            limit_reached(_log, "max_leaving", MAX_LEAVING, "LeaveGroup", caller)
             return LeaveGroupResponse(error_code=ErrorCode.INVALID_REQUEST)
         if len(request.members) > PART_MEMBERS:
             return self._leave(request, caller, reply_to)

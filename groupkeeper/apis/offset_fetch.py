@@ -79,9 +79,9 @@ class OffsetFetch(BatchedApi):
     def excess(self, item: OffsetFetchRequestGroup) -> tuple[str, int] | None:
         topics = item.topics or ()
         if len(topics) > MAX_TOPICS_ASKED:
-            return "MAX_TOPICS_ASKED", MAX_TOPICS_ASKED
+            return "max_topics_asked", MAX_TOPICS_ASKED
         if sum(len(topic.partition_indexes) for topic in topics) > MAX_PARTITIONS_ASKED:
-            return "MAX_PARTITIONS_ASKED", MAX_PARTITIONS_ASKED
+            return "max_partitions_asked", MAX_PARTITIONS_ASKED
         return None
 
     def weight(self, item: OffsetFetchRequestGroup, driver: PartitionDriver) -> int:

@@ -68,7 +68,7 @@ class TooLong:
     ) -> Response | Slices[Response]:
         """Return UNKNOWN_SERVER_ERROR, Kafka's answer for a record that is too large."""
         api = APIS[self._key]
-        limit_reached(_log, "REQUEST_BYTES", self._most, api.name, caller)
+        limit_reached(_log, "max_request_bytes", self._most, api.name, caller)
         if self._rows is not None:
             return refused_rows(self._key, self._version, self._rows, request, _ERROR)
         if api.request_type is JoinGroupRequest:

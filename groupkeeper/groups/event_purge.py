@@ -65,7 +65,7 @@ class Purges:
         """Log that deletions were left out earlier."""
         if self._enabled and count:
             what = "events of deleted groups are not purged"
-            _log.error(what, partition=self._partition, count=count, limit="DELETIONS_MOST")
+            _log.error(what, partition=self._partition, count=count, limit="max_deletions")
 
     def settle(self) -> None:
         """Note that the recorded deletions are durable."""

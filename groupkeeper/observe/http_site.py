@@ -313,8 +313,8 @@ class Site:
         idle = [(since, each) for each in self._connections if (since := each.idle_since())]
         if len(self._connections) < CONNECTIONS or not idle:
             return
-        if times := self._reached("CONNECTIONS"):
-            limit = {"limit": "CONNECTIONS", "most": CONNECTIONS, "times": times}
+        if times := self._reached("http_connections"):
+            limit = {"limit": "http_connections", "most": CONNECTIONS, "times": times}
             _log.info("connection closed to make room", **limit)
         _, oldest = min(idle, key=lambda pair: pair[0])
         self._connections.pop(oldest).cancel()
@@ -328,17 +328,17 @@ class Site:
 
     def not_taken(self) -> None:
         """Note that an answer was not read in time."""
-        self._counts["limits_reached", "TIMEOUT_S"] += 1
-        _log.info("answer not taken in time", limit="TIMEOUT_S", seconds=self.timeout_s)
+        self._counts["limits_reached", "http_timeout"] += 1
+        _log.info("answer not taken in time", limit="http_timeout", seconds=self.timeout_s)
 
     def has_place(self, asked: HttpRequest) -> bool:
         """Return whether a request may be answered now; otherwise it is counted and logged."""
         busy = sum(each.waiting_since is None for each in self._connections)
         if busy < ANSWERS or asked.path in HEALTH:
             return True
-        if times := self._reached("ANSWERS"):
+        if times := self._reached("http_answers"):
             where = {"path": asked.path, "client": asked.remote, "times": times}
-            _log.warning("page refused", limit="ANSWERS", most=ANSWERS, **where)
+            _log.warning("page refused", limit="http_answers", most=ANSWERS, **where)
         return False
 
     def stranger(self, asked: HttpRequest) -> str | None:

@@ -47,10 +47,10 @@ async def follow(parts: Parts, call: RoutedRequest) -> HttpAnswer:
     if not parts.options.settings.group_events_enabled:
         raise HttpRefused(409, "events are not stored: set group.events.enabled=true")
     if len(parts.followers) >= FOLLOWERS:
-        parts.metrics.counts["limits_reached", "FOLLOWERS"] += 1
-        if times := parts.seldom.due("FOLLOWERS"):
+        parts.metrics.counts["limits_reached", "http_followers"] += 1
+        if times := parts.seldom.due("http_followers"):
             where = {"path": "follow", "client": call.request.remote, "times": times}
-            _log.warning("limit reached", limit="FOLLOWERS", most=FOLLOWERS, **where)
+            _log.warning("limit reached", limit="http_followers", most=FOLLOWERS, **where)
         raise HttpRefused(503, f"{FOLLOWERS} streams are open: close one", SOON)
     group: str | None = call.query["group"]
     text = call.request.headers.get("last-event-id", "")

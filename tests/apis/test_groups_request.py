@@ -184,7 +184,7 @@ def test_too_many_ids_are_all_refused_and_a_line_says_so(
     assert {group.error_code for group in fetched} == {INVALID}
     deleted = client.call(2, DeleteGroupsRequest(groups_names=asked)).results
     assert {result.error_code for result in deleted} == {INVALID}
-    assert limits(lines) == ["MAX_GROUPS_ASKED"] * 3
+    assert limits(lines) == ["max_groups_asked"] * 3
 
 
 def test_what_an_answer_has_no_room_for_is_to_be_asked_for_again(
@@ -195,7 +195,7 @@ def test_what_an_answer_has_no_room_for_is_to_be_asked_for_again(
     monkeypatch.setattr(groups_request, "MAX_ANSWER_BYTES", 200)
     groups = client.call(5, DescribeGroupsRequest(groups=["a", "b"])).groups
     assert sorted(group.error_code for group in groups) == [0, LOADING]
-    assert limits(lines) == ["MAX_ANSWER_BYTES"]
+    assert limits(lines) == ["max_answer_bytes"]
     monkeypatch.setattr(groups_request, "MAX_ANSWER_BYTES", 1)
     [alone] = client.call(5, DescribeGroupsRequest(groups=["a"])).groups
     assert (alone.error_code, len(alone.members)) == (0, 1), "one group is always answered"
@@ -240,7 +240,7 @@ def test_many_keys_are_found_and_too_many_refused(
     monkeypatch.setattr("groupkeeper.apis.find_coordinator.MAX_KEYS_ASKED", 10)
     found = client.call(4, FindCoordinatorRequest(coordinator_keys=keys)).coordinators
     assert {each.error_code for each in found} == {INVALID}
-    assert limits(lines) == ["MAX_KEYS_ASKED"]
+    assert limits(lines) == ["max_keys_asked"]
 
 
 # -- many offsets ----------------------------------------------------------------------------------
@@ -324,7 +324,7 @@ def test_more_of_one_group_than_may_be_asked_for(
     ):
         [group] = client.call(8, fetch_request("g", topics=topics)).groups
         assert group.error_code == code
-    assert limits(lines) == ["MAX_PARTITIONS_ASKED", "MAX_TOPICS_ASKED"]
+    assert limits(lines) == ["max_partitions_asked", "max_topics_asked"]
 
 
 @pytest.mark.parametrize("version", [1, 7, 8])
@@ -377,7 +377,7 @@ def test_more_than_may_leave_at_once(
 ) -> None:
     monkeypatch.setattr("groupkeeper.apis.leave_group.MAX_LEAVING", 3)
     assert client.leave("a", "b", "c", "d") == INVALID
-    assert limits(lines) == ["MAX_LEAVING"]
+    assert limits(lines) == ["max_leaving"]
 
 
 def test_a_plan_for_very_many_strangers(client: Client) -> None:

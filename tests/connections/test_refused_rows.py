@@ -129,7 +129,7 @@ async def test_every_api_answers(bench: Bench, key: ApiKey, version: int, lines:
             asked = [each[:1] for each in asked]  # no partitions in its answer
         assert answered == asked
     [line] = lines()
-    assert (line["limit"], line["most"]) == ("REQUEST_BYTES", MOST)
+    assert (line["limit"], line["most"]) == ("max_request_bytes", MOST)
     assert line["api"] == APIS[key].name
     assert bench.connection.state is ConnectionState.READING
     assert not bench.limits.requests.used

@@ -56,7 +56,7 @@ def told(served: Served, version: int, request: Message, lines: Lines) -> Any:
     client = served.client()
     answer = client.call(version, request)
     [line] = [each for each in lines() if each["event"] == "limit reached"]
-    assert (line["limit"], line["most"]) == ("REQUEST_BYTES", 4 * 1_048_588)
+    assert (line["limit"], line["most"]) == ("max_request_bytes", 4 * 1_048_588)
     assert line["api"] == type(request).__name__.removesuffix("Request")
     assert client.commit(7, "other") == 0
     served.check_accounts()

@@ -107,7 +107,7 @@ def test_unused_groups_take_so_many_bytes_and_the_oldest_is_dead(
     for group in ids:
         scene.knock("ann", as_id="", group=group)
     assert list(scene.groups()) == ["kept", "used", *ids[10:]]
-    assert limits(scene) == ["MAX_UNUSED_BYTES"] * 10
+    assert limits(scene) == ["max_unused_bytes"] * 10
     assert scene.noted(PendingMemberDropped) == []
     scene.advance(DAY)
     for group in ids[:room]:
@@ -168,7 +168,7 @@ def test_the_oldest_of_too_many_pending_ids_gives_way(monkeypatch: pytest.Monkey
     assert scene.knock("bea").parked
     [dropped] = scene.noted(PendingMemberDropped)
     assert not dropped.expired
-    assert limits(scene) == ["MAX_PENDING_MEMBERS"]
+    assert limits(scene) == ["max_pending_members"]
     assert MAX_PENDING_MEMBERS >= 10_000, "as many as may join at once"
 
 
@@ -221,7 +221,7 @@ def test_members_of_all_groups_together_take_so_much_memory() -> None:
     assert (
         other.join("bea", protocols={"range": b"x" * 10_000}).outcome == "COORDINATOR_NOT_AVAILABLE"
     )
-    assert limits(other) == ["MAX_MEMBER_BYTES"]
+    assert limits(other) == ["max_member_bytes"]
     assert other.join("bea", protocols={"range": b"x" * 5_000}).parked
     refused = scene.join("ann", protocols={"range": b"x" * 20_000})
     assert refused.outcome == "COORDINATOR_NOT_AVAILABLE"
@@ -239,7 +239,7 @@ def test_who_could_join_gets_an_assignment_unless_plans_take_too_much() -> None:
     scene.join("ann")
     total.most_planned = total.used + 5_000
     assert scene.sync("ann", {"ann": b"x" * 4_000}).outcome == "COORDINATOR_NOT_AVAILABLE"
-    assert limits(scene) == ["MAX_PLANNED_BYTES"]
+    assert limits(scene) == ["max_planned_bytes"]
     scene.join("ann")
     assert scene.sync("ann", {"ann": b"x" * 2_000}).outcome == "NONE"
     assert total.used > total.most
@@ -261,7 +261,7 @@ def test_so_many_protocols_are_nobodys() -> None:
     names = [f"p{n}" for n in range(MAX_PROTOCOLS + 1)]
     outcome = scene.knock("ann", protocols=dict.fromkeys(names, b"")).outcome
     assert outcome == "INCONSISTENT_GROUP_PROTOCOL"
-    assert limits(scene) == ["MAX_PROTOCOLS"]
+    assert limits(scene) == ["max_protocols"]
     del names[0]
     assert scene.knock("ann", protocols=dict.fromkeys(names, b"")).outcome == "MEMBER_ID_REQUIRED"
 

@@ -376,7 +376,11 @@ async def test_a_health_check_is_answered_while_nobody_reads(
                 assert await check.ask(path) == b"HTTP/1.1 200 OK\r\n"
             check = await stack.enter_async_context(Talk(patient))
             assert await check.ask("/large") == b"HTTP/1.1 503 Service Unavailable\r\n"
-    assert {"ANSWERS"} <= {line["limit"] for line in lines()} <= {"ANSWERS", "CONNECTIONS"}
+    assert (
+        {"http_answers"}
+        <= {line["limit"] for line in lines()}
+        <= {"http_answers", "http_connections"}
+    )
     assert {line["most"] for line in lines()} <= {ANSWERS, CONNECTIONS}
 
 
@@ -677,7 +681,7 @@ async def test_a_stream_that_is_not_read_is_closed_and_counted() -> None:
         client.sendall(get("/api/follow"))
         await stream.closed.wait()
         client.close()
-        assert counts == {("limits_reached", "TIMEOUT_S"): 1}
+        assert counts == {("limits_reached", "http_timeout"): 1}
         assert stream.asked < 200  # what the kernel's buffers take, and no more
 
 

@@ -51,6 +51,15 @@ def noted(fact: facts.Fact) -> tuple[Origin, facts.NotedFact]:
     return Origin(7, 1), facts.NotedFact(0, 1_000, 1_700_000_000_000, False, fact)
 
 
+def test_label_values_are_in_lower_case_but_for_names_of_kafka_and_of_exceptions() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text(encoding="utf-8")
+    for name, about in COUNTERS.items():
+        for values in about.known:
+            for label, value in zip(about.labels, values, strict=True):
+                assert label in ("api", "error") or value == value.lower(), name
+                assert label != "limit" or f"`{value}`" in page, value
+
+
 def test_series_with_known_labels_exist_before_anything_has_happened() -> None:
     found = samples(Metrics())
     for name, about in COUNTERS.items():

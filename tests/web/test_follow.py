@@ -186,10 +186,10 @@ def test_a_limited_number_of_streams(served: Served, web: Web, lines: Lines) -> 
     followers = [Follower(served, web) for _ in range(FOLLOWERS)]
     answer = web.answer("follow")
     assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
-    assert served.server.metrics.counts["limits_reached", "FOLLOWERS"] == 1
+    assert served.server.metrics.counts["limits_reached", "http_followers"] == 1
     for _ in range(200):
         assert web.answer("follow", remote="10.0.0.7").status == 503
-    [line] = [each for each in lines() if each.get("limit") == "FOLLOWERS"]
+    [line] = [each for each in lines() if each.get("limit") == "http_followers"]
     assert (line["path"], line["times"]) == ("follow", 1)
     followers[0].close()  # before it began
     second = Follower(served, web)
