@@ -1,6 +1,7 @@
 """The `groupkeeper` command group: its help, its version and its commands."""
 
 from importlib import import_module
+from typing import Final
 
 import click
 
@@ -11,6 +12,12 @@ class CommandRefused(click.ClickException):
     """A correct call is refused or gets no answer: exit code 1. The text gives the reason, and what
     to do.
     """
+
+
+EXIT_CODES: Final = (
+    "Exit codes: 0 done and sound, 1 refused, failed or something is wrong, 2 usage error."
+)
+"""The last line of each command's help."""
 
 
 class LazyGroup(click.Group):
@@ -30,6 +37,7 @@ class LazyGroup(click.Group):
             return None
         module = import_module(f"groupkeeper.cli.{self.places[cmd_name]}")
         found: click.Command = getattr(module, cmd_name.replace("-", "_"))
+        found.epilog = EXIT_CODES
         return found
 
 

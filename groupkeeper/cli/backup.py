@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from groupkeeper.cli import FAILED
+from groupkeeper.cli.options import Decorator
 from groupkeeper.cli.progress import ended_in_order, progress
 from groupkeeper.cli.serve import DATA_DIR
 from groupkeeper.storage.backup.backup import BackupJob, back_up, left_out
@@ -27,15 +28,19 @@ PAUSE_S = 0.01
 """Pause before a retry of something that has changed meanwhile."""
 
 
+def _data_dir(text: str) -> Decorator:
+    return click.option(
+        "--data-dir",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=DATA_DIR,
+        show_default=True,
+        help=text,
+    )
+
+
 @click.command(short_help="Copy a data directory, also that of a running server.")
 @click.argument("dest", type=click.Path(path_type=Path))
-@click.option(
-    "--data-dir",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=DATA_DIR,
-    show_default=True,
-    help="The data directory.",
-)
+@_data_dir("The data directory.")
 def backup(dest: Path, data_dir: Path) -> int:
     """Copy a data directory to DEST, a new folder, whether a server is running on it or not.
 
@@ -71,13 +76,7 @@ def backup(dest: Path, data_dir: Path) -> int:
 
 @click.command(short_help="Create a data directory from a backup.")
 @click.argument("backup", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option(
-    "--data-dir",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=DATA_DIR,
-    show_default=True,
-    help="The data directory to create: missing, or an empty folder.",
-)
+@_data_dir("The data directory to create: missing, or an empty folder.")
 def restore(backup: Path, data_dir: Path) -> int:
     """Create a data directory from BACKUP, which was made by `groupkeeper backup`.
 

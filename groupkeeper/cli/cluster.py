@@ -1,4 +1,4 @@
-"""Shared parts of commands that connect to a cluster: options, client, and error handling.
+"""Connects a command to a cluster: options together, client, and error handling.
 
 A refusal or a failure is one line on standard error and exit code 1; an HTTP port given as a node
 is a usage error.
@@ -6,29 +6,32 @@ is a usage error.
 
 import asyncio
 import logging
-import re
 import sys
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from groupkeeper.cli import FAILED
+from groupkeeper.cli.options import (
+    CONFIG,
+    REQUEST_TIMEOUT,
+    Function,
+    bootstrap_server,
+    json_rows,
+    together,
+)
 
 if TYPE_CHECKING:
     from groupkeeper.client import Client
 
-BOOTSTRAP_SERVER = "127.0.0.1:9092"
-TIMEOUT_MS = 30_000
-
-_ADDRESS = re.compile(r"(\[[0-9a-fA-F:]+\]|[^:\s]+):(\d{1,5})")
 _ADVICE = (
-    ("SaslAuthenticationFailed", "check the user and the password in --command-config"),
-    ("SSL", "check security.protocol and the certificates in --command-config"),
-    ("closed", "it may require TLS or a login: set them in --command-config"),
+    ("SaslAuthenticationFailed", "check the user and the password in --config"),
+    ("SSL", "check security.protocol and the certificates in --config"),
+    ("closed", "it may require TLS or a login: set them in --config"),
     ("", "start one, or name another with --bootstrap-server"),
 )
 """Advice by fragment of aiokafka's message about a connection."""
@@ -37,8 +40,6 @@ _HTTP_ADVICE = (
     "answers HTTP: give the Kafka port; Groupkeeper has Kafka at 9092 and HTTP at 9644 by default, "
     "and prints the actual ports when it is ready"
 )
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @dataclass(slots=True, frozen=True)
@@ -100,13 +101,6 @@ class _ClientLog(logging.Handler):
         self.last = record.getMessage()
 
 
-def with_options(collected: Any, *options: Callable[[Any], Any]) -> Any:
-    """Return a function that takes these options, in the order of the help."""
-    for option in reversed(options):
-        collected = option(collected)
-    return collected
-
-
 def cluster_options(function: Function) -> Function:
     """Add the options of every command that connects to a cluster, as its parameter `cluster`."""
 
@@ -114,55 +108,13 @@ def cluster_options(function: Function) -> Function:
     def collected(
         *arguments: Any,
         bootstrap_server: str,
-        command_config: Path | None,
-        timeout: int,
+        config: Path | None,
+        timeout_ms: int,
         as_json: bool,
         **more: Any,
     ) -> Any:
-        cluster = Cluster(bootstrap_server, command_config, timeout, as_json)
+        cluster = Cluster(bootstrap_server, config, timeout_ms, as_json)
         return function(*arguments, cluster=cluster, **more)
 
-    found: Function = with_options(collected, _BOOTSTRAP, *_CONNECTION, _JSON)
+    found: Function = together(bootstrap_server(), CONFIG, REQUEST_TIMEOUT, json_rows())(collected)
     return found
-
-
-def connection_options(function: Function) -> Function:
-    """Add the connection options of a command that may connect to a cluster."""
-    found: Function = with_options(function, *_CONNECTION)
-    return found
-
-
-def addresses(_: object, __: object, text: str | None) -> str | None:
-    """Validate the bootstrap servers, for click."""
-    for each in text.split(",") if text is not None else ():
-        found = _ADDRESS.fullmatch(each.strip())
-        if found is None or not 0 < int(found[2]) < 2**16:
-            raise click.BadParameter(f"'{each}' is not host:port")
-    return text
-
-
-_BOOTSTRAP = click.option(
-    "--bootstrap-server",
-    callback=addresses,
-    default=BOOTSTRAP_SERVER,
-    show_default=True,
-    metavar="HOST:PORT,...",
-    help="Bootstrap servers.",
-)
-_CONNECTION = (
-    click.option(
-        "--command-config",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        metavar="FILE",
-        help="Properties of Kafka's clients: security.protocol, sasl.*, ssl.*, client.id.",
-    ),
-    click.option(
-        "--timeout",
-        type=click.IntRange(min=1),
-        default=TIMEOUT_MS,
-        show_default=True,
-        metavar="MS",
-        help="Timeout of a request, including its retries.",
-    ),
-)
-_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object per row and line.")

@@ -10,7 +10,8 @@ import click
 from click import Argument, Option
 
 from groupkeeper.cli.app import CommandRefused
-from groupkeeper.cli.http_port import PROBLEMS, ask_json, port_address
+from groupkeeper.cli.http_port import PROBLEMS, ask_json
+from groupkeeper.cli.options import address_option, json_rows, timeout_option
 from groupkeeper.cli.serve import CONTROL
 from groupkeeper.settings.options import Address, format_address
 
@@ -23,18 +24,10 @@ _Lines = Callable[[Any], Iterable[str]]
 
 
 @click.group(short_help="Control time, faults and crashes of a test broker.")
-@click.option(
-    "--control",
-    "address",
-    callback=port_address,
-    default=CONTROL,
-    show_default=True,
-    metavar="HOST:PORT",
-    help="The control port: control= of the ready line.",
-)
-@click.option("--json", "as_json", is_flag=True, help="The whole answer, as one JSON object.")
+@address_option("control", CONTROL, "The control port: control= of the ready line.")
+@json_rows("The whole answer, as one JSON object.")
 @click.pass_context
-def control(ctx: click.Context, address: Address, as_json: bool) -> None:
+def control(ctx: click.Context, control: Address, as_json: bool) -> None:
     """Control a test broker that was started with `groupkeeper serve --dev --control`.
 
     \b
@@ -54,9 +47,8 @@ def control(ctx: click.Context, address: Address, as_json: bool) -> None:
       groupkeeper control reset
 
     The same over HTTP is described at http://HOST:PORT/control/v1/openapi.json.
-    Exit codes: 0 done, 1 refused, timed out, or no answer, 2 usage error.
     """
-    ctx.obj = _Control(address, as_json)
+    ctx.obj = _Control(control, as_json)
 
 
 @control.group()
@@ -267,9 +259,9 @@ def group(of: _Control, group: str | None) -> None:
 @click.option("--generation", type=int, help="Minimum generation.")
 @click.option("--lag", type=int, help="Number of records left to read.")
 @click.option("--cause", help="Cause of the last rebalance, such as session_expired.")
-@click.option("--timeout", type=float, default=5.0, show_default=True, help="Seconds.")
+@timeout_option("How long to wait.", 5.0)
 @click.pass_obj
-def wait(of: _Control, /, group: str, timeout: float, **wanted: Any) -> None:
+def wait(of: _Control, /, group: str, timeout_ms: int, **wanted: Any) -> None:
     """Wait until a group meets all conditions.
 
     After the timeout the unmet conditions are printed.
@@ -277,7 +269,7 @@ def wait(of: _Control, /, group: str, timeout: float, **wanted: Any) -> None:
     body = {name: value for name, value in wanted.items() if value is not None}
     if not body:
         raise click.UsageError("say what to wait for, such as --stable --members 3")
-    body["timeout_ms"] = round(timeout * 1000)
+    body["timeout_ms"] = timeout_ms
     of.call("POST", f"groups/{quote(group, safe='')}/wait", body, _group)
 
 

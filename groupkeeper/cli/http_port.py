@@ -1,13 +1,11 @@
-"""The HTTP port of a server, for commands: the option for its address, and JSON requests to it."""
+"""JSON requests of commands to the HTTP port of a server."""
 
 import http.client
 import json
 from collections.abc import Mapping
 from typing import Any
 
-import click
-
-from groupkeeper.settings.options import Address, parse_address
+from groupkeeper.settings.options import Address
 
 PROBLEMS = (OSError, http.client.HTTPException, ValueError)
 """Errors of `ask_json` if no server answers with a JSON object."""
@@ -34,11 +32,3 @@ def ask_json(
         return answer.status, found
     finally:
         connection.close()
-
-
-def port_address(_ctx: click.Context, _param: click.Parameter, text: str) -> Address:
-    """Parse HOST:PORT, as a callback of options; port 0 is refused."""
-    try:
-        return parse_address(text, any_port=False)
-    except ValueError as problem:
-        raise click.BadParameter(str(problem)) from None

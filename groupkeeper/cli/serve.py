@@ -11,14 +11,9 @@ from typing import Any
 
 import click
 
+from groupkeeper.cli.options import HTTP, parsed
 from groupkeeper.settings.listeners import Given, listeners_of, without_effect
-from groupkeeper.settings.options import (
-    MEMORY,
-    Address,
-    ServeOptions,
-    format_address,
-    parse_address,
-)
+from groupkeeper.settings.options import MEMORY, Address, ServeOptions, format_address
 from groupkeeper.settings.setting import INT_MAX
 from groupkeeper.settings.table import Settings, SettingsError, load
 
@@ -34,10 +29,7 @@ def _address(_ctx: click.Context, param: click.Parameter, text: str | None) -> A
     """Parse HOST:PORT, as a callback of options; None without the option, or for `off`."""
     if text is None or (text == "off" and param.name == "http"):
         return None
-    try:
-        return parse_address(text, any_port=param.name != "advertise")
-    except ValueError as problem:
-        raise click.BadParameter(str(problem)) from None
+    return parsed(text, any_port=param.name != "advertise")
 
 
 def _topics(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> dict[str, int]:
@@ -84,7 +76,7 @@ def _topics(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
     "--http",
     callback=_address,
     metavar="HOST:PORT|off",
-    default="127.0.0.1:9644",
+    default=HTTP,
     show_default=True,
     help="Address of /metrics, /healthz, /readyz and the JSON API.",
 )

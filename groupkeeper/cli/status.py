@@ -3,15 +3,17 @@
 import json
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from groupkeeper.cli.http_port import PROBLEMS, ask_json, port_address
+from groupkeeper.cli import FAILED
+from groupkeeper.cli.http_port import PROBLEMS, ask_json
+from groupkeeper.cli.options import CONFIG, HTTP, address_option, json_rows
 from groupkeeper.settings.options import Address, format_address
 from groupkeeper.why.texts import size
 
-NOT_READY: Final = 1
 TIMEOUT_S: Final = 5.0
 MOST_BYTES: Final = 1024 * 1024
 LITTLE_ROOM: Final = 0.1
@@ -57,17 +59,10 @@ class Unreachable(Exception):
 
 
 @click.command(short_help="Show whether a server is ready, and what needs attention.")
-@click.option(
-    "--http",
-    "address",
-    callback=port_address,
-    default="127.0.0.1:9644",
-    show_default=True,
-    metavar="HOST:PORT",
-    help="The server's HTTP port.",
-)
-@click.option("--json", "as_json", is_flag=True, help="The server's answer, as one JSON object.")
-def status(address: Address, as_json: bool) -> int:
+@address_option("http", HTTP, "The server's HTTP port.")
+@CONFIG
+@json_rows("The server's answer, as one JSON object.")
+def status(http: Address, config: Path | None, as_json: bool) -> int:
     """Show whether a server is ready, and what needs attention: loop, disk, appends, events.
 
     Counts are since the start of the server; times are upper bounds.
@@ -76,18 +71,18 @@ def status(address: Address, as_json: bool) -> int:
       groupkeeper status
       groupkeeper status --http kafka.example:9644 --json | jq .disk
 
-    Exit codes: 0 ready, 1 not ready or no answer, 2 usage error.
+    The exit code is 1 if the server is not ready, or does not answer.
     """
     try:
-        found = _ask(address)
+        found = _ask(http)
     except Unreachable as problem:
         print(f"groupkeeper: {problem}", file=sys.stderr)
-        return NOT_READY
+        return FAILED
     if as_json:
         print(json.dumps(found))
     else:
         print("\n".join([*_lines(found), *(f"  ! {each}" for each in findings(found))]))
-    return 0 if found["ready"] else NOT_READY
+    return 0 if found["ready"] else FAILED
 
 
 # Any: JSON.

@@ -1,4 +1,5 @@
-"""Reads a properties file for Kafka clients (`--command-config`) into parameters of `Client`.
+"""Reads a properties file for Kafka clients (`--config`): parameters of `Client`, and defaults of
+the options that commands share.
 
 Unsupported security settings are errors; all other settings tune the Java client and are ignored.
 Keys and certificates must be PEM. Source: `SaslConfigs`, `SslConfigs`, KIP-651.
@@ -29,6 +30,7 @@ _KNOWN: Final = {
     "ssl.truststore.location",
     "ssl.truststore.type",
 }
+_TIMEOUT: Final = "default.api.timeout.ms"
 _JAAS_OPTION: Final = re.compile(r'(\w+)\s*=\s*"((?:[^"\\]|\\.)*)"')
 
 
@@ -38,17 +40,37 @@ class ConfigError(Exception):
 
 def read_config(path: Path) -> dict[str, Any]:
     """Return parameters of `Client`: security, and a client id if given. Raises ConfigError."""
-    try:
-        with path.open(encoding="utf-8") as file:
-            given = javaproperties.load(file)
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{path}: {error}") from error
+    given = _read_file(path)
     for key in given:
         if key.startswith(("sasl.", "ssl.", "security.")) and key not in _KNOWN:
             raise ConfigError(f"{path}: {key} is not supported: remove it to continue without")
     try:
         return _parameters(given)
     except (ValueError, OSError) as error:  # ssl.SSLError is an OSError
+        raise ConfigError(f"{path}: {error}") from error
+
+
+def option_defaults(path: Path) -> dict[str, str | float]:
+    """Return values of options by the name of their parameter, for keys that the file has. Raises
+    ConfigError.
+    """
+    given = _read_file(path)
+    found: dict[str, str | float] = {}
+    for key, parameter in (("bootstrap.servers", "bootstrap_server"), ("http", "http")):
+        if key in given:
+            found[parameter] = given[key]
+    if (timeout_ms := given.get(_TIMEOUT)) is not None:
+        if not (timeout_ms.isascii() and timeout_ms.isdigit() and len(timeout_ms) < 10):
+            raise ConfigError(f"{path}: {_TIMEOUT} = {timeout_ms!r}: give milliseconds")
+        found["timeout_ms"] = int(timeout_ms) / 1000
+    return found
+
+
+def _read_file(path: Path) -> dict[str, str]:
+    try:
+        with path.open(encoding="utf-8") as file:
+            return dict(javaproperties.load(file))
+    except (OSError, ValueError) as error:
         raise ConfigError(f"{path}: {error}") from error
 
 

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from groupkeeper.settings.log_settings import LogSettings
 from groupkeeper.settings.setting import (
+    COMMAND_VARIABLES,
     ENVIRONMENT_PREFIX,
     INT_MAX,
     LONG_MAX,
@@ -232,6 +233,7 @@ def _given(
         for key, text in _read_file(config):
             yield str(config), key, text
     others = injected(environment, ENVIRONMENT_PREFIX)
+    others |= {ENVIRONMENT_PREFIX + each for each in COMMAND_VARIABLES}
     for variable in sorted(environment):
         if variable.startswith(ENVIRONMENT_PREFIX) and variable not in others:
             key = variable.removeprefix(ENVIRONMENT_PREFIX).lower().replace("_", ".")

@@ -160,7 +160,7 @@ def test_another_cluster_is_refused_for_a_folder_of_tables(tmp_path: Path, capsy
 def test_what_a_folder_of_tables_has_must_be_there(tmp_path: Path, capsys: Capture) -> None:
     out, node = tmp_path / "out", LogNode(LOG)
     node.logs[EVENTS, 0] = [(0, 1, encode_batch(0, 0, 1000, [(b"g", b"{}")]))]
-    assert analyze(node, "--out", out) in (0, 3)
+    assert analyze(node, "--out", out) in (0, 1)
     capsys.readouterr()
     assert analyze(node, "--out", out, "--group", "billing") == 2
     assert "holds all groups: ask for the same (--group)" in capsys.readouterr().err
@@ -230,7 +230,7 @@ def test_a_topic_that_is_being_made_is_an_error(capsys: Capture) -> None:
 
 
 def test_no_cluster_is_one_line(capsys: Capture) -> None:
-    words = ["--bootstrap-server", "127.0.0.1:1", "--timeout", "500"]
+    words = ["--bootstrap-server", "127.0.0.1:1", "--timeout", "0.5"]
     assert main(["analyze", *words]) == 1
     err = capsys.readouterr().err
     assert err.startswith("groupkeeper: no Kafka node answers at 127.0.0.1:1 (")

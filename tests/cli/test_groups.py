@@ -263,7 +263,7 @@ def test_what_listens_but_does_not_answer(
         held.bind(("127.0.0.1", 0))
         listening(held)
         address = f"127.0.0.1:{held.getsockname()[1]}"
-        words = f"groups list --timeout 200 --bootstrap-server {address}"
+        words = f"groups list --timeout 0.2 --bootstrap-server {address}"
         assert main(words.split()) == 1
     err = capsys.readouterr().err
     assert err.startswith(f"groupkeeper: no Kafka node answers at {address} (")

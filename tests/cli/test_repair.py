@@ -202,8 +202,8 @@ def test_damage_to_the_catalog_and_to_the_format(directory: Path, capsys: Captur
 # -- refusals --------------------------------------------------------------------------------------
 
 
-def refused(capsys: Capture, *arguments: str | Path) -> str:
-    assert main(["repair", *map(str, arguments)]) == 2
+def refused(capsys: Capture, *arguments: str | Path, code: int = 1) -> str:
+    assert main(["repair", *map(str, arguments)]) == code
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("groupkeeper: ")
@@ -234,8 +234,8 @@ def test_another_user_would_leave_files_that_the_server_cannot_write(
 
 
 def test_a_path_without_logs(tmp_path: Path, capsys: Capture) -> None:
-    assert "there is nothing to repair" in refused(capsys, tmp_path)
-    assert "does not exist" in refused(capsys, tmp_path / "missing")
+    assert "there is nothing to repair" in refused(capsys, tmp_path, code=2)
+    assert "does not exist" in refused(capsys, tmp_path / "missing", code=2)
 
 
 def test_a_disk_that_is_full_changes_nothing(

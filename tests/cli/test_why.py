@@ -144,7 +144,7 @@ class EventNode(StubNode):
 
 async def why(node: StubNode, *arguments: str) -> int:
     async with cluster(node) as address:
-        call = ["why", "g", "--bootstrap-server", address, "--timeout", "5000", *arguments]
+        call = ["why", "g", "--bootstrap-server", address, "--timeout", "5", *arguments]
         return await asyncio.to_thread(main, call)
 
 
@@ -386,7 +386,7 @@ async def test_a_topic_of_somebody_else(capsys: Capture) -> None:
 
 
 def test_a_wrong_address_is_one_line(capsys: Capture) -> None:
-    assert main(["why", "g", "--bootstrap-server", "127.0.0.1:1", "--timeout", "500"]) == 1
+    assert main(["why", "g", "--bootstrap-server", "127.0.0.1:1", "--timeout", "0.5"]) == 1
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("groupkeeper: no Kafka node answers at 127.0.0.1:1")

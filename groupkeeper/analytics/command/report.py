@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 _Plans = Mapping[str, Plan]
 """By topic."""
 COMPILING: Final = "compiling what reads logs: once after an installation, about 20 s"
-DAMAGED: Final = 3
+DAMAGED: Final = 1
 _SCHEME: Final = re.compile(r"\w{2,}:/")
 """A URL, even if `Path` has collapsed its double slash."""
 TABLES: Final = ("groups", "members", "generations", "offsets")
@@ -64,7 +64,7 @@ def analyze(paths: Sequence[str | Path], request: Request | None = None) -> int:
     """Print groups, members, generations and committed offsets of the logs under `paths`, and write
     requested files.
 
-    Returns an exit code: 0, or 3 if a log is damaged. After one line on standard error: 2 if there
+    Returns an exit code: 0, or 1 if a log is damaged. After one line on standard error: 2 if there
     is nothing to read or a folder to write to is in use, and 1 if the engine fails or a file could
     not be written at the end.
     """

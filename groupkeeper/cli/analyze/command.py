@@ -8,19 +8,21 @@ from typing import Any
 
 import click
 
-from groupkeeper.cli.cluster import Cluster, addresses, connection_options
+from groupkeeper.cli.cluster import Cluster
+from groupkeeper.cli.options import (
+    CONFIG,
+    REQUEST_TIMEOUT,
+    bootstrap_server,
+    json_rows,
+    on_command_line,
+)
 from groupkeeper.cli.progress import ended_in_order
 from groupkeeper.cli.why.times import since_option
 
 
 @click.command(short_help="Report what happened to groups, from their logs.")
 @click.argument("paths", nargs=-1, metavar="PATH...")
-@click.option(
-    "--bootstrap-server",
-    callback=addresses,
-    metavar="HOST:PORT,...",
-    help="Read the logs of this cluster over the wire, instead of a PATH.",
-)
+@bootstrap_server(None, "Read the logs of this cluster over the wire, instead of a PATH.")
 @click.option(
     "--out",
     help="Also write tables here, or continue the existing ones: a folder, or s3://bucket/x.",
@@ -34,7 +36,7 @@ from groupkeeper.cli.why.times import since_option
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write findings, pictures and tables into this HTML page.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for other programs.")
+@json_rows()
 @click.option("--group", "groups", multiple=True, help="Only this group; may be given repeatedly.")
 @click.option(
     "--since",
@@ -49,7 +51,8 @@ from groupkeeper.cli.why.times import since_option
 @click.option(
     "--workers", type=click.IntRange(1), help="Processes on this machine; default: cores."
 )
-@connection_options
+@CONFIG
+@REQUEST_TIMEOUT
 def analyze(
     paths: tuple[str, ...],
     out: str | None,
@@ -63,13 +66,15 @@ def analyze(
 
     PATH is a data directory or a `__consumer_offsets-N` folder, of Groupkeeper, running or stopped,
     or of an Apache Kafka broker. With --bootstrap-server the logs are read over the wire, of any
-    Kafka cluster. Exit code 3: a log is damaged.
+    Kafka cluster. The exit code is 1 if a log is damaged.
     """
     from groupkeeper.analytics.command.request import Choice, Request
     from groupkeeper.analytics.errors import AnalyticsError
     from groupkeeper.analytics.libraries import LOCAL, check_libraries, prepare_process
 
-    server, config, timeout = map(how.pop, ("bootstrap_server", "command_config", "timeout"))
+    server, config, timeout = map(how.pop, ("bootstrap_server", "config", "timeout_ms"))
+    if paths and not on_command_line("bootstrap_server"):
+        server = None
     cluster = Cluster(server, config, timeout, how["as_json"])
     if bool(paths) == bool(cluster.bootstrap):
         raise click.UsageError("give a PATH, or a cluster with --bootstrap-server")

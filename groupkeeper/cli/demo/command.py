@@ -50,8 +50,6 @@ def demo(keep: bool) -> int:
     Starts a server on free loopback ports, with its data in memory, and three consumers: one
     joins late, one is killed, one restarts under a static id. It takes half a minute; at its end,
     or with Ctrl-C, all processes end.
-
-    Exit codes: 0 done, 1 failed, 2 usage error.
     """
     from groupkeeper.client import CallFailed
 

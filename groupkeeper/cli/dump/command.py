@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from groupkeeper.cli import FAILED
+from groupkeeper.cli.app import CommandRefused
 from groupkeeper.cli.dump.segment import OFFSETS_TOPIC, Dump
 from groupkeeper.cli.progress import progress
 from groupkeeper.storage.errors import StorageError
@@ -49,7 +51,7 @@ def dump(paths: tuple[Path, ...], **options: bool) -> int:
     try:
         files = FilesToRead()
     except StorageError as error:
-        raise click.ClickException(str(error)) from None
+        raise CommandRefused(str(error)) from None
     with progress() as told:
         dumping = Dump(files, told, **options)
         for path in paths:
@@ -58,5 +60,5 @@ def dump(paths: tuple[Path, ...], **options: bool) -> int:
             except BrokenPipeError:
                 raise
             except OSError as error:
-                raise click.ClickException(f"{path}: {error}") from None
-    return 1 if dumping.damages else 0
+                raise CommandRefused(f"{path}: {error}") from None
+    return FAILED if dumping.damages else 0

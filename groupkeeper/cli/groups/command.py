@@ -29,5 +29,5 @@ def groups() -> None:
     Remove a static member whose machine is gone:
       groupkeeper groups remove-members --group billing --instance-id 'pod-9*' --execute
 
-    Exit codes: 0 done, 1 refused or failed, 2 usage error. Remarks go to standard error.
+    Remarks go to standard error.
     """

@@ -11,7 +11,7 @@ import click
 
 from groupkeeper.cli import FAILED
 from groupkeeper.cli.app import CommandRefused
-from groupkeeper.cli.cluster import Function, with_options
+from groupkeeper.cli.options import Function, on_command_line, together, variable
 
 if TYPE_CHECKING:
     from groupkeeper.client import Client
@@ -82,12 +82,15 @@ def group_options(function: Function) -> Function:
         group_regex: str | None,
         **more: Any,
     ) -> Any:
-        if bool(group) + all_groups + (group_regex is not None) != 1:
+        others = all_groups + (group_regex is not None)
+        if others and not on_command_line("group"):
+            group = ()
+        if bool(group) + others != 1:
             raise click.UsageError("Select groups with one of --group, --all-groups, --group-regex")
         selection = GroupSelection(group, _compiled(group_regex))
         return function(*arguments, selection=selection, **more)
 
-    found: Function = with_options(collected, *_OPTIONS)
+    found: Function = together(*_OPTIONS)(collected)
     return found
 
 
@@ -99,7 +102,14 @@ def _compiled(pattern: str | None) -> re.Pattern[str] | None:
 
 
 _OPTIONS = (
-    click.option("--group", multiple=True, metavar="ID", help="A group; may be repeated."),
+    click.option(
+        "--group",
+        multiple=True,
+        show_envvar=True,
+        envvar=variable("GROUP"),
+        metavar="ID",
+        help="A group; may be repeated.",
+    ),
     click.option("--all-groups", is_flag=True, help="All groups of consumers."),
     click.option(
         "--group-regex", metavar="REGEX", help="Groups whose whole name matches a Python regex."

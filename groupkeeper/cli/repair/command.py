@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from groupkeeper.cli import FAILED
+from groupkeeper.cli.app import CommandRefused
 from groupkeeper.cli.progress import progress
 
 if TYPE_CHECKING:
+    from groupkeeper.repair.logs import RepairTarget
     from groupkeeper.storage.files.files import Files
 
 UNFINISHED: Final = "; the repair is incomplete, and the originals are kept: run the command again"
-
-DAMAGED: Final = 1
-"""The exit code if a start would refuse something that was not repaired."""
 
 
 @click.command(short_help="Show what is left of damaged data, and keep it.")
@@ -35,7 +35,7 @@ def repair(path: Path, *, writes: bool, as_json: bool) -> int:
     offsets and records that are readable, and where how many are lost.
 
     --write keeps the originals in a folder repaired-TIME in the data directory, and repairs those
-    logs only. The exit code is 0 if nothing is left to repair, else 1.
+    logs only. The exit code is 1 if something is left to repair.
 
     \b
       groupkeeper repair groupkeeper-data
@@ -43,7 +43,6 @@ def repair(path: Path, *, writes: bool, as_json: bool) -> int:
       groupkeeper repair groupkeeper-data --write
     """
     from groupkeeper.cli.repair import text as repair_text
-    from groupkeeper.repair.logs import target_of
     from groupkeeper.repair.survey import survey
     from groupkeeper.repair.writing import Wishes, write
     from groupkeeper.storage.files.files import Files, FilesToRead
@@ -52,9 +51,7 @@ def repair(path: Path, *, writes: bool, as_json: bool) -> int:
 
     with _errors_in_a_line(), progress() as told:
         files = Files() if writes else FilesToRead()
-        target = target_of(files, str(path))
-        if writes:
-            _check_writable(files, target.data_dir)
+        target = _target(files, path, writes=writes)
         locks = NodeLocks(files, target.data_dir)
         try:
             found = survey(files, target, told)
@@ -74,33 +71,46 @@ def repair(path: Path, *, writes: bool, as_json: bool) -> int:
         shown = repair_text.survey_lines(found, repair_text.SHOWN)
         click.echo("\n".join([*shown, *repair_text.end_lines(found, originals)]))
     left = any(log.beyond_repair for log in found.logs) if originals else found.is_damaged
-    return DAMAGED if left else 0
+    return FAILED if left else 0
 
 
 @contextmanager
-def _errors_in_a_line(what_then: str = "") -> Iterator[None]:
+def _errors_in_a_line(
+    what_then: str = "", kind: type[click.ClickException] = CommandRefused
+) -> Iterator[None]:
     from groupkeeper.storage.errors import StorageError
 
     try:
         yield
     except (StorageError, OSError) as error:
-        raise click.ClickException(f"{error}{what_then}") from None
+        raise kind(f"{error}{what_then}") from None
 
 
-def _check_writable(files: "Files", data_dir: str) -> None:
-    """Refuse backups, and data directories whose server could not write to the repaired files."""
-    import pwd  # not available on Windows, which has no data directories
-
+def _target(files: "Files", path: Path, *, writes: bool) -> "RepairTarget":
+    """Return what `path` names. Raises ClickException if that is nothing to repair or to change."""
+    from groupkeeper.repair.logs import target_of
     from groupkeeper.storage.backup.note import refuse_backup
 
-    refuse_backup(files, data_dir)
+    with _errors_in_a_line(kind=click.ClickException):
+        target = target_of(files, str(path))
+        if writes:
+            refuse_backup(files, target.data_dir)
+    if writes:
+        _check_owner(target.data_dir)
+    return target
+
+
+def _check_owner(data_dir: str) -> None:
+    """Refuse data directories whose server could not write to the repaired files."""
+    import pwd  # not available on Windows, which has no data directories
+
     owner = os.stat(data_dir).st_uid
     if owner != os.geteuid():
         try:
             name = pwd.getpwuid(owner).pw_name
         except KeyError:
             name = str(owner)
-        raise click.ClickException(
+        raise CommandRefused(
             f"{data_dir} belongs to the user {name}: repair it as that user, or the server cannot "
             "write to the repaired files"
         )

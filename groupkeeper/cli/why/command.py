@@ -7,7 +7,7 @@ import click
 
 from groupkeeper.cli.app import CommandRefused
 from groupkeeper.cli.cluster import Cluster, cluster_options
-from groupkeeper.cli.http_port import port_address
+from groupkeeper.cli.options import GROUP, address_option
 from groupkeeper.cli.progress import progress
 from groupkeeper.cli.why.now import (
     EVENTS_ENABLED,
@@ -41,12 +41,8 @@ IDLE_WAIT_MS: Final = 2_000
 """Long-poll timeout of requests for new events, while a round is in progress and while none is."""
 
 
-def _http(ctx: click.Context, param: click.Parameter, text: str | None) -> Address | str | None:
-    return text if text is None or text == "off" else port_address(ctx, param, text)
-
-
 @click.command(short_help="Show why a group rebalanced, and what to change.")
-@click.argument("group")
+@GROUP
 @click.option(
     "--last",
     type=click.IntRange(min=1),
@@ -60,11 +56,11 @@ def _http(ctx: click.Context, param: click.Parameter, text: str | None) -> Addre
     help="From a time on, in UTC: 3h, 45m, 2d, 03:00, 2026-11-22T03:00.",
 )
 @click.option("--watch", is_flag=True, help="Keep running: print each rebalance when over.")
-@click.option(
-    "--http",
-    callback=_http,
-    metavar="HOST:PORT|off",
-    help="HTTP port for the current state.  [default: port 9644 of the coordinator's host]",
+@address_option(
+    "http",
+    None,
+    "HTTP port for the current state.  [default: port 9644 of the coordinator's host]",
+    off=True,
 )
 @cluster_options
 def why(
@@ -87,7 +83,7 @@ def why(
       groupkeeper why billing --watch
       groupkeeper why billing --last 50 --json | jq .cause.code
 
-    Exit codes: 0 done, 1 refused or failed, 2 usage error. Remarks go to standard error.
+    Remarks go to standard error.
     """
 
     async def work(client: "Client") -> int:
