@@ -8,8 +8,7 @@ groups and topics are summed under the name `OTHER`.
 Source: kafka_exporter 1.9, its README and `kafka_exporter.go`, for names, labels and meanings.
 """
 
-from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from groupkeeper import __version__
 from groupkeeper.observe.group_rows import GroupRow, Sight, TopicRow
@@ -25,72 +24,31 @@ OTHER: Final = "__other__"
 _log = Logger("metrics")
 
 
-class Family(NamedTuple):
-    """A row of `FAMILIES`: a counter if its name ends in `_total`, else a gauge."""
-
-    labels: str
-    text: str
-
-
-FAMILIES: Final[Mapping[str, Family]] = {
-    "kafka_brokers": Family("", "Brokers of the cluster: this server."),
-    "kafka_exporter_build_info": Family(
-        "version", "Constant 1: this server in place of the exporter."
-    ),
-    "kafka_topic_partitions": Family("topic", "Partitions of the topic."),
-    "kafka_topic_partition_current_offset": Family(
-        "topic, partition", "End of the log: the offset of the next record."
-    ),
-    "kafka_topic_partition_oldest_offset": Family(
-        "topic, partition", "Start of the log: the first offset that is kept."
-    ),
-    "kafka_topic_partition_in_sync_replica": Family(
-        "topic, partition", "Replicas in sync: always 1."
-    ),
-    "kafka_topic_partition_leader": Family(
-        "topic, partition", "Node id of the leader: this server."
-    ),
-    "kafka_topic_partition_leader_is_preferred": Family(
-        "topic, partition", "Whether the leader is the preferred one: always 1."
-    ),
-    "kafka_topic_partition_replicas": Family("topic, partition", "Replicas: always 1."),
-    "kafka_topic_partition_under_replicated_partition": Family(
-        "topic, partition", "Whether replicas are missing: always 0."
-    ),
-    "kafka_consumergroup_current_offset": Family(
-        "consumergroup, topic, partition", "The committed offset."
-    ),
-    "kafka_consumergroup_current_offset_sum": Family(
-        "consumergroup, topic", "Sum of the committed offsets of a topic."
-    ),
-    "kafka_consumergroup_lag": Family("consumergroup, topic, partition", "Records left to read."),
-    "kafka_consumergroup_lag_sum": Family(
-        "consumergroup, topic", "Records left to read in a topic."
-    ),
-    "kafka_consumergroup_members": Family("consumergroup", "Members of the group."),
-    "groupkeeper_group_lag_seconds": Family(
-        "group, topic", "Age of the oldest record left to read, by the timestamp of its batch."
-    ),
-    "groupkeeper_group_last_rebalance_timestamp_seconds": Family(
-        "group, cause", "Start of the last rebalance, and its trigger."
-    ),
-    "groupkeeper_group_rebalances_total": Family(
-        "group", "Rebalances since the group was created or loaded."
-    ),
-    "groupkeeper_group_state_timestamp_seconds": Family(
-        "group, state", "Time when the group entered its state."
-    ),
-    "groupkeeper_group_static_member_silence_seconds": Family(
-        "group", "Time since the quietest static member was last heard from."
-    ),
-    "groupkeeper_groups_without_series": Family(
-        "", "Groups without separate series, because of metrics.max.series."
-    ),
-    "groupkeeper_topics_without_series": Family(
-        "", "Topics without separate series, because of metrics.max.series."
-    ),
+FAMILIES: Final = {
+    "kafka_brokers": "Brokers of the cluster: this server.",
+    "kafka_exporter_build_info": "Constant 1: this server in place of the exporter.",
+    "kafka_topic_partitions": "Partitions of the topic.",
+    "kafka_topic_partition_current_offset": "End of the log: the offset of the next record.",
+    "kafka_topic_partition_oldest_offset": "Start of the log: the first offset that is kept.",
+    "kafka_topic_partition_in_sync_replica": "Replicas in sync: always 1.",
+    "kafka_topic_partition_leader": "Node id of the leader: this server.",
+    "kafka_topic_partition_leader_is_preferred": "Whether it is the preferred one: always 1.",
+    "kafka_topic_partition_replicas": "Replicas: always 1.",
+    "kafka_topic_partition_under_replicated_partition": "Whether replicas are missing: always 0.",
+    "kafka_consumergroup_current_offset": "The committed offset.",
+    "kafka_consumergroup_current_offset_sum": "Sum of the committed offsets of a topic.",
+    "kafka_consumergroup_lag": "Records left to read.",
+    "kafka_consumergroup_lag_sum": "Records left to read in a topic.",
+    "kafka_consumergroup_members": "Members of the group.",
+    "groupkeeper_group_lag_seconds": "Age of the oldest record left to read, to the batch.",
+    "groupkeeper_group_last_rebalance_timestamp_seconds": "Start of the last rebalance.",
+    "groupkeeper_group_rebalances_total": "Rebalances since the group was created or loaded.",
+    "groupkeeper_group_state_timestamp_seconds": "Time when the group entered its state.",
+    "groupkeeper_group_static_member_silence_seconds": "Silence of the quietest static member.",
+    "groupkeeper_groups_without_series": "Groups beyond metrics.max.series.",
+    "groupkeeper_topics_without_series": "Topics beyond metrics.max.series.",
 }
-"""All families of this module by name."""
+"""Name -> help of each family here: a counter if the name ends in `_total`, else a gauge."""
 
 _PER_PARTITION: Final = 7
 _PER_GROUP: Final = 3
@@ -204,7 +162,7 @@ class _Out:
     def finish(self) -> list[bytes]:
         self._flush()
         parts: list[bytes] = []
-        for name, (_, text) in FAMILIES.items():
+        for name, text in FAMILIES.items():
             kind = "counter" if name.endswith("_total") else "gauge"
             parts.append(f"# HELP {name} {text}\n# TYPE {name} {kind}\n".encode())
             parts += self._pieces[name]

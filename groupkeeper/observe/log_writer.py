@@ -13,7 +13,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from json import dumps
 from queue import Empty, SimpleQueue
 from traceback import TracebackException
@@ -33,10 +32,6 @@ TELL_S: Final = 1.0
 
 EVENT_WIDTH: Final = 24
 """Width of an event on a terminal, so that the fields of most lines are aligned."""
-
-_BOLD, _DIM, _BLUE, _MAGENTA, _CYAN = "1", "2", "34", "35", "36"
-_LEVELS: Final = {"info": "32", "warning": "33", "error": "31"}
-"""Colors of a terminal: parameters of its control sequence SGR (ECMA-48)."""
 
 LineKind = tuple[str, str, str]
 """Level, logger and event."""
@@ -165,9 +160,8 @@ class LogOutput:
 
     def _text(self, line: Line, stream: TextIO) -> str:
         if self._render is None:
-            terminal = stream.isatty()
-            as_json = not terminal if self._json is None else self._json
-            self._render = _json if as_json else partial(readable, colors=terminal)
+            as_json = not stream.isatty() if self._json is None else self._json
+            self._render = _json if as_json else readable
         return self._render(line)
 
 
@@ -194,24 +188,18 @@ def _put(stream: TextIO, text: str) -> None:
 # -- text ------------------------------------------------------------------------------------------
 
 
-def readable(line: Line, *, colors: bool = False) -> str:
+def readable(line: Line) -> str:
     """Format a line for a terminal. Text from clients is escaped: control sequences, which a
     terminal would obey, and characters that change how other text looks.
     """
-
-    def painted(color: str, text: str) -> str:
-        return f"\x1b[{color}m{text}\x1b[0m" if colors else text
-
     words = _words(line)
     trace = str(words.pop("exception", ""))
-    parts = [
-        painted(_DIM, str(words.pop("timestamp"))),
-        f"[{painted(_LEVELS[line.level], str(words.pop('level')).ljust(9))}]",
-        painted(_BOLD, f"{_escaped(str(words.pop('event'))):<{EVENT_WIDTH}}"),
-        f"[{painted(_BLUE, str(words.pop('logger')))}]",
-        *(f"{painted(_CYAN, key)}={painted(_MAGENTA, repr(words[key]))}" for key in sorted(words)),
-    ]
-    return "\n".join([" ".join(parts), *map(_escaped, trace.splitlines())])
+    time, level, event, logger = (
+        str(words.pop(name)) for name in ("timestamp", "level", "event", "logger")
+    )
+    fields = (f"{key}={words[key]!r}" for key in sorted(words))
+    head = f"{time} [{level:<9}] {_escaped(event):<{EVENT_WIDTH}} [{logger}]"
+    return "\n".join([" ".join([head, *fields]), *map(_escaped, trace.splitlines())])
 
 
 def _json(line: Line) -> str:
