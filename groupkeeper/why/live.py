@@ -31,25 +31,6 @@ def live_text(view: Part) -> str:
     return " ".join(filter(None, parts))
 
 
-def status_text(view: Part) -> str:
-    """Return a short line during a rebalance: awaited members first, as the end may be cut off."""
-    rebalance = view.get("rebalance") or {}
-    members = [each for each in view.get("members") or () if isinstance(each, dict)]
-    by_id = {each.get("member"): each for each in members}
-    since, left = rebalance.get("since_ms"), (view.get("phase_timer") or {}).get("in_ms")
-    parts = [f"{span(left)} left"] if isinstance(left, int) else []
-    parts.append(str(view.get("state", "unknown")))
-    if isinstance(since, int):
-        parts[-1] += f" for {span(since)}"
-    waiting = view.get("waiting_for") or []
-    if rebalance.get("initial_delay"):
-        parts.insert(0, f"{count(len(members), 'member')} joined, more may come")
-    elif waiting:
-        names = some_of(name_of(by_id.get(each) or {"member": str(each)}) for each in waiting)
-        parts.insert(0, f"waiting for {names} ({len(waiting)} of {len(members)})")
-    return ", ".join(parts)
-
-
 def live_key(view: Part) -> object:
     """Return a key that changes when the text differs in more than elapsed time."""
     rebalance = view.get("rebalance") or {}

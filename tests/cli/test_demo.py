@@ -118,7 +118,7 @@ def read_until(terminal: int, words: str) -> str:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_all_processes_at_once(tmp_path: Path, number: signal.Signals) -> None:
     with on_a_terminal(tmp_path) as (process, terminal):
-        read_until(terminal, "waiting for the group")
+        read_until(terminal, "1. consumer-1")
         started = children(process.pid)
         assert started
         process.send_signal(number)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from groupkeeper.why.live import live_key, live_text, status_text
+from groupkeeper.why.live import live_key, live_text
 
 
 def member(name: str, **fields: Any) -> dict[str, Any]:
@@ -104,15 +104,3 @@ def test_only_time_passing_is_no_news() -> None:
 def test_a_view_of_another_server_needs_no_field() -> None:
     assert live_text({}) == "Now: unknown, generation ?, 0 members."
     assert live_text({"next_timer": {"name": "tea"}, "members": None, "rebalance": None})
-
-
-def test_the_line_on_a_terminal_names_whom_a_rebalance_waits_for_first() -> None:
-    rebalance = {"phase": "join", "since_ms": 3_000, "initial_delay": False, "cause": {}}
-    timer = {"name": "join", "member": None, "in_ms": 57_000}
-    text = status_text(
-        view("PreparingRebalance", rebalance=rebalance, waiting_for=["fred-1"], phase_timer=timer)
-    )
-    assert text == "waiting for pod-3 (1 of 2), 57 s left, PreparingRebalance for 3.0 s"
-    delayed = status_text(view("PreparingRebalance", rebalance={"initial_delay": True}))
-    assert delayed == "2 members joined, more may come, PreparingRebalance"
-    assert status_text({}) == "unknown"

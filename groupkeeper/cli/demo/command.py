@@ -2,8 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -103,8 +102,7 @@ class _Story:
 
     async def play(self, number: int, step: _Step) -> None:
         print(f"\n{number}. {step.title}\n", flush=True)
-        with _waiting():
-            entries = await self._until_over(step)
+        entries = await self._until_over(step)
         printer = Printer(as_json=False)
         for entry in entries:
             printer.entry(entry)
@@ -131,7 +129,7 @@ class _Story:
 
         limits = session_limits(await settings_of(self._client, GROUP))
         log = await EventTopicReader.of(self._client, GROUP)
-        told = await read_last(log, ROUNDS, limits, lambda what, size: None)
+        told = await read_last(log, ROUNDS, limits)
         return [
             each
             for each in told.all()
@@ -149,18 +147,6 @@ class _Story:
 
 def _words(partitions: Iterable[int]) -> str:
     return " ".join(map(str, partitions)) or "none"
-
-
-@contextmanager
-def _waiting() -> Iterator[None]:
-    """Show an activity indicator on a terminal."""
-    if not sys.stdout.isatty():
-        yield
-        return
-    from rich.console import Console
-
-    with Console().status("waiting for the group"):
-        yield
 
 
 # -- the story -----------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ import click
 from groupkeeper.cli.app import CommandRefused
 from groupkeeper.cli.cluster import Cluster, cluster_options
 from groupkeeper.cli.options import GROUP, address_option
-from groupkeeper.cli.progress import progress
 from groupkeeper.cli.why.now import (
     EVENTS_ENABLED,
     LiveViews,
@@ -24,7 +23,7 @@ from groupkeeper.cli.why.show import Printer, remark
 from groupkeeper.cli.why.times import since_option
 from groupkeeper.history.returns import find_returns
 from groupkeeper.protocol.group_events import TOPIC
-from groupkeeper.settings.options import Address, format_address
+from groupkeeper.settings.options import Address
 from groupkeeper.why.entries import last_rounds
 from groupkeeper.why.texts import time_text
 
@@ -111,18 +110,16 @@ class _Report:
     async def run(self, last: int | None, since: int | None, *, watch: bool) -> int:
         from groupkeeper.client.group_events import EventTopicReader, NoEventLog
 
-        await self._check_http()
         self._settings = await settings_of(self._client, self._group)
         limits = session_limits(self._settings)
         try:
             log = await EventTopicReader.of(self._client, self._group)
         except NoEventLog:
             return await self._tell_without_events()
-        with progress() as show:
-            if since is None:
-                told = await read_last(log, last or LAST, limits, show)
-            else:
-                told = await read_from(log, await log.since(since), limits, show)
+        if since is None:
+            told = await read_last(log, last or LAST, limits)
+        else:
+            told = await read_from(log, await log.since(since), limits)
         entries = told.all(with_rest=not watch)
         if not entries:
             await self._tell_nothing(log, told, since)
@@ -137,18 +134,6 @@ class _Report:
         if watch:
             await self._watch(log, told)
         return 0
-
-    async def _check_http(self) -> None:
-        """Raise ClickException if --http is the address of a Kafka port."""
-        from groupkeeper.client.greeting import KAFKA, spoken_at
-
-        if self._http is None or isinstance(self._http, str):
-            return
-        if await spoken_at(*self._http) == KAFKA:
-            raise click.ClickException(
-                f"--http {format_address(self._http)} is a Kafka port: name the HTTP port, 9644 "
-                "unless the server was started with another, or leave --http out"
-            )
 
     async def _tell_nothing(
         self, log: "EventTopicReader", told: ReadEntries, since: int | None
@@ -260,4 +245,4 @@ class _Report:
         else:
             self._problem = ""
             if view is not None:
-                self._printer.status(view)
+                self._printer.live_if_new(view)

@@ -5,10 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from groupkeeper.cli.progress import ByteProgress
 from groupkeeper.history.returns import find_returns
 from groupkeeper.history.rounds import Folding, HistoryEntry, Round, SessionLimits, time_of
-from groupkeeper.protocol.group_events import TOPIC, Event
+from groupkeeper.protocol.group_events import Event
 from groupkeeper.why.texts import time_text
 
 if TYPE_CHECKING:
@@ -62,17 +61,13 @@ def _members_in(entry: HistoryEntry) -> int:
     return sum(map(len, lists))
 
 
-async def read_last(
-    log: "EventTopicReader", rounds: int, limits: SessionLimits, show: ByteProgress
-) -> ReadEntries:
+async def read_last(log: "EventTopicReader", rounds: int, limits: SessionLimits) -> ReadEntries:
     """Read the last rounds backwards from the end, and no more of the log than necessary."""
     pieces: list[list[Event]] = []
-    started, seen = 0, 0
+    started = 0
     start = log.start
     async for piece in log.backwards():
         pieces.append(piece)
-        show(TOPIC, log.bytes_read - seen)
-        seen = log.bytes_read
         started += sum(each.type == "rebalance_started" for each in piece)
         if started >= rounds:
             break
@@ -85,13 +80,9 @@ async def read_last(
     return told
 
 
-async def read_from(
-    log: "EventTopicReader", offset: int, limits: SessionLimits, show: ByteProgress
-) -> ReadEntries:
+async def read_from(log: "EventTopicReader", offset: int, limits: SessionLimits) -> ReadEntries:
     """Read all entries from an offset on."""
-    told, seen = ReadEntries(folding=Folding(limits)), 0
+    told = ReadEntries(folding=Folding(limits))
     async for events in log.read(offset, log.end):
-        show(TOPIC, log.bytes_read - seen)
-        seen = log.bytes_read
         told.take(events)
     return told

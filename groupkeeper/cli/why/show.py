@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from groupkeeper.history.rounds import HistoryEntry
 from groupkeeper.why.entries import WIDTH, entry_json, entry_text, filled
-from groupkeeper.why.live import live_key, live_text, status_text
+from groupkeeper.why.live import live_key, live_text
 from groupkeeper.why.texts import printable
 
 SMALLEST_WIDTH: Final = 40
@@ -20,7 +20,6 @@ class Printer:
     def __init__(self, *, as_json: bool) -> None:
         self._json = as_json
         self._key: object = None
-        self._has_status = False
 
     def entry(self, entry: HistoryEntry) -> None:
         """Print a round, or an event outside of rounds."""
@@ -36,19 +35,11 @@ class Printer:
         else:
             self._print(filled(live_text(view), width=_width()))
 
-    def status(self, view: dict[str, Any]) -> None:
-        """Print the live state while a round is in progress. On a terminal this overwrites a line;
-        otherwise it prints one only when the group waits for something else.
-        """
-        if self._json or not sys.stdout.isatty():
-            if live_key(view) != self._key:
-                self._key = live_key(view)
-                self.live(view)
-            return
-        width = shutil.get_terminal_size().columns - 1
-        sys.stdout.write(f"\r\x1b[2K{printable(status_text(view))[:width]}")
-        sys.stdout.flush()
-        self._has_status = True
+    def live_if_new(self, view: dict[str, Any]) -> None:
+        """Print the live state if the group waits for something else than at the last call."""
+        if live_key(view) != self._key:
+            self._key = live_key(view)
+            self.live(view)
 
     def text(self, text: str, **fields: Any) -> None:
         """Print a separate paragraph; `fields` are its JSON form."""
@@ -68,21 +59,12 @@ class Printer:
         if parts:
             remark(f"skipped {'; '.join(parts)}")
 
-    # -- lines -----------------------------------------------------------------------------------
-
     # Any: JSON.
     def _object(self, fields: dict[str, Any]) -> None:
-        self._clear()
         print(json.dumps(fields), flush=True)
 
     def _print(self, text: str) -> None:
-        self._clear()
         print(text, flush=True)
-
-    def _clear(self) -> None:
-        if self._has_status:
-            sys.stdout.write("\r\x1b[2K")
-            self._has_status = False
 
 
 def _width() -> int:
