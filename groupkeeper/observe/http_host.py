@@ -39,7 +39,7 @@ def strange(headers: Mapping[str, str], names: Collection[str]) -> str | None:
     host, origin = headers.get("host"), headers.get("origin")
     if host is not None and not is_own(host.strip(), names):  # every browser sends the header
         return (
-            f"the Host header is '{host.strip()[:HEADER_MOST]}': ask by an IP address, localhost"
+            f"the Host header is '{host.strip()[:HEADER_MOST]}': ask by an IP address, localhost "
             "or a name of --http, --listen or --advertise, or add this one to the setting "
             "http.hosts"
         )

@@ -1,25 +1,21 @@
 """Reads and checks the body of a request that changes something.
 
-A web page of another origin cannot make a browser send such a request, because the body must be
-JSON and the Host header must name this machine (decision 008).
+A web page of another origin cannot make a browser send such a request: the body must be JSON, and
+the port checks the Host header of every request (decision 008).
 """
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from groupkeeper.observe.http_exchange import JSON, HttpRequest, media_type
-from groupkeeper.observe.http_host import is_own
 from groupkeeper.web.parts import HttpRefused
 
 
 # Any: JSON.
-def read_body(request: HttpRequest, hosts: Collection[str], named: str) -> Mapping[str, Any]:
-    """Return the JSON object in the body. `hosts`: names of the server besides IP addresses and
-    localhost; `named`: text for the error on their origin. Raises HttpRefused.
-    """
-    check_host(request, hosts, named)
+def read_body(request: HttpRequest) -> Mapping[str, Any]:
+    """Return the JSON object in the body. Raises HttpRefused."""
     if media_type(request.headers) != JSON:
         raise HttpRefused(415, f"send the body with Content-Type: {JSON}")
     try:
@@ -29,14 +25,6 @@ def read_body(request: HttpRequest, hosts: Collection[str], named: str) -> Mappi
     if not isinstance(body, dict):
         raise HttpRefused(400, "the body is not a JSON object: send one")
     return body
-
-
-def check_host(request: HttpRequest, hosts: Collection[str], named: str) -> None:
-    """Check the Host header; see `read_body`. Raises HttpRefused."""
-    host = request.headers.get("host", "").strip()
-    if not is_own(host, hosts):
-        line = f"the Host header is '{host[:100]}': use an IP address, localhost{named}"
-        raise HttpRefused(403, line)
 
 
 _TYPES: Final[Mapping[str, type | tuple[type, ...]]] = {

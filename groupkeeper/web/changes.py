@@ -14,7 +14,6 @@ from groupkeeper.coordinator.caller import Caller, Peer
 from groupkeeper.coordinator.group import GroupState
 from groupkeeper.exchange import Handler
 from groupkeeper.observe.http_exchange import HttpRequest
-from groupkeeper.observe.http_host import own_names
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from groupkeeper.protocol.messages.offset_commit import (
@@ -98,11 +97,10 @@ async def reset_offsets(parts: Parts, call: RoutedRequest) -> Object:
 # Any: JSON.
 def _checked(parts: Parts, request: HttpRequest, schema: str) -> Mapping[str, Any]:
     """Return the body if changes are enabled and it fits the schema. Raises HttpRefused."""
-    options = parts.options
-    if not options.settings.http_api_write:
+    if not parts.options.settings.http_api_write:
         line = "changes over HTTP are disabled: start the server with http.api.write=true"
         raise HttpRefused(403, line)
-    body = read_body(request, own_names(options.hosts), ", or a name of --http or --advertise")
+    body = read_body(request)
     check(body, _BODIES[schema], _BODIES)
     return body
 

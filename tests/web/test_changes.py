@@ -1,15 +1,10 @@
 """Calls that change something."""
 
-import json
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from groupkeeper.observe.http_exchange import HttpRequest
-from groupkeeper.settings.options import Listen
-from groupkeeper.web.api import HttpApi
 from groupkeeper.web.schemas import MEMBERS_MOST
 from tests.groups.test_lag import produce
 from tests.support.served import Served, settle
@@ -45,34 +40,6 @@ def test_changes_are_switched_off_by_default(serve: Callable[..., Served]) -> No
     )
     assert web.post(*RESET, offsets=[offset("orders", 0, 1)])[0] == 403
     assert served.members("g") == 1
-
-
-@pytest.mark.parametrize(
-    "host", ["localhost", "LOCALHOST:9644", "127.0.0.1:9644", "[::1]:9644", "[::1]", "10.0.0.1"]
-)
-def test_addresses_and_localhost_are_good_hosts(served: Served, web: Web, host: str) -> None:
-    settle(served.client(), "g")
-    assert web.post(*REMOVE, headers={"host": host}, **ANY)[0] == 200
-
-
-@pytest.mark.parametrize("host", ["kafka.example", "KAFKA.example:9644"])
-def test_a_name_of_the_server_is_a_good_host_in_any_case(served: Served, host: str) -> None:
-    settle(served.client(), "g")
-    parts = served.server.web_parts()
-    named = (Listen(advertised=("Kafka.Example", 9092)),)
-    api = HttpApi(replace(parts, options=replace(parts.options, listeners=named)))
-    headers = {"host": host, "content-type": "application/json"}
-    asked = HttpRequest("POST", "/".join(REMOVE), "", headers, body=json.dumps(ANY).encode())
-    assert served.run(api.answer(asked)).status == 200
-
-
-@pytest.mark.parametrize(
-    "host", ["evil.example", "evil.example:9644", "localhost.evil.example", ""]
-)
-def test_other_hosts_may_be_rebound_names(served: Served, web: Web, host: str) -> None:
-    status, found = web.post(*REMOVE, headers={"host": host}, **ANY)
-    assert status == 403
-    assert found["error"].startswith(f"the Host header is '{host}': use an IP address")
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", ""])
