@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
@@ -24,6 +25,11 @@ POD = who(
 )
 
 
+POLL = {"rebalance_timeout_ms": 300_000}
+SAME = {"same_connection": True, "away_ms": 2_000}
+DUEL = {"replacements": 4, "within_ms": 20_000, "hosts": ["/10.0.0.7", "/10.0.0.9"]}
+
+
 def round_of(why: dict[str, Any], **fields: Any) -> Round:
     """A round of three members with this cause."""
     told = Told()
@@ -35,39 +41,223 @@ def round_of(why: dict[str, Any], **fields: Any) -> Round:
     return only
 
 
-@pytest.mark.parametrize("code", CODES)
-def test_every_code_has_its_sentence(code: str) -> None:
-    text = trigger(round_of(cause(code, POD)))
-    assert "which this command does not know" not in text
-    assert text.endswith(".")
-
-
-@pytest.mark.parametrize("likely", [None, *LIKELY])
-@pytest.mark.parametrize("code", [each for each in CODES if each not in WITHOUT_SETTING])
-def test_every_advice_names_a_setting_and_a_number(code: str, likely: str | None) -> None:
-    text = advice(round_of(cause(code, POD, likely=likely)))
-    assert re.search(r"\b[a-z]+(\.[a-z]+)+\b", text), text
-    assert re.search(r"\b[0-9]+\b", text), text
-    assert text.endswith(".")
-
-
-@pytest.mark.parametrize("code", sorted(WITHOUT_SETTING))
-def test_what_somebody_wanted_needs_no_setting(code: str) -> None:
-    assert advice(round_of(cause(code))) == "Nothing is wrong; no setting avoids it."
-
-
 TEST = who("", client_id="the.test")
+LIMITED = SessionLimits(min_ms=8_000, max_ms=30_000)
 
 
-def test_a_forced_rebalance_names_who_forced_it_and_why() -> None:
-    text = paragraph(round_of(cause("operator", TEST) | {"reason": "deploy"}))
-    assert 'An operator forced it: the.test (on 10.0.0.7). It said: "deploy".' in text
+def expired(member: dict[str, Any], ms: int = 10_000, **evidence: Any) -> dict[str, Any]:
+    """A session of this length in which nothing came."""
+    return cause(
+        "session_expired", member, **{"silent_ms": ms, "session_timeout_ms": ms} | evidence
+    )
 
 
-def test_a_rebalance_that_is_forced_during_another_one_is_a_further_cause() -> None:
-    more = [cause("operator", TEST)]
-    text = paragraph(replace(round_of(cause("member_joined", POD)), more_causes=more))
-    assert "the.test forced a rebalance" in text
+def test_every_code_has_its_sentence() -> None:
+    for code in CODES:
+        text = trigger(round_of(cause(code, POD)))
+        assert "which this command does not know" not in text and text.endswith("."), code
+
+
+def test_every_advice_names_a_setting_and_a_number_that_the_coordinator_accepts() -> None:
+    for code, likely in product(CODES.keys() - WITHOUT_SETTING, (None, *LIKELY)):
+        text = advice(round_of(cause(code, POD, likely=likely)))
+        assert re.search(r"\b[a-z]+(\.[a-z]+)+\b", text), text
+        assert re.search(r"\b[0-9]+\b", text) and text.endswith("."), text
+        why = cause(code, POD, likely=likely, silent_ms=9_000, rebalance_timeout_ms=9_000)
+        for lost_ms in (None, 1_000, 120_000):
+            lost = {"returned_ms": lost_ms, "away_ms": lost_ms}
+            text = advice(replace(round_of(why), limits=LIMITED, **lost))
+            for number in map(int, re.findall(r"(?<!\.)session\.timeout\.ms=(\d+)", text)):
+                if not LIMITED.min_ms <= number <= LIMITED.max_ms:
+                    limit = rf"group\.(min|max)\.session\.timeout\.ms={number} "
+                    assert re.search(limit, text), text
+
+
+@pytest.mark.parametrize(
+    ("why", "fields", "said"),
+    [
+        (cause("operator"), {}, ["Nothing is wrong; no setting avoids it."]),
+        (cause("policy"), {}, ["Nothing is wrong; no setting avoids it."]),
+        (
+            cause("operator", TEST) | {"reason": "deploy"},
+            {},
+            ['An operator forced it: the.test (on 10.0.0.7). It said: "deploy".'],
+        ),
+        (
+            cause("member_joined", POD),
+            {"more_causes": [cause("operator", TEST)]},
+            ["the.test forced a rebalance"],
+        ),
+        (
+            expired(who(), connection="closed"),
+            {},
+            ["Look for a crash or a kill on 10.0.0.7 soon after 2025-11-22 11:59:50.000Z"],
+        ),
+        (
+            expired(POD, connection="closed"),  # perhaps closed by somebody
+            {},
+            [
+                ". Nothing is wrong if it was stopped: a member with a group.instance.id",
+                "`groupkeeper groups remove-members`",
+                "If it was not stopped, look for a crash or a kill on 10.0.0.7 soon after",
+            ],
+        ),
+        (
+            expired(who(), 6_000, silent_ms=38_000, connection="open"),
+            {},
+            [
+                "The coordinator noticed 32 s late: it or its machine stood still.",
+                "Find what stopped the coordinator or its machine for 32 s;",
+                "session.timeout.ms=6000 (6.0 s) of the member can stay.",
+            ],
+        ),
+        (
+            expired(who(), 1_800_000, connection="open"),
+            {},
+            ["session.timeout.ms=1800000 (30 min)"],  # the longest that a coordinator accepts
+        ),
+        (
+            expired(POD, connection=None),
+            {},
+            [
+                "nothing came from it since the coordinator was loaded 10 s before",
+                "before 2025-11-22 11:59:50.000Z, when the coordinator was loaded",
+            ],
+        ),
+        (
+            cause("session_expired", POD, session_timeout_ms=10_000, connection="closed"),
+            {"returned_ms": 9_800},  # hardly long enough
+            ["set session.timeout.ms=15000 (15 s)"],
+        ),
+        (
+            cause("session_expired", POD, session_timeout_ms=30_000, connection="closed"),
+            {"limits": LIMITED, "returned_ms": 40_000},
+            [
+                "set group.max.session.timeout.ms=50000 (50 s) of the coordinator, which has 30000",
+                "and then session.timeout.ms=50000 (50 s), and it keeps its place meanwhile.",
+            ],
+        ),
+        (
+            cause("join_timeout", POD, rebalance_timeout_ms=10_000),
+            {"limits": LIMITED},
+            ["set session.timeout.ms=8000 (8.0 s)."],
+        ),
+        (
+            cause("join_timeout", POD, rebalance_timeout_ms=8_000),
+            {"limits": LIMITED},
+            [
+                "set group.min.session.timeout.ms=7999 (8.0 s) of the coordinator, which has 8000, and"
+            ],
+        ),
+        (
+            expired(who(), 6_000, heartbeats=1, heartbeat_interval_ms=2_000),
+            {},
+            ["It sent 1 heartbeat before, after 2.0 s."],
+        ),
+        (
+            cause("session_expired", POD, session_timeout_ms=6_000, heartbeat_interval_ms=5_000),
+            {},
+            ["heartbeat.interval.ms=2000"],
+        ),
+        (
+            cause("member_left", POD, likely="max_poll_exceeded", idle_ms=310_000, **POLL),
+            {},
+            [
+                "its application probably did not call poll in time, 5 min 10 s after its last",
+                "If it was not closed, a batch took longer than max.poll.interval.ms",
+                "max.poll.interval.ms=480000 (8 min)",
+            ],
+        ),
+        (
+            cause(
+                "member_joined", POD, likely="max_poll_exceeded", idle_ms=310_000, **POLL, **SAME
+            ),
+            {},
+            [
+                " came back on the same connection 2.0 s after it left: its application did not",
+                "call poll in time.",
+                "A batch took longer than max.poll.interval.ms (300000 for this member)",
+            ],
+        ),
+        (
+            cause("member_joined", POD, **SAME),
+            {},
+            [
+                " came back on the same connection 2.0 s after it left.",
+                "It was not restarted: its application unsubscribed and subscribed again.",
+            ],
+        ),
+        (
+            cause("static_member_returned_unready", POD, likely="duel", **DUEL),
+            {},
+            ["(10.0.0.7 and 10.0.0.9)", "4 times within 20 s"],
+        ),
+        (
+            cause("member_left", POD, reason="bye\n\x1b[31mround 9\u202e") | {"reason_cut": True},
+            {},
+            ['It said: "bye [31mround 9...".'],
+        ),
+        (
+            cause("moon_phase", POD),
+            {},
+            ["The cause is moon_phase, which this command does not know.", "update it"],
+        ),
+    ],
+)
+def test_a_cause_is_told_with_its_evidence_and_advice(
+    why: dict[str, Any], fields: dict[str, Any], said: list[str]
+) -> None:
+    text = paragraph(replace(round_of(why), **fields))
+    assert [each for each in said if each not in text] == [], text
+
+
+def lost_and_back(gone: dict[str, Any], after_ms: int, back: dict[str, Any]) -> list[Round]:
+    """A round in which a member is lost, and one in which it comes back."""
+    told = Told()
+    told.tell("member_removed", who=gone["who"], cause=gone)
+    told.started(gone)
+    told.completed()
+    told.at(after_ms)
+    told.tell("member_joined", who=back, kind="static" if back["instance"] else "dynamic")
+    told.started(cause("static_member_joined" if back["instance"] else "member_joined", back))
+    told.completed()
+    return told.rounds()
+
+
+def test_a_member_that_came_back_tells_how_long_a_session_has_to_be() -> None:
+    left = cause("member_left", POD, likely="shutdown", reason="the consumer is being closed")
+    short = cause("member_left", who(), session_timeout_ms=45_000)
+    paused = expired(who(), connection="open")
+    for gone, after_ms, back, advised in (
+        (left, 70_000, POD, "session.timeout.ms=90000 (90 s)"),
+        (short, 2_000, who("m9"), "a group.instance.id, and keep session.timeout.ms=45000 (45 s)"),
+        (paused, 4_000, who(), "set session.timeout.ms=20000 (20 s), or find what paused"),
+    ):
+        for each in lost_and_back(gone, after_ms, back):
+            assert advised in advice(each)
+            assert gone is not paused or "group.instance.id" not in advice(each)
+    first, second = lost_and_back(left, 70_000, POD)
+    assert 'It said: "the consumer is being closed".' in paragraph(first)
+    assert "A client of this name was lost 70 s before." in paragraph(second)
+
+
+def test_a_member_that_left_without_a_word_may_have_polled_too_late() -> None:
+    first, _ = lost_and_back(cause("member_left", who()), 4_000, who())
+    words = "If it was not restarted, its log says whether its application called poll"
+    assert words in advice(first)
+
+
+def test_the_time_without_consumption_depends_on_the_assignor() -> None:
+    for protocol, took, said in (
+        ("cooperative-sticky", {"duration_ms": 1_400}, "The rebalance took 1.4 s; partitions that"),
+        ("range", {}, "Consumption stood still for less than 1 ms."),
+    ):
+        told = Told()
+        told.started(cause("member_joined", who()))
+        told.joined(("m1", 5), ("m2", 9), protocol=protocol)
+        told.completed(unassigned_ms=0, **took)
+        [only] = told.rounds()
+        assert said in paragraph(only)
 
 
 def test_an_expired_session_of_a_paused_process() -> None:
@@ -99,62 +289,6 @@ def test_an_expired_session_of_a_paused_process() -> None:
         "heartbeat.interval.ms=5000 (5.0 s) at most, or find what paused the process or cut its "
         "network."
     )
-
-
-def test_an_expired_session_of_a_process_that_ended() -> None:
-    why = cause(
-        "session_expired", who(), silent_ms=10_000, session_timeout_ms=10_000, connection="closed"
-    )
-    assert "Look for a crash or a kill on 10.0.0.7 soon after 2025-11-22 11:59:50.000Z" in advice(
-        round_of(why)
-    )
-
-
-def test_a_static_member_that_was_closed_is_not_taken_for_a_crash() -> None:
-    why = cause(
-        "session_expired", POD, silent_ms=10_000, session_timeout_ms=10_000, connection="closed"
-    )
-    text = advice(round_of(why))
-    assert text.startswith("Nothing is wrong if it was stopped: a member with a group.instance.id")
-    assert "`groupkeeper groups remove-members`" in text
-    assert "If it was not stopped, look for a crash or a kill on 10.0.0.7 soon after" in text
-
-
-def test_a_paused_process_that_came_back_needs_no_instance_id() -> None:
-    told = Told()
-    gone = cause(
-        "session_expired", who(), silent_ms=10_000, session_timeout_ms=10_000, connection="open"
-    )
-    told.tell("member_removed", who=who(), cause=gone)
-    told.started(gone)
-    told.completed()
-    told.at(4_000)
-    told.tell("member_joined", who=who(), kind="dynamic")
-    told.started(cause("member_joined", who()))
-    told.completed()
-    for each in told.rounds():
-        assert "set session.timeout.ms=20000 (20 s), or find what paused" in advice(each)
-        assert "group.instance.id" not in advice(each)
-
-
-def test_a_coordinator_that_stood_still_is_named() -> None:
-    why = cause(
-        "session_expired", who(), silent_ms=38_000, session_timeout_ms=6_000, connection="open"
-    )
-    current = round_of(why)
-    assert "The coordinator noticed 32 s late: it or its machine stood still." in paragraph(current)
-    assert advice(current) == (
-        "Find what stopped the coordinator or its machine for 32 s; session.timeout.ms=6000 "
-        "(6.0 s) of the member can stay."
-    )
-
-
-def test_no_session_is_advised_that_a_coordinator_refuses() -> None:
-    longest = 1_800_000
-    why = cause(
-        "session_expired", who(), silent_ms=longest, session_timeout_ms=longest, connection="open"
-    )
-    assert "session.timeout.ms=1800000 (30 min)" in advice(round_of(why))
 
 
 def restarted(outage_ms: int, *, stopped: bool, anew: bool) -> tuple[Event, Round]:
@@ -230,48 +364,6 @@ def test_an_outage_does_not_hide_what_else_began_a_rebalance() -> None:
     assert "group.max.size" in advice(round_)
 
 
-def test_a_session_that_is_hardly_long_enough_is_not_kept() -> None:
-    why = cause("session_expired", POD, session_timeout_ms=10_000, connection="closed")
-    text = advice(replace(round_of(why), returned_ms=9_800))
-    assert "set session.timeout.ms=15000 (15 s)" in text
-
-
-LIMITED = SessionLimits(min_ms=8_000, max_ms=30_000)
-
-
-@pytest.mark.parametrize("likely", [None, *LIKELY])
-@pytest.mark.parametrize("code", [each for each in CODES if each not in WITHOUT_SETTING])
-@pytest.mark.parametrize("lost_ms", [None, 1_000, 120_000])
-def test_no_session_is_advised_that_this_coordinator_refuses(
-    code: str, likely: str | None, lost_ms: int | None
-) -> None:
-    why = cause(code, POD, likely=likely, silent_ms=9_000, rebalance_timeout_ms=9_000)
-    about = replace(round_of(why), limits=LIMITED, returned_ms=lost_ms, away_ms=lost_ms)
-    text = advice(about)
-    for number in map(int, re.findall(r"(?<!\.)session\.timeout\.ms=(\d+)", text)):
-        if not LIMITED.min_ms <= number <= LIMITED.max_ms:
-            assert re.search(rf"group\.(min|max)\.session\.timeout\.ms={number} ", text), text
-
-
-def test_a_coordinators_limit_is_named_with_the_number_that_it_has() -> None:
-    why = cause("session_expired", POD, session_timeout_ms=30_000, connection="closed")
-    text = advice(replace(round_of(why), limits=LIMITED, returned_ms=40_000))
-    assert (
-        "set group.max.session.timeout.ms=50000 (50 s) of the coordinator, which has 30000, and "
-        "then session.timeout.ms=50000 (50 s), and it keeps its place meanwhile." in text
-    )
-
-
-def test_a_session_is_not_shortened_below_what_the_coordinator_accepts() -> None:
-    why = cause("join_timeout", POD, rebalance_timeout_ms=10_000)
-    assert "set session.timeout.ms=8000 (8.0 s)." in advice(replace(round_of(why), limits=LIMITED))
-    why = cause("join_timeout", POD, rebalance_timeout_ms=8_000)
-    assert (
-        "set group.min.session.timeout.ms=7999 (8.0 s) of the coordinator, which has 8000, and then"
-        in advice(replace(round_of(why), limits=LIMITED))
-    )
-
-
 @pytest.mark.parametrize(("member", "has_id"), [(who(), False), (POD, True)])
 def test_an_instance_id_is_advised_to_members_without_one(
     member: dict[str, Any], has_id: bool
@@ -284,34 +376,6 @@ def test_an_instance_id_is_advised_to_members_without_one(
     text = advice(told.rounds()[0])
     assert ("with a group.instance.id and session.timeout.ms=45000" in text) is not has_id
     assert ("needs no removal with session.timeout.ms=45000" in text) is has_id
-
-
-def test_a_member_that_left_without_a_word_may_have_polled_too_late() -> None:
-    told = Told()
-    left = cause("member_left", who())
-    told.tell("member_removed", who=who(), cause=left)
-    told.started(left)
-    told.completed()
-    told.at(4_000)
-    told.tell("member_joined", who=who(), kind="dynamic")
-    told.started(cause("member_joined", who()))
-    told.completed()
-    first, _ = told.rounds()
-    assert "If it was not restarted, its log says whether its application called poll" in advice(
-        first
-    )
-
-
-def test_one_heartbeat_has_no_interval() -> None:
-    why = cause(
-        "session_expired",
-        who(),
-        silent_ms=6_000,
-        session_timeout_ms=6_000,
-        heartbeats=1,
-        heartbeat_interval_ms=2_000,
-    )
-    assert "It sent 1 heartbeat before, after 2.0 s." in trigger(round_of(why))
 
 
 def test_a_group_that_emptied_did_not_rebalance_for_0_ms() -> None:
@@ -345,24 +409,6 @@ def test_a_rebalance_without_a_new_generation_is_after_the_last() -> None:
     assert headline(told.rounds()[0]).endswith("rebalance after generation 4, 500 ms")
 
 
-def test_a_cooperative_rebalance_takes_its_time() -> None:
-    told = Told()
-    told.started(cause("member_joined", who()))
-    told.joined(("m1", 5), ("m2", 9), protocol="cooperative-sticky")
-    told.completed(unassigned_ms=0, duration_ms=1_400)
-    [only] = told.rounds()
-    assert "The rebalance took 1.4 s; partitions that stayed were consumed" in paragraph(only)
-
-
-def test_no_standstill_of_0_ms() -> None:
-    told = Told()
-    told.started(cause("member_joined", who()))
-    told.joined(("m1", 5), ("m2", 9))
-    told.completed(unassigned_ms=0)
-    [only] = told.rounds()
-    assert "Consumption stood still for less than 1 ms." in paragraph(only)
-
-
 def test_members_without_partitions_are_counted_apart() -> None:
     told = Told()
     told.started(cause("member_joined", who()), from_state="Empty")
@@ -373,85 +419,6 @@ def test_members_without_partitions_are_counted_apart() -> None:
     [only] = told.rounds()
     assert "1 partition went to 1 of 3 members." in paragraph(only)
     assert "joined the empty group, and 2 more during the rebalance." in paragraph(only)
-
-
-def test_heartbeats_that_are_too_rare() -> None:
-    why = cause("session_expired", POD, session_timeout_ms=6_000, heartbeat_interval_ms=5_000)
-    assert "heartbeat.interval.ms=2000" in advice(round_of(why))
-
-
-def test_a_member_that_came_back_tells_how_long_a_session_has_to_be() -> None:
-    told = Told()
-    left = cause("member_left", POD, likely="shutdown", reason="the consumer is being closed")
-    told.tell("member_removed", who=POD, cause=left)
-    told.started(left)
-    told.completed()
-    told.at(70_000)
-    told.tell("member_joined", who=POD, kind="static")
-    told.started(cause("static_member_joined", POD))
-    told.completed()
-    first, second = told.rounds()
-    assert 'It said: "the consumer is being closed".' in paragraph(first)
-    for each in (first, second):
-        assert "session.timeout.ms=90000 (90 s)" in advice(each)
-    assert "A client of this name was lost 70 s before." in paragraph(second)
-
-
-def test_a_session_that_is_long_enough_is_kept() -> None:
-    told = Told()
-    left = cause("member_left", who(), session_timeout_ms=45_000)
-    told.tell("member_removed", who=who(), cause=left)
-    told.started(left)
-    told.completed()
-    told.at(2_000)
-    told.tell("member_joined", who=who("m9"), kind="dynamic")
-    told.started(cause("member_joined", who("m9")))
-    told.completed()
-    for each in told.rounds():
-        assert "a group.instance.id, and keep session.timeout.ms=45000 (45 s)" in advice(each)
-
-
-def test_a_poll_that_came_too_late() -> None:
-    why = cause(
-        "member_left",
-        POD,
-        likely="max_poll_exceeded",
-        idle_ms=310_000,
-        rebalance_timeout_ms=300_000,
-    )
-    text = paragraph(round_of(why))
-    assert "its application probably did not call poll in time, 5 min 10 s after its last" in text
-    assert "If it was not closed, a batch took longer than max.poll.interval.ms" in text
-    assert "max.poll.interval.ms=480000 (8 min)" in text
-
-
-@pytest.mark.parametrize(
-    ("likely", "told", "advised"),
-    [
-        (
-            "max_poll_exceeded",
-            (
-                " came back on the same connection 2.0 s after it left: "
-                "its application did not call poll in time."
-            ),
-            "A batch took longer than max.poll.interval.ms (300000 for this member)",
-        ),
-        (
-            None,
-            " came back on the same connection 2.0 s after it left.",
-            "It was not restarted: its application unsubscribed and subscribed again.",
-        ),
-    ],
-)
-def test_a_member_that_came_back_on_one_connection_was_not_restarted(
-    likely: str | None, told: str, advised: str
-) -> None:
-    evidence = {"same_connection": True, "away_ms": 2_000}
-    if likely:
-        evidence |= {"idle_ms": 310_000, "rebalance_timeout_ms": 300_000}
-    text = paragraph(round_of(cause("member_joined", POD, likely=likely, **evidence)))
-    assert told in text
-    assert advised in text
 
 
 def test_who_held_a_round_up_is_told_beside_its_cause() -> None:
@@ -519,18 +486,6 @@ def test_rounds_far_apart_are_no_row() -> None:
     assert [each.repeats for each in told.rounds()] == [1, 1]
 
 
-def test_a_member_that_was_not_heard_of_since_the_load() -> None:
-    why = cause(
-        "session_expired", POD, silent_ms=10_000, session_timeout_ms=10_000, connection=None
-    )
-    assert "nothing came from it since the coordinator was loaded 10 s before" in trigger(
-        round_of(why)
-    )
-    assert "before 2025-11-22 11:59:50.000Z, when the coordinator was loaded" in advice(
-        round_of(why)
-    )
-
-
 def test_further_causes_are_told_in_words() -> None:
     told = Told()
     told.started(cause("member_left", POD))
@@ -553,19 +508,6 @@ def test_the_first_round_of_a_group() -> None:
     assert "joined the empty group, and 1 more during the rebalance." in text
     assert "Consumption began after 3.0 s. 4 partitions went to 1 member." in text
     assert "group.initial.rebalance.delay.ms=2000" in text
-
-
-def test_a_duel_names_both_hosts() -> None:
-    why = cause(
-        "static_member_returned_unready",
-        POD,
-        likely="duel",
-        replacements=4,
-        within_ms=20_000,
-        hosts=["/10.0.0.7", "/10.0.0.9"],
-    )
-    assert "(10.0.0.7 and 10.0.0.9)" in advice(round_of(why))
-    assert "4 times within 20 s" in advice(round_of(why))
 
 
 def test_other_ends_of_a_round() -> None:
@@ -594,14 +536,3 @@ def test_cooperative_members_kept_consuming() -> None:
     text = paragraph(told.rounds()[0])
     assert "after it gave up" in text
     assert "partitions that stayed were consumed meanwhile" in text
-
-
-def test_words_of_clients_stay_in_their_line() -> None:
-    why = cause("member_left", POD, reason="bye\n\x1b[31mround 9\u202e") | {"reason_cut": True}
-    assert 'It said: "bye [31mround 9...".' in paragraph(round_of(why))
-
-
-def test_a_cause_of_a_newer_server_is_named() -> None:
-    text = paragraph(round_of(cause("moon_phase", POD)))
-    assert "The cause is moon_phase, which this command does not know." in text
-    assert "update it" in text
