@@ -145,9 +145,7 @@ def test_every_advice_names_a_setting_and_a_number_that_the_coordinator_accepts(
         (
             cause("join_timeout", POD, rebalance_timeout_ms=8_000),
             {"limits": LIMITED},
-            [
-                "set group.min.session.timeout.ms=7999 (8.0 s) of the coordinator, which has 8000, and"
-            ],
+            ["set group.min.session.timeout.ms=7999 (8.0 s) of the coordinator, which has 8000"],
         ),
         (
             expired(who(), 6_000, heartbeats=1, heartbeat_interval_ms=2_000),
