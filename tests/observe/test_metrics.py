@@ -30,6 +30,9 @@ COMMIT = OffsetCommitRequest()
 GROUP = {"group": "orders", "generation": 3, "state": "Stable", "round": 0}
 WHO = Who("member-1")
 LEFT = Cause(CauseCode.MEMBER_LEFT, WHO)
+JOINED = Cause(CauseCode.MEMBER_JOINED)
+HEAD = tuple(GROUP.values())
+BEAT = "Heartbeat"
 
 
 def text_of(metrics: Metrics) -> str:
@@ -90,12 +93,6 @@ def test_answers_without_error_are_the_rest() -> None:
     assert [found[name % error] for error in errors] == [8, 2, 1, 1, 0]
 
 
-def test_refused_requests_are_counted_by_api_and_error() -> None:
-    refused = facts.RequestRefused(**GROUP, who=WHO, api="SyncGroup", error="ILLEGAL_GENERATION")
-    name = "groupkeeper_requests_refused_total{api=SyncGroup,error=ILLEGAL_GENERATION}"
-    assert seen(refused, refused)[name] == 2
-
-
 def seen(*happened: facts.Fact) -> dict[str, float]:
     metrics = Metrics()
     for fact in happened:
@@ -116,21 +113,16 @@ def test_requests_are_counted_and_timed_by_api() -> None:
     metrics = Metrics()
     metrics.requests[12].observe(0.0003)
     metrics.requests[12].observe(0.02)
+    metrics.requests[11].observe(0.25, times=8)  # answered together
     metrics.requests[9999].observe(0.02)
     found = samples(metrics)
     assert found["groupkeeper_requests_total{api=Heartbeat}"] == 2
     assert found["groupkeeper_requests_total{api=9999}"] == 1
+    assert found["groupkeeper_requests_total{api=JoinGroup}"] == 8
+    assert found["groupkeeper_request_latency_seconds_sum{api=JoinGroup}"] == 2.0
     bucket = "groupkeeper_request_latency_seconds_bucket{api=Heartbeat,le=%s}"
     assert [found[bucket % le] for le in ("0.00025", "0.0005", "+Inf")] == [0, 1, 2]
     assert found["groupkeeper_request_latency_seconds_sum{api=Heartbeat}"] == pytest.approx(0.0203)
-
-
-def test_requests_answered_together_are_counted_each() -> None:
-    metrics = Metrics()
-    metrics.requests[12].observe(0.25, times=8)
-    found = samples(metrics)
-    assert found["groupkeeper_requests_total{api=Heartbeat}"] == 8
-    assert found["groupkeeper_request_latency_seconds_sum{api=Heartbeat}"] == 2.0
 
 
 def test_rebalances_are_counted_by_cause() -> None:
@@ -172,88 +164,58 @@ def test_the_two_phases_of_a_rebalance_are_timed_in_seconds() -> None:
     assert found["groupkeeper_rebalances_completed_total"] == 1
 
 
-@pytest.mark.parametrize(
-    ("fact", "sample", "value"),
-    [
-        (facts.GroupCreated(**GROUP, who=WHO), "groups_created_total", 1),
+def test_every_fact_has_its_counter() -> None:
+    commit = {"member": "", "instance": None, "partitions": [], "caller": Caller(9)}
+    new = {"current_member": "new", "current_host": "/h"}
+    for sample, fact, value in (
+        ("groups_created_total", facts.GroupCreated(**GROUP, who=WHO), 1),
+        ("groups_deleted_total{reason=expired}", deleted("expired"), 1),
+        ("groups_deleted_total{reason=unused}", deleted("unused"), 1),
+        ("groups_deleted_total{reason=requested}", deleted("request"), 1),
+        ("members_joined_total{cause=member_joined}", facts.MemberJoined(*HEAD, WHO, JOINED), 1),
+        ("members_replaced_total{rebalance=no}", facts.MemberReplaced(*HEAD, WHO, "m", True, 9), 1),
         (
-            facts.GroupDeleted(**GROUP, why="expired", who=None),
-            "groups_deleted_total{reason=expired}",
-            1,
-        ),
-        (
-            facts.GroupDeleted(**GROUP, why="unused", who=None),
-            "groups_deleted_total{reason=unused}",
-            1,
-        ),
-        (
-            facts.GroupDeleted(**GROUP, why="request", who=WHO),
-            "groups_deleted_total{reason=requested}",
-            1,
-        ),
-        (
-            facts.MemberJoined(**GROUP, who=WHO, cause=Cause(CauseCode.MEMBER_JOINED)),
-            "members_joined_total{cause=member_joined}",
-            1,
-        ),
-        (
-            facts.MemberReplaced(**GROUP, who=WHO, old_member="old", quick=True, away_ms=9),
-            "members_replaced_total{rebalance=no}",
-            1,
-        ),
-        (
-            facts.MemberFenced(
-                **GROUP, who=WHO, api="Heartbeat", current_member="new", current_host="/h"
-            ),
             "members_fenced_total{api=Heartbeat}",
+            facts.MemberFenced(*HEAD, WHO, HEARTBEAT, **new),
             1,
         ),
+        ("members_removed_total{cause=member_left}", facts.MemberRemoved(*HEAD, WHO, LEFT), 1),
         (
-            facts.MemberRemoved(**GROUP, who=WHO, cause=LEFT),
-            "members_removed_total{cause=member_left}",
-            1,
-        ),
-        (
-            facts.PendingMemberDropped(**GROUP, who=WHO, cause=LEFT, expired=False),
             "pending_members_dropped_total{reason=limit}",
+            facts.PendingMemberDropped(**GROUP, who=WHO, cause=LEFT, expired=False),
             1,
         ),
         (
-            facts.LimitReached(**GROUP, limit="max_groups", most=9, who=WHO),
             "limits_reached_total{limit=max_groups}",
+            facts.LimitReached(**GROUP, limit="max_groups", most=9, who=WHO),
             1,
         ),
+        ("offsets_committed_total", facts.OffsetsCommitted(**GROUP, offsets=20, **commit), 20),
         (
-            facts.OffsetsCommitted(
-                **GROUP, offsets=20, member="", instance=None, partitions=[], caller=Caller(9)
-            ),
-            "offsets_committed_total",
-            20,
-        ),
-        (
-            facts.OffsetsRemoved(**GROUP, offsets=3, why="expired", partitions={}, who=None),
             "offsets_removed_total{reason=expired}",
+            facts.OffsetsRemoved(**GROUP, offsets=3, why="expired", partitions={}, who=None),
             3,
         ),
         (
-            facts.GroupsLoaded(**GROUP, records=9, groups=1, members=2, offsets=3),
             "replayed_records_total",
+            facts.GroupsLoaded(**GROUP, records=9, groups=1, members=2, offsets=3),
             9,
         ),
-    ],
-)
-def test_every_fact_has_its_counter(fact: facts.Fact, sample: str, value: int) -> None:
-    assert seen(fact)[f"groupkeeper_{sample}"] == value
+        (
+            "requests_refused_total{api=SyncGroup,error=ILLEGAL_GENERATION}",
+            facts.RequestRefused(**GROUP, who=WHO, api="SyncGroup", error="ILLEGAL_GENERATION"),
+            1,
+        ),
+    ):
+        assert seen(fact)[f"groupkeeper_{sample}"] == value, sample
+
+
+def deleted(why: str) -> facts.Fact:
+    return facts.GroupDeleted(**GROUP, why=why, who=None)
 
 
 def test_a_fact_without_a_counter_is_no_error() -> None:
     seen(facts.GroupEmptied(**GROUP, cause=LEFT))
-
-
-def test_closed_partitions_are_counted_by_what_failed() -> None:
-    metrics = Metrics()
-    metrics.counts["partitions_closed", "AppendFailed"] += 2
-    assert samples(metrics)["groupkeeper_partitions_closed_total{error=AppendFailed}"] == 2
 
 
 def test_gauges_are_read_from_the_partitions_at_scrape_time() -> None:
@@ -280,6 +242,7 @@ def test_appends_connections_and_replay() -> None:
     metrics.connections.open = 4
     metrics.connections.accepted = 9
     metrics.replay_seconds.observe(0.7)
+    metrics.counts["partitions_closed", "AppendFailed"] += 2
     found = samples(metrics)
     assert found["groupkeeper_append_latency_seconds_count"] == 1
     assert found["groupkeeper_append_records_total"] == 20
@@ -288,6 +251,7 @@ def test_appends_connections_and_replay() -> None:
     assert found["groupkeeper_connections"] == 4
     assert found["groupkeeper_connections_accepted_total"] == 9
     assert found["groupkeeper_replay_seconds_sum"] == 0.7
+    assert found["groupkeeper_partitions_closed_total{error=AppendFailed}"] == 2
 
 
 def test_the_process_and_the_build_are_there() -> None:

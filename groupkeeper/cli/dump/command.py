@@ -28,15 +28,12 @@ from groupkeeper.storage.files.files import FilesToRead
 @click.option(
     "--offsets", is_flag=True, help=f"Read as {OFFSETS_TOPIC}, whatever the folder's name."
 )
-@click.option(
-    "--all", "everything", is_flag=True, help="Of a data directory: all files, not a summary."
-)
 def dump(paths: tuple[Path, ...], **options: bool) -> int:
     """Show the contents of segments, journals, partition folders and data directories.
 
     PATH is a file, a partition folder (also in an archive) or a data directory, of Groupkeeper,
     running or stopped, or of an Apache Kafka broker. A data directory is summarized, one line per
-    log; --all shows all its files.
+    log.
 
     Torn or damaged bytes are reported on standard error with file and byte, and the dump continues
     after them; the exit code is 1 then.

@@ -161,7 +161,7 @@ def _not_as_known(
 
 
 def show_directory(dump: Dump, path: str, names: list[str]) -> None:
-    """Show a data directory, or a folder of partition folders: a line per log, or all files."""
+    """Show a data directory, or a folder of partition folders: a line per log and journal."""
     _show_format(dump, path, names)
     folders = [*(name for name in CATALOG if name in names), *partitions_among(names)]
     paths = [f"{path}/{name}" for name in folders]
@@ -172,18 +172,8 @@ def show_directory(dump: Dump, path: str, names: list[str]) -> None:
     paths += [f"{path}/{JOURNALS}/{name}" for name in journals if node_of(name) is not None]
     for each in paths:
         with dump.unless_gone(each):
-            _show_or_sum_up(dump, each)
-
-
-def _show_or_sum_up(dump: Dump, path: str) -> None:
-    if not dump.everything:
-        is_journal = node_of(path.rpartition("/")[2]) is not None
-        (sum_up_journal if is_journal else _sum_up)(dump, path)
-        return
-    try:
-        show(dump, path)
-    except click.ClickException:
-        dump.line(f"{path}: no files")
+            is_journal = node_of(each.rpartition("/")[2]) is not None
+            (sum_up_journal if is_journal else _sum_up)(dump, each)
 
 
 def _show_format(dump: Dump, path: str, names: list[str]) -> None:

@@ -49,7 +49,6 @@ class Dump:
     told: ByteProgress
     records: bool = True
     offsets: bool = False
-    everything: bool = False
     damages: int = field(default=0, init=False)
 
     def line(self, text: str) -> None:
