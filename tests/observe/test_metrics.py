@@ -174,11 +174,7 @@ def test_every_fact_has_its_counter() -> None:
         ("groups_deleted_total{reason=requested}", deleted("request"), 1),
         ("members_joined_total{cause=member_joined}", facts.MemberJoined(*HEAD, WHO, JOINED), 1),
         ("members_replaced_total{rebalance=no}", facts.MemberReplaced(*HEAD, WHO, "m", True, 9), 1),
-        (
-            "members_fenced_total{api=Heartbeat}",
-            facts.MemberFenced(*HEAD, WHO, HEARTBEAT, **new),
-            1,
-        ),
+        ("members_fenced_total{api=Heartbeat}", facts.MemberFenced(*HEAD, WHO, BEAT, **new), 1),
         ("members_removed_total{cause=member_left}", facts.MemberRemoved(*HEAD, WHO, LEFT), 1),
         (
             "pending_members_dropped_total{reason=limit}",
