@@ -8,7 +8,6 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
-from urllib.parse import urlsplit
 
 HEADER_BYTES: Final = 8 * 1024
 """Maximum size of request line and headers. The most headers that fit are parsed in 3 ms."""
@@ -34,8 +33,6 @@ ACCEPTS: Final = 4
 BACKLOG: Final = 128
 """Connections that the kernel queues until they are accepted."""
 JSON: Final = "application/json"
-SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-"""Methods that change nothing."""
 KEPT_S: Final = 1.0
 """How long a page that was made in slices is served again."""
 
@@ -147,23 +144,3 @@ class SlowPage(Page):
 def media_type(headers: Mapping[str, str]) -> str:
     """Return the media type of the body, without its parameters."""
     return headers.get("content-type", "").partition(";")[0].strip().lower()
-
-
-def is_foreign(method: str, headers: Mapping[str, str]) -> bool:
-    """Return whether a browser sends this modifying request for a page of another origin.
-
-    Programs other than browsers send neither header.
-    Source: Fetch Metadata (`Sec-Fetch-Site`), and RFC 6454 for browsers without it.
-    """
-    if method in SAFE:
-        return False
-    site = headers.get("sec-fetch-site")
-    if site is not None:
-        return site not in ("same-origin", "none")
-    origin = headers.get("origin")
-    if origin is None:
-        return False
-    try:
-        return urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
-    except ValueError:  # brackets that do not match
-        return True

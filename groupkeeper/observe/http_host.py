@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterable, Mapping
 from ipaddress import ip_address
 from typing import Final
 
+SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+"""Methods that change nothing."""
 HEADER_MOST: Final = 100
 """Characters of a header that are shown."""
 
@@ -34,9 +36,13 @@ def is_own(host: str, names: Collection[str]) -> bool:
     return _is_address(name) or f".{name}".endswith(".localhost") or name in names
 
 
-def strange(headers: Mapping[str, str], names: Collection[str]) -> str | None:
-    """Return a line why a request that reads is not answered; None if it is."""
-    host, origin = headers.get("host"), headers.get("origin")
+def strange(method: str, headers: Mapping[str, str], names: Collection[str]) -> str | None:
+    """Return a line why a request is not answered; None if it is.
+
+    Programs other than browsers send neither Origin nor Sec-Fetch-Site.
+    Source: Fetch Metadata (`Sec-Fetch-Site`), and RFC 6454 for browsers without it.
+    """
+    host, origin, site = map(headers.get, ("host", "origin", "sec-fetch-site"))
     if host is not None and not is_own(host.strip(), names):  # every browser sends the header
         return (
             f"the Host header is '{host.strip()[:HEADER_MOST]}': ask by an IP address, localhost "
@@ -44,8 +50,11 @@ def strange(headers: Mapping[str, str], names: Collection[str]) -> str | None:
             "http.hosts"
         )
     # A page cannot set Sec-Fetch-Site. Behind a proxy, Origin has the proxy's name and Host ours.
-    if origin is None or headers.get("sec-fetch-site") == "same-origin":
+    if site == "same-origin":
         return None
+    if origin is None:
+        is_other = method not in SAFE and site not in (None, "none")
+        return "this was sent for a page of another origin" if is_other else None
     if _origin_of(origin) != (host or "").strip().lower().removesuffix(":80"):
         shown = origin[:HEADER_MOST]
         return f"the Origin header is '{shown}': only pages of this port may read it in a browser"

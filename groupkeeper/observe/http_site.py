@@ -33,7 +33,6 @@ from groupkeeper.observe.http_exchange import (
     Page,
     Pieces,
     error_answer,
-    is_foreign,
     media_type,
 )
 from groupkeeper.observe.http_host import strange
@@ -189,9 +188,6 @@ class _Connection:
             return _TOO_LONG if is_coming else replace(_TOO_LONG, headers=_CLOSE)
         if line := self._site.stranger(asked):
             return error_answer(HTTPStatus.FORBIDDEN, line)
-        if is_foreign(asked.method, headers):
-            line = "this was sent for a page of another origin"
-            return error_answer(HTTPStatus.FORBIDDEN, line)
         return None
 
     # -- answers ---------------------------------------------------------------------------------
@@ -345,7 +341,7 @@ class Site:
         """Return a line why a request is refused, such as a foreign page's; or None."""
         if self._names is None or asked.path in UNCHECKED:
             return None
-        line = strange(asked.headers, self._names)
+        line = strange(asked.method, asked.headers, self._names)
         if line is not None and (times := self._seldom.due(("host", asked.remote))):
             where = {"path": asked.path, "client": asked.remote}
             _log.warning("page refused", **where, reason=line, times=times)

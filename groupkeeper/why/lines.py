@@ -116,10 +116,6 @@ def _outage(fields: Part) -> str:
     return f"; before, {outage_text(Outage(**outage))}" if outage else ""
 
 
-def _closed(fields: Part) -> str:
-    return f"the coordinator closed: {fields.get('why') or 'unknown'}"
-
-
 def _not_back(fields: Part) -> str:
     absent = fields.get("absent") or []
     verb = "has" if len(absent) == 1 else "have"
@@ -134,10 +130,6 @@ def _removed(fields: Part) -> str:
     about = Round("", 0, 0, 0)
     about.removed = [{"who": fields.get("who") or {}}]
     return cause_text(cause, about).removesuffix(".")
-
-
-def _joined(fields: Part) -> str:
-    return f"{person(fields.get('who'))} joined"
 
 
 def _emptied(fields: Part) -> str:
@@ -166,13 +158,15 @@ _LINES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "member_fenced": _fenced,
     "member_replaced": _replaced,
     "member_removed": _removed,
-    "member_joined": _joined,
+    "member_joined": lambda fields: f"{person(fields.get('who'))} joined",
     "requests_refused": _refused,
     "offsets_reset": _reset,
     "offsets_expired": _expired,
     "offsets_deleted": _offsets_deleted,
     "coordinator_loaded": _loaded,
-    "coordinator_closed": _closed,
+    "coordinator_closed": lambda fields: (
+        f"the coordinator closed: {fields.get('why') or 'unknown'}"
+    ),
     "not_back": _not_back,
     "group_emptied": _emptied,
     "group_deleted": _group_deleted,

@@ -162,15 +162,10 @@ def outage_text(outage: Outage) -> str:
     return f"no event was stored for {span(outage.ms)}"
 
 
-def _join_timeout(cause: Part, evidence: Part, current: Round) -> str:
-    return _waited(cause, evidence, "did not rejoin")
-
-
-def _sync_timeout(cause: Part, evidence: Part, current: Round) -> str:
-    return _waited(cause, evidence, "joined, but did not ask for its assignment")
-
-
-def _waited(cause: Part, evidence: Part, what: str) -> str:
+def _waited(cause: Part, evidence: Part, current: Round) -> str:
+    what = "did not rejoin"
+    if cause["code"] == "sync_timeout":
+        what = "joined, but did not ask for its assignment"
     waited, allowed = number(evidence, "waited_ms"), number(evidence, "rebalance_timeout_ms")
     within = f" within {span(waited)}" if waited is not None else " in time"
     limit = f" (the rebalance timeout is {allowed})" if allowed is not None else ""
@@ -240,8 +235,8 @@ _TRIGGERS: Final[Mapping[str, str | Callable[[Part, Part, Round], str]]] = {
     "member_left": _member_left,
     "member_removed_by_admin": _removed_by_admin,
     "session_expired": _session_expired,
-    "join_timeout": _join_timeout,
-    "sync_timeout": _sync_timeout,
+    "join_timeout": _waited,
+    "sync_timeout": _waited,
     "pending_member_expired": _pending_expired,
     "group_shrunk": _group_shrunk,
     "assignment_lost": _assignment_lost,

@@ -37,34 +37,39 @@ def test_addresses_localhost_and_the_servers_names_are_its_own() -> None:
 def test_other_names_may_be_rebound() -> None:
     for host in ("", *OTHERS.split()):
         assert not is_own(host, NAMES)
-        line = strange({"host": host}, NAMES)
+        line = strange("GET", {"host": host}, NAMES)
         assert line is not None and line.startswith(f"the Host header is '{host}'")
         assert "http.hosts" in line
 
 
 def test_a_page_of_another_origin_may_not_read() -> None:
-    assert strange({"host": "localhost:9644", "origin": "http://localhost:9644"}, NAMES) is None
+    assert (
+        strange("GET", {"host": "localhost:9644", "origin": "http://localhost:9644"}, NAMES) is None
+    )
     for origin in ("http://evil.com", "null", "", "http://localhost:8080"):
-        line = strange({"host": "localhost:9644", "origin": origin}, NAMES)
+        line = strange("GET", {"host": "localhost:9644", "origin": origin}, NAMES)
         assert line is not None and line.startswith(f"the Origin header is '{origin}'")
 
 
 def test_a_port_that_http_has_by_default_may_be_left_out() -> None:
     for host, origin in (("localhost:80", "http://localhost"), ("gk", "http://gk:80")):
-        assert strange({"host": host, "origin": origin}, own_names(["gk"])) is None
+        assert strange("GET", {"host": host, "origin": origin}, own_names(["gk"])) is None
 
 
 def test_a_page_of_this_port_may_read_through_a_proxy() -> None:
     """The browser vouches for the page; a site that was rebound is refused by its name."""
     page = {"origin": "https://board.example.org", "sec-fetch-site": "same-origin"}
-    assert strange(page | {"host": "127.0.0.1:9644"}, NAMES) is None
-    assert strange(page | {"host": "evil.com"}, NAMES) is not None
-    assert strange(page | {"host": "127.0.0.1", "sec-fetch-site": "cross-site"}, NAMES) is not None
+    assert strange("GET", page | {"host": "127.0.0.1:9644"}, NAMES) is None
+    assert strange("GET", page | {"host": "evil.com"}, NAMES) is not None
+    assert (
+        strange("GET", page | {"host": "127.0.0.1", "sec-fetch-site": "cross-site"}, NAMES)
+        is not None
+    )
 
 
 def test_a_program_that_names_no_host_may_read() -> None:
-    assert strange({}, NAMES) is None
-    assert strange({"origin": "http://evil.com"}, NAMES) is not None
+    assert strange("GET", {}, NAMES) is None
+    assert strange("GET", {"origin": "http://evil.com"}, NAMES) is not None
 
 
 def test_names_are_those_of_the_options_and_of_the_setting() -> None:
@@ -73,6 +78,15 @@ def test_names_are_those_of_the_options_and_of_the_setting() -> None:
     options.settings = Settings(http_hosts="a.example, b.example")
     found = own_names(options.hosts)
     assert {"127.0.0.1", "kafka.example.org", "kafka", "a.example", "b.example"} <= found
+
+
+def test_what_another_origin_sends_is_refused() -> None:
+    local = {"host": "localhost"}
+    for header in ({"sec-fetch-site": "cross-site"}, {"origin": "http://evil.com"}):
+        assert strange("POST", local | header, NAMES) is not None
+    for header in ({"sec-fetch-site": "none"}, {"origin": "http://localhost"}, {}):
+        assert strange("POST", local | header, NAMES) is None
+    assert strange("GET", local | {"sec-fetch-site": "cross-site"}, NAMES) is None, "a link"
 
 
 # -- the port --------------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ async def _serve(
     bench.start()
     api = Control(ServedBroker(bench))
     try:
-        http = HttpServer({PREFIX: api.answer, "/": api.no_path})
+        http = HttpServer({PREFIX: api.answer, "/": api.no_path}, names=())
         at = await http.start(control)
     except OSError:
         bench.stop()
