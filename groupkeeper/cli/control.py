@@ -7,7 +7,6 @@ from typing import Any, Final
 from urllib.parse import quote
 
 import click
-from click import Argument, Option
 
 from groupkeeper.cli.app import CommandRefused
 from groupkeeper.cli.http_port import PROBLEMS, ask_json
@@ -46,7 +45,7 @@ def control(ctx: click.Context, control: Address, as_json: bool) -> None:
       groupkeeper control crash && groupkeeper control restart
       groupkeeper control reset
 
-    The same over HTTP is described at http://HOST:PORT/control/v1/openapi.json.
+    All requests are described at http://HOST:PORT/control/v1/openapi.json: `call` sends any.
     """
     ctx.obj = _Control(control, as_json)
 
@@ -90,11 +89,6 @@ def _broker(found: Any) -> Iterator[str]:
     yield f"broker {found['bootstrap_servers']} {state}{frozen}"
 
 
-def _nodes(found: Any) -> Iterator[str]:
-    for each in found["nodes"]:
-        yield f"{each['id']}  {each['address']}  {'up' if each['is_up'] else 'down'}"
-
-
 def _group(found: Any) -> Iterator[str]:
     names = [each["instance_id"] or each["client_id"] for each in found["members"]]
     told = f" ({', '.join(names)})" if names else ""
@@ -104,139 +98,43 @@ def _group(found: Any) -> Iterator[str]:
     )
 
 
-def _records(found: Any) -> Iterator[str]:
-    for each in found["records"]:
-        value = each["value"] if each["value_base64"] is None else each["value_base64"]
-        yield f"{each['topic']}-{each['partition']}@{each['offset']}: {value}"
-
-
 def _rule(found: Any) -> str:
     return f"{found['id']}  {found['hits']} hits  {found['rule']}"
 
 
-# -- commands that are one request -----------------------------------------------------------------
+# -- commands --------------------------------------------------------------------------------------
 
 
-def _command(
-    name: str, asked: str, about: str, *parameters: click.Parameter, lines: _Lines = _broker
-) -> None:
-    """Add a command. `asked` is the method and the path, with names of parameters in braces. The
-    other parameters, if given, are the body.
-    """
-    method, path = asked.split()
+def _command(name: str, asked: str, about: str) -> None:
+    """Add a command without parameters; `asked` is the method and the path."""
 
-    def run(**given: Any) -> None:  # Any: values of the parameters
-        place = path.format_map({key: quote(str(each), safe="") for key, each in given.items()})
-        rest = {key: each for key, each in given.items() if f"{{{key}}}" not in path}
-        body = {key: each for key, each in rest.items() if each is not None}
-        click.get_current_context().obj.call(method, place, body, lines)
+    def run() -> None:
+        click.get_current_context().obj.call(*asked.split(), {}, _broker)
 
-    group, _, last = name.rpartition(" ")
-    made = click.Command(last, callback=run, params=[*parameters], help=about)
-    (fault if group else control).add_command(made)
+    control.add_command(click.Command(name, callback=run, help=about))
 
-
-_GROUP: Final = Argument(["group"])
-_TOPIC: Final = Argument(["topic"])
-_TO: Final = Argument(["to"], type=int)
-_SILENT: Final = "A member, instance or client id. Repeatable."
 
 _command("status", "GET broker", "Print whether the broker is running, and where.")
 _command("reset", "POST broker/reset", "Reset to the topics of the start; ports stay.")
 _command("crash", "POST broker/crash", "End the broker as by `kill -9`; acknowledged data stays.")
 _command("restart", "POST broker/restart", "Restart the broker; a running one is crashed first.")
-_command(
-    "logs",
-    "GET logs",
-    "Print the last lines of the broker's log.",
-    lines=lambda found: found["lines"],
-)
-_command(
-    "transcript",
-    "GET transcript",
-    "Print the requests and responses.",
-    lines=lambda found: [found["text"]],
-)
-_command(
-    "advance",
-    "POST time/advance",
-    """Move time ahead, through everything that is due.
-
-    Members with an open connection and timely heartbeats stay alive, except silent ones.
-    """,
-    Argument(["seconds"], type=float),
-    Option(["--silent"], multiple=True, metavar="MEMBER", help=_SILENT),
-    Option(["--all"], is_flag=True, help="No member stays alive."),
-)
 _command("freeze", "POST time/freeze", "Freeze time for groups, offsets and retention.")
 _command("resume", "POST time/resume", "Let time run again.")
-_command(
-    "move-coordinator",
-    "POST groups/{group}/coordinator",
-    "Let another node coordinate a group.",
-    *(_GROUP, _TO),
-    lines=lambda found: [f"node {found['coordinator']}"],
-)
-_command(
-    "move-leader",
-    "POST topics/{topic}/partitions/{partition}/leader",
-    "Let another node lead a partition.",
-    *(_TOPIC, Argument(["partition"], type=int), _TO),
-    lines=lambda found: [f"node {found['leader']}"],
-)
-_command(
-    "expire",
-    "POST groups/{group}/expire",
-    "End a session now, by member, instance or client id.",
-    *(_GROUP, Argument(["member"])),
-    lines=_group,
-)
-_command(
-    "fence",
-    "POST groups/{group}/fence",
-    "Let another process take over the id of a static member.",
-    *(_GROUP, Argument(["instance"])),
-    lines=_group,
-)
-_command(
-    "rebalance",
-    "POST groups/{group}/rebalance",
-    "Force a rebalance.",
-    *(_GROUP, Option(["--reason"], help="For events and logs.")),
-    lines=_group,
-)
-_command(
-    "records", "GET topics/{topic}/records", "Print the records of a topic.", _TOPIC, lines=_records
-)
-_command(
-    "fault list",
-    "GET faults",
-    "Print the rules, and how often each fired.",
-    lines=lambda found: map(_rule, found["faults"]),
-)
-_command(
-    "fault remove",
-    "DELETE faults/{number}",
-    "Remove a rule; print how often it fired.",
-    Argument(["number"], type=int),
-    lines=lambda found: [_rule(found)],
-)
-
-# -- commands that are more ------------------------------------------------------------------------
 
 
 @control.command()
-@click.argument("action", type=click.Choice(("list", "stop", "start")), default="list")
-@click.argument("number", type=int, default=-1)
+@click.argument("seconds", type=float)
+@click.option(
+    "--silent", multiple=True, metavar="MEMBER", help="A member, instance or client id. Repeatable."
+)
+@click.option("--all", is_flag=True, help="No member stays alive.")
 @click.pass_obj
-def node(of: _Control, action: str, number: int) -> None:
-    """List the nodes of --brokers, or stop or start one."""
-    if action == "list":
-        of.call("GET", "nodes", {}, _nodes)
-    elif number < 0:
-        raise click.UsageError(f"give the node id: groupkeeper control node {action} 2")
-    else:
-        of.call("POST", f"nodes/{number}/{action}", {}, _nodes)
+def advance(of: _Control, /, **body: Any) -> None:
+    """Move time ahead, through everything that is due.
+
+    Members with an open connection and timely heartbeats stay alive, except silent ones.
+    """
+    of.call("POST", "time/advance", body, _broker)
 
 
 @control.command()
@@ -273,18 +171,6 @@ def wait(of: _Control, /, group: str, timeout_ms: int, **wanted: Any) -> None:
     of.call("POST", f"groups/{quote(group, safe='')}/wait", body, _group)
 
 
-@control.command()
-@click.argument("topic")
-@click.argument("value")
-@click.option("--key")
-@click.option("--partition", type=int)
-@click.pass_obj
-def produce(of: _Control, /, topic: str, **record: Any) -> None:
-    """Append a record."""
-    row = {name: each for name, each in record.items() if each is not None}
-    of.call("POST", f"topics/{quote(topic, safe='')}/records", {"records": [row]}, _records)
-
-
 @fault.command("add")
 @click.argument("effect")
 @click.argument("arguments", nargs=-1, metavar="[NAME=VALUE]...")
@@ -300,6 +186,37 @@ def add(of: _Control, effect: str, arguments: tuple[str, ...], when: tuple[str, 
     """Add a rule, such as `error code=NOT_COORDINATOR --when api=OffsetCommit`."""
     body = {"effect": {"name": effect} | _pairs(arguments)} | _pairs(when)
     of.call("POST", "faults", body, lambda found: [_rule(found)])
+
+
+@fault.command("list")
+@click.pass_obj
+def list_rules(of: _Control) -> None:
+    """Print the rules, and how often each fired."""
+    of.call("GET", "faults", {}, lambda found: map(_rule, found["faults"]))
+
+
+@fault.command("remove")
+@click.argument("number", type=int)
+@click.pass_obj
+def remove(of: _Control, number: int) -> None:
+    """Remove a rule; print how often it fired."""
+    of.call("DELETE", f"faults/{number}", {}, lambda found: [_rule(found)])
+
+
+@control.command()
+@click.argument("method", type=click.Choice(("GET", "POST", "DELETE")))
+@click.argument("path")
+@click.argument("fields", nargs=-1, metavar="[NAME=VALUE]...")
+@click.pass_obj
+def call(of: _Control, method: str, path: str, fields: tuple[str, ...]) -> None:
+    """Send any request of the control port; print the answer as JSON.
+
+    \b
+      groupkeeper control call GET groups/billing
+      groupkeeper control call POST groups/billing/rebalance reason=deploy
+      groupkeeper control call POST topics/orders/records 'records=[{"value": "a"}]'
+    """
+    of.call(method, path, _pairs(fields), lambda found: [json.dumps(found)])
 
 
 def _pairs(given: tuple[str, ...]) -> dict[str, Any]:
