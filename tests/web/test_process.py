@@ -1,4 +1,4 @@
-"""The API of a server process, over sockets: many connections, and many groups."""
+"""The API of a server process, over sockets: many connections."""
 
 import http.client
 import json
@@ -10,16 +10,12 @@ from typing import Any
 import pytest
 
 from groupkeeper.observe.http_exchange import ANSWERS, CONNECTIONS
-from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.web.follow import FOLLOWERS
 from tests.support.process import Process, Ready
-from tests.support.requests import commit_request, join_request
+from tests.support.requests import join_request
 from tests.support.wire import connect
 
 pytestmark = pytest.mark.slow
-GROUPS = 10_000
-AT_ONCE = 500
-"""Commits that are sent before the first is answered."""
 
 
 @pytest.fixture(scope="module")
@@ -70,25 +66,3 @@ def test_streams_leave_room_for_other_answers(ready: Ready) -> None:
     finally:
         for each in streams:
             each.close()
-
-
-def test_ten_thousand_groups(ready: Ready) -> None:
-    names = [f"group-{number:05}" for number in range(GROUPS)]
-    with connect(ready.kafka, timeout=60) as client:
-        topic = CreatableTopic(name="orders", num_partitions=1, replication_factor=1)
-        client.call(4, CreateTopicsRequest(topics=[topic], timeout_ms=10_000))
-        for first in range(0, GROUPS, AT_ONCE):
-            some = names[first : first + AT_ONCE]
-            for name in some:
-                client.send(8, commit_request({("orders", 0): 1}, name))
-            for _ in some:
-                client.take()
-    found: list[str] = []
-    after = ""
-    while after is not None:
-        path = f"/api/v1/groups?search=group-&limit=500&after={after}"
-        status, page = get(ready, path)
-        assert (status, page["total"]) == (200, GROUPS)
-        found += [each["group"] for each in page["groups"]]
-        after = page["next"]
-    assert found == names
