@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from unittest.mock import patch
 
-from benchmarks.analysis_logs import GROUP, PARTITIONS
+from benchmarks.analysis_logs import GROUP
 from benchmarks.processes import Watch
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def spark(data: Path, repeats: int) -> Figures:
                 with figures.timed(name):
                     _scan(session, data, names)
             with figures.timed("group"):
-                _scan(session, data, group=GROUP, partition_count=str(PARTITIONS))
+                _scan(session, data, group=GROUP)
     return figures
 
 

@@ -13,7 +13,7 @@ from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.analytics.sources.events import SCHEMA
 from groupkeeper.analytics.sources.options import Options
-from groupkeeper.analytics.sources.readers import EventsReader, FilteredEventsReader, OffsetsReader
+from groupkeeper.analytics.sources.readers import EventsReader, OffsetsReader
 from groupkeeper.protocol.group_events import Event, encode
 from tests.analytics.logs import NOW, batch, commit, log, write_segment
 
@@ -133,9 +133,7 @@ def test_fewer_columns_have_the_same_rows(folder):
 
 
 def test_options_choose_rows(folder):
-    assert [row["offset"] for row in rows(folder, group="h")] == [1, 2, None]
-    assert [row["offset"] for row in rows(folder, groups='["g"]', mode="drop")] == [0, 2, 3, 5]
-    assert rows(folder, partitions="0-2", mode="drop") == []
+    assert [row["offset"] for row in rows(folder, group="g")] == [0, 2, 3, 5, None]
     assert rows(folder, since=str(NOW + 1), mode="drop") == []
     assert len(rows(folder, since="2023-11-14T22:13:20Z", until=str(NOW + 1), mode="drop")) == 6
 
@@ -179,23 +177,12 @@ def test_an_empty_partition_is_read_once(folder):
 
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
-def test_spark_has_the_same_rows_and_pushes_filters_down(spark, folder, monkeypatch):
+def test_spark_has_the_same_rows(spark, folder):
     source = spark.read.format("group_events").load(str(folder))
     assert source.schema["time"].dataType.simpleString() == "timestamp"
-    assert spark.conf.get("spark.sql.python.filterPushdown.enabled") == "true"
     chosen = source.where("group = 'h' and time >= timestamp'2023-11-14 22:13:20Z'")
     told = [(row["type"], row["host"], row["time"].timestamp()) for row in chosen.collect()]
     assert told == [("rebalance_started", "10.0.0.7", NOW / 1000)]
     spark.sql(f"create temporary view told using group_events options (path '{folder}')")
     count = "select count(*), count(distinct offset), count(problem) from told"
     assert tuple(spark.sql(count).head()) == (7, 6, 1)
-
-
-def test_pushed_filters_are_taken_in(folder):
-    from pyspark.sql.datasource import EqualTo
-
-    made = FilteredEventsReader(Options.of({"path": str(folder), "mode": "drop"}), ["offset"])
-    filters = [EqualTo(("group",), "h")]
-    assert list(made.pushFilters(filters)) == filters
-    (part,) = made.partitions()
-    assert [row["offset"] for each in made.read(part) for row in each.to_pylist()] == [1, 2]

@@ -2,8 +2,10 @@
 
 import pytest
 
-from groupkeeper.analytics.pipeline.run import of_groups, possible_counts
+from groupkeeper.analytics.reading.placement import of_groups, possible_counts
 from groupkeeper.analytics.reading.plan import plan
+from groupkeeper.analytics.sources.options import Options
+from groupkeeper.analytics.sources.readers import OffsetsReader
 from groupkeeper.protocol.placement import partition_of
 from tests.analytics.logs import batch, commit, tables, write_segment
 
@@ -29,6 +31,14 @@ def test_only_the_partition_of_a_group_is_read(folder):
     assert partitions == {partition_of(NAMES[5], 3)}
     assert (few.partitions, few.segments) == (1, 1)
     assert few.size < plan([folder]).size / 2
+
+
+def test_the_option_of_the_spark_source_does_that_too(folder):
+    reader = OffsetsReader(Options.of({"path": str(folder), "group": NAMES[5]}), ["group"])
+    chunks = [each.value for each in reader.partitions()]
+    assert {split.partition for chunk in chunks for split in chunk} == {partition_of(NAMES[5], 3)}
+    read = (row for part in reader.partitions() for row in reader.read(part))
+    assert {name for each in read for name in each.column("group").to_pylist()} == {NAMES[5]}
 
 
 def test_a_group_in_a_partition_where_it_does_not_belong_stops_that(folder):

@@ -1,18 +1,15 @@
 """What is selected: the same rows as of everything, from fewer bytes."""
 
-import json
 import struct
-from dataclasses import replace
 from itertools import accumulate, pairwise
 
 import pyarrow as pa
 import pytest
-from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groupkeeper.analytics.reading import parse_split, topic_log
-from groupkeeper.analytics.reading.plan import EVERYTHING, Selection, partition_count, plan
+from groupkeeper.analytics.reading.plan import Selection, plan
 from groupkeeper.analytics.reading.topic_log import place_of
 from groupkeeper.protocol.placement import partition_of
 from tests.analytics.logs import NOW, batch, commit, group, index_of, marker, write_segment
@@ -68,20 +65,13 @@ def made(partition, base, clock):
     return found, base
 
 
-def write_log(folder, clocks, shards=PARTITIONS):
+def write_log(folder, clocks):
     for partition in range(PARTITIONS):
         base = 0
         for clock in clocks:
             batches, end = made(partition, base, clock)
             segment(folder / f"__consumer_offsets-{partition}", base, batches, padding=64)
             base = end
-    if shards:
-        write_format(folder, shards)
-
-
-def write_format(folder, shards):
-    line = json.dumps({"format": 2, "directory": "d", "shards": shards}).encode()
-    (folder / "format").write_bytes(line + b"\n%08x\n" % crc32c(line))
 
 
 def rows(work):
@@ -113,37 +103,17 @@ def everything(folder):
     return found
 
 
-def of_some(values):
-    return st.none() | st.frozensets(st.sampled_from(values), min_size=1, max_size=3)
-
-
-SELECTIONS = st.builds(
-    Selection,
-    groups=of_some([*GROUPS, "unknown"]),
-    partitions=of_some([0, 1, 2, 3]),
-    key_types=of_some([0, 1, 2]),
-    since=st.none() | st.integers(NOW - DAY, NOW + 4 * DAY),
-    until=st.none() | st.integers(NOW - DAY, NOW + 4 * DAY),
-    first=st.none() | st.integers(0, 400),
-    end=st.none() | st.integers(0, 400),
-)
+TIMES = st.none() | st.integers(NOW - DAY, NOW + 4 * DAY)
+SELECTIONS = st.builds(Selection, st.none() | st.sampled_from([*GROUPS, "unknown"]), TIMES, TIMES)
 
 
 def is_wanted(row, wanted):
     """What docs/analytics.md says of the options."""
-
-    def fits(value, allowed):
-        return allowed is None or value is None or value in allowed
-
     time = row["timestamp_ms"]
     return (
-        fits(row["group"], wanted.groups)
-        and fits(row["key_type"], wanted.key_types)
-        and (wanted.partitions is None or row["partition"] in wanted.partitions)
+        (wanted.group is None or row["group"] in (None, wanted.group))
         and (wanted.since is None or time >= wanted.since)
         and (wanted.until is None or time < wanted.until)
-        and (wanted.first is None or row["offset"] >= wanted.first)
-        and (wanted.end is None or row["offset"] < wanted.end)
     )
 
 
@@ -153,29 +123,8 @@ def test_a_selection_gives_the_rows_that_are_wanted_and_reads_no_more(
     folder, everything, wanted, chunk
 ):
     work = plan([folder], chunk, selection=wanted)
-    found = [row for row in everything if is_wanted(row, wanted)]
-    if wanted.groups is not None:
-        # A marker of another partition than those of the groups decides nothing for them.
-        places = {partition_of(name, PARTITIONS) for name in wanted.groups}
-        found = [row for row in found if row["partition"] in places]
-    assert rows(work) == found
+    assert rows(work) == [row for row in everything if is_wanted(row, wanted)]
     assert work.size <= plan([folder]).size
-
-
-def test_a_group_is_read_from_its_partition_alone(folder):
-    place = partition_of("group-3", PARTITIONS)
-    work = plan([folder], selection=Selection(groups=frozenset({"group-3"})))
-    assert {split.partition for chunk in work.chunks for split in chunk} == {place}
-    assert work.size < plan([folder]).size / 3
-
-
-def test_without_a_known_number_of_partitions_all_are_read(tmp_path):
-    write_log(tmp_path, RISING[:1], shards=None)
-    wanted = Selection(groups=frozenset({"group-3"}))
-    assert plan([tmp_path], selection=wanted).size == plan([tmp_path]).size
-    assert {row["group"] for row in rows(plan([tmp_path], selection=wanted))} == {"group-3", None}
-    said = Selection(groups=frozenset({"group-3"}), count=PARTITIONS)
-    assert plan([tmp_path], selection=said).size < plan([tmp_path]).size / 3
 
 
 def test_segments_are_read_from_a_time_on(tmp_path):
@@ -187,32 +136,6 @@ def test_segments_are_read_from_a_time_on(tmp_path):
     # What is left: of each segment some batches behind its last index entry.
     assert sizes[0] == plan([tmp_path]).size
     assert sizes[6] < sizes[0] / 5
-
-
-@pytest.mark.parametrize("chunk", [None, 600])
-def test_segments_without_the_offsets_are_not_read(tmp_path, chunk):
-    write_log(tmp_path, RISING)
-    bases = [int(path.stem) for path in sorted((tmp_path / "__consumer_offsets-0").glob("*.log"))]
-
-    def size(first, end):
-        wanted = Selection(partitions=frozenset({0}), first=first, end=end)
-        work = plan([tmp_path], chunk, selection=wanted)
-        found = {row["offset"] for row in rows(work)}
-        assert found == {row["offset"] for row in everything if is_wanted(row, wanted)}
-        return work.size
-
-    everything = rows(plan([tmp_path]))
-    sizes = {path: path.stat().st_size for path in tmp_path.glob("*-0/*.log")}
-    [one, two, three] = [sizes[path] for path in sorted(sizes)]
-    whole = one + two + three
-    assert size(None, None) == size(0, 2**40) == whole
-    assert size(bases[1], bases[2]) <= two
-    assert size(bases[1] - 1, bases[2]) <= one + two
-    assert size(bases[2], None) == three
-    assert size(None, bases[1]) == one
-    assert size(bases[1], bases[1]) == 0
-    if chunk:
-        assert size(bases[1], bases[1] + 1) < two / 2
 
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
@@ -295,46 +218,24 @@ def test_an_index_of_another_segment_is_not_believed(tmp_path):
     folder = tmp_path / "__consumer_offsets-0"
     other, _ = made(1, 0, [time - DAY for time in RISING[0]])
     next(folder.glob("*.timeindex")).write_bytes(times_of(other, 0, EVERY))
-    wanted = Selection(partitions=frozenset({0}), since=NOW + DAY // 2)
-    assert plan([tmp_path], selection=wanted).size == next(folder.glob("*.log")).stat().st_size
+    wanted = Selection(since=NOW + DAY // 2)
+    assert plan([folder], selection=wanted).size == next(folder.glob("*.log")).stat().st_size
 
 
 def test_damage_belongs_to_every_selection(tmp_path):
     path = write_segment(tmp_path / "__consumer_offsets-0", 0, b"".join(made(0, 0, RISING[0])[0]))
     path.write_bytes(path.read_bytes() + b"torn")
-    wanted = Selection(groups=frozenset({"x"}), key_types=frozenset({2}), since=NOW + 9 * DAY)
+    wanted = Selection("x", since=NOW + 9 * DAY)
     assert [row["problem"] for row in rows(plan([tmp_path], selection=wanted))] == [
         "unfinished batch at the end of the log"
     ]
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"{}\n00000000\n", b'{"shards": 4}\n00000000\n', b"\xff\n\n", b"[]\n\n"]
-)
-def test_a_damaged_format_file_tells_no_number(tmp_path, content):
-    (tmp_path / "format").write_bytes(content)
-    assert partition_count(tmp_path) is None
-
-
-def test_the_number_is_that_of_the_format_file(tmp_path):
-    write_format(tmp_path, 50)
-    assert partition_count(tmp_path) == 50
-
-
-def test_a_selection_within_another_wants_what_both_want():
-    one = Selection(groups=frozenset("ab"), since=5, until=9, end=8)
-    other = Selection(groups=frozenset("bc"), key_types=frozenset({1}), since=7, until=11, count=3)
-    other = replace(other, first=2, end=9)
-    both = Selection(frozenset("b"), None, frozenset({1}), 7, 9, 3, 2, 8)
-    assert one.within(other) == other.within(one) == both
-    assert one.within(EVERYTHING) == one
-
-
 def test_rows_without_a_value_are_wanted():
-    kinds = {"group": pa.string(), "key_type": pa.int16(), "timestamp_ms": pa.int64()}
-    rows = [("a", 1, 5), ("b", 1, 5), (None, 1, 5), ("a", None, None), ("a", 2, 5), ("a", 1, 9)]
+    kinds = {"group": pa.string(), "timestamp_ms": pa.int64()}
+    rows = [("a", 5), ("b", 5), (None, 5), ("a", None), ("a", 4), ("a", 9)]
     batch = pa.RecordBatch.from_pylist(
         [dict(zip(kinds, row, strict=True)) for row in rows], pa.schema(kinds)
     )
-    wanted = Selection(groups=frozenset("a"), key_types=frozenset({1}), since=5, until=9)
+    wanted = Selection("a", since=5, until=9)
     assert wanted.mask(batch).to_pylist() == [True, False, True, True, False, False]

@@ -69,13 +69,7 @@ def test_importing_the_package_teaches_the_active_session(spark, monkeypatch):
         ({"path": "/", "chunk_byte": "9"}, "no such option: chunk_byte, did you mean chunk_bytes?"),
         ({"path": "/", "x": "9"}, r"no such option: x \(known: path, "),
         ({"path": "/", "partition": "-1"}, "partition must be a number from 0 on, not -1"),
-        ({"path": "/", "partition_count": "0"}, "partition_count must be a number from 1 on"),
         ({"path": "/", "mode": "permissive"}, r"no such mode: permissive \(rows, drop, fail\)"),
-        ({"path": "/", "partitions": "3-1"}, "partitions must be numbers such as 0,3,7-9, not 3-1"),
-        ({"path": "/", "partitions": "1-999999999"}, "partitions must be numbers"),
-        ({"path": "/", "key_types": "a"}, "key_types must be numbers such as"),
-        ({"path": "/", "groups": "a,b"}, "groups must be a JSON list"),
-        ({"path": "/", "groups": "[1]"}, "groups must be a JSON list"),
         ({"path": "/", "since": "soon"}, "since must be a time such as 2026-11-22T08:30:00Z"),
         ({"path": "/", "until": ""}, "until must be a time"),
     ],
@@ -93,17 +87,9 @@ def test_sizes_have_units(text, size):
 
 
 def test_a_selection_is_read_from_options():
-    given = {"group": "a", "groups": '["b, c"]', "partitions": "0, 3-5", "key_types": "2"}
-    times = {"since": "2026-11-22T08:30:00.001+00:00", "until": "1795336200002"}
-    assert Options.of({"path": "/", **given, **times, "partition_count": "50"}).selection == (
-        Selection(
-            groups=frozenset({"a", "b, c"}),
-            partitions=frozenset({0, 3, 4, 5}),
-            key_types=frozenset({2}),
-            since=1_795_336_200_001,
-            until=1_795_336_200_002,
-            count=50,
-        )
+    given = {"group": "a", "since": "2026-11-22T08:30:00.001+00:00", "until": "1795336200002"}
+    assert Options.of({"path": "/", **given}).selection == Selection(
+        "a", since=1_795_336_200_001, until=1_795_336_200_002
     )
     assert Options.of({"path": "/"}).selection == EVERYTHING
 

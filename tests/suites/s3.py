@@ -24,7 +24,8 @@ from groupkeeper.analytics.command.request import Request
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.reading import parse_split
 from groupkeeper.analytics.reading.files import place
-from groupkeeper.analytics.reading.plan import Plan, Selection, plan
+from groupkeeper.analytics.reading.placement import of_groups
+from groupkeeper.analytics.reading.plan import Plan, plan
 from groupkeeper.analytics.reading.segments import OFFSETS, TOPICS, expand
 from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.analytics.store import folder as tables
@@ -117,7 +118,7 @@ class Store:
 
     def reads_less(self) -> None:
         path = expand([self.url("ours")])
-        work = plan(path, selection=Selection(groups=frozenset({PAIR})))
+        work = of_groups(plan(path), [PAIR])
         everything = _rows(plan(path))
         assert work.size < plan(path).size
         found = [row for row in _rows(work) if row["group"] == PAIR]

@@ -32,10 +32,11 @@ from groupkeeper.analytics.command.request import Choice, Request
 from groupkeeper.analytics.errors import AnalyticsError, make_folder
 from groupkeeper.analytics.pipeline.engine import Engine, engine_for, failures_as_one_line
 from groupkeeper.analytics.pipeline.output import Output
-from groupkeeper.analytics.pipeline.run import StageProgress, Trunk, of_groups
+from groupkeeper.analytics.pipeline.run import StageProgress, Trunk
 from groupkeeper.analytics.reading import files
 from groupkeeper.analytics.reading.files import AnyPath
 from groupkeeper.analytics.reading.groups import topic_names
+from groupkeeper.analytics.reading.placement import of_groups
 from groupkeeper.analytics.reading.plan import Plan, data_folders, plan_topics
 from groupkeeper.analytics.reading.problems import is_damage
 from groupkeeper.analytics.reading.segments import (

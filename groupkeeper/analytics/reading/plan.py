@@ -7,12 +7,9 @@ or, without an index, by a walk over batch headers; small ones are packed togeth
 belong to a running broker: its newest index is padded with zeros, its last batch may be torn, and
 files may be replaced or deleted at any time.
 
-A `Selection` limits the records. Kafka's placement puts all records of a group into one partition,
-so a selection by group reads only one folder, provided that the number of partitions is known: the
-file `format` of a Groupkeeper data directory states it, a copy of a broker's folders does not.
+A `Selection` limits the records. `placement.of_groups` drops partitions that cannot hold a group.
 """
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +18,6 @@ from typing import Final, Protocol, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from crc32c import crc32c
 
 from groupkeeper.analytics.reading import walk
 from groupkeeper.analytics.reading.files import AnyPath, place
@@ -39,122 +35,41 @@ from groupkeeper.analytics.reading.segments import (
     partition_of,
 )
 from groupkeeper.analytics.reading.topic_log import place_of
-from groupkeeper.protocol.placement import partition_of as partition_of_group
-
-_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Filter by group, partition of the log, key type, time of record in [since, until), in epoch
-    ms, and log offset in [first, end), for each partition. None: no limit.
+    """Filter by group, and by time of the record in [since, until), in epoch ms. None: no limit.
 
     A row without a value to compare is included: transaction markers have no group, and rows about
-    damage have none of these.
+    damage have neither.
     """
 
-    groups: frozenset[str] | None = None
-    partitions: frozenset[int] | None = None
-    key_types: frozenset[int] | None = None
+    group: str | None = None
     since: int | None = None
     until: int | None = None
-    count: int | None = None
-    """Number of partitions of the log, if the caller has it."""
-    first: int | None = None
-    end: int | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that `mask` compares; none if all rows of a partition are included."""
+        """The columns that `mask` compares; none if all rows are included."""
         has_times = self.since is not None or self.until is not None
-        asked = (
-            ("group", self.groups is not None),
-            ("key_type", self.key_types is not None),
-            ("timestamp_ms", has_times),
-            ("offset", self.first is not None or self.end is not None),
-        )
+        asked = (("group", self.group is not None), ("timestamp_ms", has_times))
         return tuple(name for name, is_asked in asked if is_asked)
 
     def mask(self, batch: pa.RecordBatch) -> pa.Array:
         """Return a boolean mask of the included rows of a batch that has `columns`."""
         wanted = pa.repeat(True, batch.num_rows)
-        for name in self.columns:
-            column = batch.column(name)
-            for check in self._checks(name, column):
-                wanted = pc.and_(wanted, pc.or_(check.fill_null(False), pc.is_null(column)))
+        for name, compare, limit in (
+            ("group", pc.equal, self.group),
+            ("timestamp_ms", pc.greater_equal, self.since),
+            ("timestamp_ms", pc.less, self.until),
+        ):
+            if limit is not None:
+                wanted = pc.and_(wanted, compare(batch.column(name), limit).fill_null(True))
         return wanted
-
-    def _checks(self, name: str, column: pa.Array) -> list[pa.Array]:
-        if name in ("timestamp_ms", "offset"):
-            is_time = name == "timestamp_ms"
-            low, high = (self.since, self.until) if is_time else (self.first, self.end)
-            late = [] if low is None else [pc.greater_equal(column, low)]
-            return late if high is None else [*late, pc.less(column, high)]
-        values = self.groups if name == "group" else self.key_types
-        return [pc.is_in(column, pa.array(sorted(values or ()), column.type))]
-
-    def may_have(self, partition: int, count: int | None) -> bool:
-        """Return whether a partition of the log can have included records. `count`: number of
-        partitions according to its folder; None if unknown.
-        """
-        if self.partitions is not None and partition not in self.partitions:
-            return False
-        count = self.count or count
-        if self.groups is None or count is None or not 0 <= partition < count:
-            return True
-        return any(partition_of_group(group, count) == partition for group in self.groups)
-
-    def overlaps(self, first: int, end: int) -> bool:
-        """Return whether records with offsets in [first, end) can be included."""
-        return (self.first is None or self.first < end) and (self.end is None or first < self.end)
-
-    def within(self, other: "Selection") -> "Selection":
-        """Return the intersection with another selection."""
-        since, until, first, end = (
-            [each for each in pair if each is not None]
-            for pair in (
-                (self.since, other.since),
-                (self.until, other.until),
-                (self.first, other.first),
-                (self.end, other.end),
-            )
-        )
-        return Selection(
-            _both(self.groups, other.groups),
-            _both(self.partitions, other.partitions),
-            _both(self.key_types, other.key_types),
-            max(since, default=None),
-            min(until, default=None),
-            self.count or other.count,
-            max(first, default=None),
-            min(end, default=None),
-        )
-
-
-def _both(
-    one: frozenset[_Value] | None, other: frozenset[_Value] | None
-) -> frozenset[_Value] | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return one & other
 
 
 EVERYTHING: Final = Selection()
-
-
-def partition_count(data: AnyPath) -> int | None:
-    """Return the number of partitions in the file `format` of a data directory, a line of JSON and
-    its checksum; None without a valid file.
-    """
-    try:
-        line, _, said = (data / "format").read_bytes().partition(b"\n")
-        shards = json.loads(line)["shards"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    is_sound = said.strip() == b"%08x" % crc32c(line)
-    return shards if is_sound and isinstance(shards, int) and shards > 0 else None
-
-
 SMALLEST_CHUNK: Final = 4 * 1024 * 1024
 LARGEST_CHUNK: Final = 64 * 1024 * 1024
 CHUNKS_PER_CORE: Final = 3
@@ -237,11 +152,6 @@ def plan_segments(
     selection: Selection = EVERYTHING,
 ) -> Plan:
     """Plan the reading of the segments that `find_segments` returned."""
-    folders = {each.data for each in segments} if selection.groups is not None else ()
-    counts = {folder: partition_count(folder) for folder in folders}
-    segments = [
-        each for each in segments if selection.may_have(each.partition, counts.get(each.data))
-    ]
     size = sum(segment.size for segment in segments)
     limit = chunk_bytes or chunk_bytes_for(size)
     splits: list[Split] = []
@@ -251,11 +161,7 @@ def plan_segments(
         covered = list(cover(list(of_one)))
         for each in covered:
             parts = cut(each, limit, last=each is covered[-1], since=selection.since)
-            splits += (
-                replace(part, selection=selection)
-                for part in parts
-                if selection.overlaps(part.first, part.until)
-            )
+            splits += (replace(part, selection=selection) for part in parts)
     size = sum(split.size for split in splits)
     return Plan(tuple(pack(splits, limit)), partitions, len(segments), size)
 

@@ -57,12 +57,6 @@ class SegmentFile:
     def is_archived(self) -> bool:
         return self.path.parent.parent.name == ARCHIVE
 
-    @property
-    def data(self) -> AnyPath:
-        """The data directory."""
-        above = self.path.parent.parent
-        return above.parent if self.is_archived else above
-
 
 def expand(paths: Iterable[str]) -> list[AnyPath]:
     """Return the paths in local paths, glob patterns and URLs. Raises AnalyticsError."""

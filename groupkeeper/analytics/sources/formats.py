@@ -5,16 +5,14 @@
     spark.read.format("consumer_offsets").load("/var/lib/kafka/data")
 
 A schema given by the user limits the columns that are made: Spark does not prune columns of Python
-sources. From 4.1 on it pushes filters down, but only if a session setting allows it; without the
-setting, any query of a source that takes filters fails. So each source exists in two variants.
+sources. Options limit the rows.
 """
 
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
+from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 import pyarrow as pa
 import pyspark
-from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
@@ -32,8 +30,6 @@ from groupkeeper.analytics.sources.options import (
 )
 from groupkeeper.analytics.sources.readers import (
     EventsReader,
-    FilteredEventsReader,
-    FilteredOffsetsReader,
     LogReader,
     OffsetsReader,
     said_in_one_line,
@@ -41,8 +37,6 @@ from groupkeeper.analytics.sources.readers import (
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
 
 
 class LogSource(DataSource):  # type: ignore[misc]  # pyspark is not typed here
@@ -141,33 +135,9 @@ class GroupEventsSource(LogSource):
         return events.SCHEMA
 
 
-class FilteredOffsetsSource(ConsumerOffsetsSource):
-    """ConsumerOffsetsSource for sessions with filter pushdown."""
-
-    read_by = FilteredOffsetsReader
-
-
-class FilteredEventsSource(GroupEventsSource):
-    """GroupEventsSource for sessions with filter pushdown."""
-
-    read_by = FilteredEventsReader
-
-
 def register_sources(spark: "SparkSession") -> None:
-    """Register both formats in this session, with filter pushdown if Spark supports it: that turns
-    on the session's setting, which does not affect sources that take no filters.
-    """
-    from pyspark.errors import PySparkException
-
-    sources: tuple[type[LogSource], ...] = (ConsumerOffsetsSource, GroupEventsSource)
-    if hasattr(datasource, "Filter"):
-        try:
-            spark.conf.set(PUSHDOWN, "true")
-        except PySparkException:
-            pass
-        else:
-            sources = (FilteredOffsetsSource, FilteredEventsSource)
-    for source in sources:
+    """Register both formats in this session."""
+    for source in (ConsumerOffsetsSource, GroupEventsSource):
         spark.dataSource.register(source)
 
 

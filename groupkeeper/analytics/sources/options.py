@@ -19,16 +19,13 @@ Mode = Literal["rows", "drop", "fail"]
 """Treatment of damage: reported as rows, dropped, or an error."""
 
 NAMES: Final = (
-    *("path", "paths", "chunk_bytes", "partition", "mode", "group", "groups"),
-    *("partitions", "partition_count", "key_types", "since", "until", "decode"),
+    *("path", "paths", "chunk_bytes", "partition", "mode", "group", "since", "until", "decode"),
 )
 OF_STREAMS: Final = ("startingOffsets", "maxBytesPerTrigger", "failOnDataLoss")
 """Named as in Spark's source for Kafka; case is ignored."""
 FOR_BOTH: Final = ("path", "paths", "chunk_bytes", "mode", "decode")
 _SIZE: Final = re.compile(r"(\d+)\s*([kmg]?)(?:i?b)?")
 _UNITS: Final = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
-_NUMBERS: Final = re.compile(r"\d{1,9}(-\d{1,9})?(\s*,\s*\d{1,9}(-\d{1,9})?)*")
-_LAST_PARTITION: Final = 100_000
 _AGE: Final = re.compile(r"(\d+)\s*([smhd])")
 _AGES: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DIGITS: Final = re.compile(r"-?\d{1,18}")
@@ -140,40 +137,10 @@ def _paths(options: Mapping[str, str], format_name: str) -> list[str]:
 
 def _selection(options: Mapping[str, str]) -> Selection:
     return Selection(
-        groups=_groups(options),
-        partitions=_numbers("partitions", options.get("partitions")),
-        key_types=_numbers("key_types", options.get("key_types")),
-        since=_time("since", options.get("since")),
-        until=_time("until", options.get("until")),
-        count=_number("partition_count", options.get("partition_count"), 1),
+        options.get("group"),
+        _time("since", options.get("since")),
+        _time("until", options.get("until")),
     )
-
-
-def _groups(options: Mapping[str, str]) -> frozenset[str] | None:
-    """Return `group`, and the JSON list `groups`: group ids may contain any character."""
-    found = {options["group"]} if "group" in options else set()
-    if "groups" in options:
-        try:
-            several = json.loads(options["groups"])
-        except ValueError:
-            several = None
-        if not isinstance(several, list) or not all(isinstance(each, str) for each in several):
-            raise AnalyticsError('groups must be a JSON list such as ["a", "b"]')
-        found |= set(several)
-    return frozenset(found) if "group" in options or "groups" in options else None
-
-
-def _numbers(name: str, text: str | None) -> frozenset[int] | None:
-    """Parse a list such as 0,3,7-9."""
-    if text is None:
-        return None
-    found: set[int] = set()
-    for part in text.split(",") if _NUMBERS.fullmatch(text.strip()) else [""]:
-        first, _, last = part.strip().partition("-")
-        if not first or int(last or first) < int(first) or int(last or first) > _LAST_PARTITION:
-            raise AnalyticsError(f"{name} must be numbers such as 0,3,7-9, not {text}")
-        found |= set(range(int(first), int(last or first) + 1))
-    return frozenset(found)
 
 
 def _time(name: str, text: str | None) -> int | None:

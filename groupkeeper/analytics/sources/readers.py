@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,14 +21,12 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.reading import parse_split
 from groupkeeper.analytics.reading.columns import EVENT_COLUMNS, SCHEMA
-from groupkeeper.analytics.reading.plan import EVERYTHING, Chunk, plan
+from groupkeeper.analytics.reading.placement import of_groups
+from groupkeeper.analytics.reading.plan import Chunk, plan
 from groupkeeper.analytics.reading.problems import is_damage
 from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS
 from groupkeeper.analytics.sources import decoded, events
 from groupkeeper.analytics.sources.options import Mode, Options
-
-if TYPE_CHECKING:
-    from pyspark.sql.datasource import Filter
 
 Read = Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
 """Reads records with the given columns of the parser."""
@@ -42,18 +40,15 @@ class LogReader(DataSourceReader):  # type: ignore[misc]  # pyspark is not typed
     def __init__(self, options: Options, names: Sequence[str]) -> None:
         self.options = options
         self._names = list(names)
-        self._pushed = EVERYTHING
 
     def partitions(self) -> list[InputPartition]:
         options = self.options
         with said_in_one_line():
             work = plan(
-                options.paths,
-                options.chunk_bytes,
-                options.partition,
-                self.topic,
-                options.selection.within(self._pushed),
+                options.paths, options.chunk_bytes, options.partition, self.topic, options.selection
             )
+            if options.selection.group is not None:
+                work = of_groups(work, [options.selection.group])
         return [InputPartition(chunk) for chunk in work.chunks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -93,27 +88,6 @@ class EventsReader(LogReader):
 
     def _rows(self, read: Read, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         return events.decode_events(read(EVENT_COLUMNS), names)
-
-
-class _Filtered:
-    """Uses the filters of a query to read less."""
-
-    _pushed = EVERYTHING
-
-    def pushFilters(self, filters: "list[Filter]") -> "Iterable[Filter]":  # noqa: N802  # Spark's
-        """Return all filters: Spark still applies them."""
-        from groupkeeper.analytics.sources.pushed import selection_of
-
-        self._pushed = selection_of(filters)
-        return filters
-
-
-class FilteredOffsetsReader(_Filtered, OffsetsReader):
-    """OffsetsReader for sessions with filter pushdown."""
-
-
-class FilteredEventsReader(_Filtered, EventsReader):
-    """EventsReader for sessions with filter pushdown."""
 
 
 _done: list[bool] = []
