@@ -116,8 +116,8 @@ def test_records_of_sparks_kafka_source_are_decoded(spark):
     time = datetime.fromtimestamp(NOW / 1000, UTC)
     rows = [(*pair, "any", 3, at, time) for at, pair in enumerate([group("g", 1, "m"), event("g")])]
     fetched = spark.createDataFrame(rows, columns)
-    found = decode_consumer_offsets(fetched.where("offset = 0"), decode=True).head()
-    assert (found["group"], found["timestamp_ms"], found["classic"]["generation"]) == ("g", NOW, 1)
-    assert decode_consumer_offsets(fetched.where("offset = 0")).columns == SCHEMA.names
+    found = decode_consumer_offsets(fetched.where("offset = 0")).head()
+    assert (found["group"], found["timestamp_ms"], found["key_type"]) == ("g", NOW, 2)
+    assert found.__fields__ == SCHEMA.names
     (told,) = decode_group_events(fetched.where("offset = 1")).collect()
     assert (told["group"], told["type"], told["partition"]) == ("g", "group_created", 3)

@@ -17,7 +17,7 @@ from groupkeeper.analytics.reading.columns import GROUP_KEY_TYPE
 from groupkeeper.analytics.reading.groups import (
     ASSIGNMENT_TYPE,
     FIRST_KEY_TYPE,
-    decode_group,
+    decode_members,
     describe,
 )
 from groupkeeper.analytics.reading.problems import Problem
@@ -260,7 +260,7 @@ def _classic_state(group: _Group) -> str | None:
 def _members(name: str, group: _Group, newer: _Row | None) -> Iterator[_Row]:
     if group.record is not None and group.last is not None:
         leader = group.last.leader
-        for each in decode_group(group.record["value"])["members"]:
+        for each in decode_members(group.record["value"]):
             is_leader = None if leader is None else each["member_id"] == leader
             yield {"group": name, **each, "is_leader": is_leader, **_assigned(each)}
     for each in (newer or {}).get("members") or ():

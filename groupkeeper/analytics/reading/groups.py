@@ -43,17 +43,9 @@ _TOPOLOGY: Final = b"\0\x17"
 _Row = dict[str, Any]  # of a table
 
 
-def decode_group(value: bytes) -> _Row:
-    """Decode the value of a classic group's record. Raises DecodeError."""
-    group = decode_group_value(value)
-    return {
-        "protocol_type": group.protocol_type,
-        "generation": group.generation,
-        "protocol": group.protocol,
-        "leader": group.leader,
-        "state_timestamp_ms": group.current_state_timestamp,
-        "members": [_member(member) for member in group.members],
-    }
+def decode_members(value: bytes) -> list[_Row]:
+    """Return the members in the value of a classic group's record. Raises DecodeError."""
+    return [_member(member) for member in decode_group_value(value).members]
 
 
 def _member(member: MemberMetadata) -> _Row:

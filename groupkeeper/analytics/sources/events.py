@@ -29,7 +29,7 @@ SCHEMA: Final = pa.schema(
     ]
 )
 
-LATEST_MS: Final = 2**63 // 1000 - 1
+_LATEST_MS: Final = 2**63 // 1000 - 1
 """Latest time in Spark's range, which counts microseconds in 64 bits."""
 
 _Row = dict[str, object]
@@ -76,6 +76,6 @@ def _row(record: _Row) -> _Row:
 
 def _microseconds(time: object) -> int | None:
     """Convert milliseconds; None for a time outside of Spark's range."""
-    if not isinstance(time, int) or abs(time) > LATEST_MS:
+    if not isinstance(time, int) or abs(time) > _LATEST_MS:
         return None
     return time * 1000

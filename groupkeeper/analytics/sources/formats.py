@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.reading.columns import SCHEMA
 from groupkeeper.analytics.reading.segments import find_segments
-from groupkeeper.analytics.sources import decoded, events
+from groupkeeper.analytics.sources import events
 from groupkeeper.analytics.sources.options import (
     OF_STREAMS,
     Options,
@@ -43,16 +43,12 @@ class LogSource(DataSource):  # type: ignore[misc]  # pyspark is not typed here
     """One row per record of the folders of a topic under the given paths."""
 
     format: ClassVar[str]
+    columns: ClassVar[pa.Schema]
     read_by: ClassVar[type[LogReader]]
 
     @classmethod
     def name(cls) -> str:
         return cls.format
-
-    @staticmethod
-    def columns(options: Options) -> pa.Schema:
-        """Return all columns available with these options."""
-        raise NotImplementedError
 
     def schema(self) -> StructType:
         """Return the schema. Also checks options and paths, so that errors appear at load()."""
@@ -62,7 +58,7 @@ class LogSource(DataSource):  # type: ignore[misc]  # pyspark is not typed here
                 check_streams()
                 StreamOptions.of(self.options)
             find_segments(options.paths, options.partition, self.read_by.topic)
-        return from_arrow_schema(self.columns(options))
+        return from_arrow_schema(self.columns)
 
     def reader(self, schema: StructType) -> LogReader:
         with said_in_one_line():
@@ -74,7 +70,7 @@ class LogSource(DataSource):  # type: ignore[misc]  # pyspark is not typed here
 
     def _reader(self, schema: StructType) -> LogReader:
         options = Options.of(self.options, self.format)
-        return self.read_by(options, columns_of(schema, self.format, self.columns(options)))
+        return self.read_by(options, columns_of(schema, self.format, self.columns))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # Spark's
         """Return a reader. Does not raise: Spark 4.3 hides errors raised here behind its own."""
@@ -115,24 +111,16 @@ class ConsumerOffsetsSource(LogSource):
     """Records of `__consumer_offsets`. Options and columns: docs/analytics.md."""
 
     format = "consumer_offsets"
-    read_by: ClassVar[type[LogReader]] = OffsetsReader
-
-    @staticmethod
-    def columns(options: Options) -> pa.Schema:
-        return decoded.SCHEMA if options.decode else SCHEMA
+    columns = SCHEMA
+    read_by = OffsetsReader
 
 
 class GroupEventsSource(LogSource):
     """Records of `__group_events`. Options and columns: docs/analytics.md."""
 
     format = "group_events"
-    read_by: ClassVar[type[LogReader]] = EventsReader
-
-    @staticmethod
-    def columns(options: Options) -> pa.Schema:
-        if options.decode:
-            raise AnalyticsError("group_events is always decoded: decode is for consumer_offsets")
-        return events.SCHEMA
+    columns = events.SCHEMA
+    read_by = EventsReader
 
 
 def register_sources(spark: "SparkSession") -> None:

@@ -18,7 +18,7 @@ from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.reading.columns import EVENT_COLUMNS, SCHEMA
 from groupkeeper.analytics.reading.plan import Split
 from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS
-from groupkeeper.analytics.sources import decoded, events
+from groupkeeper.analytics.sources import events
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -37,20 +37,17 @@ _OF_BATCHES: Final = ("batch_position", "leader_epoch", "producer_id", "attribut
 _NEEDED: Final = ("key", "value", "partition", "offset", "timestamp")
 
 
-def decode_consumer_offsets(records: "DataFrame", *, decode: bool = False) -> "DataFrame":
-    """Convert records of `__consumer_offsets` to the columns of the source `consumer_offsets`, with
-    its option `decode`. Columns that only files have are null: batch_position, leader_epoch,
-    producer_id, attributes, problem_bytes.
+def decode_consumer_offsets(records: "DataFrame") -> "DataFrame":
+    """Convert records of `__consumer_offsets` to the columns of the source `consumer_offsets`.
+    Columns that only files have are null: batch_position, leader_epoch, producer_id, attributes,
+    problem_bytes.
 
     `records` come from Spark's Kafka source, batch or stream. Raises AnalyticsError if a column is
     missing.
     """
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    pairs = _pairs(records)
-    if decode:
-        return pairs.mapInArrow(_decode_groups, from_arrow_schema(decoded.SCHEMA))
-    return pairs.mapInArrow(_decode_offsets, from_arrow_schema(SCHEMA))
+    return _pairs(records).mapInArrow(_decode_offsets, from_arrow_schema(SCHEMA))
 
 
 def decode_group_events(records: "DataFrame") -> "DataFrame":
@@ -79,10 +76,6 @@ def _read(
 
 def _decode_offsets(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     return _read(batches, OFFSETS, SCHEMA.names)
-
-
-def _decode_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    return decoded.decode(_decode_offsets(batches))
 
 
 def _decode_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -18,12 +18,10 @@ from groupkeeper.analytics.reading.segments import expand
 Mode = Literal["rows", "drop", "fail"]
 """Treatment of damage: reported as rows, dropped, or an error."""
 
-NAMES: Final = (
-    *("path", "paths", "chunk_bytes", "partition", "mode", "group", "since", "until", "decode"),
-)
+NAMES: Final = (*("path", "paths", "chunk_bytes", "partition", "mode", "group", "since", "until"),)
 OF_STREAMS: Final = ("startingOffsets", "maxBytesPerTrigger", "failOnDataLoss")
 """Named as in Spark's source for Kafka; case is ignored."""
-FOR_BOTH: Final = ("path", "paths", "chunk_bytes", "mode", "decode")
+FOR_BOTH: Final = ("path", "paths", "chunk_bytes", "mode")
 _SIZE: Final = re.compile(r"(\d+)\s*([kmg]?)(?:i?b)?")
 _UNITS: Final = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
 _AGE: Final = re.compile(r"(\d+)\s*([smhd])")
@@ -46,7 +44,6 @@ class Options:
     partition: int | None
     selection: Selection
     mode: Mode
-    decode: bool
 
     @classmethod
     def of(cls, options: Mapping[str, str], format_name: str = "consumer_offsets") -> "Options":
@@ -62,7 +59,6 @@ class Options:
             partition=_number("partition", options.get("partition"), 0),
             selection=_selection(options),
             mode=_word("mode", options.get("mode", "rows"), get_args(Mode)),
-            decode=_truth("decode", options.get("decode", "false")),
         )
 
 
@@ -183,9 +179,3 @@ def _number(name: str, text: str | None, least: int) -> int | None:
     if not text.isdecimal() or int(text) < least:
         raise AnalyticsError(f"{name} must be a number from {least} on, not {text}")
     return int(text)
-
-
-def _truth(name: str, text: str) -> bool:
-    if text.lower() not in ("true", "false"):
-        raise AnalyticsError(f"{name} must be true or false, not {text}")
-    return text.lower() == "true"

@@ -20,12 +20,12 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.reading import parse_split
-from groupkeeper.analytics.reading.columns import EVENT_COLUMNS, SCHEMA
+from groupkeeper.analytics.reading.columns import EVENT_COLUMNS
 from groupkeeper.analytics.reading.placement import of_groups
 from groupkeeper.analytics.reading.plan import Chunk, plan
 from groupkeeper.analytics.reading.problems import is_damage
 from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS
-from groupkeeper.analytics.sources import decoded, events
+from groupkeeper.analytics.sources import events
 from groupkeeper.analytics.sources.options import Mode, Options
 
 Read = Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
@@ -73,12 +73,12 @@ class LogReader(DataSourceReader):  # type: ignore[misc]  # pyspark is not typed
 
 
 class OffsetsReader(LogReader):
-    """Rows of the parser, or with the typed columns of groups."""
+    """Rows of the parser."""
 
     topic = OFFSETS
 
     def _rows(self, read: Read, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        return decoded.decode(read(SCHEMA.names), names) if self.options.decode else read(names)
+        return read(names)
 
 
 class EventsReader(LogReader):
