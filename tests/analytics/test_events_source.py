@@ -3,19 +3,18 @@ rows. Only the last test needs Spark.
 """
 
 import json
-import logging
 
 import pyarrow as pa
 import pytest
 from pyspark.sql.datasource import InputPartition
 
-from groupkeeper.analytics.errors import AnalyticsError
+from groupkeeper.analytics.reading.segments import EVENTS
 from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.analytics.sources.events import SCHEMA
 from groupkeeper.analytics.sources.options import Options
-from groupkeeper.analytics.sources.readers import EventsReader, OffsetsReader
+from groupkeeper.analytics.sources.readers import LogReader
 from groupkeeper.protocol.group_events import Event, encode
-from tests.analytics.logs import NOW, batch, commit, log, write_segment
+from tests.analytics.logs import NOW, batch, log, write_segment
 
 WHO = {
     "member": "m-1",
@@ -60,8 +59,8 @@ def folder(tmp_path):
     return tmp_path
 
 
-def rows(folder, reader=EventsReader, names=SCHEMA.names, **options):
-    made = reader(Options.of({"path": str(folder)} | options, "group_events"), names)
+def rows(folder, names=SCHEMA.names, **options):
+    made = LogReader(EVENTS, Options.of({"path": str(folder)} | options, "group_events"), names)
     found = [row for part in made.partitions() for row in made.read(part)]
     assert all(each.schema.names == list(names) for each in found)
     return pa.Table.from_batches(found, found[0].schema).to_pylist() if found else []
@@ -134,44 +133,12 @@ def test_fewer_columns_have_the_same_rows(folder):
 
 def test_options_choose_rows(folder):
     assert [row["offset"] for row in rows(folder, group="g")] == [0, 2, 3, 5, None]
-    assert rows(folder, since=str(NOW + 1), mode="drop") == []
-    assert len(rows(folder, since="2023-11-14T22:13:20Z", until=str(NOW + 1), mode="drop")) == 6
-
-
-@pytest.fixture
-def damaged(tmp_path):
-    data = bytearray(log(*(batch([commit("g", "t", 0, at)]) for at in range(5))) + b"torn")
-    data[len(data) // 2] ^= 1
-    write_segment(tmp_path / "__consumer_offsets-3", 0, bytes(data))
-    return tmp_path
-
-
-def offsets(folder, **options):
-    made = OffsetsReader(Options.of({"path": str(folder)} | options), ["committed_offset"])
-    return [
-        row["committed_offset"]
-        for part in made.partitions()
-        for each in made.read(part)
-        for row in each.to_pylist()
-    ]
-
-
-def test_damage_is_rows_or_dropped_with_a_count_or_an_error(damaged, caplog):
-    assert sorted(offsets(damaged), key=str) == [0, 1, 3, 4, None, None]
-    with caplog.at_level(logging.WARNING):
-        assert offsets(damaged, mode="drop") == [0, 1, 3, 4]
-    assert "dropped 1 damaged places or records, 104 bytes" in caplog.text
-    with pytest.raises(AnalyticsError, match=r"partition 3, position \d+: batch with a wrong chec"):
-        offsets(damaged, mode="fail")
-
-
-def test_what_is_harmless_fails_nothing(folder):
-    found = rows(folder, mode="fail", names=["offset"])
-    assert [row["offset"] for row in found] == [0, 1, 2, 3, 4, 5]
+    assert [row["offset"] for row in rows(folder, since=str(NOW + 1))] == [None]
+    assert len(rows(folder, since="2023-11-14T22:13:20Z", until=str(NOW + 1))) == 7
 
 
 def test_an_empty_partition_is_read_once(folder):
-    made = EventsReader(Options.of({"path": str(folder)}), ["offset"])
+    made = LogReader(EVENTS, Options.of({"path": str(folder)}), ["offset"])
     assert list(made.read(InputPartition(None))) == []
 
 

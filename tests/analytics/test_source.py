@@ -12,9 +12,10 @@ from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.reading import parse
 from groupkeeper.analytics.reading.columns import SCHEMA
 from groupkeeper.analytics.reading.plan import EVERYTHING, Selection, Split
-from groupkeeper.analytics.sources.formats import columns_of
+from groupkeeper.analytics.reading.segments import OFFSETS
+from groupkeeper.analytics.sources.formats import ConsumerOffsetsSource
 from groupkeeper.analytics.sources.options import Options
-from groupkeeper.analytics.sources.readers import OffsetsReader
+from groupkeeper.analytics.sources.readers import LogReader
 from tests.analytics.logs import batch, varied, write_segment
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -69,7 +70,6 @@ def test_importing_the_package_teaches_the_active_session(spark, monkeypatch):
         ({"path": "/", "chunk_byte": "9"}, "no such option: chunk_byte, did you mean chunk_bytes?"),
         ({"path": "/", "x": "9"}, r"no such option: x \(known: path, "),
         ({"path": "/", "partition": "-1"}, "partition must be a number from 0 on, not -1"),
-        ({"path": "/", "mode": "permissive"}, r"no such mode: permissive \(rows, drop, fail\)"),
         ({"path": "/", "since": "soon"}, "since must be a time such as 2026-11-22T08:30:00Z"),
         ({"path": "/", "until": ""}, "until must be a time"),
     ],
@@ -106,7 +106,8 @@ def test_a_time_without_a_zone_is_in_utc():
 
 
 def test_an_empty_plan_reads_nothing(folder):
-    reader = OffsetsReader(Options.of({"path": str(folder / "__consumer_offsets-4")}), SCHEMA.names)
+    options = Options.of({"path": str(folder / "__consumer_offsets-4")})
+    reader = LogReader(OFFSETS, options, SCHEMA.names)
     assert reader.partitions() == []
     assert list(reader.read(type("P", (), {"value": None}))) == []
 
@@ -125,9 +126,10 @@ def test_a_schema_that_is_given_says_which_columns_are_made(spark, folder):
         ("offset int", "column offset is bigint, not int: cast it later"),
     ],
 )
-def test_a_schema_that_does_not_fit_is_refused(schema, said):
+def test_a_schema_that_does_not_fit_is_refused(folder, schema, said):
+    source = ConsumerOffsetsSource({"path": str(folder)})
     with pytest.raises(AnalyticsError, match=re.escape(said)):
-        columns_of(StructType.fromDDL(schema))
+        source.reader(StructType.fromDDL(schema))
 
 
 def test_a_wrong_path_is_said_at_load_without_a_traceback(spark, tmp_path):

@@ -92,7 +92,7 @@ def test_what_is_wrong_is_said_in_one_line(spark, log, tmp_path):
     job = Job(spark, log, tmp_path)
     for options, said in (
         ({"group": "g"}, "readStream has no option group: filter with where()"),
-        ({"startingOffsets": '{"5": 0}'}, "startingOffsets: there is no partition 5"),
+        ({"startingOffsets": "first"}, r"no such startingOffsets: first (earliest, latest)"),
     ):
         with pytest.raises(PySparkException) as raised:
             job.run(**options)
@@ -107,10 +107,7 @@ def test_what_is_wrong_is_said_in_one_line(spark, log, tmp_path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"startingOffsets": "first"}, "must be earliest, latest, or offsets by partition"),
-        ({"startingOffsets": '{"a": 1}'}, "must be earliest"),
-        ({"startingOffsets": '{"1": -3}'}, "must be earliest"),
-        ({"startingOffsets": '{"1": true}'}, "must be earliest"),
+        ({"startingOffsets": '{"0": 7}'}, "no such startingOffsets"),
         ({"maxBytesPerTrigger": "0"}, "maxBytesPerTrigger must be a positive size"),
         ({"failOnDataLoss": "maybe"}, "no such failOnDataLoss: maybe"),
         ({"partition": "3"}, "readStream has no option partition"),
@@ -123,8 +120,8 @@ def test_wrong_options_are_refused(options, said):
 
 def test_options_have_defaults_and_units():
     assert StreamOptions.of({}) == StreamOptions("earliest", None, fail_on_loss=True)
-    given = {"startingOffsets": '{"3": -1}', "maxbytespertrigger": "2k", "failOnDataLoss": "False"}
-    assert StreamOptions.of(given) == StreamOptions({3: -1}, 2048, fail_on_loss=False)
+    given = {"startingOffsets": "latest", "maxbytespertrigger": "2k", "failOnDataLoss": "False"}
+    assert StreamOptions.of(given) == StreamOptions("latest", 2048, fail_on_loss=False)
 
 
 def test_older_versions_of_spark_are_refused(monkeypatch, log):

@@ -7,7 +7,7 @@ cannot be continued is reported once, in a step of the progress that reads nothi
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.reading.partition_log import (
@@ -26,10 +26,8 @@ from groupkeeper.analytics.reading.stretch import Stretch, loss, pieces
 from groupkeeper.analytics.reading.walk import Header
 
 UNKNOWN: Final = -1
-Starting = Literal["earliest", "latest"] | Mapping[int, int]
-"""Initial offsets by partition, LATEST and EARLIEST among them; or one of these for all."""
-LATEST: Final = -1
-EARLIEST: Final = -2
+EARLIEST: Final = "earliest"
+LATEST: Final = "latest"
 _HORIZON: Final = 0x40
 
 T = TypeVar("T")
@@ -66,21 +64,13 @@ class Follower:
         self._find = find
         self._fail_on_loss = fail_on_loss
 
-    def beginning(self, starting: Starting) -> Bookmarks:
-        """Return the initial progress of the existing logs. Partitions not in `starting` begin at
-        their first offset; an offset inside a batch is lowered to the start of the batch.
+    def beginning(self, starting: str) -> Bookmarks:
+        """Return the initial progress of the existing logs: their first offsets (EARLIEST) or their
+        ends (LATEST).
         """
         logs = self._find()
-        if isinstance(starting, str):
-            offset = LATEST if starting == "latest" else EARLIEST
-            starting = {log.partition: offset for log in logs.values()}
-        partitions = {log.partition for log in logs.values()}
-        for partition in starting:
-            if partition not in partitions:
-                raise AnalyticsError(f"startingOffsets: there is no partition {partition}")
-        return {
-            name: _begin(log, starting.get(log.partition, EARLIEST)) for name, log in logs.items()
-        }
+        first = {name: _first(log) for name, log in logs.items()}
+        return first if starting == EARLIEST else {**first, **_ends(logs, {})}
 
     def ends(self) -> Bookmarks:
         """Return the current ends of all logs."""
@@ -164,18 +154,9 @@ def _told_by(before: Bookmark, mark: Bookmark) -> Problem:
 # -- one log -------------------------------------------------------------------------------------
 
 
-def _begin(log: PartitionFolders, offset: int) -> Bookmark:
+def _first(log: PartitionFolders) -> Bookmark:
     bases = looked_at(log, lambda listing: [each.base for each in (*listing[0], *listing[1])])
-    start = Bookmark(min(bases, default=0))
-    end = _ends({"": log}, {}).get("", start)
-    if offset in (EARLIEST, LATEST):
-        return start if offset == EARLIEST else end
-    if not start.offset <= offset <= end.offset:
-        raise AnalyticsError(
-            f"startingOffsets: partition {log.partition} has the offsets {start.offset} to "
-            f"{end.offset}, not {offset}"
-        )
-    return _floor(log, offset)
+    return Bookmark(min(bases, default=0))
 
 
 def _ends(logs: Mapping[str, PartitionFolders], near: Bookmarks) -> Bookmarks:

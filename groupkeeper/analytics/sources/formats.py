@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.reading.columns import SCHEMA
-from groupkeeper.analytics.reading.segments import find_segments
+from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS, find_segments
 from groupkeeper.analytics.sources import events
 from groupkeeper.analytics.sources.options import (
     OF_STREAMS,
@@ -28,12 +28,7 @@ from groupkeeper.analytics.sources.options import (
     did_you_mean,
     has_of_streams,
 )
-from groupkeeper.analytics.sources.readers import (
-    EventsReader,
-    LogReader,
-    OffsetsReader,
-    said_in_one_line,
-)
+from groupkeeper.analytics.sources.readers import LogReader, said_in_one_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,7 +39,7 @@ class LogSource(DataSource):  # type: ignore[misc]  # pyspark is not typed here
 
     format: ClassVar[str]
     columns: ClassVar[pa.Schema]
-    read_by: ClassVar[type[LogReader]]
+    topic: ClassVar[str]
 
     @classmethod
     def name(cls) -> str:
@@ -57,7 +52,7 @@ class LogSource(DataSource):  # type: ignore[misc]  # pyspark is not typed here
             if has_of_streams(self.options):
                 check_streams()
                 StreamOptions.of(self.options)
-            find_segments(options.paths, options.partition, self.read_by.topic)
+            find_segments(options.paths, options.partition, self.topic)
         return from_arrow_schema(self.columns)
 
     def reader(self, schema: StructType) -> LogReader:
@@ -70,7 +65,23 @@ class LogSource(DataSource):  # type: ignore[misc]  # pyspark is not typed here
 
     def _reader(self, schema: StructType) -> LogReader:
         options = Options.of(self.options, self.format)
-        return self.read_by(options, columns_of(schema, self.format, self.columns))
+        return LogReader(self.topic, options, self._names(schema))
+
+    def _names(self, schema: StructType) -> list[str]:
+        """Return the columns to read. Raises AnalyticsError if the source has no such column, or
+        one of another type.
+        """
+        known = {field.name: field.dataType for field in from_arrow_schema(self.columns)}
+        for field in schema:
+            name = field.name
+            if name not in known:
+                raise AnalyticsError(
+                    f"{self.format} has no column {name}{did_you_mean(name, known)}"
+                )
+            if field.dataType != known[name]:
+                wanted, given = known[name].simpleString(), field.dataType.simpleString()
+                raise AnalyticsError(f"column {name} is {wanted}, not {given}: cast it later")
+        return [field.name for field in schema]
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # Spark's
         """Return a reader. Does not raise: Spark 4.3 hides errors raised here behind its own."""
@@ -112,7 +123,7 @@ class ConsumerOffsetsSource(LogSource):
 
     format = "consumer_offsets"
     columns = SCHEMA
-    read_by = OffsetsReader
+    topic = OFFSETS
 
 
 class GroupEventsSource(LogSource):
@@ -120,28 +131,10 @@ class GroupEventsSource(LogSource):
 
     format = "group_events"
     columns = events.SCHEMA
-    read_by = EventsReader
+    topic = EVENTS
 
 
 def register_sources(spark: "SparkSession") -> None:
     """Register both formats in this session."""
     for source in (ConsumerOffsetsSource, GroupEventsSource):
         spark.dataSource.register(source)
-
-
-def columns_of(
-    schema: StructType, format_name: str = ConsumerOffsetsSource.format, columns: pa.Schema = SCHEMA
-) -> list[str]:
-    """Return the names of the columns to read. Raises AnalyticsError if a column is not of the
-    format, or has another type there.
-    """
-    known = {field.name: field.dataType for field in from_arrow_schema(columns)}
-    for field in schema:
-        if field.name not in known:
-            raise AnalyticsError(
-                f"{format_name} has no column {field.name}{did_you_mean(field.name, known)}"
-            )
-        if field.dataType != known[field.name]:
-            wanted, given = known[field.name].simpleString(), field.dataType.simpleString()
-            raise AnalyticsError(f"column {field.name} is {wanted}, not {given}: cast it later")
-    return [field.name for field in schema]

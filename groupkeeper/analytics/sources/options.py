@@ -7,21 +7,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from difflib import get_close_matches
-from typing import Final, Literal, TypeVar, cast, get_args
+from typing import Final
 
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.reading.files import AnyPath
-from groupkeeper.analytics.reading.follow import EARLIEST, Starting
+from groupkeeper.analytics.reading.follow import EARLIEST, LATEST
 from groupkeeper.analytics.reading.plan import Selection
 from groupkeeper.analytics.reading.segments import expand
 
-Mode = Literal["rows", "drop", "fail"]
-"""Treatment of damage: reported as rows, dropped, or an error."""
-
-NAMES: Final = (*("path", "paths", "chunk_bytes", "partition", "mode", "group", "since", "until"),)
+NAMES: Final = (*("path", "paths", "chunk_bytes", "partition", "group", "since", "until"),)
 OF_STREAMS: Final = ("startingOffsets", "maxBytesPerTrigger", "failOnDataLoss")
 """Named as in Spark's source for Kafka; case is ignored."""
-FOR_BOTH: Final = ("path", "paths", "chunk_bytes", "mode")
+FOR_BOTH: Final = ("path", "paths", "chunk_bytes")
 _SIZE: Final = re.compile(r"(\d+)\s*([kmg]?)(?:i?b)?")
 _UNITS: Final = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
 _AGE: Final = re.compile(r"(\d+)\s*([smhd])")
@@ -32,18 +29,15 @@ _HOW: Final = (
     "with create table, Spark passes no options to a Python source"
 )
 
-_Word = TypeVar("_Word", bound=str)
-
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The data to read, the size of tasks, and the treatment of rows."""
+    """The data to read, and the size of tasks."""
 
     paths: tuple[AnyPath, ...]
     chunk_bytes: int | None
     partition: int | None
     selection: Selection
-    mode: Mode
 
     @classmethod
     def of(cls, options: Mapping[str, str], format_name: str = "consumer_offsets") -> "Options":
@@ -58,7 +52,6 @@ class Options:
             chunk_bytes=_size("chunk_bytes", options.get("chunk_bytes")),
             partition=_number("partition", options.get("partition"), 0),
             selection=_selection(options),
-            mode=_word("mode", options.get("mode", "rows"), get_args(Mode)),
         )
 
 
@@ -66,7 +59,7 @@ class Options:
 class StreamOptions:
     """The start of a stream, its size per batch, and whether lost records are an error."""
 
-    starting: Starting
+    starting: str
     max_bytes: int | None
     fail_on_loss: bool
 
@@ -83,7 +76,9 @@ class StreamOptions:
                 )
         fails = given.get("failondataloss", "true").lower()
         return cls(
-            starting=_starting(given.get("startingoffsets", "earliest")),
+            starting=_word(
+                "startingOffsets", given.get("startingoffsets", EARLIEST), (EARLIEST, LATEST)
+            ),
             max_bytes=_size("maxBytesPerTrigger", given.get("maxbytespertrigger")),
             fail_on_loss=_word("failOnDataLoss", fails, ("true", "false")) == "true",
         )
@@ -92,26 +87,6 @@ class StreamOptions:
 def has_of_streams(options: Iterable[str]) -> bool:
     """Return whether an option only for streams is given."""
     return any(name.lower() in map(str.lower, OF_STREAMS) for name in options)
-
-
-def _starting(text: str) -> Starting:
-    if text in ("earliest", "latest"):
-        return cast(Starting, text)
-    try:
-        given = json.loads(text)
-    except ValueError:
-        given = None
-    offsets = given if isinstance(given, dict) else {"": EARLIEST}
-    if not all(map(_is_start, offsets, offsets.values())):
-        raise AnalyticsError(
-            "startingOffsets must be earliest, latest, or offsets by partition such as "
-            f'{{"0": 1200, "7": -1}} (-2: earliest, -1: latest), not {text}'
-        )
-    return {int(partition): offset for partition, offset in offsets.items()}
-
-
-def _is_start(partition: str, offset: object) -> bool:
-    return partition.isdecimal() and type(offset) is int and offset >= EARLIEST
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -167,10 +142,10 @@ def _size(name: str, text: str | None) -> int | None:
     return number
 
 
-def _word(name: str, text: str, known: Sequence[_Word]) -> _Word:
+def _word(name: str, text: str, known: Sequence[str]) -> str:
     if text not in known:
         raise AnalyticsError(f"no such {name}: {text} ({', '.join(known)})")
-    return cast(_Word, text)
+    return text
 
 
 def _number(name: str, text: str | None, least: int) -> int | None:

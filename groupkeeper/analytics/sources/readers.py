@@ -1,20 +1,16 @@
 """Readers of the logs for Spark: chunks of the plan become Spark's partitions, and the parser's
 Arrow batches become rows.
 
-Also keeps errors of Spark's Python processes to one line, and reduces their garbage collection. The
-option `mode` selects the treatment of rows about damage.
+Also keeps errors of Spark's Python processes to one line, and reduces their garbage collection.
 """
 
 import gc
-import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import ClassVar, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
@@ -23,21 +19,19 @@ from groupkeeper.analytics.reading import parse_split
 from groupkeeper.analytics.reading.columns import EVENT_COLUMNS
 from groupkeeper.analytics.reading.placement import of_groups
 from groupkeeper.analytics.reading.plan import Chunk, plan
-from groupkeeper.analytics.reading.problems import is_damage
-from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS
+from groupkeeper.analytics.reading.segments import EVENTS
 from groupkeeper.analytics.sources import events
-from groupkeeper.analytics.sources.options import Mode, Options
+from groupkeeper.analytics.sources.options import Options
 
 Read = Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
 """Reads records with the given columns of the parser."""
 
 
 class LogReader(DataSourceReader):  # type: ignore[misc]  # pyspark is not typed here
-    """Base class of the readers. `partitions` runs in the driver, `read` in the tasks."""
+    """Reads the columns `names` of one topic. `partitions` runs in the driver, `read` in tasks."""
 
-    topic: ClassVar[str]
-
-    def __init__(self, options: Options, names: Sequence[str]) -> None:
+    def __init__(self, topic: str, options: Options, names: Sequence[str]) -> None:
+        self.topic = topic
         self.options = options
         self._names = list(names)
 
@@ -56,38 +50,14 @@ class LogReader(DataSourceReader):  # type: ignore[misc]  # pyspark is not typed
         with said_in_one_line():
             # Spark reads an empty plan once, with the partition None.
             for split in chunk or ():
-                read = partial(parse_split, split)
-                yield from self.rows(read, split.path)
+                yield from self.rows(partial(parse_split, split))
         set_loaded_aside()
 
-    def rows(self, read: Read, place: str) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of `read` according to the options. `place` appears in errors."""
-        mode, names = self.options.mode, self._names
-        if mode == "rows":
-            return self._rows(read, names)
-        needed = list(dict.fromkeys([*names, *NEEDED]))
-        return treated(self._rows(read, needed), mode, names, place)
-
-    def _rows(self, read: Read, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        raise NotImplementedError
-
-
-class OffsetsReader(LogReader):
-    """Rows of the parser."""
-
-    topic = OFFSETS
-
-    def _rows(self, read: Read, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        return read(names)
-
-
-class EventsReader(LogReader):
-    """Rows with the JSON of each event as columns."""
-
-    topic = EVENTS
-
-    def _rows(self, read: Read, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        return events.decode_events(read(EVENT_COLUMNS), names)
+    def rows(self, read: Read) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of `read`; of events with their JSON as columns."""
+        if self.topic == EVENTS:
+            return events.decode_events(read(EVENT_COLUMNS), self._names)
+        return read(self._names)
 
 
 _done: list[bool] = []
@@ -114,45 +84,3 @@ def set_loaded_aside() -> None:
         return
     _done.append(True)
     gc.freeze()
-
-
-NEEDED: Final = ("partition", "batch_position", "offset", "problem", "problem_bytes")
-"""Columns required by all modes except `rows`."""
-
-_log: Final = logging.getLogger(__name__)
-
-
-def treated(
-    batches: Iterable[pa.RecordBatch], mode: Mode, names: list[str], place: str
-) -> Iterator[pa.RecordBatch]:
-    """Convert batches with NEEDED and the columns `names` to those columns. `place` is the file.
-
-    `drop` omits all rows with a problem and logs the number of damaged ones; `fail` raises
-    AnalyticsError at the first damage, and omits harmless problems.
-    """
-    rows = size = 0
-    for batch in batches:
-        is_sound = pc.is_null(batch.column("problem"))
-        dropped = batch.filter(pc.invert(is_sound)) if pc.any(pc.invert(is_sound)).as_py() else None
-        if dropped is not None:
-            told = dropped.select(NEEDED).to_pylist()
-            if mode == "fail":
-                _fail(told, place)
-            damaged = [row for row in told if is_damage(row["problem"])]
-            rows += len(damaged)
-            size += sum(row["problem_bytes"] or 0 for row in damaged)
-            batch = batch.filter(is_sound)  # noqa: PLW2901  # the remaining rows
-        if batch.num_rows:
-            yield batch.select(names)
-    if rows:
-        _log.warning("%s: dropped %d damaged places or records, %d bytes", place, rows, size)
-
-
-def _fail(rows: list[dict[str, object]], place: str) -> None:
-    for row in rows:
-        if is_damage(str(row["problem"])):
-            at = "position {batch_position}" if row["offset"] is None else "offset {offset}"
-            raise AnalyticsError(
-                f"{place}, partition {row['partition']}, {at.format(**row)}: {row['problem']} "
-                "(mode=rows reports all damage as rows, mode=drop omits it)"
-            )

@@ -76,7 +76,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # t
         with said_in_one_line():
             for stretch in partition.value:
                 read = partial(read_stretch, stretch, fail_on_loss=fail_on_loss)
-                yield from self._reader.rows(read, str(stretch.log.place))
+                yield from self._reader.rows(read)
         set_loaded_aside()
 
     def _logs(self) -> Mapping[str, PartitionFolders]:
