@@ -13,7 +13,7 @@ from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.reading import parse_split
 from groupkeeper.analytics.reading.columns import EVENT_COLUMNS
 from groupkeeper.analytics.reading.plan import NO_END, Split, plan, plan_topics
-from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS
+from groupkeeper.analytics.reading.segments import EVENTS, NO_PARTITION, OFFSETS
 from groupkeeper.protocol.group_events import Event, encode
 from tests.analytics.logs import GZIP, NOW, batch, commit, log, write_segment
 from tests.analytics.reference import parse
@@ -132,8 +132,8 @@ def test_a_folder_of_the_other_topic_holds_nothing_to_read(folder, place):
 
 def test_a_segment_in_no_partition_folder_is_of_the_topic_that_is_asked_for(folder, tmp_path):
     alone = write_segment(tmp_path / "alone", 0, LOG)
-    (split,) = splits(plan([alone], topic=EVENTS, partition=8))
-    assert (split.partition, split.topic) == (8, EVENTS)
+    (split,) = splits(plan([alone], topic=EVENTS))
+    assert (split.partition, split.topic) == (NO_PARTITION, EVENTS)
 
 
 def test_events_are_cut_and_read_again_after_a_replacement(folder):

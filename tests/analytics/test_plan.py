@@ -232,17 +232,16 @@ def test_the_folder_may_be_the_working_directory(folder, monkeypatch):
     assert segment(Path()).partition == 3
 
 
-def test_lone_segments_need_a_partition(tmp_path):
+def test_lone_segments_need_a_folder(tmp_path):
     lone = [write_segment(tmp_path, base, BATCHES[0]) for base in (0, 7)]
-    with pytest.raises(AnalyticsError, match=r"partition of .* is unknown.*--partition"):
+    with pytest.raises(AnalyticsError, match=r"partition of .* is unknown: put .* into a folder"):
         plan(lone)
-    assert plan(lone, partition=5).chunks[0][0].partition == 5
 
 
 def test_segments_of_two_unnamed_folders_are_not_mixed(tmp_path):
     lone = [write_segment(tmp_path / name, 0, BATCHES[0]) for name in "ab"]
     with pytest.raises(AnalyticsError, match="names a partition: read them separately"):
-        plan(lone, partition=5)
+        plan(lone)
 
 
 @pytest.mark.parametrize("prefix", ["", "file:", "file://"])

@@ -288,20 +288,6 @@ def test_an_empty_path_is_refused_and_is_not_the_working_directory(
     assert "a path is empty" in refused(capsys, [broker_copy, ""])
 
 
-def test_a_partition_is_refused_where_all_folders_name_theirs(broker_copy, capsys):
-    request = Request(partition=3)
-    assert "--partition 3 is for segments outside of partition folders" in refused(
-        capsys, [broker_copy], request
-    )
-
-
-def test_a_partition_is_that_of_a_lone_segment(one_log, tmp_path, capsys):
-    path = write_segment(tmp_path, 0, one_log)
-    assert report.analyze([path], Request(partition=3, as_json=True)) == 0
-    rows = map(json.loads, capsys.readouterr().out.splitlines())
-    assert {row["partition"] for row in rows if row["table"] == "generations"} == {3}
-
-
 @pytest.mark.parametrize("option", ["out", "csv", "report"])
 def test_files_are_not_written_to_standard_output(
     broker_copy, tmp_path, capsys, monkeypatch, option

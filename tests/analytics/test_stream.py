@@ -110,7 +110,7 @@ def test_what_is_wrong_is_said_in_one_line(spark, log, tmp_path):
         ({"startingOffsets": '{"0": 7}'}, "no such startingOffsets"),
         ({"maxBytesPerTrigger": "0"}, "maxBytesPerTrigger must be a positive size"),
         ({"failOnDataLoss": "maybe"}, "no such failOnDataLoss: maybe"),
-        ({"partition": "3"}, "readStream has no option partition"),
+        ({"group": "g"}, "readStream has no option group"),
     ],
 )
 def test_wrong_options_are_refused(options, said):

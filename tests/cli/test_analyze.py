@@ -40,11 +40,8 @@ def test_paths_and_options_are_handed_on(
 ) -> None:
     out = tmp_path / "report"
     assert main(["analyze", "file:/data", "--out", str(out)]) == 5
-    assert main(["analyze", "a", "b", "--partition", "3", "--workers", "2"]) == 5
-    assert calls == [
-        (["file:/data"], Request(out=out)),
-        (["a", "b"], Request(partition=3, workers=2)),
-    ]
+    assert main(["analyze", "a", "b", "--workers", "2"]) == 5
+    assert calls == [(["file:/data"], Request(out=out)), (["a", "b"], Request(workers=2))]
 
 
 def test_a_choice_is_handed_on(calls: list[tuple[list[str], Request]], tmp_path: Path) -> None:

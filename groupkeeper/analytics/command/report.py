@@ -39,13 +39,7 @@ from groupkeeper.analytics.reading.groups import topic_names
 from groupkeeper.analytics.reading.placement import of_groups
 from groupkeeper.analytics.reading.plan import Plan, data_folders, plan_topics
 from groupkeeper.analytics.reading.problems import is_damage
-from groupkeeper.analytics.reading.segments import (
-    EVENTS,
-    OFFSETS,
-    expand,
-    newest_segments,
-    topic_of,
-)
+from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS, expand, newest_segments
 from groupkeeper.analytics.store.folder import TableStore, write_answers
 from groupkeeper.why.texts import count, printable
 
@@ -80,8 +74,7 @@ def analyze(paths: Sequence[str | Path], request: Request | None = None) -> int:
 def _analyze(paths: Sequence[str | Path], request: Request) -> int:
     check_request(request)
     places = expand(map(str, paths))
-    plans = plan_topics(places, partition=request.partition)
-    _check_partition(plans, request.partition)
+    plans = plan_topics(places)
     if not any(work.chunks for work in plans.values()):
         where = request.origin or ", ".join(map(str, paths))
         raise AnalyticsError(f"nothing to read in {where}: all segments are empty")
@@ -109,19 +102,6 @@ def check_request(request: Request) -> None:
             )
     if request.csv:
         _check_free(request.csv)
-
-
-def _check_partition(plans: _Plans, partition: int | None) -> None:
-    """Reject a `--partition` that would have no effect."""
-    if partition is None:
-        return
-    splits = [split for work in plans.values() for chunk in work.chunks for split in chunk]
-    folders = {files.place(split.path).parent for split in splits}
-    if folders and all(map(topic_of, folders)):
-        raise AnalyticsError(
-            f"--partition {partition} is for segments outside of partition folders, and there are "
-            "none: omit it"
-        )
 
 
 def _say(line: str) -> None:
@@ -267,7 +247,7 @@ def _opened(
         return None, None
     folder = files.place(str(request.out))
     store = stack.enter_context(TableStore(folder, rebuild=request.rebuild))
-    store.check(plans, newest_segments(paths, request.partition))
+    store.check(plans, newest_segments(paths))
     return store, store.begin(request.choice.groups)
 
 

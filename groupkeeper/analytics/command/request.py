@@ -21,16 +21,14 @@ class Request:
     `csv`, an HTML page in the file `report`, or JSON lines instead of text, of the rows in
     `choice`.
 
-    `partition` applies to segments outside of partition folders. `rebuild` replaces the tables in
-    `out`. `workers` is the number of processes. `origin` is the cluster that the paths are a copy
-    of, for the report.
+    `rebuild` replaces the tables in `out`. `workers` is the number of processes. `origin` is the
+    cluster that the paths are a copy of, for the report.
     """
 
     out: Path | str | None = None
     csv: Path | None = None
     report: Path | None = None
     as_json: bool = False
-    partition: int | None = None
     workers: int | None = None
     rebuild: bool = False
     origin: str | None = None

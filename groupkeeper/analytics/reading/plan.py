@@ -121,7 +121,6 @@ class Plan:
 def plan(
     paths: Iterable[AnyPath],
     chunk_bytes: int | None = None,
-    partition: int | None = None,
     topic: str = OFFSETS,
     selection: Selection = EVERYTHING,
 ) -> Plan:
@@ -129,20 +128,17 @@ def plan(
     folders or single segments.
 
     A split ends at the first batch boundary at or after `chunk_bytes` bytes. The plan is empty if
-    all segments are empty. `partition` applies to segments outside of partition folders. Raises
-    AnalyticsError for a path that is missing or has no log of the topic, and for a partition found
-    in two folders.
+    all segments are empty. Raises AnalyticsError for a path that is missing or has no log of the
+    topic, and for a partition found in two folders.
     """
-    return plan_segments(find_segments(paths, partition, topic), chunk_bytes, selection)
+    return plan_segments(find_segments(paths, topic), chunk_bytes, selection)
 
 
-def plan_topics(
-    paths: Iterable[AnyPath], chunk_bytes: int | None = None, partition: int | None = None
-) -> dict[str, Plan]:
+def plan_topics(paths: Iterable[AnyPath], chunk_bytes: int | None = None) -> dict[str, Plan]:
     """Plan the reading of both topics as `plan` does; each path has to hold at least one of them. A
     lone segment outside of partition folders is taken for the offsets log.
     """
-    found = find_topics(paths, partition)
+    found = find_topics(paths)
     return {topic: plan_segments(segments, chunk_bytes) for topic, segments in found.items()}
 
 

@@ -84,20 +84,18 @@ def _expand(given: str) -> list[AnyPath]:
     return [Path(name)]
 
 
-def find_segments(
-    paths: Iterable[AnyPath], partition: int | None = None, topic: str = OFFSETS
-) -> list[SegmentFile]:
+def find_segments(paths: Iterable[AnyPath], topic: str = OFFSETS) -> list[SegmentFile]:
     """Return the non-empty segments of one topic, by partition and base offset. Raises
     AnalyticsError.
 
     Where a partition's archive has records, it replaces the partition folder: archived records are
-    as they were before compaction. `partition` applies to segments whose folder does not name one.
+    as they were before compaction.
     """
-    return find_topics(paths, partition, (topic,))[topic]
+    return find_topics(paths, (topic,))[topic]
 
 
 def find_topics(
-    paths: Iterable[AnyPath], partition: int | None = None, topics: Sequence[str] = TOPICS
+    paths: Iterable[AnyPath], topics: Sequence[str] = TOPICS
 ) -> dict[str, list[SegmentFile]]:
     """Return segments by topic, otherwise as `find_segments`; each path has to hold at least one
     topic. Segments outside of partition folders belong to the first topic.
@@ -115,17 +113,21 @@ def find_topics(
         for topic, file in there:
             if topic in found:
                 found[topic].append(file)
-    return {topic: _segments(those, partition, topic) for topic, those in found.items()}
+    return {topic: _segments(those, topic) for topic, those in found.items()}
 
 
-def _segments(log_files: Iterable[AnyPath], partition: int | None, topic: str) -> list[SegmentFile]:
+def _segments(log_files: Iterable[AnyPath], topic: str) -> list[SegmentFile]:
     found: dict[AnyPath, AnyPath] = {}
     for file in log_files:
         found.setdefault(file.resolve(), file)
     in_one_place(file.parent for file in found.values())
-    _check_lone(found.values(), partition)
+    _check_lone(found.values())
     segments = _without_archived(
-        [*filter(None, (_segment(file, partition, topic) for file in found.values()))]
+        [
+            each
+            for file in found.values()
+            if (each := segment_file(file, partition_of(file.parent), topic))
+        ]
     )
     return sorted(segments, key=lambda segment: (segment.partition, segment.base))
 
@@ -152,13 +154,13 @@ def _twice(partition: int, one: AnyPath, other: AnyPath) -> AnalyticsError:
     return AnalyticsError(f"partition {partition} is in both {one} and {other}: name only one")
 
 
-def _check_lone(log_files: Iterable[AnyPath], partition: int | None) -> None:
+def _check_lone(log_files: Iterable[AnyPath]) -> None:
     """Reject several segments without a known partition: they may belong to different ones."""
     lone = [file for file in log_files if partition_of(file.parent) == NO_PARTITION]
-    if len(lone) > 1 and partition is None:
+    if len(lone) > 1:
         raise AnalyticsError(
-            f"the partition of {lone[0]} and {len(lone) - 1} more is unknown, as they are not in a "
-            f"{OFFSETS}-<n> folder: set partition (--partition N) if they are of one partition"
+            f"the partition of {lone[0]} and {len(lone) - 1} more is unknown: put the segments of "
+            f"each partition into a folder {OFFSETS}-<n>"
         )
 
 
@@ -176,9 +178,7 @@ def _without_archived(segments: Iterable[SegmentFile]) -> Iterator[SegmentFile]:
             yield replace(each, size=size)
 
 
-def newest_segments(
-    paths: Iterable[AnyPath], partition: int | None = None
-) -> dict[str, dict[int, int]]:
+def newest_segments(paths: Iterable[AnyPath]) -> dict[str, dict[int, int]]:
     """Return topic -> partition -> base offset of the last segment, which may be empty. For
     arguments and errors see `find_topics`.
     """
@@ -186,8 +186,6 @@ def newest_segments(
     for path in paths:
         for file in _log_files(files.absolute(path)):
             number = partition_of(file.parent)
-            if number == NO_PARTITION and partition is not None:
-                number = partition
             known = found[topic_of(file.parent) or OFFSETS]
             known[number] = max(known.get(number, 0), int(file.stem))
     return found
@@ -253,14 +251,6 @@ def log_files_in(folder: AnyPath) -> list[AnyPath]:
         return sorted(found, key=str)
     except OSError as error:
         raise AnalyticsError(f"cannot read {folder}: {files.one_line(error)}") from error
-
-
-def _segment(file: AnyPath, partition: int | None, topic: str) -> SegmentFile | None:
-    """Return the segment; None if the file is empty or was deleted by compaction."""
-    number = partition_of(file.parent)
-    if number == NO_PARTITION and partition is not None:
-        number = partition
-    return segment_file(file, number, topic)
 
 
 def segment_file(file: AnyPath, partition: int, topic: str) -> SegmentFile | None:

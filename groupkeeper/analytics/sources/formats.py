@@ -52,7 +52,7 @@ class LogSource(DataSource):  # type: ignore[misc]  # pyspark is not typed here
             if has_of_streams(self.options):
                 check_streams()
                 StreamOptions.of(self.options)
-            find_segments(options.paths, options.partition, self.topic)
+            find_segments(options.paths, self.topic)
         return from_arrow_schema(self.columns)
 
     def reader(self, schema: StructType) -> LogReader:

@@ -15,7 +15,7 @@ from groupkeeper.analytics.reading.follow import EARLIEST, LATEST
 from groupkeeper.analytics.reading.plan import Selection
 from groupkeeper.analytics.reading.segments import expand
 
-NAMES: Final = (*("path", "paths", "chunk_bytes", "partition", "group", "since", "until"),)
+NAMES: Final = (*("path", "paths", "chunk_bytes", "group", "since", "until"),)
 OF_STREAMS: Final = ("startingOffsets", "maxBytesPerTrigger", "failOnDataLoss")
 """Named as in Spark's source for Kafka; case is ignored."""
 FOR_BOTH: Final = ("path", "paths", "chunk_bytes")
@@ -36,7 +36,6 @@ class Options:
 
     paths: tuple[AnyPath, ...]
     chunk_bytes: int | None
-    partition: int | None
     selection: Selection
 
     @classmethod
@@ -50,7 +49,6 @@ class Options:
         return cls(
             paths=tuple(expand(_paths(options, format_name))),
             chunk_bytes=_size("chunk_bytes", options.get("chunk_bytes")),
-            partition=_number("partition", options.get("partition"), 0),
             selection=_selection(options),
         )
 
@@ -146,11 +144,3 @@ def _word(name: str, text: str, known: Sequence[str]) -> str:
     if text not in known:
         raise AnalyticsError(f"no such {name}: {text} ({', '.join(known)})")
     return text
-
-
-def _number(name: str, text: str | None, least: int) -> int | None:
-    if text is None:
-        return None
-    if not text.isdecimal() or int(text) < least:
-        raise AnalyticsError(f"{name} must be a number from {least} on, not {text}")
-    return int(text)

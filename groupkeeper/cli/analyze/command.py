@@ -47,7 +47,6 @@ from groupkeeper.cli.why.times import since_option
 @click.option(
     "--top", type=click.IntRange(min=1), help="Only the N groups with the most generations."
 )
-@click.option("--partition", type=click.IntRange(0), help="Of segments outside partition folders.")
 @click.option(
     "--workers", type=click.IntRange(1), help="Processes on this machine; default: cores."
 )
