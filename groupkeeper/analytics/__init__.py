@@ -3,13 +3,12 @@ of a Kafka broker's. The server does not use it.
 
     from groupkeeper.analytics import register
 
-    register(spark)  # not needed for a session that was active at the import
+    register(spark)
     spark.read.format("consumer_offsets").load("groupkeeper-data")
 
 Needs the extra `analytics`. Importing this package does not import pyspark.
 """
 
-import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -33,14 +32,3 @@ def register(spark: "SparkSession") -> None:
 
     run_this_python(spark)
     register_sources(spark)
-
-
-def _register_with_active_session() -> None:
-    """Does nothing in Spark's workers, which import this module without a session."""
-    sql = sys.modules.get("pyspark.sql")
-    session = sql.SparkSession.getActiveSession() if sql is not None else None
-    if session is not None:
-        register(session)
-
-
-_register_with_active_session()

@@ -6,53 +6,33 @@
 Workers also need pyarrow and numba.
 """
 
-import os
-import sys
+import argparse
 from glob import glob
 from pathlib import Path
 from typing import Final
-from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import groupkeeper
-from groupkeeper.analytics.errors import AnalyticsError
 
 ROOT: Final = Path(groupkeeper.__file__).parent
 _PACKED: Final = (".py", ".css", ".js", ".sql")
-_TIME: Final = (1980, 1, 1, 0, 0, 0)
-"""Constant, so that equal files make equal archives."""
 
 
-def write_archive(target: Path) -> None:
-    """Write the zip file atomically. Raises AnalyticsError."""
-    attempt = target.with_name(f".{target.name}.{os.getpid()}")
+def main() -> None:
+    """Write the zip file named by the argument. Exits with 2 if it cannot be written."""
+    options = argparse.ArgumentParser(
+        prog="python -m groupkeeper.analytics.archive", description=__doc__.partition("\n")[0]
+    )
+    options.add_argument("target", help="the zip file, for --py-files of spark-submit")
+    target = Path(options.parse_args().target)
     try:
-        with ZipFile(attempt, "w", ZIP_DEFLATED) as archive:
+        with ZipFile(target, "w", ZIP_DEFLATED, strict_timestamps=False) as archive:
             for name in sorted(glob("**", root_dir=ROOT, recursive=True)):  # also through links
                 if name.endswith(_PACKED):
-                    entry = ZipInfo(f"groupkeeper/{name}", _TIME)
-                    entry.compress_type = ZIP_DEFLATED
-                    archive.writestr(entry, (ROOT / name).read_bytes())
-        os.replace(attempt, target)
+                    archive.write(ROOT / name, f"groupkeeper/{name}")
     except OSError as error:
-        attempt.unlink(missing_ok=True)
-        raise AnalyticsError(f"cannot write {target}: {error.strerror}") from error
-
-
-def main(arguments: list[str]) -> int:
-    """Return the exit code: 2, after one line on stderr, if the file cannot be written."""
-    if arguments in (["-h"], ["--help"]):
-        print(__doc__.rstrip())  # noqa: T201  # the command's help
-        return 0
-    if len(arguments) != 1 or arguments[0].startswith("-"):
-        print(__doc__, file=sys.stderr)  # noqa: T201  # the command's help
-        return 2
-    try:
-        write_archive(Path(arguments[0]))
-    except AnalyticsError as error:
-        print(f"groupkeeper: {error}", file=sys.stderr)  # noqa: T201  # the command's error line
-        return 2
-    return 0
+        options.error(f"cannot write {target}: {error.strerror}")
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main()

@@ -1,13 +1,11 @@
 """The data source in Spark. A call costs a second: few tests, each with several looks."""
 
 import re
-import sys
 
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
-import groupkeeper.analytics
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.reading import parse
 from groupkeeper.analytics.reading.columns import SCHEMA
@@ -47,16 +45,6 @@ def test_several_paths_and_empty_ones_can_be_loaded(spark, folder, tmp_path):
     assert empty.collect() == []
     both = [str(folder / f"__consumer_offsets-{number}") for number in (3, 4)]
     assert spark.read.format("consumer_offsets").load(both).where("problem_bytes = 4").count() == 1
-
-
-def test_importing_the_package_teaches_the_active_session(spark, monkeypatch):
-    taught = []
-    monkeypatch.setattr(groupkeeper.analytics, "register", taught.append)
-    groupkeeper.analytics._register_with_active_session()
-    assert [each.sparkContext for each in taught] == [spark.sparkContext]
-    monkeypatch.delitem(sys.modules, "pyspark.sql")
-    groupkeeper.analytics._register_with_active_session()
-    assert len(taught) == 1
 
 
 @pytest.mark.parametrize(
