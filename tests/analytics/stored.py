@@ -1,21 +1,31 @@
 """Runs of `analyze --out` on logs that grow, and what is in the folder then. For tests."""
 
 from collections import Counter
+from collections.abc import Iterable
 
+import pyarrow as pa
 from pyarrow import parquet
 
 from groupkeeper.analytics import answering
 from groupkeeper.analytics.command import report
 from groupkeeper.analytics.command.request import Request
 from groupkeeper.analytics.questions.registry import ask as asked
+from groupkeeper.analytics.reading.files import AnyPath
 from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.analytics.store.durable import PRIVATE
-from groupkeeper.analytics.store.tables import read_tables
+from groupkeeper.analytics.store.tables import dataset_of
 
 
 def analyzed(log, out, **options):
     """The exit code."""
     return report.analyze([log], Request(out, **options))
+
+
+def read_tables(
+    folder: AnyPath, names: Iterable[str] = tuple(TABLES), since_ms: int | None = None
+) -> dict[str, pa.Table]:
+    """Name -> the rows of the table."""
+    return {name: dataset_of(folder, name, since_ms).to_table() for name in names}
 
 
 def ask_little(monkeypatch):

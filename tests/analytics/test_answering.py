@@ -15,8 +15,8 @@ from groupkeeper.analytics.pipeline.engine import Engine
 from groupkeeper.analytics.pipeline.output import Output, table_of
 from groupkeeper.analytics.questions.registry import QUESTIONS
 from groupkeeper.analytics.schemas import TABLES
-from groupkeeper.analytics.store.tables import read_days
 from tests.analytics.questions.week import week
+from tests.analytics.stored import read_tables
 
 HOUR = 3_600_000
 MORE = "10 of them shown; more with --report, all with --csv or --json"
@@ -147,7 +147,7 @@ def test_a_report_is_given_the_large_tables_of_few_groups(tmp_path: Path) -> Non
 
 
 def test_a_folder_without_rows_has_empty_tables(tmp_path: Path) -> None:
-    found = read_days(tmp_path)
+    found = read_tables(tmp_path)
     assert {len(table) for table in found.values()} == {0}
     history, answers = asked(tmp_path)
     assert {len(table) for table in answers.values()} == {0}

@@ -5,18 +5,18 @@ from collections import Counter
 import pytest
 
 from groupkeeper.analytics.pipeline.output import table_of
-from groupkeeper.analytics.store.tables import read_days
 from groupkeeper.history.partition import PartitionHistory
 from groupkeeper.history.rows import BY_BOTH, Told
 from groupkeeper.protocol.group_events import encode
 from tests.analytics.churn import churn
 from tests.analytics.folded import fed, parsed, rows_of
 from tests.analytics.logs import analysis, batch, write_segment
+from tests.analytics.stored import read_tables
 
 
 def written(out):
     names = [folder.name for folder in out.iterdir() if folder.name not in ("records", "state")]
-    return {name: rows.to_pylist() for name, rows in read_days(out, names=names).items()}
+    return {name: rows.to_pylist() for name, rows in read_tables(out, names=names).items()}
 
 
 def as_written(rows):

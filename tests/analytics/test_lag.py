@@ -14,7 +14,6 @@ from groupkeeper.analytics.command.request import Request
 from groupkeeper.analytics.pipeline.lag import sample
 from groupkeeper.analytics.reading import topic_log
 from groupkeeper.analytics.reading.topic_log import TopicLog, TopicLogs
-from groupkeeper.analytics.store.tables import read_days, read_tables
 from groupkeeper.testing import Broker
 from tests.analytics.logs import (
     APPEND_TIME,
@@ -29,7 +28,7 @@ from tests.analytics.logs import (
     write_segment,
 )
 from tests.analytics.logs import log as log_of
-from tests.analytics.stored import analyzed, rows, same
+from tests.analytics.stored import analyzed, read_tables, rows, same
 
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
 
@@ -51,7 +50,7 @@ def said(table):
 def lag_of(folder, tmp_path, **how):
     out = tmp_path / "out"
     analysis(folder, out=out, **how)
-    return said(read_days(out, names=["lag"])["lag"])
+    return said(read_tables(out, names=["lag"])["lag"])
 
 
 # -- the production server ---------------------------------------------------------------------
@@ -227,7 +226,7 @@ def test_the_longest_of_several_copies_counts(broker_folder, tmp_path):
     commits_of(broker_folder, ("g", 0, 4, 9_500))
     out = tmp_path / "out"
     analysis(broker_folder, follower, out=out)
-    found = said(read_days(out, names=["lag"])["lag"])
+    found = said(read_tables(out, names=["lag"])["lag"])
     assert {end for _, _, end, *_ in found.values()} == {10}
 
 

@@ -6,7 +6,6 @@ from itertools import pairwise
 import pytest
 
 from groupkeeper.analytics.pipeline import commits, partitions
-from groupkeeper.analytics.store.tables import read_days
 from tests.analytics.logs import (
     NOW,
     TRANSACTIONAL,
@@ -17,6 +16,7 @@ from tests.analytics.logs import (
     marker,
     write_segment,
 )
+from tests.analytics.stored import read_tables
 
 MINUTE = 60_000
 
@@ -69,7 +69,7 @@ def test_minutes_are_those_of_the_commits_one_by_one(seed, tmp_path, monkeypatch
     write_segment(tmp_path / "__consumer_offsets-0", 0, b"".join(batches))
     out = tmp_path / "out"
     analysis(tmp_path, out=out, chunk_bytes=8000)
-    rows = read_days(out)["commit_minutes"].to_pylist()
+    rows = read_tables(out)["commit_minutes"].to_pylist()
     found = {}
     for row in rows:
         key = row["topic_partition"], round(row["minute"].timestamp() * 1000)
@@ -78,7 +78,7 @@ def test_minutes_are_those_of_the_commits_one_by_one(seed, tmp_path, monkeypatch
             row[name] for name in ("commits", "first_offset", "last_offset", "longest_gap_ms")
         )
     assert found == counted(truth)
-    every = read_days(out)["commits"].to_pylist()
+    every = read_tables(out)["commits"].to_pylist()
     committed = [row["offset"] for row in every if row["committed_offset"] is not None]
     assert sorted(committed) == sorted(offset for _, _, offset in truth)
 
@@ -99,4 +99,4 @@ def test_minutes_are_written_before_the_log_ends(tmp_path, monkeypatch):
     analysis(tmp_path, out=tmp_path / "out", chunk_bytes=4000)
     assert len(kept) > 6
     assert max(kept) < 200
-    assert read_days(tmp_path / "out")["commit_minutes"].num_rows == 600
+    assert read_tables(tmp_path / "out")["commit_minutes"].num_rows == 600

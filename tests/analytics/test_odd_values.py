@@ -7,9 +7,9 @@ from pyarrow import parquet
 
 from groupkeeper.analytics.command import report
 from groupkeeper.analytics.command.request import Request
-from groupkeeper.analytics.store.tables import read_tables
 from groupkeeper.protocol.group_events import Event, encode
 from tests.analytics.logs import NOW, batch, commit, group, log, write_segment
+from tests.analytics.stored import read_tables
 
 WHO = {"member": "m", "client_id": "c", "host": "/1.1.1.1"}
 EXPIRED = {"silent_ms": 45_000, "session_timeout_ms": 45_000}

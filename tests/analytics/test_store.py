@@ -10,7 +10,6 @@ from pyarrow import parquet
 
 from groupkeeper.analytics.command import report
 from groupkeeper.analytics.command.request import Choice, Request
-from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.pipeline import chunks
 from groupkeeper.analytics.reading import parse_split
 from groupkeeper.analytics.schemas import TABLES
@@ -18,12 +17,12 @@ from groupkeeper.analytics.store import tables as merging
 from groupkeeper.analytics.store.durable import DurableFiles
 from groupkeeper.analytics.store.folder import TableStore
 from groupkeeper.analytics.store.resume import NAME as STATE
-from groupkeeper.analytics.store.tables import by_day, read_tables
+from groupkeeper.analytics.store.tables import by_day
 from tests.analytics.churn import churn
 from tests.analytics.logs import NOW, batch, commit, group, write_segment
 from tests.analytics.logs import log as log_of
 from tests.analytics.power import Death, KilledError
-from tests.analytics.stored import analyzed, ask_little, ended, files, rows, same, seen
+from tests.analytics.stored import analyzed, ask_little, ended, files, read_tables, rows, same, seen
 from tests.analytics.test_history import event_log
 from tests.analytics.test_minutes import random_log
 
@@ -270,10 +269,10 @@ def test_days_are_found_by_their_folder(tmp_path):
     ]
     read = parquet.read_table(out / "commits").to_pylist()
     assert {row["time"].date().isoformat() for row in read} == {row["day"] for row in read}
-    since = read_tables(out, NOW + day, ["commits"])["commits"]
+    since = read_tables(out, ["commits"], NOW + day)["commits"]
     assert since.column("committed_offset").to_pylist() == [1, 2]
     assert since.schema == TABLES["commits"].schema
-    assert not len(read_tables(out, NOW + 9 * day, ["rounds"])["rounds"])
+    assert not len(read_tables(out, ["rounds"], NOW + 9 * day)["rounds"])
 
 
 def test_rows_without_a_time_have_the_default_folder():
@@ -288,11 +287,6 @@ def test_rows_without_a_time_have_the_default_folder():
             "1970-01-01": [0],
             "1970-01-02": [86_400_000],
         }
-
-
-def test_tables_are_read_from_what_analyze_wrote(tmp_path):
-    with pytest.raises(AnalyticsError, match=r"has no _groupkeeper/state\.zip"):
-        read_tables(tmp_path)
 
 
 def test_many_small_files_become_one(folder, monkeypatch, capsys):

@@ -10,10 +10,9 @@ from groupkeeper.analytics.command.request import Request
 from groupkeeper.analytics.reading import files
 from groupkeeper.analytics.store import durable
 from groupkeeper.analytics.store.durable import LOCK
-from groupkeeper.analytics.store.tables import read_tables
 from tests.analytics.logs import batch, commit, group, write_segment
 from tests.analytics.logs import log as log_of
-from tests.analytics.stored import analyzed, ask_little, ended, rows, same
+from tests.analytics.stored import analyzed, ask_little, ended, read_tables, rows, same
 
 OUT = "s3://bucket/out?region=nowhere"
 FIRST = batch([commit("g", "t", 0, 1)])

@@ -13,13 +13,13 @@ from groupkeeper.analytics.pipeline.output import Output
 from groupkeeper.analytics.pipeline.run import NOTHING, Trunk
 from groupkeeper.analytics.reading.plan import plan_topics
 from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS
-from groupkeeper.analytics.store.tables import read_days
+from tests.analytics.stored import read_tables
 
 
 def tables_of(data: Path, *, events: bool = True, workers: int = 1) -> dict[str, pa.Table]:
     """Name -> table: from both logs, or from the offsets log alone."""
     with tempfile.TemporaryDirectory() as scratch, Engine(workers) as engine:
-        return read_days(_analysed(data, Path(scratch), engine, events=events))
+        return read_tables(_analysed(data, Path(scratch), engine, events=events))
 
 
 def asked_of(data: Path, *, events: bool = True, workers: int = 2) -> dict[str, pa.Table]:
@@ -28,7 +28,7 @@ def asked_of(data: Path, *, events: bool = True, workers: int = 2) -> dict[str, 
         folder = _analysed(data, Path(scratch), engine, events=events)
         everything = answering.Chosen()
         _, answers = answering.ask(folder, everything, engine, workers, lambda *_: None)
-        return read_days(folder) | answers
+        return read_tables(folder) | answers
 
 
 def _analysed(data: Path, scratch: Path, engine: Engine, *, events: bool) -> Path:

@@ -13,7 +13,7 @@ Each table has a view with the columns of the table, times as Unix milliseconds,
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 from itertools import takewhile
@@ -21,19 +21,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from groupkeeper.analytics.schemas import (
-    EVENTS,
-    INT,
-    LOG,
-    LONG,
-    REAL,
-    TABLES,
-    TEXT,
-    TEXTS,
-    TIME,
-    YES,
-    Column,
-)
+from groupkeeper.analytics.schemas import EVENTS, LOG, TABLES, TIME, Column, columns_of
 from groupkeeper.protocol.group_events import TOPIC
 
 # Any: a pyarrow.Table or a DataFrame of Spark; mypy follows neither.
@@ -43,32 +31,7 @@ Parameters = Mapping[str, float]
 
 EVIDENCE: Final = 20
 """Maximum number of log offsets in the evidence of a row; the first ones."""
-_TYPES: Final = {
-    "int": INT,
-    "long": LONG,
-    "longs": pa.list_(LONG),
-    "real": REAL,
-    "text": TEXT,
-    "texts": TEXTS,
-    "time": TIME,
-    "yes": YES,
-}
-_COLUMN: Final = re.compile(r"(\w+) (\w+): (.*)")
 _SETTING: Final = re.compile(r"(\w+)=([\d.]+)")
-
-
-def columns_of(lines: Iterable[str], common: Mapping[str, Column]) -> Iterator[Column]:
-    """Yield columns from lines `name type: about`, continued in indented lines, and from lines of
-    names of `common` columns.
-    """
-    for line in re.split(r"\n(?! )", "\n".join(lines)):
-        told = _COLUMN.fullmatch(re.sub(r"\n +", " ", line))
-        if told:
-            yield Column(told[1], _TYPES[told[2]], told[3])
-        else:
-            yield from (common[name] for name in re.findall(r"\w+", line))
-
-
 _COMMON: Final = f"""\
 source text: `events`; `log` if any of it was inferred from the offsets log.
 confidence real: The lowest confidence of the underlying rows, 0 to 1.
@@ -96,7 +59,7 @@ away_ms long: The longest time until the client came back; null if it did not.
 session_timeout_ms long: `session.timeout.ms` of most of these sessions.
 rebalance_timeout_ms long: The same for `max.poll.interval.ms`.
 connection text: `open` or `closed` at the end of most of them; null if unknown."""
-COMMON: Final = {each.name: each for each in columns_of(_COMMON.splitlines(), {})}
+COMMON: Final = {each.name: each for each in columns_of(_COMMON, {})}
 """Columns common to several answers, by name."""
 SURE: Final = (*COMMON.values(),)[:3]
 """The last columns of every answer."""
@@ -166,7 +129,7 @@ def question(name: str) -> Question:
     parameters = {}
     if "=" in told[0]:
         parameters = {key: json.loads(value) for key, value in _SETTING.findall(told.pop(0))}
-    columns = (*columns_of(told, COMMON), *SURE)
+    columns = (*columns_of("\n".join(told), COMMON), *SURE)
     read = frozenset(found[2] for found in _READ.finditer(sql)) - {name}
     about = " ".join(meaning), " ".join(definition)
     return Question(name, title, *about, columns, read, parameters, sql)

@@ -19,13 +19,12 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import dataset, fs, parquet
 
-from groupkeeper.analytics.errors import AnalyticsError, reading
+from groupkeeper.analytics.errors import reading
 from groupkeeper.analytics.pipeline.output import OPEN, Passed
 from groupkeeper.analytics.reading.columns import SCHEMA
 from groupkeeper.analytics.reading.files import AnyPath, located
 from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.analytics.store.durable import DurableFiles
-from groupkeeper.analytics.store.resume import NAME, read
 from groupkeeper.history.fields import LAST_MS
 
 DAY: Final = "day"
@@ -43,36 +42,13 @@ LASTING: Final = frozenset({"ownership", "sessions", "epochs", "coverage"})
 """Tables whose rows span days: all of their days are read."""
 
 
-def read_tables(
-    folder: AnyPath, since_ms: int | None = None, names: Iterable[str] = tuple(TABLES)
-) -> dict[str, pa.Table]:
-    """Read a folder that `groupkeeper analyze --out` has written, like `read_days`. Raises
-    AnalyticsError if it is not one, or if a run was interrupted just before its end.
-    """
-    files = DurableFiles(folder)
-    found = read(files)
-    if found is None:
-        raise AnalyticsError(f"{folder} has no {NAME}: name a folder that analyze --out has made")
-    if files.sizes(found[0].staged):
-        raise AnalyticsError(
-            f"an analysis of {folder} is just ending, or was ended: wait, or run it again"
-        )
-    return read_days(folder, since_ms, names)
-
-
-def read_days(
-    folder: AnyPath, since_ms: int | None = None, names: Iterable[str] = tuple(TABLES)
-) -> dict[str, pa.Table]:
-    """Return table -> its rows, with the columns of its schema, in a fixed order; may be empty.
+def dataset_of(folder: AnyPath, name: str, since_ms: int | None = None) -> dataset.Dataset:
+    """Return the dataset of one table, in a fixed order; may be empty. `folder` holds tables, or
+    files of workers.
 
     With `since_ms` (epoch milliseconds) only rows of that day (UTC) and later ones, and rows
     without a day; files of earlier days are not opened, except those of LASTING tables.
     """
-    return {name: dataset_of(folder, name, since_ms).to_table() for name in names}
-
-
-def dataset_of(folder: AnyPath, name: str, since_ms: int | None = None) -> dataset.Dataset:
-    """The dataset of one table, like `read_days`. `folder` holds tables, or files of workers."""
     system, root = located(folder)
     chosen = fs.FileSelector(f"{root}/{name}", allow_not_found=True, recursive=True)
     paths = sorted(each.path for each in system.get_file_info(chosen) if each.is_file)
