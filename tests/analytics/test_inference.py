@@ -6,8 +6,6 @@ from itertools import pairwise
 from random import Random
 
 import pytest
-from rich.console import Console
-from rich.table import Table
 
 from groupkeeper.history.partition import PartitionHistory
 from groupkeeper.history.records import CommitRun, GroupRecord
@@ -350,13 +348,10 @@ def test_a_partition_that_moves_has_no_owner_while_the_leader_assigns():
 
 # -- against stored events -------------------------------------------------------------------------
 
-IDLE = "team-5"
-"""The team that commits nothing: how its members went cannot be known."""
-
 
 @pytest.fixture(scope="module")
 def churned():
-    data, events = churn(incidents=14, seed=3)
+    data, events = churn(days=0.5)
     truth, foldings = {}, {}
     for event in events:
         if event.group is not None:
@@ -366,39 +361,17 @@ def churned():
     return parsed(data), events, truth
 
 
-def test_every_round_is_found(churned):
-    table, _, truth = churned
-    feed = fed(table)
-    found = {(row["group"], row["generation"]): row["outcome"] for row in rows_of(feed)["rounds"]}
-    assert found == {key: each.outcome for key, each in truth.items()}
-    assert len(found) > 120
-
-
-def test_causes_are_those_of_the_events_or_unknown(churned):
+def test_rounds_and_causes_are_those_of_the_events_or_unknown(churned):
     table, _, truth = churned
     found = {(row["group"], row["generation"]): row for row in rows_of(fed(table))["rounds"]}
-    right, wrong, missed = Counter(), Counter(), Counter()
-    for key, each in truth.items():
-        if key[0] == IDLE:
-            continue
-        code, got = (each.cause or {})["code"], found[key]["cause"]
-        (right if got == code else missed)[code] += 1
-        wrong.update([got] if got not in (code, "unknown") else [])
-    _print(right, wrong, missed)
-    assert sum(wrong.values()) <= 0.02 * len(truth)
-    assert all(right[code] >= 0.85 * (right[code] + missed[code]) for code in COMMON)
-
-
-COMMON = ("member_joined", "static_member_joined", "member_left", "session_expired")
-
-
-def _print(right, wrong, missed):
-    table = Table("first cause", "right", "wrong", "not found", "precision", "recall")
-    for code in sorted({*right, *wrong, *missed}):
-        yes, no, never = right[code], wrong[code], missed[code]
-        shares = f"{yes / max(1, yes + no):.3f}", f"{yes / max(1, yes + never):.3f}"
-        table.add_row(code, *map(str, (yes, no, never)), *shares)
-    Console().print(table)
+    assert {key: row["outcome"] for key, row in found.items()} == {
+        key: each.outcome for key, each in truth.items()
+    }
+    assert len(found) > 200
+    causes = [((each.cause or {})["code"], found[key]["cause"]) for key, each in truth.items()]
+    right = sum(told == got for told, got in causes)
+    assert right >= 0.95 * len(causes), Counter(causes)
+    assert sum(got not in (told, "unknown") for told, got in causes) <= 0.02 * len(causes)
 
 
 def test_ends_of_sessions_are_those_of_the_events_or_unknown(churned):
@@ -413,13 +386,12 @@ def test_ends_of_sessions_are_those_of_the_events_or_unknown(churned):
         for event in events
         if event.type == "member_replaced" and event.fields["quick"]
     }
-    found = rows_of(fed(table))["sessions"]
-    ended = [row for row in found if row["until"] and row["group"] != IDLE]
+    ended = [row for row in rows_of(fed(table))["sessions"] if row["until"]]
     told = [row for row in ended if row["ended_by"] != "unknown"]
     wrong = [row for row in told if truth[row["group"], row["member"]] != row["ended_by"]]
     assert len(wrong) <= 0.02 * len(ended), wrong
     assert len(told) >= 0.85 * len(ended)
-    assert {row["ended_by"] for row in told} == {"member_left", "session_expired", "replaced"}
+    assert {row["ended_by"] for row in told} >= {"member_left", "session_expired", "replaced"}
 
 
 @pytest.mark.parametrize("seed", range(2))

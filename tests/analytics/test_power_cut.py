@@ -15,7 +15,7 @@ from tests.analytics.stored import analyzed, ask_little, ended, rows, same
 @pytest.mark.parametrize("names", [False, True])
 def test_a_power_cut_anywhere_leaves_no_trace(names, tmp_path, monkeypatch):
     ask_little(monkeypatch)
-    data, _ = churn(8, seed=5)
+    data, _ = churn()
     log, out = tmp_path / "log" / "__consumer_offsets-0", tmp_path / "out"
     few = len(data) // 9
     write_segment(log, 0, data[: few // 2])

@@ -48,7 +48,7 @@ def data(broker_copy, tmp_path_factory):
     """A data directory with a log of Kafka's, transactions, and groups in which much happens."""
     folder = tmp_path_factory.mktemp("logs") / "data"
     shutil.copytree(broker_copy, folder)
-    written, events = churn(12, seed=3)
+    written, events = churn()
     write_segment(folder / f"__consumer_offsets-{OF_CHURN}", 0, written)
     write_segment(folder / f"__consumer_offsets-{OF_TRANSACTIONS}", 0, TRANSACTIONS)
     stored = log(*(batch([told(each)], base_time=each.at_ms) for each in events))

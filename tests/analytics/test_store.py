@@ -36,7 +36,7 @@ def little_asked(monkeypatch):
 
 @pytest.fixture(scope="module")
 def story():
-    return churn(8, seed=5)
+    return churn()
 
 
 @pytest.mark.usefixtures("little_asked")

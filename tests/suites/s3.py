@@ -141,7 +141,7 @@ class Store:
         """Of a log that grows."""
         shutil.rmtree(folder, ignore_errors=True)
         with contextlib.redirect_stderr(io.StringIO()):
-            data, _ = churn(8, seed=5)
+            data, _ = churn()
         for size in (len(data) // 2, len(data)):
             write_segment(folder / "log" / "__consumer_offsets-0", 0, data[:size])
             assert _analyze(folder, self._tables())[0] == 0

@@ -33,7 +33,7 @@ def write_logs(folder: Path) -> None:
     shutil.rmtree(logs, ignore_errors=True)
     shutil.copytree(LOG, logs)
     with contextlib.redirect_stderr(io.StringIO()):
-        written, events = churn(8, seed=5)
+        written, events = churn()
     write_segment(logs / "__consumer_offsets-49", 0, written)
     stored = [batch([told(each)], base_time=each.at_ms) for each in events]
     write_segment(logs / "__group_events-49", 0, log(*stored))
