@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import groupkeeper
+from groupkeeper.analytics import answering
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.page import render, write_report
 from groupkeeper.analytics.page.findings import OFFSETS
@@ -26,8 +27,8 @@ from groupkeeper.analytics.page.report import (
     NO_TIME,
     NO_WHAT_IF,
 )
+from groupkeeper.analytics.questions.registry import QUESTIONS
 from groupkeeper.analytics.schemas import TABLES, Column
-from tests.analytics.page_findings import ANSWER_SCHEMAS, FINDINGS_SCHEMA
 from tests.analytics.page_sample import START, about, table_of, tables
 
 MOST_BYTES = 1_000_000
@@ -220,7 +221,7 @@ def test_nothing_at_all_gives_a_page_that_says_so():
 
 def test_empty_tables_are_as_missing_ones():
     empty = {name: table_of(each.schema, []) for name, each in TABLES.items()}
-    found = Page(render(empty | {"findings": table_of(FINDINGS_SCHEMA, [])}, about()))
+    found = Page(render(empty | {"findings": table_of(answering.SCHEMA, [])}, about()))
     assert "Nothing was found that should be changed." in found.text
     assert NO_ROUNDS in found.text
 
@@ -254,7 +255,7 @@ def test_rebalances_without_times_or_durations_are_counted():
 
 def test_findings_have_half_of_the_rows_that_the_page_has_room_for():
     row = {"id": "f", "severity": "low", "group": "g", "sentence": "x" * 500}
-    found = {"findings": table_of(FINDINGS_SCHEMA, [row] * 1_000)}
+    found = {"findings": table_of(answering.SCHEMA, [row] * 1_000)}
     shown = re.search(r"(\d+) of 1,000", Page(render(tables(1_000) | found, about())).text)
     assert shown
     assert int(shown[1]) > 200
@@ -364,7 +365,7 @@ def test_a_likely_cause_counts_more_than_its_code():
 
 
 def answer_of(name: str, **row: object) -> dict[str, pa.Table]:
-    return {name: table_of(ANSWER_SCHEMAS[name], [{"group": "g", **row}])}
+    return {name: table_of(QUESTIONS[name].schema, [{"group": "g", **row}])}
 
 
 def test_answers_without_a_picture_are_tables_with_the_largest_rows_first():
@@ -374,7 +375,7 @@ def test_answers_without_a_picture_are_tables_with_the_largest_rows_first():
     answers |= answer_of("restart_gaps", **gaps, session_timeout_ms=10_000, proposed_ms=60_000)
     answers |= answer_of("idle_members", member="m-1", idle_ms=60_000, share=0.5)
     told = Page(render(rounds_of({}) | answers, about())).text
-    for each in ("10.0.0.7 2 5 s 4 s", "4 20 s 38 s", "10 s 60 s", "m-1"):
+    for each in ("10.0.0.7 2 50 % 5 s 4 s", "4 20 s 38 s", "10 s 25 % 60 s", "m-1"):
         assert each in told
 
 
