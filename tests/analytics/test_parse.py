@@ -188,21 +188,9 @@ def test_every_torn_end_is_counted_to_the_byte():
         assert problems(VARIED[0] + VARIED[1][:kept]) == [(Problem.TORN, kept)]
 
 
-def test_a_torn_end_of_the_log_is_an_unfinished_batch():
-    data = VARIED[0] + VARIED[1][:-1]
-    assert problems(data, last=True) == [(Problem.TORN_TAIL, len(VARIED[1]) - 1)]
-
-
 @pytest.mark.parametrize("zeros", [1, 11, 12, 100])
 def test_reserved_space_is_an_unfinished_batch(zeros):
     assert problems(VARIED[0] + bytes(zeros), last=True) == [(Problem.TORN_TAIL, zeros)]
-
-
-def test_a_wrong_checksum_costs_its_batch_only():
-    data = bytearray(b"".join(VARIED[:3]))
-    data[len(VARIED[0]) + 70] ^= 1
-    assert problems(bytes(data)) == [(Problem.BAD_CHECKSUM, len(VARIED[1]))]
-    assert offsets(agreed(bytes(data))) == [0, 1, 4, 5]
 
 
 def test_bytes_that_are_no_header_end_the_split():
@@ -247,35 +235,29 @@ def test_bytes_that_do_not_unfold_cost_their_batch_only(codec):
     assert problems(log(bytes(data), GOLDEN[0])) == [(Problem.BAD_RECORDS, len(data))]
 
 
-def test_text_that_is_not_utf_8_is_an_unreadable_key():
-    data = batch([(b"\0\x01\0\x01\xff\0\x01t\0\0\0\0", b"v"), commit("g", "t", 0, 1)])
-    assert problems(data) == [(Problem.BAD_KEY, None)]
-    assert [row["group"] for row in agreed(data)] == [None, "g"]
+KEY, VALUE = commit("g", "t", 0, 1, metadata="xy")
+UNREADABLE = {
+    "a group that is not UTF-8": ((b"\0\x01\0\x01\xff\0\x01t\0\0\0\0", b"v"), Problem.BAD_KEY),
+    "a key that is too short": ((b"\0\x01\0\x05g", b"v"), Problem.BAD_KEY),
+    "metadata that are not UTF-8": ((KEY, VALUE.replace(b"xy", b"\xffy")), Problem.BAD_VALUE),
+    "a value that is too short": ((KEY, b"\0\x03\0\0"), Problem.BAD_VALUE),
+}
+
+
+@pytest.mark.parametrize("pair", UNREADABLE)
+def test_what_is_unreadable_is_kept_as_it_is(pair):
+    (key, value), problem = UNREADABLE[pair]
+    data = batch([(key, value), commit("g", "t", 0, 1)])
+    assert problems(data) == [(problem, None)]
+    bad, good = agreed(data)
+    is_key = problem == Problem.BAD_KEY
+    assert (bad["key"], bad["group"]) == ((key, None) if is_key else (None, "g"))
+    assert (bad["value"], good["group"]) == (value, "g")
 
 
 def test_a_name_of_a_header_may_be_any_bytes():
     data = batch([None], payload=record(0, b"\0\x63", None, [(b"\xff", b"\xff")]))
     assert problems(data) == []
-
-
-def test_a_value_with_metadata_that_is_not_utf_8_is_unreadable():
-    key, value = commit("g", "t", 0, 1, metadata="xy")
-    assert b"xy" in value
-    data = batch([(key, value.replace(b"xy", b"\xffy"))])
-    assert problems(data) == [(Problem.BAD_VALUE, None)]
-    assert agreed(data)[0]["group"] == "g"
-
-
-def test_an_unreadable_value_is_kept_as_it_is():
-    data = batch([(commit("g", "t", 0, 1)[0], b"\0\x03\0\0")])
-    assert problems(data) == [(Problem.BAD_VALUE, None)]
-    assert agreed(data)[0]["value"] == b"\0\x03\0\0"
-
-
-def test_an_unreadable_key_is_kept_as_it_is():
-    data = batch([(b"\0\x01\0\x05g", b"v")])
-    assert problems(data) == [(Problem.BAD_KEY, None)]
-    assert (agreed(data)[0]["key"], agreed(data)[0]["value"]) == (b"\0\x01\0\x05g", b"v")
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)

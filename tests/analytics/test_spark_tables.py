@@ -63,7 +63,7 @@ def test_the_tables_are_those_of_one_machine(spark, data, tmp_path):
     found = {name: counted(tables[name].toArrow(), name) for name in TABLES}
     for name, rows in local(data, tmp_path / "out").items():
         assert found[name] == rows, name
-    assert {name for name, rows in found.items() if not rows} == {"lag", "refusals"}
+    assert {name for name, rows in found.items() if not rows} == {"lag"}
     in_transactions = [row for row in found["commits"] if f"'partition': {OF_TRANSACTIONS}" in row]
     assert len(in_transactions) == 2
 

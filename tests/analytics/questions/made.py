@@ -2,6 +2,7 @@
 
 import pyarrow as pa
 
+from groupkeeper.analytics.questions import registry
 from groupkeeper.analytics.schemas import TABLES, TIME
 
 AT = 1_763_800_200_000
@@ -83,3 +84,12 @@ def since(answered, name):
     """A column of times as milliseconds after AT."""
     values = answered[name].cast(pa.int64()).to_pylist()
     return [None if value is None else value - AT for value in values]
+
+
+def ask(question, **tables):
+    return registry.ask(question, tables)
+
+
+def only(answered):
+    (row,) = answered.to_pylist()
+    return row

@@ -2,17 +2,7 @@ import random
 
 import pytest
 
-from groupkeeper.analytics.questions import registry
-from tests.analytics.questions.made import HOUR, MINUTE, since, table
-
-
-def ask(question, **tables):
-    return registry.ask(question, tables)
-
-
-def only(answered):
-    (row,) = answered.to_pylist()
-    return row
+from tests.analytics.questions.made import HOUR, MINUTE, ask, only, since, table
 
 
 def minutes(numbers, partition=0, count=6, **more):

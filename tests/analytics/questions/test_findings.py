@@ -32,14 +32,33 @@ def storm(cause="session_expired", number=42, at=0, **more):
 
 
 def session(**more):
-    usual = {
-        "group": "billing",
-        "instance": "orders-3",
-        "host": "10.0.0.7",
-        "from": 0,
-        "until": 60_000,
-    }
-    return table("sessions", usual | {"ended_by": "session_expired", "silent_ms": 12_000} | more)
+    usual = {"group": "billing", "instance": "orders-3", "host": "10.0.0.7", "from": 0}
+    ended = {"until": 60_000, "ended_by": "session_expired", "silent_ms": 12_000}
+    return table("sessions", usual | ended | more)
+
+
+USUAL = dict.fromkeys(("member", "instance", "client_id", "host", "cause", "likely", "lag")) | {
+    "group": "g",
+    "from": 0,
+    "until": HOUR,
+    "source": "events",
+    "session_timeout_ms": None,
+}
+SILENT = {"member": "m", "ended": "commit", "ended_by": "session_expired", "partitions": 1} | {
+    "silent_ms": 2 * HOUR,
+    "others_minutes": 1,
+    "session_timeout_ms": 90 * MINUTE,
+}
+GAPS = {"restarts": 3, "proposed_ms": 65_000, "within": 0.5, "static": 0, "outages": 0} | {
+    "p95_ms": 50_000
+}
+
+
+def told(question, *rows, **others):
+    """Findings in rows of an answer; `others` are rows of further answers."""
+    answered = {question: rows} | {name: [row] for name, row in others.items()}
+    answered = {name: [USUAL | row for row in some] for name, some in answered.items()}
+    return [*FINDERS[question](answered)]
 
 
 def test_a_time_that_is_not_known_is_said_so():
@@ -54,26 +73,25 @@ def test_a_storm_is_told_with_who_began_it_and_the_setting_to_change():
         " (15 s) and heartbeat.interval.ms=5000 (5.0 s) at most, or find what paused the process or"
         " cut its network."
     )
-    assert (row["config_key"], row["now"], row["proposed"]) == (
-        "session.timeout.ms",
-        "10000",
-        "15000",
-    )
+    setting = ("session.timeout.ms", "10000", "15000")
+    assert (row["config_key"], row["now"], row["proposed"]) == setting
     assert int(row["proposed"]) == session_above(12_000)
     assert (row["severity"], row["cost_s"]) == ("high", 21.0)
     assert row["evidence"] == list(range(20))
 
 
 @pytest.mark.parametrize("is_known", [False, True])
-@pytest.mark.parametrize("code", CODES)
-def test_a_storm_is_never_said_to_be_all_right(code, is_known):
-    timeouts = {"session_timeout_ms": 45_000, "rebalance_timeout_ms": 300_000}
-    joined = session(ended_by=code, **(timeouts if is_known else {}))
-    (row,) = found("storms", rounds=storm(code), sessions=joined)
-    assert "Nothing is wrong" not in row["sentence"]
-    told = re.split(r"because .*?\. (?=[A-Z])", row["sentence"], maxsplit=1)[1]
-    assert told.endswith(".")
-    assert not told.startswith("Those")
+def test_a_storm_is_never_said_to_be_all_right(is_known):
+    timeouts = {"session_timeout_ms": 45_000, "rebalance_timeout_ms": 300_000} if is_known else {}
+    made = [storm(code, group=code) for code in CODES]
+    lives = [session(group=code, ended_by=code, **timeouts) for code in CODES]
+    rows = found("storms", rounds=pa.concat_tables(made), sessions=pa.concat_tables(lives))
+    assert {row["group"] for row in rows} == {*CODES}
+    for sentence in (row["sentence"] for row in rows):
+        assert "Nothing is wrong" not in sentence, sentence
+        advice = re.split(r"because .*?\. (?=[A-Z])", sentence, maxsplit=1)[1]
+        assert advice.endswith("."), sentence
+        assert not advice.startswith("Those"), sentence
 
 
 def test_a_dynamic_member_that_comes_back_needs_an_instance_id_first():
@@ -98,11 +116,8 @@ def test_a_zombie_needs_a_session_above_the_time_that_it_was_away():
     (row,) = found("zombies", refusals=late, sessions=gone)
     assert row["sentence"].startswith("'orders-3' on 10.0.0.7 went on for 100 s after group")
     assert "It was back 52 s after its last request" in row["sentence"]
-    assert (row["config_key"], row["now"], row["proposed"]) == (
-        "session.timeout.ms",
-        "10000",
-        "65000",
-    )
+    setting = ("session.timeout.ms", "10000", "65000")
+    assert (row["config_key"], row["now"], row["proposed"]) == setting
     assert row["severity"] == "high"
 
 
@@ -146,14 +161,8 @@ def test_a_client_without_work_is_counted_once_over_its_restarts():
 
 
 def test_an_owner_that_died_needs_a_shorter_session():
-    gone = {
-        "member": "quiet",
-        "from": 0,
-        "until": 2 * HOUR,
-        "ended_by": "session_expired",
-        "silent_ms": 90 * MINUTE,
-        "session_timeout_ms": 90 * MINUTE,
-    }
+    gone = {"member": "quiet", "from": 0, "until": 2 * HOUR, "ended_by": "session_expired"}
+    gone |= {"silent_ms": 90 * MINUTE, "session_timeout_ms": 90 * MINUTE}
     (row,) = found("commit_silence", **scene(range(30, 120), sessions=table("sessions", gone)))
     assert row["sentence"].endswith(
         "It stopped sending, and kept its partitions until its session ended, after 90 min: "
@@ -173,100 +182,37 @@ def test_an_owner_that_died_needs_a_shorter_session():
     ],
 )
 def test_findings_of_one_group_agree_on_its_session_timeout(restarts, proposed_ms, advised):
-    quiet = {
-        "group": "g",
-        "member": "m",
-        "from": 0,
-        "until": 2 * HOUR,
-        "ended": "commit",
-        "lag": None,
-        "silent_ms": 2 * HOUR,
-        "partitions": 1,
-        "others_minutes": 1,
-        "ended_by": "session_expired",
-        "session_timeout_ms": 90 * MINUTE,
-    }
-    gaps = {
-        "group": "g",
-        "restarts": restarts,
-        "proposed_ms": proposed_ms,
-        "session_timeout_ms": None,
-        "within": 0.0,
-        "static": 0,
-        "outages": 0,
-        "p95_ms": 5_000,
-        "source": "events",
-    }
-    (told,) = FINDERS["commit_silence"]({"commit_silence": [quiet], "restart_gaps": [gaps]})
+    gaps = GAPS | {"restarts": restarts, "proposed_ms": proposed_ms, "within": 0.0}
+    (one,) = told("commit_silence", SILENT, restart_gaps=gaps)
     if advised is None:
-        assert told.sentence.endswith("until its session ended.")
+        assert one.sentence.endswith("until its session ended.")
     else:
-        assert f"session.timeout.ms{advised}" in told.sentence
+        assert f"session.timeout.ms{advised}" in one.sentence
 
 
 @pytest.mark.parametrize("name", ["storms", "flapping"])
 def test_a_silent_owner_gets_the_session_that_a_storm_asks_for(name):
-    again = {
-        "group": "g",
-        "cause": "member_joined",
-        "ended_by": "member_joined",
-        "likely": None,
-        "away_ms": 54_000,
-        "session_timeout_ms": 45_000,
-        "clients": 2,
-        "from": 0,
-        "until": HOUR,
-        "member": "m-1",
-        "client_id": "m-1",
-        "instance": None,
-        "host": None,
-        "rounds": 9,
-        "cause_rounds": 9,
-        "who_rounds": 9,
-        "unowned_ms": 0,
-        "changes": 9,
-    }
-    quiet = {
-        **again,
-        "client_id": "m-2",
-        "silent_ms": 2 * HOUR,
-        "partitions": 1,
-        "others_minutes": 1,
-        "lag": None,
-        "ended": "commit",
-        "ended_by": "session_expired",
-        "session_timeout_ms": 90 * MINUTE,
-    }
-    answers = {name: [again], "commit_silence": [quiet]}
-    (asked,) = FINDERS[name](answers)
-    (told,) = FINDERS["commit_silence"](answers)
-    for each in (asked, told):
+    joined = dict.fromkeys(("cause", "ended_by"), "member_joined") | {"client_id": "m-1"}
+    counts = dict.fromkeys(("rounds", "cause_rounds", "who_rounds", "changes"), 9)
+    again = joined | counts | {"away_ms": 54_000, "session_timeout_ms": 45_000, "clients": 2}
+    again |= {"unowned_ms": 0}
+    quiet = SILENT | {"client_id": "m-2"}
+    for each in (*told(name, again), *told("commit_silence", quiet, **{name: again})):
         assert "session.timeout.ms=70000" in each.sentence
 
 
 @pytest.mark.parametrize(("known", "price"), [(30_000, True), (90_000, False)])
 def test_a_longer_session_has_its_price(known, price):
-    row = {
-        "group": "g",
-        "restarts": 3,
-        "outages": 2,
-        "static": 0,
-        "within": 0.5,
-        "p95_ms": 50_000,
-        "proposed_ms": 65_000,
-        "session_timeout_ms": known,
-        "source": "events",
-    }
-    (told,) = FINDERS["restart_gaps"]({"restart_gaps": [row]})
-    assert "restarted 3 times (beside 2 absences of more than 10 min), and 95 %" in told.sentence
-    (alone,) = FINDERS["restart_gaps"]({"restart_gaps": [row | {"outages": 0}]})
-    assert "restarted 3 times, and 95 % were back after 50 s: " in alone.sentence
-    (inferred,) = FINDERS["restart_gaps"]({"restart_gaps": [row | {"source": "log"}]})
-    assert "95 % were back after at most 50 s: " in inferred.sentence
-    assert (
-        told.sentence.endswith("rebalance. A member that dies keeps its partitions as long.")
-        is price
+    row = GAPS | {"session_timeout_ms": known}
+    [one, alone, inferred] = (
+        each.sentence
+        for more in ({"outages": 2}, {}, {"source": "log"})
+        for each in told("restart_gaps", row | more)
     )
+    assert "restarted 3 times (beside 2 absences of more than 10 min), and 95 %" in one
+    assert "restarted 3 times, and 95 % were back after 50 s: " in alone
+    assert "95 % were back after at most 50 s: " in inferred
+    assert one.endswith("rebalance. A member that dies keeps its partitions as long.") is price
 
 
 @pytest.mark.parametrize(
@@ -278,19 +224,9 @@ def test_a_longer_session_has_its_price(known, price):
     ],
 )
 def test_refused_commits_of_a_zombie_are_counted_once(commits, words):
-    row = {
-        "group": "g",
-        "member": "m",
-        "went_on_ms": 5_000,
-        "refused": 14,
-        "from": 0,
-        "refused_commits": commits,
-        "until": HOUR,
-        "ended_by": "replaced",
-        "likely": None,
-    }
-    (told,) = FINDERS["zombies"]({"zombies": [row]})
-    assert words in told.sentence
+    row = {"member": "m", "went_on_ms": 5_000, "refused": 14, "refused_commits": commits}
+    (one,) = told("zombies", row | {"ended_by": "replaced"})
+    assert words in one.sentence
 
 
 def test_what_a_storm_or_duel_is_about_is_not_told_again_as_flapping():
@@ -417,17 +353,10 @@ def test_commits_that_were_refused_for_an_unknown_reason_get_no_advice():
     ("source", "cost"), [("events", " cost 70 s"), ("log", " cost up to 70 s")]
 )
 def test_time_without_an_owner_is_an_upper_limit_without_events(source, cost):
-    row = {
-        "group": "g",
-        "protocol": "range",
-        "is_cooperative": False,
-        "changes": 3,
-        "unowned_ms": 70_000,
-        "source": source,
-    }
-    (told,) = FINDERS["cooperative_or_eager"]({"cooperative_or_eager": [row]})
-    assert cost in told.sentence
-    assert told.severity == ("medium" if source == "events" else "low")
+    row = {"protocol": "range", "is_cooperative": False, "changes": 3, "unowned_ms": 70_000}
+    (one,) = told("cooperative_or_eager", row | {"source": source})
+    assert cost in one.sentence
+    assert one.severity == ("medium" if source == "events" else "low")
 
 
 def test_what_only_commits_tell_is_an_upper_limit():
@@ -451,22 +380,14 @@ def hourly(cause, **more):
 
 
 def test_a_client_that_was_idle_over_restarts_is_told_for_all_of_its_time():
-    row = {
-        "group": "g",
-        "instance": "a",
-        "client_id": "c",
-        "host": "10.0.0.1",
-        "from": 0,
-        "until": 9 * HOUR,
-        "idle_ms": 9 * HOUR,
-        "share": 1.0,
-    }
+    row = {"instance": "a", "client_id": "c", "host": "10.0.0.1", "until": 9 * HOUR, "share": 1.0}
+    row |= {"idle_ms": 9 * HOUR}
     later = row | {"from": 10 * HOUR, "until": 15 * HOUR, "idle_ms": 5 * HOUR}
     other = row | {"instance": "b", "idle_ms": 10 * HOUR}
-    (told,) = FINDERS["idle_members"]({"idle_members": [later, other, row]})
-    assert told.sentence.startswith("2 clients of group 'g' had nothing to do, 'a' on 10.0.0.1 for")
-    assert "for 14 h." in told.sentence
-    assert (told.row["from"], told.row["until"]) == (0, 9 * HOUR)  # the longest of these times
+    (one,) = told("idle_members", later, other, row)
+    assert one.sentence.startswith("2 clients of group 'g' had nothing to do, 'a' on 10.0.0.1 for")
+    assert "for 14 h." in one.sentence
+    assert (one.row["from"], one.row["until"]) == (0, 9 * HOUR)  # the longest of these times
 
 
 def test_a_finding_that_is_met_again_keeps_its_id():
@@ -486,44 +407,29 @@ def test_storms_with_other_causes_and_no_setting_are_told_apart():
 def test_what_was_inferred_is_told_apart():
     made = [storm(), storm(at=DAY, source="log", confidence=0.7)]
     rows = found("storms", rounds=pa.concat_tables(made))
-    assert {row["source"] for row in rows} == {"events", "log"}
+    assert {(row["source"], row["confidence"]) for row in rows} == {("events", 1.0), ("log", 0.7)}
 
 
 def test_duels_of_a_group_are_one_finding():
-    row = {
-        "group": "g",
-        "instance": "a",
-        "from": 0,
-        "until": MINUTE,
-        "replacements": 4,
-        "hosts": ["10.0.0.1", "10.0.0.2"],
-    }
+    row = {"instance": "a", "until": MINUTE, "replacements": 4, "hosts": ["10.0.0.1", "10.0.0.2"]}
     other = row | {"instance": "b", "from": HOUR, "until": 2 * HOUR}
-    made = [*FINDERS["duels"]({"duels": [row, other]})]
-    told = as_one(made)
-    assert "instance.id 'b'" in told.sentence  # the longer one
-    assert told.sentence.endswith(", with 2 instance ids: also 'a'.")
+    one = as_one(told("duels", row, other))
+    assert "instance.id 'b'" in one.sentence  # the longer one
+    assert one.sentence.endswith(", with 2 instance ids: also 'a'.")
 
 
 def test_who_held_up_a_group_is_one_finding():
-    row = {
-        "group": "g",
-        "client_id": "c",
-        "held": 3,
-        "held_ms": 9_000,
-        "longest_ms": 3_000,
-        "share": 0.5,
-        "longest_join_ms": 3_000,
-    }
+    row = {"client_id": "c", "held": 3, "held_ms": 9_000, "share": 0.5}
+    row |= dict.fromkeys(("longest_ms", "longest_join_ms"), 3_000)
     late = row | {"client_id": "late", "held_ms": 5_000, "longest_join_ms": 50_000}
     rarely = row | {"held": 2}
-    (told,) = FINDERS["barrier"]({"barrier": [row, late, row | {"client_id": "d"}, rarely]})
-    assert told.sentence.startswith("'late' held up 3 rebalances")
-    assert "at most. So did 2 other clients. " in told.sentence
-    assert told.setting["config_key"] == "max.poll.records"
-    (alone,) = FINDERS["barrier"]({"barrier": [row]})
+    (one,) = told("barrier", row, late, row | {"client_id": "d"}, rarely)
+    assert one.sentence.startswith("'late' held up 3 rebalances")
+    assert "at most. So did 2 other clients. " in one.sentence
+    assert one.setting["config_key"] == "max.poll.records"
+    (alone,) = told("barrier", row)
     assert alone.sentence.endswith("for 9.0 s in all, 3.0 s at most.")
-    assert not [*FINDERS["barrier"]({"barrier": [rarely]})]
+    assert not told("barrier", rarely)
 
 
 @pytest.mark.parametrize(
@@ -540,12 +446,6 @@ def test_a_silence_that_goes_on_is_worse_than_one_that_lost_its_partitions(until
     (row,) = found("commit_silence", **tables)
     assert row["severity"] == severity
     assert words in row["sentence"]
-
-
-def test_what_was_inferred_keeps_its_confidence():
-    made = storm(source="log", confidence=0.7)
-    (row,) = found("storms", rounds=made)
-    assert (row["source"], row["confidence"]) == ("log", 0.7)
 
 
 def test_names_from_a_log_are_printable_and_cut():

@@ -1,18 +1,9 @@
 import pytest
 
 from groupkeeper.analytics.questions import registry
-from tests.analytics.questions.made import MINUTE, rounds, since, table
+from tests.analytics.questions.made import MINUTE, ask, only, rounds, since, table
 
 SECOND = 1_000
-
-
-def ask(question, **tables):
-    return registry.ask(question, tables)
-
-
-def only(answered):
-    (row,) = answered.to_pylist()
-    return row
 
 
 def sessions(*rows):

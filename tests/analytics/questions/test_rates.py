@@ -1,16 +1,7 @@
 import pytest
 
 from groupkeeper.analytics.questions import registry
-from tests.analytics.questions.made import HOUR, MINUTE, rounds, since, table
-
-
-def ask(question, **tables):
-    return registry.ask(question, tables)
-
-
-def only(answered):
-    (row,) = answered.to_pylist()
-    return row
+from tests.analytics.questions.made import HOUR, MINUTE, ask, only, rounds, since, table
 
 
 def coverage(**more):

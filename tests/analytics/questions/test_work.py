@@ -1,51 +1,20 @@
 import pytest
 
 from groupkeeper.analytics.questions import registry
-from tests.analytics.questions.made import HOUR, MINUTE, rounds, since, table
-
-
-def ask(question, **tables):
-    return registry.ask(question, tables)
-
-
-def only(answered):
-    (row,) = answered.to_pylist()
-    return row
-
+from tests.analytics.questions.made import HOUR, MINUTE, ask, only, rounds, since, table
 
 # -- barrier ---------------------------------------------------------------------------------------
 
 
 def test_who_was_last_for_long_holds_the_barrier():
     made = rounds(
-        {
-            "started": 0,
-            "last_client_id": "c",
-            "last_host": "h",
-            "last_member": "m1",
-            "held_ms": 4_000,
-        },
-        {
-            "started": HOUR,
-            "last_client_id": "c",
-            "last_host": "h",
-            "last_member": "m2",
-            "held_ms": 1_000,
-        },
-        {
-            "started": 2 * HOUR,
-            "last_client_id": "c",
-            "last_host": "h",
-            "last_member": "m2",
-            "held_ms": 999,
-        },
-        {
-            "started": 3 * HOUR,
-            "last_client_id": "d",
-            "last_host": "h",
-            "last_member": "m3",
-            "held_ms": 10,
-        },
+        *(
+            {"started": at * HOUR, "last_client_id": client, "last_member": member, "held_ms": held}
+            | {"last_host": "h"}
+            for at, (client, member, held) in enumerate(
+                [("c", "m1", 4_000), ("c", "m2", 1_000), ("c", "m2", 999), ("d", "m3", 10)]
+            )
+        ),
         {"started": 4 * HOUR, "last_client_id": "d", "last_host": "h", "held_ms": None},
     )
     answered = ask("barrier", rounds=made)
